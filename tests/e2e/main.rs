@@ -43,6 +43,7 @@ mod models;
 mod mount_ways;
 #[cfg(unix)]
 mod owners;
+mod programs;
 mod prove;
 #[cfg(target_os = "linux")]
 mod reload;

@@ -41,6 +41,8 @@ const TAKE: &[Row] = &[
     (&["grant", "reds-agent", "--tool", "probe", "--yes"], 0, "+probe = \"allow\""),
     (&["explain", "reds-agent", "probe"], 0, "allowed"),
     (&["revoke", "reds-agent", "--tool", "probe", "--yes"], 0, "-probe = \"allow\""),
+    (&["tools", "remove", "probe", "--yes"], 0, "removed"),
+    (&["tools", "add", PROBE, "--yes"], 0, "installed in"),
     (&["receipts"], 0, "no runs in"),
     (&["replay", "0192"], 2, "there is no run"),
     (&["changes"], 2, "changed anything in an overlay"),

@@ -11,12 +11,14 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod command;
 mod library;
 pub mod limits;
 mod scan;
 mod tool_files;
 mod tools;
 
+pub use command::called;
 pub use library::{API_LIBRARY, Change, Library, Root, SkillLibrary, TeamLibrary};
 pub use tool_files::{ReadError, read_bounded};
 pub use tools::{Offer, Origin, StockTool, ToolCatalogue, ToolComponent};

@@ -9,6 +9,7 @@ use belljar_policy::{Shown, ToolName};
 use belljar_sandbox::Wasm;
 use futures::future::join_all;
 
+use crate::command::called;
 use crate::limits::{MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES, MAX_TOOL_DIRS};
 
 /// A tool directory that was read.
@@ -136,7 +137,9 @@ fn read(name: ToolName, dir: &Path) -> Result<Installed, Vec<Diagnostic>> {
     let manifest = ToolManifest::parse(&toml, &text)?;
     let path = dir.join("tool.wasm");
     let wasm = read_bounded(&path, MAX_COMPONENT_BYTES).map_err(|found| one(&path, found))?;
-    let wasm = Wasm::new(wasm).named(name.as_str());
+    let wasm = called(Wasm::new(wasm).named(name.as_str()), &manifest).map_err(|why| {
+        vec![error(&toml, "bad-command", format!("tool `{name}` is left out: `[command]`: {why}"))]
+    })?;
     // Computed here, off the async threads.
     let _ = wasm.digest();
     Ok(Installed { name, path, wasm, manifest })

@@ -41,7 +41,7 @@ pub use dialect::Dialect;
 pub use filed::{FileRead, Filed, Kind};
 pub use foreign::{Argument, ArgumentKind, Becomes, ForeignTool, Given, SELF};
 pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
-pub use manifest::{Resume, ToolManifest};
+pub use manifest::{CommandSpec, Resume, ToolManifest};
 pub use settings::{
     DEFAULTS, DefaultGrant, GrantChange, GrantRemoval, GrantSpec, Grantee, HOST_PLACEHOLDER,
     HookAction, HookEvent, HookMatcher, HookSetting, KeySetting, ModelKind, ModelSetting,

@@ -1,8 +1,10 @@
 //! The tool manifest, `tool.toml`: what a tool asks for.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use belljar_policy::{PeersAsk, ToolAsk};
+use toml::de::DeTable;
 
 use crate::agent::parse_access;
 use crate::diagnostic::Diagnostic;
@@ -24,7 +26,11 @@ const KEYS: &[&str] = &[
     "resume",
     "keeps_state",
     "time_argument",
+    "command",
 ];
+
+/// The keys of `[command]`.
+const COMMAND_KEYS: &[&str] = &["args", "env", "schema"];
 
 /// The manifest that stands beside a tool component. A key that is absent asks for nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,6 +43,8 @@ pub struct ToolManifest {
     pub config_keys: Vec<String>,
     /// The end of a call of it that was running when its process died.
     pub resume: Resume,
+    /// `[command]`: how a command is called. Absent = with `args`, `stdin` and `files`.
+    pub command: Option<CommandSpec>,
 }
 
 /// How a tool's call is resumed that was running when its process died.
@@ -50,6 +58,18 @@ pub enum Resume {
     /// own tools may say so: it takes a tool whose course depends on its arguments, its calls'
     /// results and the recorded clock and random numbers alone.
     Replay,
+}
+
+/// How a command becomes a tool, as `tool.toml` says it. Whether the words and the schema do is for
+/// the sandbox to say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandSpec {
+    /// The command line, with `{name}` where an argument stands. Absent = the caller's words.
+    pub args: Option<Vec<String>>,
+    /// The environment.
+    pub env: BTreeMap<String, String>,
+    /// The JSON Schema of the arguments, as text. Absent = made of the command line.
+    pub schema: Option<String>,
 }
 
 impl ToolManifest {
@@ -109,6 +129,11 @@ impl ToolManifest {
         if let Some(item) = table.get("limits") {
             manifest.ask.limits = reader.limits("limits", item);
         }
+        if let Some(item) = table.get("command")
+            && let Some(table) = reader.table("command", item)
+        {
+            manifest.command = Some(command(&mut reader, table));
+        }
         if reader.findings.has_errors() { Err(reader.findings.finish()) } else { Ok(manifest) }
     }
 }
@@ -124,6 +149,60 @@ fn peers<'t>(reader: &mut Reader<'t, '_>, item: &Item<'t>) -> PeersAsk {
         None => {
             let wants = "`true` or `false`, or a list of names of tools";
             reader.wrong("peers", item, wants).unwrap_or_default()
+        }
+    }
+}
+
+/// `[command]`.
+fn command<'t>(reader: &mut Reader<'t, '_>, table: &DeTable<'t>) -> CommandSpec {
+    reader.only(table, "`command`", COMMAND_KEYS);
+    let mut spec = CommandSpec { schema: reader.text(table, "schema"), ..CommandSpec::default() };
+    if let Some(item) = table.get("args") {
+        spec.args = reader.parsed("args", item);
+    }
+    if let Some(item) = table.get("env")
+        && let Some(variables) = reader.table("env", item)
+    {
+        for (name, value) in variables {
+            let name = name.get_ref();
+            if let Some(value) = reader.text_of(name, value) {
+                spec.env.insert(name.to_string(), value.to_owned());
+            }
+        }
+    }
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<ToolManifest, Vec<Diagnostic>> {
+        ToolManifest::parse(Path::new("tool.toml"), text)
+    }
+
+    #[test]
+    fn a_commands_form_is_read_and_its_mistakes_are_named() {
+        let text = "manifest = 1\n[command]\nargs = [\"-c\", \"{filter}\"]\nenv = { TZ = \"UTC\" }\n\
+                    schema = '{\"type\": \"object\"}'\n";
+        let spec = parse(text).unwrap().command.unwrap();
+        assert_eq!(spec.args.unwrap(), ["-c", "{filter}"]);
+        assert_eq!(spec.env["TZ"], "UTC");
+        assert!(spec.schema.unwrap().starts_with('{'));
+        assert_eq!(parse("manifest = 1\n").unwrap().command, None);
+        assert_eq!(
+            parse("manifest = 1\n[command]\n").unwrap().command,
+            Some(CommandSpec::default())
+        );
+        for (wrong, code) in [
+            ("command = 3", "bad-value"),
+            ("[command]\nargv = []", "unknown-key"),
+            ("[command]\nargs = [3]", "bad-value"),
+            ("[command]\nenv = { A = 1 }", "bad-value"),
+            ("[command]\nschema = {}", "bad-value"),
+        ] {
+            let found = parse(&format!("manifest = 1\n{wrong}\n")).unwrap_err();
+            assert_eq!(found[0].code, code, "{wrong}");
         }
     }
 }

@@ -1,6 +1,4 @@
-;; A component that does something else.
+;; A component that exports nothing that can be called.
 (component
-  (core module $code (func (export "run")))
-  (core instance $running (instantiate $code))
-  (func $run (canon lift (core func $running "run")))
-  (export "run" (func $run)))
+  (type $file (resource (rep i32)))
+  (export "file" (type $file)))

@@ -17,7 +17,7 @@ pub struct Guest {
 impl Guest {
     /// The component. [`crate::Suite`] keeps one for each guest, with its digest.
     pub(crate) fn wasm(&self) -> Wasm {
-        Wasm::from_static(self.wasm)
+        Wasm::from_static(self.wasm).named(self.name)
     }
 }
 

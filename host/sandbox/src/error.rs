@@ -37,7 +37,7 @@ pub enum LoadError {
     NotWasm,
     /// A core module.
     #[error(
-        "a core module, not a component: build it for `wasm32-wasip2`, or wrap it with `wasm-tools component new`"
+        "a core module, not a component: build it for `wasm32-wasip2`; `belljar tools add` adapts a command of WASI preview 1"
     )]
     CoreModule,
     /// Larger than any tool has reason to be.

@@ -49,10 +49,14 @@ mod sandbox;
 /// Types that the builder of a jar takes, so that a program of one's own needs no other crate for
 /// it.
 pub use belljar_policy::{Access, Limits, SecretName};
+pub use component::adapt::adapt as adapt_here;
 pub use component::artifact::StockCode;
+pub use component::command_form::CommandForm;
 pub use component::compile::{compile_child, compiler_child};
 pub use component::described::DescribeLimits;
+pub use component::functions::LeftOut;
 pub use component::inspect::{Import, Inspection, Need, inspect};
+pub use component::kind::Kind;
 pub use component::tool_info::{Hints, ToolInfo};
 pub use component::vault::{Vault, describe_child, prepare_cache};
 pub use component::wasm::{Digest, Wasm};

@@ -10,6 +10,7 @@ use crate::component::artifact::StockCode;
 use crate::component::cache::Cache;
 use crate::component::describe::Describer;
 use crate::component::engine::Engines;
+use crate::component::functions::LeftOut;
 use crate::component::load::{Loaded, Loader};
 use crate::component::wasm::Digest;
 use crate::config::SandboxConfig;
@@ -114,6 +115,16 @@ impl Sandbox {
         self.shared.loader.load(wasm).await.map(Component)
     }
 
+    /// The component of a core module that is a command for WASI preview 1, made with the adapter of
+    /// the engine's own line, in the child that compiles. Its digest is another than the module's.
+    ///
+    /// # Errors
+    ///
+    /// When it is no such command; behind the OS sandbox always.
+    pub async fn adapt(&self, module: &[u8]) -> Result<Vec<u8>, LoadError> {
+        self.shared.loader.adapt(module).await
+    }
+
     /// The tools of a component, checked. Runs `describe` once per digest, in a throwaway
     /// store without any grant; the answer is kept in memory and on disk, so that a known
     /// component is not even loaded.
@@ -165,5 +176,11 @@ impl Component {
     /// SHA-256 of the component's bytes.
     pub fn digest(&self) -> Digest {
         self.0.wasm.digest()
+    }
+
+    /// Its functions that are not offered as tools, each with the reason. None of a component of
+    /// another kind than [`crate::Kind::Functions`].
+    pub fn left_out(&self) -> &[LeftOut] {
+        self.0.functions().map_or(&[], |functions| functions.left_out())
     }
 }

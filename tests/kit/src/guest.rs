@@ -157,6 +157,12 @@ impl WatTool {
     }
 }
 
+/// A command of preview 1 in text, adapted as `belljar tools add` does it.
+pub fn command(core: &str) -> Vec<u8> {
+    let module = wat::parse_str(core).unwrap_or_else(|error| panic!("{error}\n{core}"));
+    belljar_sandbox::adapt_here(&module).unwrap_or_else(|error| panic!("{error}\n{core}"))
+}
+
 /// Any component: a world in WIT (its only world counts; the contract is at hand unless the
 /// text has one of its own) and a core module in text that implements it.
 pub fn component(wit: &str, core: &str) -> Vec<u8> {

@@ -2,9 +2,9 @@
 //!
 //! Most are a few fields of a core module: what a tool needs besides (memory, allocation,
 //! `describe`, the form of an answer) is `answers.wat`. A text that starts with `(module` or
-//! `(component` is taken as it is.
+//! `(component` is taken as it is; a module with a `_start` is a command, and adapted.
 
-use crate::guest::{ANSWERS, DESCRIPTION, WatTool, component};
+use crate::guest::{ANSWERS, DESCRIPTION, WatTool, command, component};
 
 /// How `$invoke` is found.
 const INVOKE: &str = r#"(export "belljar:tool/tools@0.1.0#invoke" (func $invoke))"#;
@@ -22,7 +22,9 @@ pub fn hostile_guest(name: &str, text: &str, world: &str) -> Vec<u8> {
     if body.starts_with("(component") {
         return wat::parse_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
-    if body.starts_with("(module") {
+    if body.starts_with("(module") && text.contains("_start") {
+        command(text)
+    } else if body.starts_with("(module") {
         component(world, text)
     } else {
         component(world, &module(name, text))

@@ -12,7 +12,7 @@ mod host;
 mod hostile;
 pub mod world;
 
-pub use guest::{WatTool, component, wat_hook, wat_tool};
+pub use guest::{WatTool, command, component, wat_hook, wat_tool};
 pub use host::{
     JarBuilder, TestHost, TestJar, assert_denied, assert_text, hostile, stock, text, unpacked,
 };

@@ -64,6 +64,41 @@ pub(crate) enum ToolsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Install a component that is there already: a tool, a command or functions
+    Add(ToolAddArgs),
+    /// Remove an installed tool, and say whose grants name it
+    Remove {
+        /// The name it is installed under
+        name: String,
+        /// Remove it without asking
+        #[arg(long, short)]
+        yes: bool,
+        #[command(flatten)]
+        of: TenantArg,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ToolAddArgs {
+    /// A component, or a core module that is a command for WASI preview 1, which is adapted
+    pub(crate) file: PathBuf,
+    /// The name to install it under [default: that of the file]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Its manifest [default: a `tool.toml` beside the file, else one of --mounts and --host]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["mounts", "host"])]
+    pub(crate) manifest: Option<PathBuf>,
+    /// What its manifest asks for, where there is none yet: `read` or `read-write`
+    #[arg(long, value_name = "ACCESS")]
+    pub(crate) mounts: Option<String>,
+    /// A host that its manifest asks for, where there is none yet; repeatable
+    #[arg(long, value_name = "RULE")]
+    pub(crate) host: Vec<String>,
+    /// Install it without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) of: TenantArg,
 }
 
 #[derive(Debug, Args)]

@@ -298,6 +298,18 @@ impl Settings {
         self.home.grants.keys()
     }
 
+    /// The sections of the home file that name this tool, as they are headed there.
+    pub fn sections_naming(&self, tool: &str) -> Vec<String> {
+        let names = |spec: &GrantSpec| {
+            let listed = spec.tools.as_ref().is_some_and(|tools| tools.contains_key(tool));
+            listed || spec.add_tools.contains_key(tool)
+        };
+        let defaults = self.home.defaults.iter().filter(|(_, spec)| names(spec));
+        let grants = self.home.grants.iter().filter(|(_, spec)| names(spec));
+        let defaults = defaults.map(|(visibility, _)| format!("[defaults.{visibility}]"));
+        defaults.chain(grants.map(|(id, _)| format!("[grants.\"{id}\"]"))).collect()
+    }
+
     /// Things in the files that are allowed and probably not meant.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings

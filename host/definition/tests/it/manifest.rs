@@ -14,12 +14,12 @@ peers = [\"file_read\"]
 resume = \"replay\"
 [limits]
 call_timeout_seconds = 30
-", @r#"ToolManifest { description: "Fetches pages", ask: ToolAsk { mounts: Some(ReadWrite), hosts: [HostRule { scheme: Some(Https), pattern: Any, port: Default, text: "https://*" }], secrets: {"brave"}, limits: LimitsRequest { steps: None, timeout_seconds: None, prefill_timeout_seconds: None, tokens: None, fuel_per_call: None, fuel: None, call_timeout_seconds: Some(30), memory_bytes: None, output_bytes: None, output_total_bytes: None, write_bytes: None, read_bytes: None, egress_bytes: None, ingress_bytes: None, connections: None, open_files: None, log_lines: None, stdio_bytes: None, call_depth: None, nested_calls: None }, peers: Only({"file_read"}), keeps_state: false, time_argument: None }, config_keys: ["provider", "url"], resume: Replay }"#);
+", @r#"ToolManifest { description: "Fetches pages", ask: ToolAsk { mounts: Some(ReadWrite), hosts: [HostRule { scheme: Some(Https), pattern: Any, port: Default, text: "https://*" }], secrets: {"brave"}, limits: LimitsRequest { steps: None, timeout_seconds: None, prefill_timeout_seconds: None, tokens: None, fuel_per_call: None, fuel: None, call_timeout_seconds: Some(30), memory_bytes: None, output_bytes: None, output_total_bytes: None, write_bytes: None, read_bytes: None, egress_bytes: None, ingress_bytes: None, connections: None, open_files: None, log_lines: None, stdio_bytes: None, call_depth: None, nested_calls: None }, peers: Only({"file_read"}), keeps_state: false, time_argument: None }, config_keys: ["provider", "url"], resume: Replay, command: None }"#);
 }
 
 #[test]
 fn an_absent_key_asks_for_nothing() {
-    check!("manifest = 1", @r#"ToolManifest { description: "", ask: ToolAsk { mounts: None, hosts: [], secrets: {}, limits: LimitsRequest { steps: None, timeout_seconds: None, prefill_timeout_seconds: None, tokens: None, fuel_per_call: None, fuel: None, call_timeout_seconds: None, memory_bytes: None, output_bytes: None, output_total_bytes: None, write_bytes: None, read_bytes: None, egress_bytes: None, ingress_bytes: None, connections: None, open_files: None, log_lines: None, stdio_bytes: None, call_depth: None, nested_calls: None }, peers: None, keeps_state: false, time_argument: None }, config_keys: [], resume: Never }"#);
+    check!("manifest = 1", @r#"ToolManifest { description: "", ask: ToolAsk { mounts: None, hosts: [], secrets: {}, limits: LimitsRequest { steps: None, timeout_seconds: None, prefill_timeout_seconds: None, tokens: None, fuel_per_call: None, fuel: None, call_timeout_seconds: None, memory_bytes: None, output_bytes: None, output_total_bytes: None, write_bytes: None, read_bytes: None, egress_bytes: None, ingress_bytes: None, connections: None, open_files: None, log_lines: None, stdio_bytes: None, call_depth: None, nested_calls: None }, peers: None, keeps_state: false, time_argument: None }, config_keys: [], resume: Never, command: None }"#);
 }
 
 #[test]
@@ -46,7 +46,7 @@ tool.toml:3:10: error: `example.org` is not a host rule: the scheme is missing; 
 tool.toml:4:12: error: `a b` is not a secret name: use a letter, then letters, digits, `_` or `-`, at most 64 in all
 tool.toml:5:10: error: `config` is a string, not a list of at most 1000
 tool.toml:6:1: error: `path` is not a key of a tool manifest
-  hint: the keys are `manifest`, `description`, `mounts`, `hosts`, `secrets`, `config`, `limits`, `peers`, `resume`
+  hint: the keys are `manifest`, `description`, `mounts`, `hosts`, `secrets`, `config`, `limits`, `peers`, `resume`, `keeps_state`, `time_argument`, `command`
 tool.toml:7:9: error: `peers` is a string, not `true` or `false`, or a list of names of tools
 tool.toml:8:10: error: `resume` must be `never` or `replay`
 tool.toml:10:1: error: `memory` is not a key of `limits`

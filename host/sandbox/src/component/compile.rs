@@ -15,6 +15,7 @@ use rustix::process::{Resource, Rlimit, Signal};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use crate::Compiler;
+use crate::component::adapt::{self, is_module};
 use crate::component::artifact::Artifact;
 use crate::component::cache::MAX_ENTRY;
 use crate::component::inspect::MAX_COMPONENT;
@@ -42,6 +43,10 @@ const MAX_COMPLAINT: u64 = 4 << 10;
 
 /// Turns a component into machine code, in the way that was chosen.
 pub(crate) async fn compile(compiler: &Compiler, wasm: &Wasm) -> Result<Artifact, LoadError> {
+    // INV-225: a child answers a core module with a component, which is no machine code.
+    if is_module(wasm.bytes()) {
+        return Err(LoadError::CoreModule);
+    }
     let bytes = match compiler {
         Compiler::Child { program, args } => {
             let mut command = std::process::Command::new(program);
@@ -62,6 +67,37 @@ pub(crate) async fn compile(compiler: &Compiler, wasm: &Wasm) -> Result<Artifact
         }
     };
     Ok(Artifact::trusted(bytes))
+}
+
+/// Makes a component of a command's core module, where components are compiled: the module is a
+/// stranger's too.
+pub(crate) async fn adapt(compiler: &Compiler, module: &[u8]) -> Result<Vec<u8>, LoadError> {
+    if module.len() as u64 > MAX_COMPONENT {
+        let size = module.len() as u64;
+        return Err(LoadError::TooLarge { size, limit: MAX_COMPONENT });
+    }
+    if !is_module(module) {
+        return Err(LoadError::NotWasm);
+    }
+    match compiler {
+        Compiler::Child { program, args } => {
+            let mut command = std::process::Command::new(program);
+            command.args(args).env_clear();
+            // The child sees by the first bytes that it is to adapt and not to compile.
+            talk(Running::here(command), &[module], MAX_COMPONENT, WAIT).await
+        }
+        Compiler::Broker(_) => {
+            let why = "core modules are adapted when they are installed, not behind the OS sandbox";
+            Err(LoadError::Compile(why.to_owned()))
+        }
+        Compiler::InProcess => {
+            let module = module.to_vec();
+            tokio::task::spawn_blocking(move || adapt::adapt(&module))
+                .await
+                .map_err(|_| LoadError::Compile("the adapter crashed".to_owned()))?
+                .map_err(LoadError::Compile)
+        }
+    }
 }
 
 /// The argument with which a program is its own compiler.
@@ -99,7 +135,7 @@ pub(crate) fn this_program() -> Result<Compiler, SandboxError> {
 }
 
 /// The body of a compiler child: reads a component on stdin, writes its machine code to
-/// stdout. The program named in [`crate::Compiler::Child`] calls this first thing in `main`.
+/// stdout; a core module it answers with the component that is made of it. The program named in [`crate::Compiler::Child`] calls this first thing in `main`.
 /// Before it reads a byte it lowers its own priority, memory and time and, with `walled`, puts up
 /// a wall that lets nothing through: no file, no network, no other program.
 pub fn compile_child(walled: bool) -> ExitCode {
@@ -129,9 +165,9 @@ fn child() -> Result<(), String> {
     if wasm.len() as u64 > MAX_COMPONENT {
         return Err("the component is too large".to_owned());
     }
-    let artifact = here(&wasm)?;
+    let made = if is_module(&wasm) { adapt::adapt(&wasm)? } else { here(&wasm)? };
     let mut stdout = io::stdout().lock();
-    stdout.write_all(&artifact).and_then(|()| stdout.flush()).map_err(step("writing the code"))
+    stdout.write_all(&made).and_then(|()| stdout.flush()).map_err(step("writing the code"))
 }
 
 /// Bounds this process, with this much address space and so many bytes in a file. A limit that is

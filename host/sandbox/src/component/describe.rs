@@ -11,9 +11,10 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::component::bindings::exports::belljar::tool::tools::{Definition, Hints as WitHints};
-use crate::component::cache::{Cache, Kind};
+use crate::component::cache::{Cache, Kind as Kept};
 use crate::component::described::{self, Claim, DescribeLimits};
 use crate::component::inspect;
+use crate::component::kind::Kind;
 use crate::component::load::Loader;
 use crate::component::throwaway::{self, Bounds};
 use crate::component::tool_info::{Hints, ToolInfo};
@@ -36,7 +37,16 @@ pub(crate) struct Describer {
 }
 
 type Answer = Result<Arc<[ToolInfo]>, DescribeError>;
-type Entry = OnceCell<Answer>;
+type Entry = OnceCell<Result<Described, DescribeError>>;
+
+/// The answer for a digest.
+#[derive(Debug, Clone)]
+enum Described {
+    /// The tools of the component, whoever asks.
+    Tools(Arc<[ToolInfo]>),
+    /// A command: its name and its form are those of the asking.
+    Command,
+}
 
 impl Describer {
     /// Knows nothing yet.
@@ -61,35 +71,50 @@ impl Describer {
                 known.remove(&digest);
             }
         }
-        answer
+        match answer? {
+            Described::Tools(tools) => Ok(tools),
+            Described::Command => {
+                let tool = wasm.form().tool(wasm.name(), &self.limits);
+                tool.map(|tool| Arc::from([tool])).map_err(DescribeError::Invalid)
+            }
+        }
     }
 
     /// From now on this is the answer of the component with this digest, unasked.
     pub(crate) fn know(&self, digest: Digest, tools: Arc<[ToolInfo]>) {
-        self.known().insert(digest, Arc::new(Entry::new_with(Some(Ok(tools)))));
+        self.known().insert(digest, Arc::new(Entry::new_with(Some(Ok(Described::Tools(tools))))));
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Arc<Entry>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn ask_once(&self, wasm: &Wasm) -> Answer {
+    async fn ask_once(&self, wasm: &Wasm) -> Result<Described, DescribeError> {
+        if let Ok(found) = inspect::check(wasm.bytes())
+            && found.kind == Some(Kind::Command)
+        {
+            return Ok(Described::Command);
+        }
+        self.ask_component(wasm).await.map(Described::Tools)
+    }
+
+    async fn ask_component(&self, wasm: &Wasm) -> Answer {
         if let Some(tools) = self.brokered(wasm).await {
             return Ok(tools.into());
         }
         let name = tools_name(wasm.digest(), &self.limits);
-        let found = self.cache.as_ref().and_then(|cache| cache.get(Kind::Describe, &name));
+        let found = self.cache.as_ref().and_then(|cache| cache.get(Kept::Describe, &name));
         if let Some(found) = found
             && let Ok(tools) = serde_json::from_slice::<Vec<ToolInfo>>(&found)
         {
             return Ok(tools.into());
         }
-        let claims = self.ask(wasm).await?.into_iter().map(claim).collect();
+        let claims = self.ask(wasm).await?;
         let tools = described::check(claims, &self.limits).map_err(DescribeError::Invalid)?;
         if let Some(cache) = &self.cache
             && let Ok(text) = serde_json::to_vec(&tools)
         {
-            cache.put(Kind::Describe, &name, &text);
+            cache.put(Kept::Describe, &name, &text);
         }
         Ok(tools.into())
     }
@@ -114,10 +139,13 @@ impl Describer {
         serde_json::from_slice(&found).ok()
     }
 
-    /// Runs `describe` in a store without any grant.
-    async fn ask(&self, wasm: &Wasm) -> Result<Vec<Definition>, DescribeError> {
+    /// Runs `describe` in a store without any grant. Functions are described by the host.
+    async fn ask(&self, wasm: &Wasm) -> Result<Vec<Claim>, DescribeError> {
         let limits = &self.limits;
         let loaded = self.loader.load(wasm).await?;
+        if let Some(functions) = loaded.functions() {
+            return Ok(functions.claims(limits.tools));
+        }
         let texts = limits.description_bytes.saturating_add(limits.schema_bytes);
         let bounds = Bounds {
             fuel: limits.fuel,
@@ -127,7 +155,7 @@ impl Describer {
         };
         let cancel = CancellationToken::new();
         match throwaway::run(&self.loader, &loaded, Job::Describe, &bounds, &cancel).await? {
-            Ok(Done::Described(definitions)) => Ok(definitions),
+            Ok(Done::Described(definitions)) => Ok(definitions.into_iter().map(claim).collect()),
             Ok(Done::Opened | Done::Invoked(_) | Done::Judged(_)) => {
                 Err(DescribeError::Failed("it answered something else".to_owned()))
             }

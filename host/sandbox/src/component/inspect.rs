@@ -7,6 +7,7 @@ use wasmparser::{BinaryReaderError, ComponentExternalKind, Encoding, Parser, Pay
 
 use crate::LoadError;
 use crate::component::interfaces::{is_hook_export, is_tool_export, need};
+use crate::component::kind::{Form, Kind, kind_of};
 use crate::component::wasm::Digest;
 
 /// The largest component. A Python tool with its interpreter has 18 MB.
@@ -33,6 +34,8 @@ pub struct Inspection {
     pub tool_export: Option<String>,
     /// The `belljar:hook/hooks` export, as it spells it; `None` = not a belljar hook.
     pub hook_export: Option<String>,
+    /// The way in which it is used; `None` = it exports nothing that can be.
+    pub kind: Option<Kind>,
 }
 
 /// One import.
@@ -97,6 +100,7 @@ pub fn inspect(wasm: &[u8]) -> Result<Inspection, LoadError> {
         exports: Vec::new(),
         tool_export: None,
         hook_export: None,
+        kind: None,
     };
     read(wasm, &mut found)?;
     Ok(found)
@@ -108,11 +112,11 @@ pub(crate) fn check(wasm: &[u8]) -> Result<Inspection, LoadError> {
     if let Some(import) = found.imports.iter().find(|import| import.need == Need::Unknown) {
         return Err(LoadError::UnknownImport(shown(&import.name)));
     }
-    if found.tool_export.is_none() && found.hook_export.is_none() {
+    if found.kind.is_none() {
         let exports: Vec<_> = found.exports.iter().take(8).map(|name| shown(name)).collect();
         let exports = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
         return Err(LoadError::WrongWorld(format!(
-            "it exports {exports}, and not `belljar:tool/tools`"
+            "it exports {exports}, and neither `belljar:tool/tools` nor functions that can be called"
         )));
     }
     Ok(found)
@@ -131,6 +135,7 @@ fn malformed(error: &BinaryReaderError) -> LoadError {
 fn read(wasm: &[u8], found: &mut Inspection) -> Result<(), LoadError> {
     let mut depth = 0_u32;
     let mut ended = false;
+    let mut forms = Vec::new();
     for payload in Parser::new(0).parse_all(wasm) {
         match payload.map_err(|error| malformed(&error))? {
             Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
@@ -151,6 +156,11 @@ fn read(wasm: &[u8], found: &mut Inspection) -> Result<(), LoadError> {
                     let export = export.map_err(|error| malformed(&error))?;
                     let name = export.name.name;
                     bound(found.exports.len())?;
+                    forms.push(match export.kind {
+                        ComponentExternalKind::Instance => Form::Interface,
+                        ComponentExternalKind::Func => Form::Function,
+                        _ => Form::Other,
+                    });
                     if export.kind == ComponentExternalKind::Instance {
                         if is_tool_export(name) {
                             found.tool_export = Some(name.to_owned());
@@ -164,6 +174,7 @@ fn read(wasm: &[u8], found: &mut Inspection) -> Result<(), LoadError> {
             _ => {}
         }
     }
+    found.kind = kind_of(found.exports.iter().map(String::as_str).zip(forms.iter().copied()));
     if ended { Ok(()) } else { Err(LoadError::Malformed("it ends too early".to_owned())) }
 }
 

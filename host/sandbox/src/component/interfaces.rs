@@ -112,6 +112,12 @@ pub(crate) fn is_hook_export(name: &str) -> bool {
         .is_some_and(|(name, version)| name == "belljar:hook/hooks" && is_patch_of("0.1.", version))
 }
 
+/// Whether an export is that of a command.
+pub(crate) fn is_command_export(name: &str) -> bool {
+    name.split_once('@')
+        .is_some_and(|(name, version)| name == "wasi:cli/run" && is_patch_of("0.2.", version))
+}
+
 fn is_patch_of(prefix: &str, version: &str) -> bool {
     version
         .strip_prefix(prefix)

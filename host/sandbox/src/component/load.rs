@@ -9,10 +9,12 @@ use wasmtime::component::Component;
 
 use crate::Compiler;
 use crate::component::artifact::{Artifact, StockCode};
-use crate::component::cache::{Cache, Kind};
-use crate::component::compile::compile;
+use crate::component::cache::{Cache, Kind as Kept};
+use crate::component::compile::{adapt, compile};
 use crate::component::engine::{Engines, POOL_MEMORY, PoolPermit, TABLES, compatibility};
+use crate::component::functions::Functions;
 use crate::component::inspect::check;
+use crate::component::kind::Kind;
 use crate::component::turns::Turns;
 use crate::component::wasm::{Digest, Wasm};
 use crate::config::SlowCompile;
@@ -47,8 +49,8 @@ pub(crate) struct Loaded {
     /// Slots that one store takes from the pool.
     slots: u32,
     http: bool,
-    /// Whether it keeps the hooks' contract instead of the tools'.
-    hook: bool,
+    /// How it is used.
+    pub(crate) kind: Kind,
     /// In the other engine, loaded when first needed.
     on_demand: OnceCell<Result<Linked, LoadError>>,
 }
@@ -94,7 +96,7 @@ impl Loader {
     /// A tool; see [`Self::load_any`].
     pub(crate) async fn load(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
         let loaded = self.load_any(wasm).await?;
-        if loaded.hook {
+        if loaded.kind == Kind::Hook {
             return Err(LoadError::WrongWorld("it is a hook".to_owned()));
         }
         Ok(loaded)
@@ -103,7 +105,7 @@ impl Loader {
     /// A hook; see [`Self::load_any`].
     pub(crate) async fn load_hook(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
         let loaded = self.load_any(wasm).await?;
-        if !loaded.hook {
+        if loaded.kind != Kind::Hook {
             return Err(LoadError::NoHook);
         }
         Ok(loaded)
@@ -203,7 +205,7 @@ impl Loader {
         let artifact = self.compile(wasm).await?;
         let (loaded, artifact) = self.place_first(artifact, wasm).await?;
         if let Some(cache) = self.cache.clone() {
-            let write = move || cache.put(Kind::Artifact, &name, artifact.bytes());
+            let write = move || cache.put(Kept::Artifact, &name, artifact.bytes());
             tokio::task::spawn_blocking(write).await.map_err(crashed)?;
         }
         Ok(loaded)
@@ -233,7 +235,7 @@ impl Loader {
         let digest = wasm.digest();
         let look = move || {
             let name = code_name(digest, &engines)?;
-            let found = cache.and_then(|cache| cache.get(Kind::Artifact, &name));
+            let found = cache.and_then(|cache| cache.get(Kept::Artifact, &name));
             Ok((name, found.map(Artifact::trusted)))
         };
         tokio::task::spawn_blocking(look).await.map_err(crashed)?
@@ -251,6 +253,11 @@ impl Loader {
             Compiler::InProcess => self.turns.keep(work()).await,
             Compiler::Child { .. } | Compiler::Broker(_) => self.turns.take(work).await,
         }
+    }
+
+    /// The component of a command's core module.
+    pub(crate) async fn adapt(&self, module: &[u8]) -> Result<Vec<u8>, LoadError> {
+        self.turns.keep(adapt(&self.compiler, module)).await
     }
 
     async fn place_first(
@@ -297,11 +304,9 @@ fn place_first(engines: &Engines, artifact: &Artifact, wasm: Wasm) -> Result<Loa
     }
     let any = pooled.as_ref().or_else(|| on_demand.get().and_then(|linked| linked.as_ref().ok()));
     let http = any.is_some_and(Linked::imports_http);
-    let hook = match any.map(|linked| linked.bind(Granted::NOTHING)).transpose()? {
-        Some(bound) => matches!(bound.exports, Exports::Hook(_)),
-        None => false,
-    };
-    Ok(Loaded { wasm, pooled, slots, http, hook, on_demand })
+    let bound = any.map(|linked| linked.bind(Granted::NOTHING)).transpose()?;
+    let kind = bound.map_or(Kind::Tool, |bound| bound.exports.kind());
+    Ok(Loaded { wasm, pooled, slots, http, kind, on_demand })
 }
 
 impl Linked {
@@ -327,6 +332,17 @@ impl Loaded {
     /// Whether the component can send requests at all.
     pub(crate) fn imports_http(&self) -> bool {
         self.http
+    }
+
+    /// Its functions that are offered as tools and those that are not; `None` = it is of another
+    /// kind.
+    pub(crate) fn functions(&self) -> Option<&Functions> {
+        let on_demand = || self.on_demand.get().and_then(|linked| linked.as_ref().ok());
+        let linked = self.pooled.as_ref().or_else(on_demand)?;
+        match &linked.bind(Granted::NOTHING).ok()?.exports {
+            Exports::Functions(functions) => Some(functions),
+            Exports::Tool(_) | Exports::Hook(_) | Exports::Command(_) => None,
+        }
     }
 
     /// The bound component that an open store was opened from.

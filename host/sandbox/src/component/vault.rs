@@ -16,6 +16,7 @@ use std::time::Duration;
 use belljar_os_sandbox::{Made, Making, Running, Wall};
 
 use crate::Compiler;
+use crate::component::adapt::is_module;
 use crate::component::artifact::Artifact;
 use crate::component::cache::{Cache, Kind, MAX_ENTRY};
 use crate::component::compile::{compile, restrict, talk};
@@ -149,6 +150,10 @@ impl belljar_os_sandbox::Vault for Vault {
         Box::pin(async move {
             if component.len() as u64 > MAX_COMPONENT {
                 return Err("the component is too large".to_owned());
+            }
+            // INV-225: the child would answer with a component, to be kept as machine code.
+            if is_module(&component) {
+                return Err("a core module, not a component".to_owned());
             }
             let wasm = Wasm::new(component);
             match made {

@@ -6,6 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::component::command_form::CommandForm;
+
 /// SHA-256 of a component's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
@@ -19,6 +21,8 @@ struct Inner {
     digest: OnceLock<Digest>,
     /// A person's name for it.
     name: OnceLock<String>,
+    /// How it is called, if it is a command.
+    form: OnceLock<Arc<CommandForm>>,
 }
 
 enum Bytes {
@@ -116,8 +120,20 @@ impl Wasm {
         self.0.name.get().map(String::as_str)
     }
 
+    /// The same component, called in this way if it is a command, for all that share these bytes.
+    /// The first form stays. Default: [`CommandForm::default`].
+    #[must_use]
+    pub fn called(self, form: CommandForm) -> Self {
+        let _ = self.0.form.set(Arc::new(form));
+        self
+    }
+
+    pub(crate) fn form(&self) -> Arc<CommandForm> {
+        self.0.form.get().cloned().unwrap_or_default()
+    }
+
     fn of(bytes: Bytes, digest: OnceLock<Digest>) -> Self {
-        Self(Arc::new(Inner { bytes, digest, name: OnceLock::new() }))
+        Self(Arc::new(Inner { bytes, digest, name: OnceLock::new(), form: OnceLock::new() }))
     }
 }
 

@@ -11,7 +11,7 @@ use wasmtime::component::{Component, InstancePre, Linker, LinkerInstance, Resour
 use wasmtime::{Engine, StoreContextMut};
 
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
-use wasmtime_wasi::p2::bindings::{cli, random, sockets};
+use wasmtime_wasi::p2::bindings::{CommandIndices, cli, random, sockets};
 use wasmtime_wasi::p2::{self, DynInputStream, DynOutputStream, DynPollable};
 use wasmtime_wasi::random::{WasiRandom, WasiRandomView};
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
@@ -25,7 +25,9 @@ use crate::component::bindings::exports::belljar::tool::tools::{
 use crate::component::bindings::hook::HookIndices;
 use crate::component::bindings::hook::exports::belljar::hook::hooks::Verdict;
 use crate::component::contract::ToolIndices;
+use crate::component::functions::Functions;
 use crate::component::interfaces::{interface, is_hook_export, is_tool_export};
+use crate::component::kind::{Form, Kind, kind_of};
 use crate::error::LoadError;
 use crate::imports::files;
 use crate::imports::http::{self, HasHttp as _};
@@ -61,10 +63,23 @@ pub(crate) struct Bound {
     pub(crate) exports: Exports,
 }
 
-/// Which contract a component keeps. One that keeps both is a tool.
+/// The exports by which a component is used. One that keeps both contracts is a tool.
 pub(crate) enum Exports {
     Tool(ToolIndices),
     Hook(HookIndices),
+    Command(CommandIndices),
+    Functions(Box<Functions>),
+}
+
+impl Exports {
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Tool(_) => Kind::Tool,
+            Self::Hook(_) => Kind::Hook,
+            Self::Command(_) => Kind::Command,
+            Self::Functions(_) => Kind::Functions,
+        }
+    }
 }
 
 /// Binds a component's imports. Once per component, engine and granted set.
@@ -108,6 +123,8 @@ pub(crate) fn link(
             Exports::Tool(ToolIndices::of(component).ok_or_else(missing)?)
         }
         World::Hook => Exports::Hook(HookIndices::new(&pre).map_err(wrong)?),
+        World::Command => Exports::Command(CommandIndices::new(&pre).map_err(wrong)?),
+        World::Functions => Exports::Functions(Box::new(Functions::find(engine, component)?)),
     };
     Ok(Bound { pre, exports })
 }
@@ -289,10 +306,31 @@ fn resource(import: &str, name: &str) -> ResourceType {
     }
 }
 
-/// A contract.
+/// A contract, or the way in which a component without one is used.
 enum World {
     Tool,
     Hook,
+    Command,
+    Functions,
+}
+
+/// How a component is used that keeps none of belljar's contracts.
+fn foreign(engine: &Engine, component: &Component) -> Result<World, LoadError> {
+    let ty = component.component_type();
+    let form = |item: &ComponentItem| match item {
+        ComponentItem::ComponentInstance(_) => Form::Interface,
+        ComponentItem::ComponentFunc(_) => Form::Function,
+        _ => Form::Other,
+    };
+    let exports: Vec<_> = ty.exports(engine).map(|(name, item)| (name, form(&item.ty))).collect();
+    match kind_of(exports.into_iter()) {
+        Some(Kind::Command) => Ok(World::Command),
+        Some(Kind::Functions) => Ok(World::Functions),
+        Some(Kind::Tool | Kind::Hook) | None => {
+            let why = "it exports nothing that can be called, nor `belljar:tool/tools@0.1.0`";
+            Err(LoadError::WrongWorld(why.to_owned()))
+        }
+    }
 }
 
 /// The contract's functions with the contract's types.
@@ -303,9 +341,7 @@ fn check_exports(engine: &Engine, component: &Component) -> Result<World, LoadEr
     let ((name, export), world) = match (find(is_tool_export), find(is_hook_export)) {
         (Some(tool), _) => (tool, World::Tool),
         (None, Some(hook)) => (hook, World::Hook),
-        (None, None) => {
-            return Err(wrong("it does not export `belljar:tool/tools`".to_owned()));
-        }
+        (None, None) => return foreign(engine, component),
     };
     let ComponentItem::ComponentInstance(interface) = export.ty else {
         return Err(wrong(format!("its export `{name}` is not an interface")));
@@ -330,6 +366,8 @@ fn check_exports(engine: &Engine, component: &Component) -> Result<World, LoadEr
         World::Hook => function("check")?
             .typecheck::<(String,), (Result<Verdict, String>,)>(&instance)
             .map_err(|error| another("check", error))?,
+        // Their types are what is looked at where they are found.
+        World::Command | World::Functions => {}
     }
     Ok(world)
 }

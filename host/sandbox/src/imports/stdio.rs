@@ -1,4 +1,4 @@
-//! A guest's stdout and stderr: the first bytes are kept, the rest is counted.
+//! A guest's stdout and stderr: the first bytes are kept, the rest is counted. A command's stdin.
 //!
 //! wasmtime-wasi's own pipe fails when full, and a tool that logs much should not fail for
 //! it; its default stream queues empty writes without bound.
@@ -6,9 +6,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::io::AsyncWrite;
-use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
-use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+use tokio::io::{AsyncRead, AsyncWrite};
+use wasmtime_wasi::cli::{IsTerminal, StdinStream, StdoutStream};
+use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
 use crate::receipt::record::Record;
 
@@ -38,16 +38,73 @@ impl Stdio {
 
     /// The text kept since the last call of this, and how much was dropped.
     pub(crate) fn take(&self) -> (String, u64) {
-        let mut kept = self.kept();
-        if kept.bytes.is_empty() {
-            return (String::new(), std::mem::take(&mut kept.dropped));
-        }
-        let Kept { bytes, dropped } = std::mem::take(&mut *kept);
+        let (bytes, dropped) = self.take_bytes();
         (String::from_utf8_lossy(&bytes).into_owned(), dropped)
+    }
+
+    /// The same, as it came.
+    pub(crate) fn take_bytes(&self) -> (Vec<u8>, u64) {
+        let Kept { bytes, dropped } = std::mem::take(&mut *self.kept());
+        (bytes, dropped)
+    }
+
+    /// The text that [`Self::take`] would give, which stays.
+    pub(crate) fn text(&self) -> (String, u64) {
+        let kept = self.kept();
+        (String::from_utf8_lossy(&kept.bytes).into_owned(), kept.dropped)
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A command's standard input: what its call gave, and then nothing. All streams of it share one
+/// place.
+#[derive(Clone)]
+pub(crate) struct Stdin {
+    left: Arc<Mutex<Bytes>>,
+    record: Arc<Record>,
+}
+
+impl Stdin {
+    pub(crate) fn new(bytes: Vec<u8>, record: Arc<Record>) -> Self {
+        Self { left: Arc::new(Mutex::new(bytes.into())), record }
+    }
+}
+
+impl IsTerminal for Stdin {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdinStream for Stdin {
+    /// Not used by WASI 0.2, which asks for [`StdinStream::p2_stream`]; is at its end.
+    fn async_stream(&self) -> Box<dyn AsyncRead + Send + Sync> {
+        Box::new(tokio::io::empty())
+    }
+
+    fn p2_stream(&self) -> Box<dyn InputStream> {
+        Box::new(self.clone())
+    }
+}
+
+#[async_trait::async_trait]
+impl Pollable for Stdin {
+    async fn ready(&mut self) {}
+}
+
+#[async_trait::async_trait]
+impl InputStream for Stdin {
+    fn read(&mut self, size: usize) -> StreamResult<Bytes> {
+        self.record.host_call();
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        if left.is_empty() {
+            return Err(StreamError::Closed);
+        }
+        let now = left.len().min(size).min(MAX_WRITE);
+        Ok(left.split_to(now))
     }
 }
 

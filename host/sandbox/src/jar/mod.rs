@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod builder;
+pub(crate) mod command;
 pub(crate) mod course;
 pub(crate) mod hook;
 pub(crate) mod lasting;
@@ -33,6 +34,7 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::component::bindings::exports::belljar::tool::tools::Call;
+use crate::component::kind::Kind;
 use crate::component::load::Loaded;
 use crate::component::wasm::Digest;
 use crate::error::{JarError, LoadError};
@@ -438,7 +440,8 @@ impl Jar {
             nest.queue.idle().await;
         }
         note(receipt, &mut store, &ran, loading, begun.elapsed());
-        if ran.end.is_ok() {
+        // INV-221: a command's store has run to its end; the next call gets another.
+        if ran.end.is_ok() && bound.exports.kind() != Kind::Command {
             slot.put(store);
         } else {
             slot.lost.store(true, Ordering::Relaxed);
@@ -502,6 +505,8 @@ impl Jar {
             let settings = Settings {
                 values: Arc::clone(&slot.tool.config),
                 secrets: Arc::new(secrets.names().cloned().collect()),
+                form: slot.tool.wasm.form(),
+                output_bytes: rights.limits().output_bytes,
             };
             let budget = self.budget_of(rights.limits());
             let mounts = rights.mounts().iter().filter_map(|mount| self.held(mount)).collect();

@@ -8,14 +8,15 @@ use std::time::Instant;
 use belljar_policy::{HostScope, Limits, SecretName, WORKSPACE};
 use wasmtime::component::{HasData, ResourceTable};
 use wasmtime_wasi::p2::bindings::{cli::exit, random};
-use wasmtime_wasi::{Rng, WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::{Rng, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use crate::component::bindings::belljar::tool::{log, progress};
 use crate::component::bindings::config::wasi::config::store as config;
+use crate::component::command_form::{CommandForm, CommandLine};
 use crate::imports::clocks::{Monotonic, Wall};
 use crate::imports::files::{FilesCtx, FilesView, HasFiles};
 use crate::imports::http::{Connections, HasHttp, HttpCtx, HttpOptions, HttpView, JarSecrets};
-use crate::imports::stdio::Stdio;
+use crate::imports::stdio::{Stdin, Stdio};
 use crate::jar::course::Following;
 use crate::jar::limits::{MAX_RANDOM, MAX_RESOURCES, MemoryLimiter};
 use crate::jar::peers::Reach;
@@ -52,6 +53,10 @@ pub(crate) struct Guest {
 pub(crate) struct Settings {
     pub(crate) values: Arc<BTreeMap<String, String>>,
     pub(crate) secrets: Arc<BTreeSet<SecretName>>,
+    /// How it is called, if it is a command.
+    pub(crate) form: Arc<CommandForm>,
+    /// Bytes of an answer.
+    pub(crate) output_bytes: u64,
 }
 
 /// Gives a generated interface the store's data as a whole.
@@ -74,16 +79,7 @@ impl Guest {
         let stdout = Stdio::new(stdio_bytes, Arc::clone(&record));
         let stderr = Stdio::new(stdio_bytes, Arc::clone(&record));
         let following = Arc::<Following>::default();
-        let mut wasi = WasiCtx::builder();
-        wasi.stdout(stdout.clone())
-            .stderr(stderr.clone())
-            .initial_cwd(WORKSPACE)
-            .wall_clock(Wall(Arc::clone(&following)))
-            .monotonic_clock(Monotonic(Instant::now(), Arc::clone(&following)))
-            .max_random_size(MAX_RANDOM)
-            .allow_tcp(false)
-            .allow_udp(false)
-            .allow_ip_name_lookup(false);
+        let mut wasi = context(&stdout, &stderr, &following);
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_RESOURCES);
         Self {
@@ -103,6 +99,20 @@ impl Guest {
             standstill: Arc::default(),
             nested_fuel: 0,
         }
+    }
+
+    /// Hands a command its words, and takes what it writes as its answer. Before it runs, in a store
+    /// that nothing has run in.
+    pub(crate) fn start(&mut self, line: CommandLine, output_bytes: u64) {
+        let record = Arc::clone(&self.record);
+        self.stdout = Stdio::new(output_bytes, Arc::clone(&record));
+        let stdin = Stdin::new(line.stdin.into_bytes(), record);
+        self.wasi = context(&self.stdout, &self.stderr, &self.following)
+            .stdin(stdin)
+            .args(&line.words)
+            .envs(&line.environment)
+            .build();
+        self.files.open_here();
     }
 
     fn random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
@@ -126,6 +136,21 @@ impl Guest {
             self.rng.fill_bytes(bytes);
         }
     }
+}
+
+/// The part that wasmtime-wasi has of a store: no argument, no variable, no socket.
+fn context(stdout: &Stdio, stderr: &Stdio, following: &Arc<Following>) -> WasiCtxBuilder {
+    let mut wasi = WasiCtx::builder();
+    wasi.stdout(stdout.clone())
+        .stderr(stderr.clone())
+        .initial_cwd(WORKSPACE)
+        .wall_clock(Wall(Arc::clone(following)))
+        .monotonic_clock(Monotonic(Instant::now(), Arc::clone(following)))
+        .max_random_size(MAX_RANDOM)
+        .allow_tcp(false)
+        .allow_udp(false)
+        .allow_ip_name_lookup(false);
+    wasi
 }
 
 impl WasiView for Guest {

@@ -18,6 +18,7 @@ use crate::component::contract::Tool;
 use crate::component::engine::PoolPermit;
 use crate::component::load::Opening;
 use crate::imports::link::{Bound, Exports, NotGranted};
+use crate::jar::command;
 use crate::jar::limits::{MAX_HANDLES, MAX_HOSTCALL};
 use crate::jar::meter::{Bounds, INTERVAL, Metered, Purse, Stop, Tally};
 use crate::jar::state::{Exited, Guest};
@@ -177,6 +178,11 @@ impl OpenStore {
         opened: &mut Option<Instant>,
     ) -> wasmtime::Result<Done> {
         let Self { store, instance, tool, .. } = self;
+        if let (Exports::Command(_), Job::Invoke(call)) = (&bound.exports, &job)
+            && let Err(why) = command::start(store.data_mut(), call)
+        {
+            return Ok(Done::Invoked(Err(ToolError::InvalidArguments(why))));
+        }
         let instance = match instance {
             Some(instance) => instance,
             None => {
@@ -191,10 +197,18 @@ impl OpenStore {
                 let tool = ready(tool, bound, store, instance)?;
                 tool.describe(&mut *store).await.map(Done::Described)
             }
-            Job::Invoke(call) => {
-                let tool = ready(tool, bound, store, instance)?;
-                tool.invoke(&mut *store, call).await.map(Done::Invoked)
-            }
+            Job::Invoke(call) => match &bound.exports {
+                Exports::Tool(_) | Exports::Hook(_) => {
+                    let tool = ready(tool, bound, store, instance)?;
+                    tool.invoke(&mut *store, call).await.map(Done::Invoked)
+                }
+                Exports::Command(indices) => {
+                    command::run(indices, store, instance).await.map(Done::Invoked)
+                }
+                Exports::Functions(functions) => {
+                    functions.call(store, instance, &call).await.map(Done::Invoked)
+                }
+            },
             Job::Judge(event) => {
                 let Exports::Hook(exports) = &bound.exports else {
                     wasmtime::bail!("it is no hook");

@@ -49,11 +49,13 @@ async fn another_world_is_refused_and_says_what_it_exports() {
     let empty = component("package test:guest;\nworld guest {}", "(module)");
     assert!(matches!(refused(&host, empty).await, LoadError::WrongWorld(_)));
     let other = component(
-        "package test:guest;\nworld guest { export run: func(); }",
-        r#"(module (func (export "run")))"#,
+        "package test:guest;
+         world guest { export belljar:tool/tools@0.9.0; }
+         package belljar:tool@0.9.0 { interface tools { invoke: func(); } }",
+        r#"(module (func (export "belljar:tool/tools@0.9.0#invoke")))"#,
     );
     let error = refused(&host, other).await.to_string();
-    assert!(error.contains("it exports run"), "{error}");
+    assert!(error.contains("it exports belljar:tool/tools@0.9.0"), "{error}");
     let wrong_types = component(
         "package test:guest;\nworld guest { export belljar:tool/tools@0.1.0; }
          package belljar:tool@0.1.0 { interface tools {

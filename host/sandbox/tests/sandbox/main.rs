@@ -5,10 +5,13 @@
 mod bounds;
 mod builder;
 mod calls;
+mod commands;
 mod files;
+mod functions;
 mod http;
 mod judging;
 mod loading;
 mod overlay;
 mod pool;
 mod refusals;
+mod testsuite;

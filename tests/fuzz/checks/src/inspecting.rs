@@ -41,7 +41,7 @@ fn read(data: &[u8]) {
         Ok(loads) => {
             assert_eq!(loads, found, "two readings of the same bytes");
             assert!(found.imports.iter().all(|import| import.need != Need::Unknown));
-            assert!(found.tool_export.is_some() || found.hook_export.is_some());
+            assert!(found.kind.is_some());
         }
         Err(error) => assert!(is_safe_to_show(&error.to_string()), "{error:?}"),
     }

@@ -16,7 +16,7 @@ use sandbox::error::LoadError;
 use sandbox::inspect::Need;
 use sandbox::json;
 mod component {
-    pub(crate) use crate::sandbox::{interfaces, tool_info, wasm};
+    pub(crate) use crate::sandbox::{command_form, described, interfaces, kind, tool_info, wasm};
 }
 
 pub use definition::definition;

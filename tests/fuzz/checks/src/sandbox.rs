@@ -4,6 +4,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "the sandbox uses more of these files")]
 
+#[path = "../../../../host/sandbox/src/component/command_form.rs"]
+pub(crate) mod command_form;
 #[path = "../../../../host/sandbox/src/component/described.rs"]
 pub(crate) mod described;
 #[path = "../../../../host/sandbox/src/error.rs"]
@@ -14,6 +16,8 @@ pub(crate) mod inspect;
 pub(crate) mod interfaces;
 #[path = "../../../../host/sandbox/src/json.rs"]
 pub(crate) mod json;
+#[path = "../../../../host/sandbox/src/component/kind.rs"]
+pub(crate) mod kind;
 #[path = "../../../../host/sandbox/src/component/tool_info.rs"]
 pub(crate) mod tool_info;
 #[path = "../../../../host/sandbox/src/component/wasm.rs"]

@@ -140,8 +140,7 @@ fn find(
     let chosen = args.tool.as_deref().map(ToolName::new).transpose();
     let chosen = chosen.map_err(|error| Failure::usage(error.to_string()))?;
     if tools::is_path(word) {
-        let wasm = tools::read_component(word)?;
-        let ask = manifest_beside(Path::new(word), out)?;
+        let (wasm, ask) = with_manifest(tools::read_component(word)?, Path::new(word), out)?;
         let found = Found { wasm, ask, config: BTreeMap::new(), tool: chosen };
         return Ok((found, host::sandbox(&whose.places, out)?));
     }
@@ -163,18 +162,21 @@ fn find(
     Ok((found, host.sandbox.clone()))
 }
 
-/// The requests of the `tool.toml` beside a component; without one, nothing.
-fn manifest_beside(component: &Path, out: &Out) -> Result<ToolAsk, Failure> {
+/// A component with the `tool.toml` beside it: called as it says, with its requests; without one,
+/// with none.
+fn with_manifest(wasm: Wasm, component: &Path, out: &Out) -> Result<(Wasm, ToolAsk), Failure> {
     let path = component.with_file_name("tool.toml");
     if !path.exists() {
         out.note(format_args!("there is no `{}`, so the tool gets no mount", path.shown()));
-        return Ok(ToolAsk::default());
+        return Ok((wasm, ToolAsk::default()));
     }
     let text = read_bounded(&path, MAX_MANIFEST_BYTES)
         .map_err(|error| Failure::usage(format!("failed to read `{}`: {error}", path.shown())))?;
     let manifest = ToolManifest::parse(&path, &String::from_utf8_lossy(&text))
         .map_err(|diagnostics| Failure::diagnostics("", diagnostics))?;
-    Ok(manifest.ask)
+    let wasm = belljar_catalogue::called(wasm, &manifest)
+        .map_err(|why| Failure::usage(format!("`{}`: `[command]`: {why}", path.shown())))?;
+    Ok((wasm, manifest.ask))
 }
 
 /// The tool of a component that has one.

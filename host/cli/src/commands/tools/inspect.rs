@@ -1,7 +1,9 @@
 //! `belljar tools inspect`: what a component needs and offers, without trusting it.
 
 use belljar_policy::Shown;
-use belljar_sandbox::{DescribeError, Digest, Inspection, LoadError, Need, ToolInfo, Wasm};
+use belljar_sandbox::{
+    DescribeError, Digest, Inspection, Kind, LeftOut, LoadError, Need, ToolInfo, Wasm,
+};
 use serde_json::json;
 
 use crate::commands::tools::words;
@@ -10,6 +12,12 @@ use crate::setup::home::Places;
 use crate::setup::host;
 use crate::term::out::{Out, Style};
 use crate::term::table::{self, Table, plain, styled};
+
+/// The things that a component offers, and those that it has and that are not offered.
+struct Offered {
+    tools: Vec<ToolInfo>,
+    left_out: Vec<LeftOut>,
+}
 
 /// Shows one component. Only `describe` runs guest code, in a throwaway store without any
 /// right.
@@ -48,18 +56,25 @@ fn describe(
     wasm: &Wasm,
     places: &Places,
     out: &Out,
-) -> Result<Result<Vec<ToolInfo>, String>, Failure> {
-    if inspection.tool_export.is_none() && inspection.hook_export.is_some() {
-        let why = "it is a hook; name it as `component` under `[[hooks]]` in `belljar.toml`";
-        return Ok(Err(why.to_owned()));
-    }
-    if inspection.tool_export.is_none() {
-        return Ok(Err("it does not export `belljar:tool/tools`".to_owned()));
+) -> Result<Result<Offered, String>, Failure> {
+    match inspection.kind {
+        Some(Kind::Hook) => {
+            let why = "it is a hook; name it as `component` under `[[hooks]]` in `belljar.toml`";
+            return Ok(Err(why.to_owned()));
+        }
+        None => return Ok(Err("it exports nothing that can be called".to_owned())),
+        Some(Kind::Tool | Kind::Command | Kind::Functions) => {}
     }
     let sandbox = host::sandbox(places, out)?;
-    let described = host::small_runtime()?.block_on(sandbox.describe(wasm));
+    let runtime = host::small_runtime()?;
+    let described = runtime.block_on(sandbox.describe(wasm));
     Ok(match described {
-        Ok(infos) => Ok(infos.to_vec()),
+        Ok(infos) if inspection.kind == Some(Kind::Functions) => {
+            let left_out = runtime.block_on(sandbox.load(wasm));
+            let left_out = left_out.map(|component| component.left_out().to_vec());
+            Ok(Offered { tools: infos.to_vec(), left_out: left_out.unwrap_or_default() })
+        }
+        Ok(infos) => Ok(Offered { tools: infos.to_vec(), left_out: Vec::new() }),
         Err(DescribeError::Load(error)) => Err(error.to_string()),
         Err(error @ (DescribeError::Failed(_) | DescribeError::Invalid(_))) => {
             Err(error.to_string())
@@ -67,7 +82,7 @@ fn describe(
     })
 }
 
-fn as_json(inspection: &Inspection, offered: &Result<Vec<ToolInfo>, String>) -> serde_json::Value {
+fn as_json(inspection: &Inspection, offered: &Result<Offered, String>) -> serde_json::Value {
     let imports: Vec<_> = inspection
         .imports
         .iter()
@@ -76,23 +91,34 @@ fn as_json(inspection: &Inspection, offered: &Result<Vec<ToolInfo>, String>) -> 
     let mut object = json!({
         "digest": format!("sha256:{}", inspection.digest),
         "bytes": inspection.size,
+        "kind": inspection.kind,
         "imports": imports,
         "exports": inspection.exports,
     });
     let (key, value) = match offered {
-        Ok(infos) => ("tools", json!(infos)),
+        Ok(offered) => ("tools", json!(offered.tools)),
         Err(why) => ("unusable", json!(why)),
     };
     if let Some(object) = object.as_object_mut() {
         object.insert(key.to_owned(), value);
+        if let Ok(Offered { left_out, .. }) = offered
+            && !left_out.is_empty()
+        {
+            let rows = left_out.iter();
+            let rows = rows.map(|it| json!({ "function": it.function, "reason": it.reason }));
+            object.insert("left_out".to_owned(), rows.collect());
+        }
     }
     object
 }
 
-fn print(name: &str, inspection: &Inspection, offered: &Result<Vec<ToolInfo>, String>, out: &Out) {
+fn print(name: &str, inspection: &Inspection, offered: &Result<Offered, String>, out: &Out) {
     out.line(out.paint(Style::Bold, Shown::new(name)));
     out.line(format_args!("digest  sha256:{}", inspection.digest));
     out.line(format_args!("size    {}", table::size(inspection.size)));
+    if let Some(kind) = inspection.kind {
+        out.line(format_args!("kind    {kind}"));
+    }
     out.line("");
     let mut imports = Table::new(out, &["imports", "needs"]);
     for import in &inspection.imports {
@@ -110,10 +136,25 @@ fn print(name: &str, inspection: &Inspection, offered: &Result<Vec<ToolInfo>, St
         exports.row([plain(Shown::new(export))]);
     }
     exports.print(out);
-    for info in offered.iter().flatten() {
+    let Ok(offered) = offered else { return };
+    for info in &offered.tools {
         out.line("");
         print_tool(info, out);
     }
+    left_out(&offered.left_out, out);
+}
+
+/// The functions that are not offered as tools.
+pub(super) fn left_out(functions: &[LeftOut], out: &Out) {
+    if functions.is_empty() {
+        return;
+    }
+    out.line("");
+    let mut table = Table::new(out, &["not offered", "because"]);
+    for LeftOut { function, reason } in functions {
+        table.row([plain(Shown::new(function)), styled(Style::Dim, reason)]);
+    }
+    table.print(out);
 }
 
 fn print_tool(info: &ToolInfo, out: &Out) {

@@ -1,6 +1,6 @@
-//! `belljar tools build --install`: puts a tool into a home, the operator's or a tenant's, after asking
-//! the component what it offers and showing what changes. A tool that the home's `belljar.toml` pins is
-//! pinned anew, with a yes.
+//! `belljar tools build --install` and `belljar tools add`: puts a tool into a home, the operator's or
+//! a tenant's, after asking the component what it offers and showing what changes. A tool that the
+//! home's `belljar.toml` pins is pinned anew, with a yes.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -27,20 +27,22 @@ use crate::term::diff;
 use crate::term::out::Out;
 
 /// The component of an installed tool.
-const COMPONENT: &str = "tool.wasm";
+pub(super) const COMPONENT: &str = "tool.wasm";
 
 /// Its manifest.
-const MANIFEST: &str = "tool.toml";
+pub(super) const MANIFEST: &str = "tool.toml";
 
 /// The tool that is to be installed.
 pub(super) struct New<'a> {
     /// The name of its directory in the home.
     pub(super) name: &'a str,
     pub(super) wasm: Wasm,
-    /// The manifest's file.
-    pub(super) manifest: &'a Path,
-    /// A pin is changed without asking.
+    /// The manifest's text, which is valid.
+    pub(super) manifest: String,
+    /// Nobody is asked.
     pub(super) yes: bool,
+    /// A person is asked even where no pin changes.
+    pub(super) asks: bool,
     /// Whose home it is.
     pub(super) of: &'a TenantArg,
 }
@@ -53,8 +55,9 @@ struct Version {
     offers: String,
 }
 
-/// Installs it in these places, and writes so into the audit log of whoever they are. Nothing is written unless the component says what it offers, its tools have names
-/// of their own, and a person agrees where a pin changes.
+/// Installs it in these places, and writes so into the audit log of whoever they are. Nothing is
+/// written unless the component says what it offers, its tools have names of their own, and a person
+/// agrees where a pin changes.
 ///
 /// # Errors
 ///
@@ -66,8 +69,9 @@ pub(super) fn run(
     places: &Places,
     out: &Out,
 ) -> Result<Exit, Failure> {
-    let New { name, wasm, yes, of, .. } = new;
-    let manifest = manifest(new.manifest)?;
+    let New { name, yes, of, .. } = new;
+    let manifest = new.manifest.clone();
+    let wasm = &called(new.wasm.clone(), &manifest)?;
     let sandbox = host::sandbox(places, out)?;
     let tools = offered(name, wasm, &sandbox)?;
     let to = places.tools().join(name);
@@ -94,8 +98,16 @@ pub(super) fn run(
         }
         None => first(&tools, &version.manifest, out),
     }
-    let needs_a_yes = moves_pin || pin.is_some() && asks_for_other;
-    if needs_a_yes && !agreed(name, *yes, moves_pin, out)? {
+    let question = match (moves_pin, pin.is_some() && asks_for_other) {
+        (true, _) => {
+            Some(format!("`{name}` is pinned: install this component, and pin it instead?"))
+        }
+        (false, true) => Some(format!("`{name}` is pinned: install this manifest for it?")),
+        (false, false) => new.asks.then(|| format!("install `{name}`?")),
+    };
+    if let Some(question) = question
+        && !agreed(&question, *yes, out)?
+    {
         return Ok(Exit::Cancelled);
     }
     write(&to, &version)?;
@@ -179,8 +191,10 @@ fn offered(name: &str, wasm: &Wasm, sandbox: &Sandbox) -> Result<Vec<ToolInfo>, 
 /// The version that is installed under the name. `None` = nothing that can be read.
 fn installed(dir: &Path, sandbox: &Sandbox) -> Option<Version> {
     let wasm = Wasm::new(read_bounded(&dir.join(COMPONENT), MAX_COMPONENT_BYTES).ok()?);
+    let wasm = wasm.named(dir.file_name()?.to_string_lossy());
     let manifest = read_bounded(&dir.join(MANIFEST), MAX_MANIFEST_BYTES).unwrap_or_default();
     let manifest = String::from_utf8_lossy(&manifest).into_owned();
+    let wasm = called(wasm.clone(), &manifest).unwrap_or(wasm);
     let tools = host::small_runtime().ok()?.block_on(sandbox.describe(&wasm));
     let tools = tools.map(|tools| tools.to_vec()).map_err(|error| error.to_string());
     let offers = offers(&wasm, &tools).unwrap_or_else(|failure| failure.message);
@@ -240,26 +254,33 @@ fn first(tools: &[ToolInfo], manifest: &str, out: &Out) {
     }
 }
 
-/// Whether a person lets agents that were granted the tool have this component, or this manifest of
-/// the one that they have.
-fn agreed(name: &str, yes: bool, moves_pin: bool, out: &Out) -> Result<bool, Failure> {
+/// Whether a person agrees to what is shown: where the tool is pinned, that the agents which were
+/// granted it have this component, or this manifest for the one that they have.
+fn agreed(question: &str, yes: bool, out: &Out) -> Result<bool, Failure> {
     if yes {
         return Ok(true);
     }
-    let what =
-        if moves_pin { "this component, and pin it instead" } else { "this manifest for it" };
-    let question = format!("`{name}` is pinned: install {what}?");
-    match out.ask(&question) {
+    match out.ask(question) {
         Some(true) => Ok(true),
         Some(false) => {
             out.note("nothing is installed");
             Ok(false)
         }
-        None => Err(Failure::usage(format!(
-            "`{name}` is pinned, and there is nobody to ask, so nothing is installed"
-        ))
-        .hint("look at what is shown above and repeat the command with `--yes`")),
+        None => {
+            let what = question.split('?').next().unwrap_or_default();
+            Err(Failure::usage(format!("there is nobody to ask ({what}), so nothing is installed"))
+                .hint("look at what is shown above and repeat the command with `--yes`"))
+        }
     }
+}
+
+/// The component, called as this manifest says if it is a command.
+pub(super) fn called(wasm: Wasm, manifest: &str) -> Result<Wasm, Failure> {
+    let parsed = ToolManifest::parse(Path::new(MANIFEST), manifest)
+        .map_err(|found| Failure::diagnostics("the tool's manifest is not valid", found))?;
+    belljar_catalogue::called(wasm, &parsed).map_err(|why| {
+        Failure::new(format!("the tool's manifest is not valid: `[command]`: {why}"))
+    })
 }
 
 /// Puts component and manifest in place, each at once: what was looked at is what is installed.

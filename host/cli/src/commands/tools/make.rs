@@ -30,9 +30,10 @@ pub(crate) fn build(
     // What may be wrong is looked at before the build, which takes long.
     let to = to(args, places)?;
     let manifest = dir.join("tool.toml");
-    if args.install || manifest.exists() {
-        install::manifest(&manifest)?;
-    }
+    let manifest = match args.install || manifest.exists() {
+        true => install::manifest(&manifest)?,
+        false => String::new(),
+    };
     let toolchain = language.toolchain(Some(dir))?;
     out.note(format_args!("building with {}", Shown::new(&toolchain.description)));
     if let Err(why) = toolchain.reproducible {
@@ -57,7 +58,7 @@ pub(crate) fn build(
     };
     let name = installed_name(dir)?;
     let wasm = Wasm::new(wasm).named(name.as_str());
-    let new = New { name: &name, wasm, manifest: &manifest, yes: args.yes, of: &args.of };
+    let new = New { name: &name, wasm, manifest, yes: args.yes, asks: false, of: &args.of };
     install::run(&new, &operator, &whose.places, out)
 }
 

@@ -1,5 +1,6 @@
 //! `belljar tools`: the tools that exist.
 
+mod add;
 pub(crate) mod aliases;
 pub(crate) mod call;
 pub(crate) mod crash;
@@ -9,6 +10,7 @@ mod install;
 pub(crate) mod make;
 mod projects;
 pub(crate) mod refused;
+mod remove;
 pub(crate) mod single;
 mod test;
 mod words;
@@ -72,6 +74,8 @@ pub(crate) fn run(
             nobodys.refuse("the suite is the same for all", "leave it out")?;
             test::run(component, *json, &places()?, walls, out)
         }
+        ToolsCommand::Add(args) => add::run(args, &places()?, out),
+        ToolsCommand::Remove { name, yes, of } => remove::run(name, *yes, of, &places()?, out),
     }
 }
 

@@ -95,9 +95,14 @@ fn told(catalogue: &ToolCatalogue) -> Stopped {
 }
 
 async fn impostor(arena: &Arena) -> Stopped {
-    install(arena, "helper", guests::IMPOSTOR).await?;
-    let catalogue = catalogue(arena, "helper", Some(guests::IMPOSTOR)).await?;
-    if catalogue.problems().len() != 2 || catalogue.owner("spawn_agent").is_some() {
+    impostor_of(arena, guests::IMPOSTOR, 2).await
+}
+
+/// A guest that takes so many names which are not free.
+pub(super) async fn impostor_of(arena: &Arena, guest: Guest, names: usize) -> Stopped {
+    install(arena, "helper", guest).await?;
+    let catalogue = catalogue(arena, "helper", Some(guest)).await?;
+    if catalogue.problems().len() != names || catalogue.owner("spawn_agent").is_some() {
         return Err(Escape::new(format!("a name was taken: {:?}", catalogue.problems())));
     }
     told(&catalogue)

@@ -19,6 +19,7 @@ mod bytes;
 mod cache;
 mod compiling;
 mod describing;
+mod foreign;
 mod forge;
 mod installed;
 mod worlds;
@@ -28,11 +29,12 @@ use belljar_sandbox::Wasm;
 use crate::Arena;
 use crate::attack::{Attack, Escape, Stopped, Verdict};
 
-pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 6] = [
+pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 7] = [
     bytes::ATTACKS,
     compiling::ATTACKS,
     worlds::ATTACKS,
     describing::ATTACKS,
+    foreign::ATTACKS,
     installed::ATTACKS,
     cache::ATTACKS,
 ];

@@ -52,9 +52,9 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     of_guest!(
         never_loaded,
         "component-another-world",
-        "exports something else than a tool",
-        "the contract's export is looked for before it is compiled (INV-22)",
-        "it exports run, and not `belljar:tool/tools`",
+        "exports nothing that can be called",
+        "exports are looked at before it is compiled (INV-22)",
+        "it exports file, and neither `belljar:tool/tools` nor functions",
         NO_TOOL
     ),
     of_guest!(

@@ -90,6 +90,8 @@ pub(crate) struct FilesCtx {
     calls: u32,
     /// Hides the host's inode numbers in `metadata-hash`.
     salt: RandomState,
+    /// The workspace is named `.` too.
+    here: bool,
 }
 
 /// Belljar's knowledge of an open descriptor.
@@ -178,7 +180,14 @@ impl FilesCtx {
             made: 0,
             calls: 0,
             salt: RandomState::new(),
+            here: false,
         }
+    }
+
+    /// Names the workspace `.` besides: programs of preview 1 know no other current directory, and
+    /// what they open by a relative name they look for there. The same mount with the same access.
+    pub(crate) fn open_here(&mut self) {
+        self.here = true;
     }
 
     /// Writes a refusal down and makes the error that the guest gets.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use belljar_policy::{Access, DenyCode, Shown};
+use belljar_policy::{Access, DenyCode, Shown, WORKSPACE};
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use wasmtime::component::Resource;
@@ -17,6 +17,9 @@ use super::tree::Tree;
 use super::walk::{Follow, Place, kind};
 use super::{Base, FilesCtx, FilesView, Opened, Over, OverDir, SHOWN_PATH, error, on_tree};
 use crate::overlay::{Found, View};
+
+/// The workspace's other name, for programs that know no other current directory.
+const HERE: &str = ".";
 
 /// A guest's request when it opens something.
 pub(super) struct Ask {
@@ -198,7 +201,15 @@ impl FilesView<'_> {
     /// The mounts, as many as may be open.
     pub(crate) fn preopens(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         let mut found = Vec::new();
+        let mut mounts = Vec::new();
         for mount in self.ctx.mounts.clone() {
+            let name = mount.info.guest.to_string();
+            if self.ctx.here && name == WORKSPACE {
+                mounts.push((mount.clone(), HERE.to_owned()));
+            }
+            mounts.push((mount, name));
+        }
+        for (mount, name) in mounts {
             let Ok(slot) = self.ctx.slot("get-directories") else { break };
             let fd = self.table.push(Descriptor::Dir(mount.info.root.clone()))?;
             let root = || Over::Dir(Arc::new(OverDir { dir: View::root(), lower: true }));
@@ -210,7 +221,7 @@ impl FilesView<'_> {
                 slot,
             };
             self.ctx.open.insert(fd.rep(), opened);
-            found.push((fd, mount.info.guest.to_string()));
+            found.push((fd, name));
         }
         Ok(found)
     }

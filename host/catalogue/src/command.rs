@@ -1,0 +1,20 @@
+//! Commands as tools: the form that a manifest states, given to the component.
+
+use belljar_definition::ToolManifest;
+use belljar_sandbox::{CommandForm, Wasm};
+
+/// The component, called as its manifest says if it is a command. Its tool has the component's name.
+///
+/// # Errors
+///
+/// When the words, the variables or the schema of `[command]` will not do; the text says how.
+pub fn called(wasm: Wasm, manifest: &ToolManifest) -> Result<Wasm, String> {
+    let form = CommandForm::default().described(&manifest.description);
+    let Some(spec) = &manifest.command else { return Ok(wasm.called(form)) };
+    let form = match (&spec.args, &spec.schema) {
+        (Some(args), schema) => form.with_line(args, schema.as_deref())?,
+        (None, Some(schema)) => form.with_schema(schema)?,
+        (None, None) => form,
+    };
+    Ok(wasm.called(form.with_environment(&spec.env)?))
+}

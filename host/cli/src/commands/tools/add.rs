@@ -1,0 +1,180 @@
+//! `belljar tools add`: installs what somebody else has built, after showing what it is, what it
+//! imports, what of that it would get, and what it asks for.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use belljar_definition::ToolManifest;
+use belljar_policy::{HostRule, PeersAsk, Shown, ShownPath as _, ToolAsk, ToolName};
+use belljar_sandbox::{Digest, Inspection, Kind, LoadError, Need, Sandbox, Wasm};
+
+use crate::args::tools::ToolAddArgs;
+use crate::commands::tools::install::{self, MANIFEST, New};
+use crate::commands::tools::{inspect, words};
+use crate::setup::embedded::STOCK_TOOLS;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::{MAX_COMPONENT_BYTES, Places, read_bounded};
+use crate::setup::host;
+use crate::setup::whose::Whose;
+use crate::term::out::{Out, Style};
+use crate::term::table::{self, Table, plain, styled};
+
+pub(super) fn run(args: &ToolAddArgs, operator: &Places, out: &Out) -> Result<Exit, Failure> {
+    let whose = Whose::to_change(&args.of, operator)?;
+    let name = name(args)?;
+    let file = args.file.as_path();
+    let bytes = read_bounded(file, MAX_COMPONENT_BYTES)
+        .map_err(|error| Failure::usage(format!("failed to read `{}`: {error}", file.shown())))?;
+    let manifest = manifest(args, out)?;
+    let sandbox = host::sandbox(&whose.places, out)?;
+    let (bytes, inspection) = component(file, bytes, &sandbox, out)?;
+    let wasm = install::called(Wasm::new(bytes).named(name.as_str()), &manifest)?;
+    show(&wasm, &inspection, &manifest, &sandbox, out)?;
+    let new = New { name: &name, wasm, manifest, yes: args.yes, asks: true, of: &args.of };
+    install::run(&new, operator, &whose.places, out)
+}
+
+/// The name to install it under: as given, or made of the file's.
+fn name(args: &ToolAddArgs) -> Result<String, Failure> {
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => {
+            let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
+            let legal = stem.chars().map(|c| c.to_ascii_lowercase());
+            let legal = legal.map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
+            legal.skip_while(|c| !c.is_ascii_lowercase()).take(64).collect()
+        }
+    };
+    let legal = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    if !legal || ToolName::new(&name).is_err() {
+        let shown = Shown::clipped(&name, 80);
+        return Err(Failure::usage(format!("`{shown}` is no name for a tool"))
+            .hint("name it with `--name`: a small letter, then small letters, digits or `_`"));
+    }
+    if STOCK_TOOLS.iter().any(|stock| stock.name == name) {
+        return Err(Failure::usage(format!("`{name}` is the name of a built-in tool"))
+            .hint("name it otherwise with `--name`"));
+    }
+    Ok(name)
+}
+
+/// The manifest: one that is named or lies beside the file, or else one of the options.
+fn manifest(args: &ToolAddArgs, out: &Out) -> Result<String, Failure> {
+    if let Some(path) = &args.manifest {
+        return install::manifest(path);
+    }
+    let beside = args.file.with_file_name(MANIFEST);
+    let stated = args.mounts.is_some() || !args.host.is_empty();
+    if beside.is_file() {
+        if stated {
+            return Err(Failure::usage(format!("`{}` says what it asks for", beside.shown()))
+                .hint("leave out `--mounts` and `--host`, or name another with `--manifest`"));
+        }
+        out.note(format_args!("its manifest is `{}`", beside.shown()));
+        return install::manifest(&beside);
+    }
+    let mut text = "manifest = 1\n".to_owned();
+    // Writing to a `String` cannot fail.
+    if let Some(access) = &args.mounts {
+        if !["read", "read-write"].contains(&access.as_str()) {
+            return Err(Failure::usage("`--mounts` is neither `read` nor `read-write`"));
+        }
+        let _ = writeln!(text, "mounts = \"{access}\"");
+    }
+    if !args.host.is_empty() {
+        let rule = |rule: &String| {
+            let rule = rule.parse::<HostRule>().map_err(|e| Failure::usage(e.to_string()))?;
+            Ok(toml::Value::from(rule.to_string()).to_string())
+        };
+        let rules = args.host.iter().map(rule).collect::<Result<Vec<_>, Failure>>()?;
+        let _ = writeln!(text, "hosts = [{}]", rules.join(", "));
+    }
+    Ok(text)
+}
+
+/// The component, made of a core module where that is what the file holds.
+fn component(
+    file: &Path,
+    bytes: Vec<u8>,
+    sandbox: &Sandbox,
+    out: &Out,
+) -> Result<(Vec<u8>, Inspection), Failure> {
+    let refused = |why: String| Failure::usage(format!("`{}`: {why}", file.shown()));
+    let (bytes, inspection) = match belljar_sandbox::inspect(&bytes) {
+        Ok(inspection) => (bytes, inspection),
+        Err(LoadError::CoreModule) => {
+            let made = host::small_runtime()?.block_on(sandbox.adapt(&bytes));
+            let made = made.map_err(|error| refused(error.to_string()))?;
+            let digest = Digest::of(&bytes);
+            out.note(format_args!("adapted from a core module, sha256:{digest}"));
+            let inspection = belljar_sandbox::inspect(&made);
+            let inspection = inspection.map_err(|error| refused(error.to_string()))?;
+            (made, inspection)
+        }
+        Err(error) => return Err(refused(error.to_string())),
+    };
+    match inspection.kind {
+        Some(Kind::Tool | Kind::Command | Kind::Functions) => Ok((bytes, inspection)),
+        Some(Kind::Hook) => Err(refused("it is a hook, and no tool".to_owned())
+            .hint("name it as `component` under `[[hooks]]` in `belljar.toml`")),
+        None => Err(refused("it exports nothing that can be called".to_owned())
+            .hint("`belljar tools inspect FILE` shows what it exports")),
+    }
+}
+
+/// The component, what it imports, and what of that its manifest lets it have.
+fn show(
+    wasm: &Wasm,
+    inspection: &Inspection,
+    manifest: &str,
+    sandbox: &Sandbox,
+    out: &Out,
+) -> Result<(), Failure> {
+    let ask = ToolManifest::parse(Path::new(MANIFEST), manifest)
+        .map_err(|found| Failure::diagnostics("the tool's manifest is not valid", found))?
+        .ask;
+    if let Some(kind) = inspection.kind {
+        out.line(format_args!("kind    {kind}"));
+    }
+    out.line(format_args!("digest  sha256:{}", inspection.digest));
+    out.line(format_args!("size    {}", table::size(inspection.size)));
+    out.line("");
+    let mut imports = Table::new(out, &["imports", "gets"]);
+    for import in &inspection.imports {
+        let (style, gets) = gets(import.need, &ask);
+        imports.row([plain(Shown::new(&import.name)), styled(style, gets)]);
+    }
+    imports.print(out);
+    let loaded = host::small_runtime()?.block_on(sandbox.load(wasm));
+    let loaded = loaded.map_err(|error| Failure::new(format!("it does not load: {error}")))?;
+    inspect::left_out(loaded.left_out(), out);
+    out.line("");
+    Ok(())
+}
+
+/// What a tool with these requests has of an import, where an agent is granted all that it asks for.
+fn gets(need: Need, ask: &ToolAsk) -> (Style, String) {
+    match need {
+        Need::Base | Need::Contract | Need::Config => (Style::Dim, "always there".to_owned()),
+        Need::Files => match ask.mounts {
+            Some(access) => (Style::Yellow, format!("the agent's mounts ({access})")),
+            None => (Style::Dim, "no file: it asks for no mount".to_owned()),
+        },
+        Need::Network if ask.hosts.is_empty() => {
+            (Style::Dim, "no host: it asks for none".to_owned())
+        }
+        Need::Network => {
+            let hosts = ToolAsk { hosts: ask.hosts.clone(), ..ToolAsk::default() };
+            (Style::Yellow, words::asks(&hosts))
+        }
+        Need::Peers if ask.peers == PeersAsk::None => {
+            (Style::Dim, "no tool: it asks for none".to_owned())
+        }
+        Need::Peers => {
+            let peers = ToolAsk { peers: ask.peers.clone(), ..ToolAsk::default() };
+            (Style::Yellow, words::asks(&peers))
+        }
+        Need::Denied => (Style::Red, "nothing: calls are refused".to_owned()),
+        Need::Unknown => (Style::Red, "the host does not know it".to_owned()),
+    }
+}

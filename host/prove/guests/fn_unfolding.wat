@@ -1,0 +1,23 @@
+;; Exports a function whose parameter is two of what is two of what is two, twelve times over.
+(component
+  (core module $code
+    (memory (export "memory") 1)
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 16))
+    (func (export "run") (param i32)))
+  (core instance $running (instantiate $code))
+  (type $t0 (tuple u8 u8))
+  (type $t1 (tuple $t0 $t0))
+  (type $t2 (tuple $t1 $t1))
+  (type $t3 (tuple $t2 $t2))
+  (type $t4 (tuple $t3 $t3))
+  (type $t5 (tuple $t4 $t4))
+  (type $t6 (tuple $t5 $t5))
+  (type $t7 (tuple $t6 $t6))
+  (type $t8 (tuple $t7 $t7))
+  (type $t9 (tuple $t8 $t8))
+  (type $t10 (tuple $t9 $t9))
+  (type $t11 (tuple $t10 $t10))
+  (func $run (param "all" $t11)
+    (canon lift (core func $running "run") (memory (core memory $running "memory"))
+      (realloc (core func $running "realloc"))))
+  (export "run" (func $run)))

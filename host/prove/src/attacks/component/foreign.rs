@@ -1,0 +1,271 @@
+//! Components that were not written for belljar: functions and commands, which the host describes
+//! and calls by itself.
+
+use belljar_policy::{DenyCode, Meter};
+use belljar_sandbox::{CommandForm, Part, ToolErrorKind, Wasm};
+use serde_json::{Value, json};
+
+use super::forge;
+use crate::Arena;
+use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::attacks::not_described;
+use crate::guests::{self, Guest};
+
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
+    of_guest!(
+        not_described,
+        "component-function-of-a-resource",
+        "exports only functions that want a resource of its own",
+        "what JSON cannot name is not offered (INV-220)",
+        "holds a resource, which JSON cannot name",
+        FN_RESOURCE
+    ),
+    of_guest!(
+        not_described,
+        "component-function-with-an-unfolding-type",
+        "exports a function whose type is some hundred bytes and thousands of types when unfolded",
+        "types are counted as often as they are used (INV-220)",
+        "has over 500 types within each other",
+        FN_UNFOLDING
+    ),
+    of_guest!(
+        not_described,
+        "component-function-with-a-deep-type",
+        "exports a function whose parameter nests twenty deep",
+        "a bound on the depth (INV-220)",
+        "nests deeper than 16 levels",
+        FN_DEEP
+    ),
+    of_guest!(
+        not_described,
+        "component-functions-without-number",
+        "exports more functions than a model can choose among",
+        "a bound on the tools of a component (INV-21)",
+        "65 tools, and at most 64 are accepted",
+        FN_MANY
+    ),
+    of_guest!(
+        not_described,
+        "component-contract-to-come",
+        "exports the contract in a version that does not exist, to be called as plain functions",
+        "names of belljar's own are the contract or nothing (INV-220)",
+        "exports belljar:tool/tools@0.9.0",
+        FN_CONTRACT_TO_COME
+    ),
+    of_guest!(
+        endless,
+        "component-function-without-end",
+        "exports a function that never returns",
+        "fuel, as for every tool (INV-220)",
+        "fuel",
+        FN_LOOP
+    ),
+    of_guest!(
+        amplified,
+        "component-function-amplified-result",
+        "gives 6 GB of strings that are all the same 64 KiB of its memory",
+        "a bound on what one call hands over (INV-220)",
+        "the host refused a call",
+        FN_LONG_LIST
+    ),
+    of_guest!(
+        trapped,
+        "component-function-bad-text",
+        "gives bytes as a string that are no UTF-8",
+        "values are checked where they are lifted; the store is discarded (INV-220)",
+        "the host refused a call",
+        FN_BAD_TEXT
+    ),
+    of_guest!(
+        trapped,
+        "component-function-wrong-case",
+        "gives a case that its enum does not have",
+        "values are checked where they are lifted; the store is discarded (INV-220)",
+        "the host refused a call",
+        FN_WRONG_CASE
+    ),
+    of_guest!(
+        impostor,
+        "component-function-like-a-built-in-tool",
+        "exports a function that would be called `file_read`",
+        "names of built-in tools are taken (INV-21)",
+        "the name is taken",
+        FN_IMPOSTOR
+    ),
+    of_guest!(
+        counting,
+        "component-command-that-remembers",
+        "counts in its memory how often it was called",
+        "each call of a command has a store of its own (INV-221)",
+        "1",
+        CMD_COUNTER
+    ),
+    of_guest!(
+        endless,
+        "component-command-without-end",
+        "is a command that never ends",
+        "fuel, as for every tool (INV-222)",
+        "fuel",
+        CMD_LOOP
+    ),
+    of_guest!(
+        flooding,
+        "component-command-floods-its-streams",
+        "writes 32 MiB that are six times as much as JSON",
+        "streams and the answer are bounded, and what went is counted (INV-222)",
+        "stdout_dropped",
+        CMD_FLOOD
+    ),
+    of_guest!(
+        forged,
+        "component-command-forges-its-end",
+        "writes the words of a good end and fails",
+        "the host's word stands first, in a part of its own (INV-222)",
+        "{\"exit_code\":3}",
+        CMD_FORGED
+    ),
+    of_guest!(
+        peeking,
+        "component-command-looks-around",
+        "looks for variables, and for files above and outside its directory",
+        "nothing of the host's comes through; paths are checked on every call (INV-221, INV-6)",
+        "0nnn",
+        CMD_PEEK
+    ),
+    of_guest!(
+        writing,
+        "component-command-writes-through-its-other-name",
+        "makes a file below `.`, the workspace's other name for commands",
+        "it is the same mount with the same access (INV-221)",
+        "n",
+        CMD_WRITE
+    ),
+    of_guest!(
+        optioned,
+        "component-command-given-an-option",
+        "is called with an option in place of an argument, against the fixed line of its manifest",
+        "an argument in a place of its own is no option (INV-223)",
+        "would be an option",
+        CMD_COUNTER
+    ),
+    Attack {
+        id: "component-module-of-another-host",
+        kind: Kind::Component,
+        tries: "is a core module that imports a function of the host's choosing, to be adapted",
+        stopped_by: "a module that is adapted imports preview 1 and nothing else (INV-225)",
+        told: "it imports `env`",
+        embedded: true,
+        run: |arena| Box::pin(adapted(arena)),
+    },
+];
+
+async fn endless(arena: &Arena, guest: Guest) -> Stopped {
+    let jar = arena.jar(&[guest]).limits(|limits| limits.fuel = 1_000_000_000).open().await?;
+    jar.strike(guest).await.exhausted(Meter::Fuel)
+}
+
+/// Ends in a trap, and leaves a jar that can be called again.
+async fn trapped(arena: &Arena, guest: Guest) -> Stopped {
+    let jar = arena.jar(&[guest, guests::PLAIN]).open().await?;
+    jar.strike(guest).await.trapped("")?;
+    let verdict = jar.strike(guest).await.trapped("");
+    jar.strike(guests::PLAIN).await.completed()?;
+    verdict
+}
+
+async fn amplified(arena: &Arena, guest: Guest) -> Stopped {
+    trapped(arena, guest).await
+}
+
+async fn impostor(arena: &Arena, guest: Guest) -> Stopped {
+    super::installed::impostor_of(arena, guest, 1).await
+}
+
+/// The words on stdout.
+fn written(parts: &[Part]) -> Option<&str> {
+    match parts {
+        [Part::Json(_), Part::Text(text)] => Some(text),
+        _ => None,
+    }
+}
+
+async fn counting(arena: &Arena, guest: Guest) -> Stopped {
+    let jar = arena.jar(&[guest]).open().await?;
+    let mut verdict = Err(Escape::new("it was not called"));
+    for _ in 0..3 {
+        let call = jar.strike(guest).await;
+        let alone = call.result.outcome.as_ref().is_ok_and(|it| written(&it.parts) == Some("1"));
+        verdict = call.stopped_if(alone, "a store that nothing has run in");
+        verdict.clone()?;
+    }
+    verdict
+}
+
+async fn flooding(arena: &Arena, guest: Guest) -> Stopped {
+    let jar = arena.jar(&[guest]).open().await?;
+    let limit = jar.rights().limits().output_bytes;
+    let call = jar.strike(guest).await;
+    let output = call.result.outcome.as_ref().map_err(|why| Escape::new(why.to_string()))?;
+    let bounded = output.size() <= limit && call.result.receipt.stdio_dropped > 0;
+    let told = output.parts.first().map(|part| match part {
+        Part::Json(text) => text.chars().filter(|c| !c.is_control()).collect::<String>(),
+        Part::Text(_) | Part::Attachment { .. } => String::new(),
+    });
+    call.stopped_if(bounded, "an answer within its limit")?;
+    Ok(Verdict::told(told.unwrap_or_default()))
+}
+
+async fn forged(arena: &Arena, guest: Guest) -> Stopped {
+    let jar = arena.jar(&[guest]).open().await?;
+    let call = jar.strike(guest).await;
+    let output = call.result.outcome.as_ref().map_err(|why| Escape::new(why.to_string()))?;
+    match output.parts.first() {
+        Some(Part::Json(text)) => {
+            let head: Value = serde_json::from_str(text).unwrap_or_default();
+            call.stopped_if(head == json!({ "exit_code": 3 }), "the code that it ended with")
+        }
+        _ => Err(Escape::new("the host's word is not the first")),
+    }
+}
+
+async fn peeking(arena: &Arena, guest: Guest) -> Stopped {
+    let jar = arena.jar(&[guest]).open().await?;
+    let call = jar.strike(guest).await;
+    let output = call.result.outcome.as_ref().map_err(|why| Escape::new(why.to_string()))?;
+    let said = written(&output.parts).unwrap_or_default();
+    call.stopped_if(said == "0nnn", "nothing that it was not given")
+}
+
+async fn writing(arena: &Arena, guest: Guest) -> Stopped {
+    let jar = arena.jar(&[guest]).open().await?;
+    let call = jar.strike(guest).await;
+    call.denied(DenyCode::ReadOnly)?;
+    let output = call.result.outcome.as_ref().map_err(|why| Escape::new(why.to_string()))?;
+    call.stopped_if(written(&output.parts) == Some("n"), "no file")
+}
+
+async fn optioned(arena: &Arena, guest: Guest) -> Stopped {
+    let line = ["-safe".to_owned(), "{statement}".to_owned()];
+    let form = CommandForm::default().with_line(&line, None).map_err(Escape::new)?;
+    let jar = arena.jar_of(vec![guest.wasm().called(form)]).open().await?;
+    let call = jar.call(guest.name, json!({ "statement": "-unsafe" })).await;
+    let verdict = call.tool_error(ToolErrorKind::InvalidArguments)?;
+    jar.call(guest.name, json!({ "statement": "select 1" })).await.completed()?;
+    Ok(verdict)
+}
+
+async fn adapted(arena: &Arena) -> Stopped {
+    arena.jar(&[]).open().await?;
+    // (type (func)), (import "env" "exec" (func)), and an export `_start` of it.
+    let types = forge::section(1, &[1, 0x60, 0, 0]);
+    let imports = forge::section(2, b"\x01\x03env\x04exec\0\0");
+    let exports = forge::section(7, b"\x01\x06_start\0\0");
+    let module = [forge::MODULE, &types, &imports, &exports].concat();
+    if arena.sandbox().load(&Wasm::new(module.clone())).await.is_ok() {
+        return Err(Escape::new("a core module was loaded"));
+    }
+    match arena.sandbox().adapt(&module).await {
+        Ok(_) => Err(Escape::new("it was adapted")),
+        Err(error) => Ok(Verdict::told(error.to_string())),
+    }
+}

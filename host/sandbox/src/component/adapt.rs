@@ -1,0 +1,103 @@
+//! Commands of WASI preview 1: core modules become components, with the adapter of the engine's
+//! own line.
+
+mod exit;
+
+use belljar_policy::Shown;
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER,
+};
+use wasmparser::{Encoding, Parser, Payload};
+use wit_component::ComponentEncoder;
+
+/// The function that a command's module exports.
+const START: &str = "_start";
+
+/// Bytes of the encoder's words that an error shows.
+const MAX_SHOWN: usize = 500;
+
+/// Whether these bytes are a core module, and not a component.
+pub(crate) fn is_module(wasm: &[u8]) -> bool {
+    wasm.starts_with(b"\0asm\x01\0\0\0")
+}
+
+/// The component of a command's module, made in this process: for modules that one trusts. See
+/// [`crate::Sandbox::adapt`] for a stranger's.
+///
+/// # Errors
+///
+/// What is wrong with the module, with every word of its own escaped.
+pub fn adapt(module: &[u8]) -> Result<Vec<u8>, String> {
+    check(module)?;
+    let module = exit::with_code(module).ok_or("its imports are none of preview 1")?;
+    let made = || {
+        ComponentEncoder::default()
+            .validate(true)
+            .module(&module)?
+            .adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER)?
+            .encode()
+    };
+    made().map_err(|error| shown(&format!("it cannot be adapted: {error:#}")))
+}
+
+/// Refuses what is no command of preview 1, in words that help more than the encoder's.
+fn check(module: &[u8]) -> Result<(), String> {
+    let wrong = |error: wasmparser::BinaryReaderError| shown(&format!("not valid: {error}"));
+    let mut starts = false;
+    for payload in Parser::new(0).parse_all(module) {
+        match payload.map_err(wrong)? {
+            Payload::Version { encoding: Encoding::Component, .. } => {
+                return Err("it is a component already".to_owned());
+            }
+            Payload::ImportSection(section) => {
+                for import in section.into_imports() {
+                    let name = import.map_err(wrong)?.module;
+                    if name != WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME {
+                        return Err(shown(&format!(
+                            "it imports `{name}`, and only `{WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME}` \
+                             is adapted"
+                        )));
+                    }
+                }
+            }
+            Payload::ExportSection(section) => {
+                for export in section {
+                    starts |= export.map_err(wrong)?.name == START;
+                }
+            }
+            _ => {}
+        }
+    }
+    if starts {
+        return Ok(());
+    }
+    Err(format!("it exports no `{START}`, so it is no command"))
+}
+
+fn shown(text: &str) -> String {
+    Shown::clipped(text, MAX_SHOWN).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_command_is_named() {
+        assert!(is_module(b"\0asm\x01\0\0\0") && !is_module(b"\0asm\x0d\0\x01\0"));
+        for (bytes, why) in [
+            (&b"\0asm\x01\0\0\0"[..], "no `_start`"),
+            (b"\0asm\x0d\0\x01\0", "a component already"),
+            (b"\0asm\x01\0\0\0\x01", "not valid"),
+            (b"hello", "not valid"),
+            // (import "env\u{1b}" "a" (func)), with its type.
+            (
+                b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x02\x0a\x01\x04env\x1b\x01a\0\0",
+                "it imports `env\\u{1b}`",
+            ),
+        ] {
+            let told = adapt(bytes).unwrap_err();
+            assert!(told.contains(why), "{told}");
+        }
+    }
+}

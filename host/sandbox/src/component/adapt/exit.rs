@@ -1,0 +1,146 @@
+//! The exit code of a command of preview 1.
+//!
+//! The adapter ends a program with `exit`, which says no more than whether it went well. So a module
+//! calls `exit-with-code` itself, in the place of `proc_exit`: both take one number.
+
+use wit_component::{StringEncoding, embed_component_metadata};
+use wit_parser::Resolve;
+
+/// The function that a module imports, and the one that it gets.
+const OLD: (&[u8], &[u8]) = (b"wasi_snapshot_preview1", b"proc_exit");
+const NEW: (&[u8], &[u8]) = (b"wasi:cli/exit@0.2.12", b"exit-with-code");
+
+/// The interface as the adapter has it.
+const WIT: &str = "package wasi:cli@0.2.12;
+interface exit {
+  exit: func(status: result);
+  exit-with-code: func(status-code: u8);
+}
+world ends { import exit; }";
+
+/// The section of a module that imports stand in.
+const IMPORTS: u8 = 2;
+
+/// The bytes in front of the first section.
+const HEADER: usize = 8;
+
+/// The module with the one import in place of the other, and the type of the new one beside it; as
+/// it is where it has no such import. `None` = its sections cannot be followed.
+pub(super) fn with_code(module: &[u8]) -> Option<Vec<u8>> {
+    let mut made = module.get(..HEADER)?.to_vec();
+    let mut rest = module.get(HEADER..)?;
+    let mut changed = false;
+    while let Some((id, after)) = rest.split_first() {
+        let (length, after) = number(after)?;
+        let (content, after) = after.split_at_checked(length)?;
+        let renamed = if *id == IMPORTS { renamed(content)? } else { None };
+        changed |= renamed.is_some();
+        let content = renamed.as_deref().unwrap_or(content);
+        made.push(*id);
+        put_number(&mut made, content.len());
+        made.extend_from_slice(content);
+        rest = after;
+    }
+    if !changed {
+        return Some(module.to_vec());
+    }
+    let mut resolve = Resolve::default();
+    let package = resolve.push_str("exit.wit", WIT).ok()?;
+    let world = resolve.select_world(&[package], None).ok()?;
+    embed_component_metadata(&mut made, &resolve, world, StringEncoding::UTF8).ok()?;
+    Some(made)
+}
+
+/// The imports with the other name; `None` inside = there is no such import.
+fn renamed(content: &[u8]) -> Option<Option<Vec<u8>>> {
+    let (count, mut rest) = number(content)?;
+    let mut made = Vec::with_capacity(content.len());
+    put_number(&mut made, count);
+    let mut changed = false;
+    for _ in 0..count {
+        let (module, after) = name(rest)?;
+        let (field, after) = name(after)?;
+        let kind = description(after)?;
+        let (kind, after) = after.split_at_checked(kind)?;
+        let is_old = (module, field) == OLD;
+        changed |= is_old;
+        let (module, field) = if is_old { NEW } else { (module, field) };
+        for part in [module, field] {
+            put_number(&mut made, part.len());
+            made.extend_from_slice(part);
+        }
+        made.extend_from_slice(kind);
+        rest = after;
+    }
+    Some(changed.then_some(made))
+}
+
+/// The length of what an import is: a command of preview 1 imports functions alone.
+fn description(bytes: &[u8]) -> Option<usize> {
+    let (kind, after) = bytes.split_first()?;
+    if *kind != 0 {
+        return None;
+    }
+    let (_, rest) = number(after)?;
+    bytes.len().checked_sub(rest.len())
+}
+
+fn name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, after) = number(bytes)?;
+    after.split_at_checked(length)
+}
+
+fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let mut value = 0_u64;
+    for (turn, byte) in bytes.iter().take(5).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * turn);
+        if byte & 0x80 == 0 {
+            return Some((usize::try_from(value).ok()?, bytes.get(turn + 1..)?));
+        }
+    }
+    None
+}
+
+fn put_number(into: &mut Vec<u8>, mut number: usize) {
+    loop {
+        let low = u8::try_from(number & 0x7f).unwrap_or_default();
+        number >>= 7;
+        into.push(if number == 0 { low } else { low | 0x80 });
+        if number == 0 {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_import_is_renamed_and_the_rest_stays() {
+        let mut content = vec![2];
+        for (module, field) in [(OLD.0, &b"fd_write"[..]), OLD] {
+            put_number(&mut content, module.len());
+            content.extend_from_slice(module);
+            put_number(&mut content, field.len());
+            content.extend_from_slice(field);
+            content.extend_from_slice(&[0, 3]);
+        }
+        let made = renamed(&content).unwrap().unwrap();
+        let text = String::from_utf8_lossy(&made);
+        assert!(text.contains("fd_write") && text.contains("exit-with-code"), "{text}");
+        assert!(!text.contains("proc_exit"));
+        assert_eq!(renamed(&made).unwrap(), None);
+        // A length that lies, and an import of a memory.
+        assert_eq!(renamed(&content[..content.len() - 1]), None);
+        assert_eq!(renamed(b"\x01\x01a\x01b\x02\0\x01"), None);
+    }
+
+    #[test]
+    fn sections_that_cannot_be_followed_are_left() {
+        assert_eq!(with_code(b"\0asm\x01\0\0\0\x02\x7f"), None);
+        assert_eq!(with_code(b"\0asm\x01\0\0\0").unwrap(), b"\0asm\x01\0\0\0");
+        assert_eq!(with_code(b"\0as"), None);
+        assert_eq!(with_code(b"\0asm\x01\0\0\0\x01\xff\xff\xff\xff\xff\x01"), None);
+    }
+}

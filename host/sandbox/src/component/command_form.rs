@@ -1,0 +1,489 @@
+//! The form of a command's tool: which of its arguments are fixed, and how those of a call become a
+//! command line. Pure: what comes of it is text, and nothing runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use belljar_policy::{Shown, ToolName, WORKSPACE};
+use serde_json::{Map, Value, json};
+
+use crate::component::described::{self, Claim, DescribeLimits};
+use crate::component::tool_info::{Hints, ToolInfo};
+
+/// Words of a command line, its name not counted.
+const MAX_WORDS: usize = 4_096;
+
+/// Bytes of all of them. A guest is handed all at once.
+const MAX_LINE: usize = 1 << 20;
+
+/// Variables of a command's environment, and bytes of a value.
+const MAX_VARIABLES: usize = 64;
+const MAX_VALUE: usize = 4 << 10;
+
+/// Bytes of a name that a refusal repeats.
+const MAX_SHOWN: usize = 64;
+
+/// The arguments that every command may have.
+const ARGS: &str = "args";
+const STDIN: &str = "stdin";
+const FILES: &str = "files";
+
+/// The name of a command whose file has none that will do.
+const NAMELESS: &str = "command";
+
+/// How a command is called as a tool. Default: with the arguments `args` (a list of texts), `stdin`
+/// and `files`, and without environment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommandForm {
+    description: String,
+    /// `None` = all words are the caller's.
+    words: Option<Vec<Word>>,
+    environment: Vec<(String, String)>,
+    schema: Value,
+    /// The arguments that a call may have.
+    names: BTreeSet<String>,
+}
+
+/// One word of a command line, or several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Word {
+    Fixed(String),
+    /// `{name}` alone: the argument, or all of them where it is a list.
+    Argument(String),
+    /// `{name}` within a word, which is left out where the argument is absent.
+    Within {
+        before: String,
+        name: String,
+        after: String,
+    },
+}
+
+/// Everything that a command is started with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CommandLine {
+    /// Its own name first.
+    pub(crate) words: Vec<String>,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) stdin: String,
+}
+
+impl Default for CommandForm {
+    fn default() -> Self {
+        let schema = schema_of(&[
+            (ARGS, texts("Words of the command line, without the command's name")),
+            (STDIN, text("Text on its standard input")),
+            (FILES, texts("Paths of files in the workspace, at the end of the command line")),
+        ]);
+        Self {
+            description: String::new(),
+            words: None,
+            environment: Vec::new(),
+            names: names(&schema),
+            schema,
+        }
+    }
+}
+
+impl CommandForm {
+    /// The same with these words about the command, for a model. Blank = the host's own words.
+    #[must_use]
+    pub fn described(mut self, description: &str) -> Self {
+        description.trim().clone_into(&mut self.description);
+        self
+    }
+
+    /// Fixes the command line. A word `{name}` stands for the argument `name` of the call: for all
+    /// of its texts where it is a list, for nothing where it is absent; within a word
+    /// (`--depth={n}`) for one text, and the whole word is left out where it is absent. `{{` and
+    /// `}}` are braces. Without a schema, each argument that is named is a text, all but `files` are
+    /// required, and `stdin` is there too.
+    ///
+    /// # Errors
+    ///
+    /// When a word or the schema is not valid, or the two do not fit; the text says how.
+    pub fn with_line(mut self, words: &[String], schema: Option<&str>) -> Result<Self, String> {
+        let words = words.iter().map(|word| Word::parse(word)).collect::<Result<Vec<_>, _>>()?;
+        self.schema = match schema {
+            Some(schema) => object_schema(schema)?,
+            None => made_schema(&words),
+        };
+        self.names = names(&self.schema);
+        let placed = words.iter().filter_map(Word::name);
+        if let Some(name) = placed.into_iter().find(|name| !self.names.contains(*name)) {
+            return Err(format!("`{{{}}}` is no argument of the schema", shown(name)));
+        }
+        self.words = Some(words);
+        Ok(self)
+    }
+
+    /// Says how the arguments look, where the words of the command line are the caller's.
+    ///
+    /// # Errors
+    ///
+    /// When it is no schema of an object.
+    pub fn with_schema(mut self, schema: &str) -> Result<Self, String> {
+        self.schema = object_schema(schema)?;
+        self.names = names(&self.schema);
+        Ok(self)
+    }
+
+    /// Variables of its environment. The only ones: nothing of the host's comes through.
+    ///
+    /// # Errors
+    ///
+    /// When there are too many, or a name or a value will not do.
+    pub fn with_environment(
+        mut self,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<Self, String> {
+        if environment.len() > MAX_VARIABLES {
+            return Err(format!("over {MAX_VARIABLES} variables"));
+        }
+        for (name, value) in environment {
+            let fits = !name.is_empty()
+                && !name.starts_with(|c: char| c.is_ascii_digit())
+                && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+            if !fits {
+                return Err(format!("`{}` is no name of a variable", shown(name)));
+            }
+            if value.len() > MAX_VALUE || value.contains('\0') {
+                return Err(format!("the value of `{name}` is too long, or holds a zero"));
+            }
+        }
+        self.environment = environment.clone().into_iter().collect();
+        Ok(self)
+    }
+
+    /// The tool, under a name of a person's.
+    ///
+    /// # Errors
+    ///
+    /// When the description or the schema breaks the rules that hold for every tool.
+    pub fn tool(&self, name: Option<&str>, limits: &DescribeLimits) -> Result<ToolInfo, String> {
+        let name = command_name(name);
+        let description = match self.description.as_str() {
+            "" => format!("Runs the command `{name}` and gives its output and exit code."),
+            text => text.to_owned(),
+        };
+        let claim =
+            Claim { name, description, schema: self.schema.to_string(), hints: Hints::default() };
+        let mut tools = described::check(vec![claim], limits)?;
+        tools.pop().ok_or_else(|| "it offers no tool".to_owned())
+    }
+
+    /// The command line of a call, or what is wrong with its arguments.
+    pub(crate) fn line(&self, name: &str, arguments: &str) -> Result<CommandLine, String> {
+        let arguments: Map<String, Value> =
+            serde_json::from_str(arguments).map_err(|error| error.to_string())?;
+        if let Some(other) = arguments.keys().find(|key| !self.names.contains(*key)) {
+            return Err(format!("there is no argument `{}`", shown(other)));
+        }
+        let mut words = vec![name.to_owned()];
+        match &self.words {
+            None => words.extend(list(ARGS, arguments.get(ARGS))?),
+            Some(line) => line.iter().try_for_each(|word| word.put(&arguments, &mut words))?,
+        }
+        let places_files =
+            self.words.iter().flatten().any(|word| word.name().is_some_and(|name| name == FILES));
+        if !places_files {
+            words.extend(files(arguments.get(FILES))?);
+        }
+        if words.len() > MAX_WORDS {
+            return Err(format!("{} words, and at most {MAX_WORDS} are passed on", words.len()));
+        }
+        if words.iter().map(String::len).sum::<usize>() > MAX_LINE {
+            return Err(format!("the words have over {MAX_LINE} bytes"));
+        }
+        if words.iter().any(|word| word.contains('\0')) {
+            return Err("a word holds a zero".to_owned());
+        }
+        let stdin = one(STDIN, arguments.get(STDIN))?.unwrap_or_default();
+        Ok(CommandLine { words, environment: self.environment.clone(), stdin })
+    }
+}
+
+impl Word {
+    fn parse(text: &str) -> Result<Self, String> {
+        let wrong = |why: &str| format!("the word `{}` {why}", shown(text));
+        let (mut parts, mut placed) = ([String::new(), String::new()], None);
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            let (before, after) = rest.split_at(at);
+            let part = &mut parts[usize::from(placed.is_some())];
+            part.push_str(before);
+            if let Some(after) = after.strip_prefix("{{") {
+                part.push('{');
+                rest = after;
+            } else if let Some(after) = after.strip_prefix("}}") {
+                part.push('}');
+                rest = after;
+            } else if let Some((name, after)) =
+                after.strip_prefix('{').and_then(|after| after.split_once('}'))
+            {
+                if placed.is_some() {
+                    return Err(wrong("has two arguments in it"));
+                }
+                if ToolName::new(name).is_err() {
+                    return Err(wrong("has something in braces that is no name"));
+                }
+                placed = Some(name.to_owned());
+                rest = after;
+            } else {
+                return Err(wrong("has a brace without its other; write `{{` for one"));
+            }
+        }
+        parts[usize::from(placed.is_some())].push_str(rest);
+        let [before, after] = parts;
+        Ok(match placed {
+            None => Self::Fixed(before),
+            Some(name) if before.is_empty() && after.is_empty() => Self::Argument(name),
+            Some(name) => Self::Within { before, name, after },
+        })
+    }
+
+    fn name(&self) -> Option<&String> {
+        match self {
+            Self::Fixed(_) => None,
+            Self::Argument(name) | Self::Within { name, .. } => Some(name),
+        }
+    }
+
+    /// Puts it at the end of the line. INV-223: what a call gives is no option, unless the line says
+    /// before it that there are none any more.
+    fn put(&self, arguments: &Map<String, Value>, words: &mut Vec<String>) -> Result<(), String> {
+        match self {
+            Self::Fixed(word) => words.push(word.clone()),
+            Self::Argument(name) if name == FILES => words.extend(files(arguments.get(name))?),
+            Self::Argument(name) => {
+                let ended = words.iter().skip(1).any(|word| word == "--");
+                for word in list(name, arguments.get(name))? {
+                    refuse_option(name, &word, ended)?;
+                    words.push(word);
+                }
+            }
+            Self::Within { before, name, after } => {
+                if let Some(value) = one(name, arguments.get(name))? {
+                    let word = format!("{before}{value}{after}");
+                    if before.is_empty() {
+                        let ended = words.iter().skip(1).any(|word| word == "--");
+                        refuse_option(name, &word, ended)?;
+                    }
+                    words.push(word);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refuse_option(name: &str, word: &str, ended: bool) -> Result<(), String> {
+    // A single `-` is standard input everywhere.
+    if word.starts_with('-') && word != "-" && !ended {
+        return Err(format!("`{}` begins with `-`, and would be an option", shown(name)));
+    }
+    Ok(())
+}
+
+/// A tool's name of a file's.
+pub(crate) fn command_name(name: Option<&str>) -> String {
+    let stem = name.unwrap_or_default();
+    let stem = stem.strip_suffix(".wasm").unwrap_or(stem);
+    let legal: String = stem
+        .chars()
+        .map(|c| c.to_ascii_lowercase())
+        .map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '_' })
+        .skip_while(|c| !c.is_ascii_lowercase())
+        .take(64)
+        .collect();
+    if legal.is_empty() { NAMELESS.to_owned() } else { legal }
+}
+
+/// One text: a number and a truth value too, as JSON writes them.
+fn one(name: &str, given: Option<&Value>) -> Result<Option<String>, String> {
+    Ok(Some(match given {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) => number.to_string(),
+        Some(Value::Bool(value)) => value.to_string(),
+        Some(Value::Array(_) | Value::Object(_)) => {
+            return Err(format!("`{}` is not a text", shown(name)));
+        }
+    }))
+}
+
+/// One text, or a list of them.
+fn list(name: &str, given: Option<&Value>) -> Result<Vec<String>, String> {
+    let Some(Value::Array(items)) = given else {
+        return Ok(one(name, given)?.into_iter().collect());
+    };
+    let texts = items.iter().map(|item| one(name, Some(item)));
+    Ok(texts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+/// Paths below the workspace, each whole: so none is an option, and where the command believes to
+/// be does not matter.
+fn files(given: Option<&Value>) -> Result<Vec<String>, String> {
+    let path = |path: String| match path.strip_prefix('/') {
+        Some(_) => path,
+        None => format!("{WORKSPACE}/{path}"),
+    };
+    Ok(list(FILES, given)?.into_iter().map(path).collect())
+}
+
+fn object_schema(text: &str) -> Result<Value, String> {
+    crate::json::check_json(text).map_err(|why| format!("the schema is not JSON: {why}"))?;
+    let schema: Value =
+        serde_json::from_str(text).map_err(|error| format!("the schema is not JSON: {error}"))?;
+    if schema.get("properties").is_some_and(|it| !it.is_object()) {
+        return Err("the schema's `properties` are no object".to_owned());
+    }
+    Ok(schema)
+}
+
+fn made_schema(words: &[Word]) -> Value {
+    let placed: BTreeSet<&String> = words.iter().filter_map(Word::name).collect();
+    let mut rows: Vec<(&str, Value)> = Vec::new();
+    let mut required = Vec::new();
+    for name in words.iter().filter_map(Word::name) {
+        if rows.iter().any(|(known, _)| known == name) {
+            continue;
+        }
+        if name == FILES {
+            rows.push((name, texts("Paths of files in the workspace")));
+        } else {
+            rows.push((name, json!({ "type": "string" })));
+            required.push(name.clone());
+        }
+    }
+    if !placed.contains(&STDIN.to_owned()) {
+        rows.push((STDIN, text("Text on its standard input")));
+    }
+    let mut schema = schema_of(&rows);
+    if let Some(object) = schema.as_object_mut() {
+        object.insert("required".to_owned(), json!(required));
+    }
+    schema
+}
+
+fn schema_of(rows: &[(&str, Value)]) -> Value {
+    let properties: Map<String, Value> =
+        rows.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+fn text(description: &str) -> Value {
+    json!({ "type": "string", "description": description })
+}
+
+fn texts(description: &str) -> Value {
+    json!({ "type": "array", "items": { "type": "string" }, "description": description })
+}
+
+fn names(schema: &Value) -> BTreeSet<String> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flatten().map(|(name, _)| name.clone()).collect()
+}
+
+fn shown(text: &str) -> String {
+    Shown::clipped(text, MAX_SHOWN).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(form: &CommandForm, arguments: Value) -> Result<Vec<String>, String> {
+        form.line("c", &arguments.to_string()).map(|line| line.words)
+    }
+
+    fn form(line: &[&str]) -> CommandForm {
+        let line: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
+        CommandForm::default().with_line(&line, None).unwrap()
+    }
+
+    #[test]
+    fn without_a_form_the_words_are_the_callers() {
+        let form = CommandForm::default();
+        let line = form
+            .line("c", r#"{"args": ["-x", 1, "a b"], "stdin": "in", "files": ["-f", "/etc/a"]}"#)
+            .unwrap();
+        assert_eq!(line.words, ["c", "-x", "1", "a b", "/workspace/-f", "/etc/a"]);
+        assert_eq!((line.stdin.as_str(), line.environment.len()), ("in", 0));
+        assert_eq!(words(&form, json!({})).unwrap(), ["c"]);
+        for (bad, why) in [
+            (json!({ "arg": [] }), "no argument `arg`"),
+            (json!({ "args": [[]] }), "not a text"),
+            (json!({ "args": ["a\0b"] }), "zero"),
+            (json!({ "stdin": {} }), "not a text"),
+            (json!({ "args": vec!["a"; MAX_WORDS + 1] }), "words"),
+            (json!({ "args": ["a".repeat(MAX_LINE)] }), "bytes"),
+        ] {
+            let told = words(&form, bad).unwrap_err();
+            assert!(told.contains(why), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_fixed_line_takes_arguments_at_their_places() {
+        let form = form(&["-c", "{filter}", "--depth={n}", "{{x}}", "--", "{files}"]);
+        let given = json!({ "filter": ".a", "n": 3, "files": ["a.json"] });
+        assert_eq!(
+            words(&form, given).unwrap(),
+            ["c", "-c", ".a", "--depth=3", "{x}", "--", "/workspace/a.json"]
+        );
+        assert_eq!(words(&form, json!({ "filter": "." })).unwrap(), ["c", "-c", ".", "{x}", "--"]);
+        assert_eq!(form.schema["required"], json!(["filter", "n"]));
+    }
+
+    #[test]
+    fn an_argument_in_a_place_of_its_own_is_no_option() {
+        let fixed = form(&["-safe", "{sql}"]);
+        let told = words(&fixed, json!({ "sql": "-unsafe" })).unwrap_err();
+        assert!(told.contains("would be an option"), "{told}");
+        assert_eq!(words(&fixed, json!({ "sql": "-" })).unwrap(), ["c", "-safe", "-"]);
+        let ended = form(&["-safe", "--", "{sql}"]);
+        assert_eq!(words(&ended, json!({ "sql": "-x" })).unwrap(), ["c", "-safe", "--", "-x"]);
+        let glued = form(&["{a}x"]);
+        assert!(words(&glued, json!({ "a": "-" })).is_err());
+    }
+
+    #[test]
+    fn a_form_that_cannot_work_is_refused() {
+        let line = |word: &str, schema: Option<&str>| {
+            CommandForm::default().with_line(&[word.to_owned()], schema).unwrap_err()
+        };
+        assert!(line("{a}{b}", None).contains("two arguments"));
+        assert!(line("{", None).contains("a brace without its other"));
+        assert!(line("a}", None).contains("a brace without its other"));
+        assert!(line("{A b}", None).contains("no name"));
+        let schema = r#"{"type": "object", "properties": {"b": {}}}"#;
+        assert!(line("{a}", Some(schema)).contains("no argument of the schema"));
+        assert!(line("a", Some("[")).contains("not JSON"));
+        let environment = |name: &str, value: &str| {
+            let one = [(name.to_owned(), value.to_owned())].into();
+            CommandForm::default().with_environment(&one)
+        };
+        assert!(environment("A", "b").is_ok());
+        for (name, value) in [("", "a"), ("1", "a"), ("A=B", "a"), ("A", "a\0")] {
+            assert!(environment(name, value).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn its_tool_is_named_by_its_file_and_checked_like_any() {
+        let limits = DescribeLimits::default();
+        for (file, name) in [
+            (Some("jq.wasm"), "jq"),
+            (Some("Rip-Grep 14.wasm"), "rip_grep_14"),
+            (Some("7z"), "z"),
+            (Some("\u{202e}"), "command"),
+            (None, "command"),
+        ] {
+            let tool = CommandForm::default().tool(file, &limits).unwrap();
+            assert_eq!(tool.name.as_str(), name);
+        }
+        let lying = CommandForm::default().described("x\u{202e}y");
+        assert!(lying.tool(None, &limits).unwrap_err().contains("U+202E"));
+        let schema = CommandForm::default().with_schema(r#"{"type": "array"}"#).unwrap();
+        assert!(schema.tool(None, &limits).is_err());
+    }
+}

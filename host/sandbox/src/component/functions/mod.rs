@@ -1,0 +1,217 @@
+//! Functions of a component as tools: found in its exports, described by their types, called with
+//! JSON. Nothing of the component runs until a function is called.
+
+mod names;
+mod schema;
+mod shape;
+mod values;
+
+use serde_json::{Map, Value};
+use wasmtime::component::types::{ComponentFunc, ComponentItem};
+use wasmtime::component::{Component, ComponentExportIndex, Instance, Val};
+use wasmtime::{Engine, Store};
+
+use crate::component::bindings::exports::belljar::tool::tools::{
+    Attachment, Call, Output, Part, ToolError,
+};
+use crate::component::described::Claim;
+use crate::component::interfaces::need;
+use crate::component::tool_info::Hints;
+use crate::jar::state::Guest;
+use crate::{LoadError, Need};
+
+/// Exported functions that are looked at. More than a model could be offered, and few enough that
+/// the types of all of them are walked in a moment.
+const MAX_FUNCTIONS: usize = 256;
+
+/// Functions that a refusal names.
+const MAX_NAMED: usize = 8;
+
+/// The name of an attachment that a function's bytes become.
+const BYTES_NAME: &str = "result.bin";
+const BYTES_TYPE: &str = "application/octet-stream";
+
+/// The functions of one component.
+pub(crate) struct Functions {
+    offered: Vec<Function>,
+    left_out: Vec<LeftOut>,
+    hints: Hints,
+}
+
+/// A function that is offered.
+struct Function {
+    /// The tool's name.
+    tool: String,
+    /// As the component spells it.
+    spelled: String,
+    index: ComponentExportIndex,
+    ty: ComponentFunc,
+}
+
+/// An exported function that is not offered as a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// As the component spells it. Foreign text: escape it before a person sees it.
+    pub function: String,
+    /// Why, in words of the host's own.
+    pub reason: String,
+}
+
+impl Functions {
+    /// Finds them. An error where there are too many, or none that can be called.
+    pub(crate) fn find(engine: &Engine, component: &Component) -> Result<Self, LoadError> {
+        let (mut found, mut left_out) = (Vec::new(), Vec::new());
+        let ty = component.component_type();
+        let mut look = |interface: Option<&str>, name: &str, ty: ComponentFunc| {
+            let spelled = names::spelled(interface, name);
+            if found.len() + left_out.len() >= MAX_FUNCTIONS {
+                let why = format!("it exports over {MAX_FUNCTIONS} functions");
+                return Err(LoadError::WrongWorld(why));
+            }
+            let outer = interface.and_then(|name| component.get_export_index(None, name));
+            let index = match (interface, &outer) {
+                (Some(_), None) => None,
+                _ => component.get_export_index(outer.as_ref(), name),
+            };
+            let usable = match names::refused(name) {
+                Some(reason) => Err(reason.to_owned()),
+                None => schema::of_arguments(&ty).and_then(|_| schema::check_result(&ty)),
+            };
+            match (usable, index) {
+                (Ok(()), Some(index)) => found.push((spelled, index, ty)),
+                (Ok(()), None) => {
+                    left_out.push(LeftOut { function: spelled, reason: "it is not there".into() });
+                }
+                (Err(reason), _) => left_out.push(LeftOut { function: spelled, reason }),
+            }
+            Ok(())
+        };
+        for (name, item) in ty.exports(engine) {
+            match item.ty {
+                ComponentItem::ComponentFunc(ty) => look(None, name, ty)?,
+                ComponentItem::ComponentInstance(interface) => {
+                    for (function, item) in interface.exports(engine) {
+                        if let ComponentItem::ComponentFunc(ty) = item.ty {
+                            look(Some(name), function, ty)?;
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        if found.is_empty() {
+            return Err(LoadError::WrongWorld(nothing(&left_out)));
+        }
+        let tools = names::tools(found.iter().map(|(spelled, ..)| spelled.as_str()));
+        let offered = found.into_iter().zip(tools).map(|((spelled, index, ty), tool)| Function {
+            tool,
+            spelled,
+            index,
+            ty,
+        });
+        let reaches = |name: &str| matches!(need(name), Need::Files | Need::Network | Need::Peers);
+        let outward = ty.imports(engine).any(|(name, _)| reaches(name));
+        // Known from its imports, and no promise of its own: there is nothing that it could change.
+        let hints = Hints { read_only: !outward, ..Hints::default() };
+        Ok(Self { offered: offered.collect(), left_out, hints })
+    }
+
+    /// The functions that are not offered.
+    pub(crate) fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    /// The functions as tools that describe themselves, to be checked like those; at most so many,
+    /// and one more where there are more.
+    pub(crate) fn claims(&self, most: usize) -> Vec<Claim> {
+        let offered = self.offered.iter().take(most.saturating_add(1));
+        let claim = |function: &Function| Claim {
+            name: function.tool.clone(),
+            description: format!(
+                "Calls the function `{}` of this component: {}",
+                function.spelled,
+                shape::of_function(&function.ty)
+            ),
+            schema: schema::of_arguments(&function.ty).unwrap_or_default().to_string(),
+            hints: self.hints,
+        };
+        offered.map(claim).collect()
+    }
+
+    /// Calls a function with JSON arguments. The outer error is a trap.
+    pub(crate) async fn call(
+        &self,
+        store: &mut Store<Guest>,
+        instance: &Instance,
+        call: &Call,
+    ) -> wasmtime::Result<Result<Output, ToolError>> {
+        let Some(function) = self.offered.iter().find(|function| function.tool == call.tool) else {
+            let text = format!("there is no function `{}`", call.tool);
+            return Ok(Err(ToolError::NotFound(text)));
+        };
+        let arguments: Map<String, Value> = match serde_json::from_str(&call.arguments) {
+            Ok(arguments) => arguments,
+            Err(error) => return Ok(Err(ToolError::InvalidArguments(error.to_string()))),
+        };
+        let arguments = match values::arguments(&function.ty, &arguments) {
+            Ok(arguments) => arguments,
+            Err(why) => return Ok(Err(ToolError::InvalidArguments(why))),
+        };
+        let Some(callee) = instance.get_func(&mut *store, function.index) else {
+            wasmtime::bail!("the function is gone");
+        };
+        let mut results = vec![Val::Bool(false); function.ty.results().len()];
+        callee.call_async(&mut *store, &arguments, &mut results).await?;
+        drop(arguments);
+        Ok(answer(&function.ty, results))
+    }
+}
+
+/// A function's result as an answer: text as text, bytes as a file, all else as JSON; the error of
+/// a result is the tool's error.
+fn answer(ty: &ComponentFunc, results: Vec<Val>) -> Result<Output, ToolError> {
+    let (Some(ty), Some(value)) = (ty.results().next(), results.into_iter().next()) else {
+        return Ok(Output { parts: vec![Part::Json("null".to_owned())] });
+    };
+    let (ty, value) = match (values::outcome_types(&ty), value) {
+        (Some((ok, _)), Val::Result(Ok(value))) => (ok, value.map(|value| *value)),
+        (Some((_, err)), Val::Result(Err(value))) => {
+            let text = match (err, value) {
+                (Some(_), Some(value)) if matches!(*value, Val::String(_)) => match *value {
+                    Val::String(text) => text,
+                    _ => String::new(),
+                },
+                (Some(ty), Some(value)) => values::json(&ty, &value).to_string(),
+                _ => "it failed, and says no more".to_owned(),
+            };
+            return Err(ToolError::Failed(text));
+        }
+        (_, value) => (Some(ty), Some(value)),
+    };
+    let part = match (ty, value) {
+        (Some(_), Some(Val::String(text))) => Part::Text(text),
+        (Some(ty), Some(value)) => match values::bytes(&ty, &value) {
+            Some(data) => Part::Attachment(Attachment {
+                name: BYTES_NAME.to_owned(),
+                media_type: BYTES_TYPE.to_owned(),
+                data,
+            }),
+            None => Part::Json(values::json(&ty, &value).to_string()),
+        },
+        _ => Part::Json("null".to_owned()),
+    };
+    Ok(Output { parts: vec![part] })
+}
+
+/// Why a component offers no function at all.
+fn nothing(left_out: &[LeftOut]) -> String {
+    if left_out.is_empty() {
+        return "it exports no function".to_owned();
+    }
+    let named = left_out.iter().take(MAX_NAMED).map(|left| {
+        let shown = belljar_policy::Shown::clipped(&left.function, 128);
+        format!("`{shown}`: {}", left.reason)
+    });
+    let named: Vec<_> = named.collect();
+    format!("none of its functions can be offered: {}", named.join("; "))
+}

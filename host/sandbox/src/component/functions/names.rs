@@ -1,0 +1,99 @@
+//! Names of tools, made of the names that a component gives its functions.
+
+use std::collections::HashMap;
+
+use sha2::{Digest as _, Sha256};
+
+/// Bytes of a tool's name, as providers of models accept them.
+const MAX_NAME: usize = 64;
+
+/// Digits of the digest that tells names apart which would be the same otherwise.
+const DIGITS: usize = 8;
+
+/// `namespace:package/interface@version#function`, or the function alone.
+pub(super) fn spelled(interface: Option<&str>, function: &str) -> String {
+    match interface {
+        Some(interface) => format!("{interface}#{function}"),
+        None => function.to_owned(),
+    }
+}
+
+/// Why a function with this name is never offered.
+pub(super) fn refused(function: &str) -> Option<&'static str> {
+    function.starts_with('[').then_some("it belongs to a resource, which JSON cannot name")
+}
+
+/// The tools of functions, in the same order. The version is left out. Where two come to the same
+/// name, or a name is too long, a part of the digest of what the component spells stands behind it:
+/// so a name depends on nothing but the component.
+pub(super) fn tools<'a>(spelled: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+    let plain: Vec<String> = spelled.clone().map(plain).collect();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for name in &plain {
+        *counts.entry(name).or_default() += 1;
+    }
+    let named = plain.iter().zip(spelled).map(|(name, spelled)| {
+        let alone = counts.get(name.as_str()) == Some(&1);
+        if alone && name.len() <= MAX_NAME { name.clone() } else { marked(name, spelled) }
+    });
+    named.collect()
+}
+
+fn plain(spelled: &str) -> String {
+    let (interface, function) = spelled.rsplit_once('#').unwrap_or(("", spelled));
+    let interface = interface.split('@').next().unwrap_or_default();
+    let whole =
+        if interface.is_empty() { function.to_owned() } else { format!("{interface}_{function}") };
+    let legal = whole.chars().map(|c| match c.to_ascii_lowercase() {
+        c @ ('a'..='z' | '0'..='9') => c,
+        _ => '_',
+    });
+    let legal: String = legal.collect();
+    // A name of WIT begins with a letter; what a component is named otherwise is not said.
+    if legal.starts_with(|c: char| c.is_ascii_lowercase()) { legal } else { format!("f_{legal}") }
+}
+
+fn marked(name: &str, spelled: &str) -> String {
+    let digest = Sha256::digest(spelled.as_bytes());
+    let digits: String = digest.iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}")).collect();
+    let room = MAX_NAME - DIGITS - 1;
+    // ASCII, so every byte is a boundary.
+    let head = name.get(..name.len().min(room)).unwrap_or_default();
+    format!("{head}_{digits}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_legal_bounded_and_told_apart() {
+        let long = format!("a:b/{}#run", "c".repeat(200));
+        let spelled = [
+            "docs:adder/ops@0.1.0#add-two",
+            "run",
+            "a:b-c/d#e",
+            "a:b/c-d#e",
+            "x:y/z@1.0.0#HTTP-get",
+            &long,
+        ];
+        let tools = tools(spelled.iter().copied());
+        assert_eq!(tools[0], "docs_adder_ops_add_two");
+        assert_eq!((tools[1].as_str(), tools[4].as_str()), ("run", "x_y_z_http_get"));
+        assert!(tools[2].starts_with("a_b_c_d_e_") && tools[3].starts_with("a_b_c_d_e_"));
+        assert_ne!(tools[2], tools[3]);
+        for tool in &tools {
+            assert!(tool.len() <= MAX_NAME && tool.as_bytes()[0].is_ascii_lowercase(), "{tool}");
+            let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+            assert!(tool.bytes().all(legal), "{tool}");
+        }
+        assert_eq!(tools, super::tools(spelled.iter().copied()), "the same each time");
+        assert!(refused("[method]a.b").is_some() && refused("a").is_none());
+    }
+
+    #[test]
+    fn two_versions_of_one_interface_are_two_tools() {
+        let tools = tools(["a:b/c@1.0.0#f", "a:b/c@2.0.0#f"].into_iter());
+        assert_ne!(tools[0], tools[1]);
+    }
+}

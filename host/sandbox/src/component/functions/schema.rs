@@ -1,0 +1,150 @@
+//! JSON Schema of a function's parameters.
+//!
+//! A type can be written in few bytes and be enormous when it is unfolded, so everything that walks
+//! types counts what it visits.
+
+use serde_json::{Map, Value, json};
+use wasmtime::component::Type;
+use wasmtime::component::types::ComponentFunc;
+
+/// How deep types nest. Each level is up to three of JSON, of which 64 are read.
+const MAX_DEPTH: usize = 16;
+
+/// Types within one function, each counted as often as it is used.
+const MAX_TYPES: usize = 500;
+
+/// Bytes of a parameter's name: what providers of models accept as a property.
+const MAX_PARAMETER: usize = 64;
+
+/// The schema of the arguments, or why there is none.
+pub(super) fn of_arguments(function: &ComponentFunc) -> Result<Value, String> {
+    let mut left = MAX_TYPES;
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for (name, ty) in function.params() {
+        if name.len() > MAX_PARAMETER {
+            return Err(format!("a parameter's name has over {MAX_PARAMETER} bytes"));
+        }
+        let schema = of_type(&ty, MAX_DEPTH, &mut left)
+            .map_err(|why| format!("its parameter `{name}` {why}"))?;
+        if !matches!(ty, Type::Option(_)) {
+            required.push(name.to_owned());
+        }
+        properties.insert(name.to_owned(), schema);
+    }
+    Ok(object(properties, required))
+}
+
+/// Whether the result can be told as JSON.
+pub(super) fn check_result(function: &ComponentFunc) -> Result<(), String> {
+    let mut left = MAX_TYPES;
+    for ty in function.results() {
+        of_type(&ty, MAX_DEPTH, &mut left).map_err(|why| format!("its result {why}"))?;
+    }
+    Ok(())
+}
+
+fn of_type(ty: &Type, depth: usize, left: &mut usize) -> Result<Value, String> {
+    if depth == 0 {
+        return Err(format!("nests deeper than {MAX_DEPTH} levels"));
+    }
+    *left = left
+        .checked_sub(1)
+        .ok_or_else(|| format!("has over {MAX_TYPES} types within each other"))?;
+    let depth = depth - 1;
+    Ok(match ty {
+        Type::Bool => json!({ "type": "boolean" }),
+        Type::S8 => integer(i8::MIN, i8::MAX),
+        Type::U8 => integer(u8::MIN, u8::MAX),
+        Type::S16 => integer(i16::MIN, i16::MAX),
+        Type::U16 => integer(u16::MIN, u16::MAX),
+        Type::S32 => integer(i32::MIN, i32::MAX),
+        Type::U32 => integer(u32::MIN, u32::MAX),
+        Type::S64 => integer(i64::MIN, i64::MAX),
+        Type::U64 => integer(u64::MIN, u64::MAX),
+        Type::Float32 | Type::Float64 => json!({ "type": "number" }),
+        Type::Char => json!({ "type": "string", "minLength": 1, "maxLength": 1 }),
+        Type::String => json!({ "type": "string" }),
+        Type::List(list) if list.ty() == Type::U8 => {
+            json!({ "type": "string", "contentEncoding": "base64" })
+        }
+        Type::List(list) => json!({ "type": "array", "items": of_type(&list.ty(), depth, left)? }),
+        Type::FixedLengthList(list) => {
+            let items = of_type(&list.ty(), depth, left)?;
+            let length = list.len();
+            json!({ "type": "array", "items": items, "minItems": length, "maxItems": length })
+        }
+        Type::Tuple(tuple) => {
+            let items = tuple.types().map(|ty| of_type(&ty, depth, left));
+            let items = items.collect::<Result<Vec<_>, _>>()?;
+            let length = items.len();
+            json!({
+                "type": "array", "prefixItems": items, "minItems": length, "maxItems": length,
+            })
+        }
+        Type::Record(record) => {
+            let (mut properties, mut required) = (Map::new(), Vec::new());
+            for field in record.fields() {
+                if !matches!(field.ty, Type::Option(_)) {
+                    required.push(field.name.to_owned());
+                }
+                properties.insert(field.name.to_owned(), of_type(&field.ty, depth, left)?);
+            }
+            object(properties, required)
+        }
+        Type::Variant(variant) => {
+            let cases = variant.cases().map(|it| case(it.name, it.ty, depth, left));
+            json!({ "oneOf": cases.collect::<Result<Vec<_>, _>>()? })
+        }
+        Type::Result(result) => {
+            let (ok, err) = (result.ok(), result.err());
+            json!({ "oneOf": [case("ok", ok, depth, left)?, case("err", err, depth, left)?] })
+        }
+        Type::Enum(names) => json!({ "enum": names.names().collect::<Vec<_>>() }),
+        Type::Flags(flags) => {
+            let names: Vec<_> = flags.names().collect();
+            json!({ "type": "array", "items": { "enum": names }, "uniqueItems": true })
+        }
+        // `null` could be either of two options, so the inner one is named.
+        Type::Option(option) if matches!(option.ty(), Type::Option(_)) => {
+            json!({ "anyOf": [case("some", Some(option.ty()), depth, left)?, { "type": "null" }] })
+        }
+        Type::Option(option) => {
+            json!({ "anyOf": [of_type(&option.ty(), depth, left)?, { "type": "null" }] })
+        }
+        Type::Own(_) | Type::Borrow(_) => {
+            return Err("holds a resource, which JSON cannot name".to_owned());
+        }
+        Type::Future(_) | Type::Stream(_) => {
+            return Err("holds a stream or a future, which JSON cannot hold".to_owned());
+        }
+        Type::ErrorContext => return Err("holds an error context".to_owned()),
+        Type::Map(_) => return Err("holds a map, which is not supported".to_owned()),
+    })
+}
+
+/// A case without a value is its name; with one, an object of one property.
+fn case(name: &str, ty: Option<Type>, depth: usize, left: &mut usize) -> Result<Value, String> {
+    match ty {
+        None => Ok(json!({ "const": name })),
+        Some(ty) => {
+            let mut properties = Map::new();
+            properties.insert(name.to_owned(), of_type(&ty, depth, left)?);
+            Ok(object(properties, vec![name.to_owned()]))
+        }
+    }
+}
+
+fn object(properties: Map<String, Value>, required: Vec<String>) -> Value {
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn integer<T: Into<serde_json::Number>>(least: T, most: T) -> Value {
+    let (least, most) = (Value::Number(least.into()), Value::Number(most.into()));
+    json!({ "type": "integer", "minimum": least, "maximum": most })
+}

@@ -1,0 +1,112 @@
+//! The type of a function in a line, close to how WIT writes it: a model reads there what comes
+//! back, which a schema of arguments does not say.
+
+use wasmtime::component::Type;
+use wasmtime::component::types::ComponentFunc;
+
+/// Bytes of the line. What is longer ends in `...`.
+const MAX_SHAPE: usize = 1_000;
+
+/// `func(a: u32) -> string`.
+pub(super) fn of_function(function: &ComponentFunc) -> String {
+    let mut text = String::from("func(");
+    for (turn, (name, ty)) in function.params().enumerate() {
+        if turn > 0 {
+            text.push_str(", ");
+        }
+        text.push_str(name);
+        text.push_str(": ");
+        of_type(&ty, &mut text);
+    }
+    text.push(')');
+    if let Some(ty) = function.results().next() {
+        text.push_str(" -> ");
+        of_type(&ty, &mut text);
+    }
+    if text.len() > MAX_SHAPE {
+        text.truncate(text.floor_char_boundary(MAX_SHAPE));
+        text.push_str("...");
+    }
+    text
+}
+
+/// Only types that have a schema come here, so the depth is bounded; the length is bounded by
+/// leaving off once there is too much.
+fn of_type(ty: &Type, text: &mut String) {
+    if text.len() > MAX_SHAPE {
+        return;
+    }
+    match ty {
+        Type::Bool => text.push_str("bool"),
+        Type::S8 => text.push_str("s8"),
+        Type::U8 => text.push_str("u8"),
+        Type::S16 => text.push_str("s16"),
+        Type::U16 => text.push_str("u16"),
+        Type::S32 => text.push_str("s32"),
+        Type::U32 => text.push_str("u32"),
+        Type::S64 => text.push_str("s64"),
+        Type::U64 => text.push_str("u64"),
+        Type::Float32 => text.push_str("f32"),
+        Type::Float64 => text.push_str("f64"),
+        Type::Char => text.push_str("char"),
+        Type::String => text.push_str("string"),
+        Type::List(list) => around("list<", [Some(list.ty())], text),
+        Type::FixedLengthList(list) => around("list<", [Some(list.ty())], text),
+        Type::Option(option) => around("option<", [Some(option.ty())], text),
+        Type::Result(result) => around("result<", [result.ok(), result.err()], text),
+        Type::Tuple(tuple) => around("tuple<", tuple.types().map(Some), text),
+        Type::Record(record) => {
+            let fields = record.fields().map(|field| (field.name.to_owned(), Some(field.ty)));
+            braces("record", fields, text);
+        }
+        Type::Variant(variant) => {
+            let cases = variant.cases().map(|case| (case.name.to_owned(), case.ty));
+            braces("variant", cases, text);
+        }
+        Type::Enum(names) => {
+            braces("enum", names.names().map(|name| (name.to_owned(), None)), text);
+        }
+        Type::Flags(flags) => {
+            braces("flags", flags.names().map(|name| (name.to_owned(), None)), text);
+        }
+        Type::Map(_)
+        | Type::Own(_)
+        | Type::Borrow(_)
+        | Type::Future(_)
+        | Type::Stream(_)
+        | Type::ErrorContext => text.push('_'),
+    }
+}
+
+fn around(open: &str, types: impl IntoIterator<Item = Option<Type>>, text: &mut String) {
+    text.push_str(open);
+    for (turn, ty) in types.into_iter().enumerate() {
+        if turn > 0 {
+            text.push_str(", ");
+        }
+        match ty {
+            Some(ty) => of_type(&ty, text),
+            None => text.push('_'),
+        }
+    }
+    text.push('>');
+}
+
+fn braces(word: &str, items: impl Iterator<Item = (String, Option<Type>)>, text: &mut String) {
+    text.push_str(word);
+    text.push_str(" { ");
+    for (turn, (name, ty)) in items.enumerate() {
+        if turn > 0 {
+            text.push_str(", ");
+        }
+        if text.len() > MAX_SHAPE {
+            return;
+        }
+        text.push_str(&name);
+        if let Some(ty) = ty {
+            text.push_str(": ");
+            of_type(&ty, text);
+        }
+    }
+    text.push_str(" }");
+}

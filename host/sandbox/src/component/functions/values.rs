@@ -1,0 +1,346 @@
+//! Values of a component and JSON, each made of the other as a type says.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Number, Value};
+use wasmtime::component::types::ComponentFunc;
+use wasmtime::component::{Type, Val};
+
+/// Values within the arguments of one call. Each takes some 40 bytes of the host's memory,
+/// however short it is as JSON.
+const MAX_VALUES: usize = 1_000_000;
+
+/// Characters of a property's name that an error repeats.
+const MAX_SHOWN: usize = 64;
+
+/// Numbers that JSON has no form for.
+const SPECIAL: [(&str, f64); 3] =
+    [("NaN", f64::NAN), ("Infinity", f64::INFINITY), ("-Infinity", f64::NEG_INFINITY)];
+
+/// The parameters of a function, or what is wrong with the arguments.
+pub(super) fn arguments(
+    function: &ComponentFunc,
+    given: &Map<String, Value>,
+) -> Result<Vec<Val>, String> {
+    let mut maker = Maker { left: MAX_VALUES };
+    maker
+        .fields(function.params().map(|(name, ty)| (name.to_owned(), ty)), given)
+        .map(|fields| fields.into_iter().map(|(_, value)| value).collect())
+}
+
+/// The types of the two cases of a result; `None` = it is another type.
+pub(super) fn outcome_types(ty: &Type) -> Option<(Option<Type>, Option<Type>)> {
+    match ty {
+        Type::Result(result) => Some((result.ok(), result.err())),
+        _ => None,
+    }
+}
+
+/// The bytes of a list of bytes; `None` = it is something else.
+pub(super) fn bytes(ty: &Type, value: &Val) -> Option<Vec<u8>> {
+    match (ty, value) {
+        (Type::List(list), Val::List(items)) if list.ty() == Type::U8 => Some(raw(items)),
+        _ => None,
+    }
+}
+
+/// A value as JSON. Types that have no schema do not come here.
+pub(super) fn json(ty: &Type, value: &Val) -> Value {
+    if let Some(bytes) = bytes(ty, value) {
+        return Value::String(STANDARD.encode(bytes));
+    }
+    match (ty, value) {
+        (_, Val::Bool(value)) => Value::Bool(*value),
+        (_, Val::S8(number)) => (*number).into(),
+        (_, Val::U8(number)) => (*number).into(),
+        (_, Val::S16(number)) => (*number).into(),
+        (_, Val::U16(number)) => (*number).into(),
+        (_, Val::S32(number)) => (*number).into(),
+        (_, Val::U32(number)) => (*number).into(),
+        (_, Val::S64(number)) => (*number).into(),
+        (_, Val::U64(number)) => (*number).into(),
+        // As a person would write it: the nearest double of 0.1 in 32 bits has 17 digits.
+        (_, Val::Float32(number)) => float(number.to_string().parse().unwrap_or(f64::NAN)),
+        (_, Val::Float64(number)) => float(*number),
+        (_, Val::Char(char)) => Value::String(char.to_string()),
+        (_, Val::String(text)) => Value::String(text.clone()),
+        (Type::List(list), Val::List(items)) => all(&list.ty(), items),
+        (Type::FixedLengthList(list), Val::FixedLengthList(items)) => all(&list.ty(), items),
+        (Type::Tuple(tuple), Val::Tuple(items)) => {
+            tuple.types().zip(items).map(|(ty, item)| json(&ty, item)).collect()
+        }
+        (Type::Record(record), Val::Record(fields)) => {
+            let fields = record.fields().zip(fields);
+            let fields =
+                fields.map(|(field, (name, value))| (name.clone(), json(&field.ty, value)));
+            Value::Object(fields.collect())
+        }
+        (Type::Variant(variant), Val::Variant(name, value)) => {
+            let ty = variant.cases().find(|case| case.name == name).and_then(|case| case.ty);
+            case(name, ty, value.as_deref())
+        }
+        (Type::Result(result), Val::Result(value)) => match value {
+            Ok(value) => case("ok", result.ok(), value.as_deref()),
+            Err(value) => case("err", result.err(), value.as_deref()),
+        },
+        (Type::Option(option), Val::Option(value)) => match value {
+            None => Value::Null,
+            Some(value) if matches!(option.ty(), Type::Option(_)) => {
+                case("some", Some(option.ty()), Some(value))
+            }
+            Some(value) => json(&option.ty(), value),
+        },
+        (_, Val::Enum(name)) => Value::String(name.clone()),
+        (_, Val::Flags(names)) => names.iter().cloned().map(Value::String).collect(),
+        _ => Value::Null,
+    }
+}
+
+fn all(ty: &Type, items: &[Val]) -> Value {
+    items.iter().map(|item| json(ty, item)).collect()
+}
+
+fn case(name: &str, ty: Option<Type>, value: Option<&Val>) -> Value {
+    match (ty, value) {
+        (Some(ty), Some(value)) => {
+            let mut object = Map::new();
+            object.insert(name.to_owned(), json(&ty, value));
+            Value::Object(object)
+        }
+        _ => Value::String(name.to_owned()),
+    }
+}
+
+fn float(number: f64) -> Value {
+    match Number::from_f64(number) {
+        Some(number) => Value::Number(number),
+        None if number.is_nan() => Value::from("NaN"),
+        None if number > 0.0 => Value::from("Infinity"),
+        None => Value::from("-Infinity"),
+    }
+}
+
+fn raw(items: &[Val]) -> Vec<u8> {
+    let byte = |item: &Val| match item {
+        Val::U8(byte) => Some(*byte),
+        _ => None,
+    };
+    items.iter().filter_map(byte).collect()
+}
+
+/// Makes values, and counts them. Errors name the place from the inside out.
+struct Maker {
+    left: usize,
+}
+
+impl Maker {
+    fn count(&mut self, values: usize) -> Result<(), String> {
+        match self.left.checked_sub(values) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => Err(format!("the arguments hold over {MAX_VALUES} values")),
+        }
+    }
+
+    fn value(&mut self, ty: &Type, given: &Value) -> Result<Val, String> {
+        self.count(1)?;
+        Ok(match ty {
+            Type::Bool => Val::Bool(given.as_bool().ok_or("is not true or false")?),
+            Type::S8 => Val::S8(signed(given)?),
+            Type::S16 => Val::S16(signed(given)?),
+            Type::S32 => Val::S32(signed(given)?),
+            Type::S64 => Val::S64(signed(given)?),
+            Type::U8 => Val::U8(unsigned(given)?),
+            Type::U16 => Val::U16(unsigned(given)?),
+            Type::U32 => Val::U32(unsigned(given)?),
+            Type::U64 => Val::U64(unsigned(given)?),
+            Type::Float32 => {
+                let double = double(given)?;
+                #[expect(clippy::cast_possible_truncation, reason = "rounded, as any f32 is")]
+                let float = double as f32;
+                if float.is_infinite() && double.is_finite() {
+                    return Err("is too large for 32 bits".to_owned());
+                }
+                Val::Float32(float)
+            }
+            Type::Float64 => Val::Float64(double(given)?),
+            Type::Char => {
+                let mut chars = text(given)?.chars();
+                match (chars.next(), chars.next()) {
+                    (Some(char), None) => Val::Char(char),
+                    _ => return Err("is not one character".to_owned()),
+                }
+            }
+            Type::String => Val::String(text(given)?.to_owned()),
+            Type::List(list) if list.ty() == Type::U8 && given.is_string() => {
+                let bytes = STANDARD.decode(text(given)?).map_err(|_| "is not base64")?;
+                self.count(bytes.len())?;
+                Val::List(bytes.into_iter().map(Val::U8).collect())
+            }
+            Type::List(list) => Val::List(self.items(&list.ty(), array(given)?)?),
+            Type::FixedLengthList(list) => {
+                let items = array(given)?;
+                if u32::try_from(items.len()) != Ok(list.len()) {
+                    return Err(format!("does not have {} items", list.len()));
+                }
+                Val::FixedLengthList(self.items(&list.ty(), items)?)
+            }
+            Type::Tuple(tuple) => {
+                let (types, items) = (tuple.types(), array(given)?);
+                if types.len() != items.len() {
+                    return Err(format!("does not have {} items", types.len()));
+                }
+                let pairs = types.zip(items).enumerate();
+                let values = pairs.map(|(turn, (ty, item))| {
+                    self.value(&ty, item).map_err(|why| format!("[{turn}] {why}"))
+                });
+                Val::Tuple(values.collect::<Result<_, _>>()?)
+            }
+            Type::Record(record) => {
+                let given = given.as_object().ok_or("is not an object")?;
+                let fields = record.fields().map(|field| (field.name.to_owned(), field.ty));
+                Val::Record(self.fields(fields, given)?)
+            }
+            Type::Variant(variant) => {
+                let (name, value) = named(given)?;
+                let case = variant.cases().find(|case| case.name == name);
+                let case = case.ok_or_else(|| no_case(name))?;
+                Val::Variant(name.to_owned(), self.payload(case.ty, value)?)
+            }
+            Type::Result(result) => {
+                let (name, value) = named(given)?;
+                Val::Result(match name {
+                    "ok" => Ok(self.payload(result.ok(), value)?),
+                    "err" => Err(self.payload(result.err(), value)?),
+                    _ => return Err(no_case(name)),
+                })
+            }
+            Type::Enum(names) => {
+                let name = text(given)?;
+                if !names.names().any(|known| known == name) {
+                    return Err(no_case(name));
+                }
+                Val::Enum(name.to_owned())
+            }
+            Type::Flags(flags) => {
+                let mut set = Vec::new();
+                for name in array(given)? {
+                    let name = text(name)?;
+                    if !flags.names().any(|known| known == name) {
+                        return Err(no_case(name));
+                    }
+                    self.count(1)?;
+                    if !set.iter().any(|known| known == name) {
+                        set.push(name.to_owned());
+                    }
+                }
+                Val::Flags(set)
+            }
+            Type::Option(_) if given.is_null() => Val::Option(None),
+            Type::Option(option) if matches!(option.ty(), Type::Option(_)) => {
+                let inner = match named(given)? {
+                    ("some", Some(inner)) => inner,
+                    _ => return Err("is neither null nor an object with `some`".to_owned()),
+                };
+                Val::Option(Some(Box::new(self.value(&option.ty(), inner)?)))
+            }
+            Type::Option(option) => Val::Option(Some(Box::new(self.value(&option.ty(), given)?))),
+            Type::Map(_)
+            | Type::Own(_)
+            | Type::Borrow(_)
+            | Type::Future(_)
+            | Type::Stream(_)
+            | Type::ErrorContext => return Err("is of a type that JSON cannot hold".to_owned()),
+        })
+    }
+
+    fn items(&mut self, ty: &Type, given: &[Value]) -> Result<Vec<Val>, String> {
+        let pairs = given.iter().enumerate();
+        let values =
+            pairs.map(|(turn, item)| self.value(ty, item).map_err(|why| format!("[{turn}] {why}")));
+        values.collect()
+    }
+
+    /// Every field has to be there, but for options; none may be there that is not asked for.
+    fn fields(
+        &mut self,
+        fields: impl Iterator<Item = (String, Type)>,
+        given: &Map<String, Value>,
+    ) -> Result<Vec<(String, Val)>, String> {
+        let mut made = Vec::new();
+        let mut used = 0_usize;
+        for (name, ty) in fields {
+            let value = match given.get(&name) {
+                Some(value) => {
+                    used += 1;
+                    self.value(&ty, value).map_err(|why| format!("`{name}` {why}"))?
+                }
+                None if matches!(ty, Type::Option(_)) => Val::Option(None),
+                None => return Err(format!("`{name}` is missing")),
+            };
+            made.push((name, value));
+        }
+        if used == given.len() {
+            return Ok(made);
+        }
+        let other = given.keys().find(|key| made.iter().all(|(name, _)| name != *key));
+        let other = belljar_policy::Shown::clipped(other.map_or("", String::as_str), MAX_SHOWN);
+        Err(format!("there is no `{other}`"))
+    }
+
+    fn payload(
+        &mut self,
+        ty: Option<Type>,
+        given: Option<&Value>,
+    ) -> Result<Option<Box<Val>>, String> {
+        match (ty, given) {
+            (None, None | Some(Value::Null)) => Ok(None),
+            (Some(ty), Some(given)) => Ok(Some(Box::new(self.value(&ty, given)?))),
+            (None, Some(_)) => Err("has a value, and its case takes none".to_owned()),
+            (Some(_), None) => Err("has no value, and its case takes one".to_owned()),
+        }
+    }
+}
+
+/// A case by its name alone, or as an object of one property.
+fn named(given: &Value) -> Result<(&str, Option<&Value>), String> {
+    if let Some(name) = given.as_str() {
+        return Ok((name, None));
+    }
+    let mut fields = given.as_object().into_iter().flatten();
+    match (fields.next(), fields.next()) {
+        (Some((name, value)), None) => Ok((name, Some(value))),
+        _ => Err("is neither a name nor an object of one property".to_owned()),
+    }
+}
+
+fn no_case(name: &str) -> String {
+    format!("has no case `{}`", belljar_policy::Shown::clipped(name, MAX_SHOWN))
+}
+
+fn text(given: &Value) -> Result<&str, String> {
+    given.as_str().ok_or_else(|| "is not a text".to_owned())
+}
+
+fn array(given: &Value) -> Result<&[Value], String> {
+    given.as_array().map(Vec::as_slice).ok_or_else(|| "is not a list".to_owned())
+}
+
+fn signed<T: TryFrom<i64>>(given: &Value) -> Result<T, String> {
+    let number = given.as_i64().and_then(|number| T::try_from(number).ok());
+    number.ok_or_else(|| "is not a whole number of its range".to_owned())
+}
+
+fn unsigned<T: TryFrom<u64>>(given: &Value) -> Result<T, String> {
+    let number = given.as_u64().and_then(|number| T::try_from(number).ok());
+    number.ok_or_else(|| "is not a whole number of its range".to_owned())
+}
+
+fn double(given: &Value) -> Result<f64, String> {
+    let special =
+        |text: &str| SPECIAL.iter().find(|(name, _)| *name == text).map(|(_, number)| *number);
+    let number = given.as_f64().or_else(|| given.as_str().and_then(special));
+    number.ok_or_else(|| "is not a number".to_owned())
+}

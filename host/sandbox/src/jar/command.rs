@@ -1,0 +1,112 @@
+//! A command as a tool: it starts with the words of one call, runs to its end, and what it wrote is
+//! the answer.
+
+use serde_json::{Map, Value};
+use wasmtime::Store;
+use wasmtime::component::Instance;
+use wasmtime_wasi::p2::bindings::CommandIndices;
+
+use crate::component::bindings::exports::belljar::tool::tools::{
+    Attachment, Call, Output, Part, ToolError,
+};
+use crate::jar::state::{Exited, Guest};
+
+/// The part of an answer that stderr may fill. A byte of it is up to six of JSON.
+const STDERR_SHARE: usize = 8;
+
+/// Room beside stdout for what is counted after it was cut.
+const SLACK: usize = 64;
+
+/// The name and type of an attachment, where stdout is no text.
+const BYTES_NAME: &str = "stdout.bin";
+const BYTES_TYPE: &str = "application/octet-stream";
+
+/// Hands the words of a call to a store that nothing has run in. The error says what is wrong with
+/// the arguments.
+pub(crate) fn start(guest: &mut Guest, call: &Call) -> Result<(), String> {
+    let line = guest.settings.form.line(&call.tool, &call.arguments)?;
+    let most = guest.settings.output_bytes;
+    guest.start(line, most);
+    Ok(())
+}
+
+/// Runs it. An exit is an end like any other; the outer error is a trap.
+pub(crate) async fn run(
+    indices: &CommandIndices,
+    store: &mut Store<Guest>,
+    instance: &Instance,
+) -> wasmtime::Result<Result<Output, ToolError>> {
+    let command = indices.load(&mut *store, instance)?;
+    let code = match command.wasi_cli_run().call_run(&mut *store).await {
+        Ok(Ok(())) => 0,
+        Ok(Err(())) => 1,
+        Err(error) => match error.downcast_ref::<Exited>() {
+            Some(Exited::Success) => 0,
+            Some(Exited::Failure) => 1,
+            Some(Exited::Status(code)) => *code,
+            None => return Err(error),
+        },
+    };
+    Ok(Ok(answer(store.data(), code)))
+}
+
+/// What it wrote: first the host's word on how it ended, so that no text of the command can be taken
+/// for it, then stdout.
+fn answer(guest: &Guest, code: u8) -> Output {
+    let most = usize::try_from(guest.settings.output_bytes).unwrap_or(usize::MAX);
+    let (mut stdout, out_dropped) = guest.stdout.take_bytes();
+    let (mut stderr, err_dropped) = guest.stderr.text();
+    let err_cut = cut(&mut stderr, most / STDERR_SHARE);
+    let head = |out_dropped: u64| {
+        let mut head = Map::new();
+        head.insert("exit_code".to_owned(), code.into());
+        if !stderr.is_empty() {
+            head.insert("stderr".to_owned(), stderr.clone().into());
+        }
+        for (name, dropped) in
+            [("stdout_dropped", out_dropped), ("stderr_dropped", err_dropped + err_cut)]
+        {
+            if dropped > 0 {
+                head.insert(name.to_owned(), dropped.into());
+            }
+        }
+        Value::Object(head).to_string()
+    };
+    let room = most.saturating_sub(head(out_dropped).len() + SLACK);
+    let mut dropped = out_dropped;
+    let written = match String::from_utf8(std::mem::take(&mut stdout)) {
+        Ok(mut text) => {
+            dropped += cut(&mut text, room);
+            (!text.is_empty()).then_some(Part::Text(text))
+        }
+        // Cut off in the middle of a character: still text.
+        Err(error) if out_dropped > 0 && is_cut(&error.utf8_error()) => {
+            let mut text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+            dropped += cut(&mut text, room);
+            Some(Part::Text(text))
+        }
+        Err(error) => {
+            let mut data = error.into_bytes();
+            let room = room.saturating_sub(BYTES_NAME.len() + BYTES_TYPE.len());
+            dropped += data.len().saturating_sub(room) as u64;
+            data.truncate(room);
+            let (name, media_type) = (BYTES_NAME.to_owned(), BYTES_TYPE.to_owned());
+            Some(Part::Attachment(Attachment { name, media_type, data }))
+        }
+    };
+    let parts = std::iter::once(Part::Json(head(dropped))).chain(written);
+    Output { parts: parts.collect() }
+}
+
+fn is_cut(error: &std::str::Utf8Error) -> bool {
+    error.error_len().is_none()
+}
+
+/// Cuts a text to so many bytes, and says how many went.
+fn cut(text: &mut String, most: usize) -> u64 {
+    let before = text.len();
+    if before > most {
+        text.truncate(text.floor_char_boundary(most));
+    }
+    (before - text.len()) as u64
+}

@@ -1,0 +1,123 @@
+//! Commands that nobody here wrote: the ready-built tests of WASI preview 1 in
+//! `tests/peers/wasi-testsuite`, each adapted as it would be installed, and run as a tool in a jar.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use belljar_kit::TestHost;
+use belljar_policy::Access;
+use belljar_sandbox::{CommandForm, Part, Wasm};
+use serde_json::{Value, json};
+
+/// Tests that do not pass here, each with what it meets. None of them meets a rule of belljar's: all
+/// three meet the adapter, on any host that uses it.
+const DEVIATIONS: &[(&str, &str)] = &[
+    ("args_get-multiple-arguments", HEAP),
+    ("environ_get-multiple-variables", HEAP),
+    (
+        "fd_write-to-invalid-fd",
+        "the adapter answers a write of nothing before it looks for the file",
+    ),
+];
+
+const HEAP: &str = "its heap takes all memory that is there when it first allocates, also the page in \
+                    which the adapter keeps its state since the call before";
+
+fn suite() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/wasi-testsuite")
+}
+
+/// One test of the suite.
+struct Case {
+    name: String,
+    wasm: Vec<u8>,
+    /// Its description; an empty object where it has none.
+    says: Value,
+    folder: PathBuf,
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for language in ["assemblyscript", "c"] {
+        let folder = suite().join(language);
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "wasm") {
+                continue;
+            }
+            let says = fs::read(path.with_extension("json"));
+            let says = says.map_or_else(|_| json!({}), |it| serde_json::from_slice(&it).unwrap());
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let wasm = fs::read(&path).unwrap();
+            cases.push(Case { name, wasm, says, folder: folder.clone() });
+        }
+    }
+    cases.sort_by(|a, b| a.name.cmp(&b.name));
+    cases
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let to = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &to);
+        } else {
+            fs::write(to, fs::read(&path).unwrap()).unwrap();
+        }
+    }
+}
+
+/// Runs one in a workspace of its own. The error says what was other than expected.
+async fn run(case: &Case) -> Result<(), String> {
+    let host = TestHost::new();
+    let component = host.sandbox.adapt(&case.wasm).await.map_err(|error| error.to_string())?;
+    let env: BTreeMap<String, String> =
+        serde_json::from_value(case.says["env"].clone()).unwrap_or_default();
+    let form = CommandForm::default().with_environment(&env)?;
+    let wasm = Wasm::new(component).named(case.name.as_str()).called(form);
+    let mut builder = host.builder([wasm]);
+    builder.access = case.says["root"].as_str().map(|root| {
+        copy(&case.folder.join(root), host.path());
+        Access::ReadWrite
+    });
+    let jar = host.build(builder).await;
+    let tool = jar.names().remove(0);
+    let arguments = json!({ "args": case.says["args"] });
+    let result = jar.call(tool.as_str(), &arguments.to_string()).await;
+    let said = result.receipt.stderr;
+    let output = result.outcome.map_err(|error| format!("{error}; it said {said:?}"))?;
+    let Some(Part::Json(head)) = output.parts.first() else { return Err("no head".to_owned()) };
+    let head: Value = serde_json::from_str(head).unwrap();
+    let expected = case.says["exit_code"].as_u64().unwrap_or(0);
+    if head["exit_code"].as_u64() != Some(expected) {
+        return Err(format!("it ended with {head}, not with {expected}"));
+    }
+    let stdout = case.says["stdout"].as_str().unwrap_or_default();
+    match output.parts.get(1) {
+        Some(Part::Text(text)) if text == stdout => Ok(()),
+        None if stdout.is_empty() => Ok(()),
+        other => Err(format!("it wrote {other:?}")),
+    }
+}
+
+#[tokio::test]
+async fn commands_that_nobody_here_wrote_run_as_tools() {
+    let cases = cases();
+    assert!(cases.len() >= 25, "{} tests", cases.len());
+    let mut wrong = Vec::new();
+    for case in &cases {
+        let deviates = DEVIATIONS.iter().any(|(name, _)| *name == case.name);
+        match (run(case).await, deviates) {
+            (Ok(()), false) | (Err(_), true) => {}
+            (Err(why), false) => wrong.push(format!("{}: {why}", case.name)),
+            (Ok(()), true) => wrong.push(format!("{} passes: take it off the list", case.name)),
+        }
+    }
+    assert!(wrong.is_empty(), "of {} tests:\n{}", cases.len(), wrong.join("\n"));
+    for (name, why) in DEVIATIONS {
+        assert!(cases.iter().any(|case| case.name == *name), "{name} ({why}) is not in the suite");
+    }
+}
