@@ -88,7 +88,7 @@ pub(crate) struct ToolAddArgs {
     /// Its manifest [default: a `tool.toml` beside the file, else one of --mounts and --host]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["mounts", "host"])]
     pub(crate) manifest: Option<PathBuf>,
-    /// What its manifest asks for, where there is none yet: `read` or `read-write`
+    /// Mounts that its manifest asks for, where there is none yet: `read` or `read-write`
     #[arg(long, value_name = "ACCESS")]
     pub(crate) mounts: Option<String>,
     /// A host that its manifest asks for, where there is none yet; repeatable

@@ -26,7 +26,7 @@ pub(crate) fn is_module(wasm: &[u8]) -> bool {
 ///
 /// # Errors
 ///
-/// What is wrong with the module, with every word of its own escaped.
+/// Says why the module will not do, with every word of its own escaped.
 pub fn adapt(module: &[u8]) -> Result<Vec<u8>, String> {
     check(module)?;
     let module = exit::with_code(module).ok_or("its imports are none of preview 1")?;

@@ -50,7 +50,7 @@ pub(crate) async fn run(
     Ok(Ok(answer(store.data(), code)))
 }
 
-/// What it wrote: first the host's word on how it ended, so that no text of the command can be taken
+/// Its output: first the host's word on how it ended, so that no text of the command can be taken
 /// for it, then stdout.
 fn answer(guest: &Guest, code: u8) -> Output {
     let most = usize::try_from(guest.settings.output_bytes).unwrap_or(usize::MAX);

@@ -25,6 +25,7 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
         "host/definition",
         &[
             "AgentIdError",
+            "CommandSpec",
             "Decider",
             "DefaultGrant",
             "MAX_SKILL",

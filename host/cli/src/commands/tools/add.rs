@@ -152,7 +152,7 @@ fn show(
     Ok(())
 }
 
-/// What a tool with these requests has of an import, where an agent is granted all that it asks for.
+/// The part of an import that a tool with these requests has, where an agent is granted all that it asks for.
 fn gets(need: Need, ask: &ToolAsk) -> (Style, String) {
     match need {
         Need::Base | Need::Contract | Need::Config => (Style::Dim, "always there".to_owned()),
