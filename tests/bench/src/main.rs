@@ -5,6 +5,7 @@
 //! `belljar-bench server-soak --seconds 600` is a part of its own.
 
 mod bare;
+mod code;
 mod delegation;
 mod interval;
 mod kill;
@@ -45,11 +46,12 @@ struct Times {
 }
 
 /// The parts that can be asked for by themselves.
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 15] = [
     "open",
     "read",
     "overlay",
     "shell",
+    "code",
     "jars",
     "runs",
     "delegation",
@@ -168,6 +170,9 @@ async fn rows(times: &Times, asked: impl Fn(&str) -> bool) -> anyhow::Result<Vec
     }
     if asked("shell") {
         rows.push(shell::echo(times.calls).await?);
+    }
+    if asked("code") {
+        rows.extend(code::rows(root, times.calls.min(1000), times.jars.min(1000)).await?);
     }
     if asked("jars") {
         let many = stores::Bench::new(root, times.jars as u32 + 10)?;

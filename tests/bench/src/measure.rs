@@ -10,8 +10,17 @@ pub(crate) fn median(mut samples: Vec<Duration>) -> Duration {
 
 /// Resident memory of this process in bytes, where the system tells.
 pub(crate) fn resident() -> Option<u64> {
+    status("VmRSS:")
+}
+
+/// The part of it that is no file's: what a copy of a page that all stores share costs.
+pub(crate) fn resident_anon() -> Option<u64> {
+    status("RssAnon:")
+}
+
+fn status(field: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let line = status.lines().find(|line| line.starts_with(field))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib * 1024)
 }

@@ -107,6 +107,18 @@ pub(crate) async fn open_and_drop(bench: &Bench, times: usize) -> anyhow::Result
 
 /// One `file_read` of 4 KiB in an open jar, against `std::fs::read`.
 pub(crate) async fn read_call(bench: &Bench, times: usize) -> anyhow::Result<Row> {
+    let (ours, floor) = read_medians(bench, times).await?;
+    let more = ours.saturating_sub(floor);
+    Ok(Row::new("file_read of 4 KiB in an open jar", micros(ours))
+        .against("std::fs::read", micros(floor))
+        .verdict(format!("+{}", micros(more)), "under 60 µs more"))
+}
+
+/// The medians of a `file_read` of 4 KiB in an open jar, and of `std::fs::read`.
+pub(crate) async fn read_medians(
+    bench: &Bench,
+    times: usize,
+) -> anyhow::Result<(Duration, Duration)> {
     let jar = bench.jar()?;
     let grants = Grants {
         tools: BTreeMap::from([(ToolName::new(TOOL)?, Permission::Allow)]),
@@ -125,11 +137,7 @@ pub(crate) async fn read_call(bench: &Bench, times: usize) -> anyhow::Result<Row
         std::hint::black_box(std::fs::read(&file)?);
         floor.push(started.elapsed());
     }
-    let (ours, floor) = (median(ours), median(floor));
-    let more = ours.saturating_sub(floor);
-    Ok(Row::new("file_read of 4 KiB in an open jar", micros(ours))
-        .against("std::fs::read", micros(floor))
-        .verdict(format!("+{}", micros(more)), "under 60 µs more"))
+    Ok((median(ours), median(floor)))
 }
 
 /// Many live jars with an open store each: resident memory, and whether opening slows down.
