@@ -157,7 +157,7 @@ fn a_run_replays_without_a_difference_with_every_stock_tool() {
     }
     assert!(known >= 13, "{known}");
     let shown = replay(&world, &[]).exits(0).says("from the record").says("no requests");
-    shown.says("17 calls: 15 same, 2 from the record");
+    shown.says("15 calls: 13 same, 2 from the record");
     assert!(temporary(&world).is_empty(), "its layers are gone");
     assert!(!world.workspace().join("new").exists());
 }

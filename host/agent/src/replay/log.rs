@@ -71,12 +71,12 @@ pub enum StepKind {
 }
 
 /// The source of the times and random numbers of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedCourse {
     /// When it began: milliseconds since 1970.
     pub(crate) began: u64,
-    /// A random number.
-    pub(crate) seed: u64,
+    /// A random number, the run and the place of the call in it: no other call has the same.
+    pub(crate) seed: String,
 }
 
 /// The result of a call.
@@ -239,7 +239,7 @@ impl AgentPast {
 
     /// The source of the times and random numbers of a call that can run again.
     pub(crate) fn course(&self, step: u64, position: usize) -> Option<LoggedCourse> {
-        self.courses.get(&(step, position)).copied()
+        self.courses.get(&(step, position)).cloned()
     }
 
     /// The results of all calls, in their order.

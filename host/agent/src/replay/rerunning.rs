@@ -14,7 +14,7 @@ use crate::agent_loop::job::Job;
 use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
 use crate::outcome::CallReceipt;
 use crate::prompt::frame::INTERRUPTED;
-use crate::replay::log::{AgentPast, LoggedResult};
+use crate::replay::log::{AgentPast, LoggedCourse, LoggedResult};
 use crate::replay::rerun::{CallText, Comparison, ReplayedCall, Rerun};
 use crate::replay::times::without_times;
 use crate::subagent::background::Ended;
@@ -431,6 +431,14 @@ impl<E: Effects> Effects for Rerunning<E> {
             Some(id) => id,
             None => self.after.background_id(agent, call),
         }
+    }
+
+    fn course(&self, call: Call<'_>) -> Option<LoggedCourse> {
+        let past = match call.nested {
+            Some(nested) => nested.outer.past()?,
+            None => &self.past,
+        };
+        past.course(call.step, call.position)
     }
 
     fn past_within(&self, _: &Agent<'_>, address: &str) -> Option<Arc<AgentPast>> {

@@ -182,7 +182,7 @@ impl Agent<'_> {
         let calls_others = self.jar.may_call_others(self.job, permit.tool());
         let course = self.course_of(call, &permit);
         if !again && (calls_others || !self.repeatable.contains(permit.tool())) {
-            self.job.persist_begun(call, course).await;
+            self.job.persist_begun(call, course.clone()).await;
         }
         let executed = match self.jar.get(self.job) {
             // The futures of calls in calls are as large as they are deep.

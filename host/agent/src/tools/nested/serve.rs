@@ -11,7 +11,6 @@ use belljar_sandbox::{
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
 use crate::agent_loop::agent::Agent;
-use crate::agent_loop::job::Job;
 use crate::agent_loop::machine::Loop;
 use crate::replay::log::LoggedCourse;
 use crate::replay::persist::address_of;
@@ -33,7 +32,8 @@ impl Agent<'_> {
         machine: &Loop,
     ) -> Executed {
         let progress = self.progress(call, &permit);
-        let course = course.map(|course| course_in(self.job, call, course));
+        let course = course
+            .map(|it| Course { seed: *Digest::of(it.seed.as_bytes()).as_bytes(), began: it.began });
         let within = call.nested.map(|nested| nested.within);
         if !jar.may_call_others(permit.tool().as_str()) {
             let with = CallWith { progress, peers: None, within, course };
@@ -85,7 +85,9 @@ impl Agent<'_> {
         self.effects.course(call).or_else(|| {
             let clock = &self.job.shared.host.clock;
             let began = u64::try_from(clock.now().as_millisecond()).unwrap_or_default();
-            let seed = u64::from(clock.random()) << 32 | u64::from(clock.random());
+            let random = u64::from(clock.random()) << 32 | u64::from(clock.random());
+            let place = address_within(&address_of(self.job, call), call.step, call.position);
+            let seed = format!("{random}:{}:{place}", self.job.shared.run);
             Some(LoggedCourse { began, seed })
         })
     }
@@ -159,14 +161,6 @@ impl Drop for Open<'_, '_> {
             self.agent.note(call, executed);
         }
     }
-}
-
-/// The course of a call: no other call of any run has the same, whatever its seed.
-fn course_in(job: &Job, call: Call<'_>, course: LoggedCourse) -> Course {
-    let LoggedCourse { began, seed } = course;
-    let place = address_within(&address_of(job, call), call.step, call.position);
-    let text = format!("{seed}:{}:{place}", job.shared.run);
-    Course { seed: *Digest::of(text.as_bytes()).as_bytes(), began }
 }
 
 /// INV-230: decides about a call that a tool makes. To it, names that its agent lacks, that its
