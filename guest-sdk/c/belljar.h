@@ -39,7 +39,7 @@ extern "C" {
 #endif
 
 /* The version of the contract, as it stands in the names of its functions. */
-#define BJ_CONTRACT "0.1.0"
+#define BJ_CONTRACT "0.2.0"
 #define BJ_WASI "0.2.12"
 
 #define BJ_UNUSED __attribute__((unused))
@@ -795,13 +795,128 @@ BJ_UNUSED static bj_output *bj_http(const char *method, const char *url, const c
     return whole ? NULL : bj_error(BJ_FAILED, bj_format("the response of `%s` broke off", host));
 }
 
-/* ---- The component's exports ------------------------------------------------------------------ */
+/* ---- Other tools ------------------------------------------------------------------------------ */
 
 /* A tool as the contract has it. */
 typedef struct {
     bj_bytes name, description, schema;
     uint8_t hints;
 } bj_definition;
+
+/* Another tool of the agent that this one works for. */
+typedef struct {
+    const char *name, *description;
+    const char *schema; /* of its arguments, as JSON text */
+    uint8_t hints;
+} bj_peer;
+
+/* A call to be made: the tool, and its arguments as JSON text. */
+typedef struct {
+    const char *tool, *arguments;
+} bj_peer_call;
+
+/* The contract's result of a call, as it lies in memory. */
+typedef struct {
+    uint8_t is_error, pad[3];
+    union {
+        struct {
+            bj_part *parts;
+            size_t count;
+        } ok;
+        struct {
+            uint8_t kind, pad[3];
+            bj_bytes message;
+        } error;
+    } value;
+} bj_result;
+
+#define BJ_PEERS "belljar:tool/peers@" BJ_CONTRACT
+BJ_IMPORT(BJ_PEERS, "list") void bj_import_peers(bj_bytes *result);
+BJ_IMPORT(BJ_PEERS, "call")
+void bj_import_call(const char *tool, size_t length, const char *json, size_t json_length, bj_result *result);
+BJ_IMPORT(BJ_PEERS, "call-many") void bj_import_call_many(const void *calls, size_t count, bj_bytes *results);
+
+/* The other tools that can be called, in the agent's order. They are there when `tool.toml` asks for
+ * them (`peers = true`) and the operator agrees. */
+BJ_UNUSED static const bj_peer *bj_peers(size_t *count) {
+    bj_bytes listed;
+    bj_import_peers(&listed);
+    const bj_definition *from = (const bj_definition *)listed.data;
+    bj_peer *peers = (bj_peer *)bj_alloc(listed.length * sizeof(bj_peer));
+    for (size_t at = 0; at < listed.length; at++) {
+        peers[at].name = bj_taken(from[at].name.data, from[at].name.length);
+        peers[at].description = bj_taken(from[at].description.data, from[at].description.length);
+        peers[at].schema = bj_taken(from[at].schema.data, from[at].schema.length);
+        peers[at].hints = from[at].hints;
+    }
+    if (listed.length) free((void *)(uintptr_t)listed.data);
+    *count = listed.length;
+    return peers;
+}
+
+static void bj_keep(bj_bytes *bytes) { bytes->data = bj_taken(bytes->data, bytes->length); }
+
+static bj_output *bj_result_taken(const bj_result *result) {
+    if (result->is_error) {
+        bj_bytes message = result->value.error.message;
+        return bj_error((bj_error_kind)result->value.error.kind, bj_taken(message.data, message.length));
+    }
+    bj_output *output = bj_answer();
+    for (size_t at = 0; at < result->value.ok.count; at++) {
+        bj_part *part = bj_add(output);
+        *part = result->value.ok.parts[at];
+        if (part->tag == 2) {
+            bj_keep(&part->value.attachment.name);
+            bj_keep(&part->value.attachment.media_type);
+            bj_keep(&part->value.attachment.data);
+        } else {
+            bj_keep(&part->value.text);
+        }
+    }
+    if (output->count) free(result->value.ok.parts);
+    return output;
+}
+
+/* Calls another tool and waits for its answer, or its error. The call is one of the agent: the same
+ * person is asked, the same budgets pay. */
+BJ_UNUSED static bj_output *bj_call(const char *tool, const char *arguments) {
+    bj_result result;
+    bj_import_call(tool, strlen(tool), arguments, strlen(arguments), &result);
+    return bj_result_taken(&result);
+}
+
+/* Calls several at once; those that only read overlap. One answer or error for each, in their order. */
+BJ_UNUSED static bj_output **bj_call_many(const bj_peer_call *calls, size_t count) {
+    bj_bytes *lowered = (bj_bytes *)bj_alloc((2 * count + 1) * sizeof(bj_bytes));
+    for (size_t at = 0; at < count; at++) {
+        lowered[2 * at].data = calls[at].tool;
+        lowered[2 * at].length = strlen(calls[at].tool);
+        lowered[2 * at + 1].data = calls[at].arguments;
+        lowered[2 * at + 1].length = strlen(calls[at].arguments);
+    }
+    bj_bytes results;
+    bj_import_call_many(lowered, count, &results);
+    bj_output **outputs = (bj_output **)bj_alloc((count + 1) * sizeof(bj_output *));
+    for (size_t at = 0; at < count; at++)
+        outputs[at] = bj_result_taken((const bj_result *)results.data + at);
+    if (results.length) free((void *)(uintptr_t)results.data);
+    return outputs;
+}
+
+/* The texts and the JSON of an answer, one below the other. */
+BJ_UNUSED static const char *bj_text_of(const bj_output *output) {
+    bj_text_buffer out = { NULL, 0, 0 };
+    bj_put_bytes(&out, "", 0);
+    for (size_t at = 0; at < output->count; at++) {
+        const bj_part *part = &output->parts[at];
+        if (part->tag == 2) continue;
+        if (out.length) bj_put(&out, "\n");
+        bj_put_bytes(&out, part->value.text.data, part->value.text.length);
+    }
+    return out.data;
+}
+
+/* ---- The component's exports ------------------------------------------------------------------ */
 
 static bj_bytes bj_bytes_of(const char *text) {
     bj_bytes bytes = { text, strlen(text) };
@@ -848,19 +963,7 @@ static void *bj_invoke(bj_output *(*run)(const char *, const char *, size_t), co
     bj_output *output = run(name, json, length);
     fflush(stdout);
     fflush(stderr);
-    struct answer {
-        uint8_t is_error, pad[3];
-        union {
-            struct {
-                const bj_part *parts;
-                size_t count;
-            } ok;
-            struct {
-                uint8_t kind;
-                bj_bytes message;
-            } error;
-        } value;
-    } *answer = (struct answer *)bj_alloc(sizeof *answer);
+    bj_result *answer = (bj_result *)bj_alloc(sizeof *answer);
     memset(answer, 0, sizeof *answer);
     answer->is_error = output->is_error;
     if (output->is_error) {
@@ -891,7 +994,8 @@ static void *bj_invoke(bj_output *(*run)(const char *, const char *, size_t), co
     struct bj_semicolon
 
 #ifdef __cplusplus
-static_assert(sizeof(bj_part) == 28 && sizeof(bj_definition) == 28, "the layout of the contract's records");
+static_assert(sizeof(bj_part) == 28 && sizeof(bj_definition) == 28 && sizeof(bj_result) == 16,
+              "the layout of the contract's records");
 }
 #else
 _Static_assert(sizeof(bj_part) == 28 && sizeof(bj_definition) == 28, "the layout of the contract's records");

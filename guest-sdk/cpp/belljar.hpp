@@ -52,6 +52,8 @@ inline failure from_errno(const std::string& path) { return from_c(bj_errno(path
 class output {
   public:
     output() : raw_(bj_answer()) {}
+    // An answer of the functions in C.
+    explicit output(bj_output* raw) : raw_(raw) {}
     output& text(std::string_view text) {
         bj_add_bytes(raw_, bj_copy(text.data(), text.size()), text.size());
         return *this;
@@ -67,6 +69,8 @@ class output {
                     bj_copy(data.data(), data.size()), data.size());
         return *this;
     }
+    // Its texts and its JSON, one below the other.
+    std::string text_parts() const { return bj_text_of(raw_); }
     bj_output* raw() const { return raw_; }
 
   private:
@@ -138,6 +142,51 @@ inline std::expected<response, error> http(const std::string& method, const std:
     if (error) return from_c(error);
     return response{got.status, std::string(got.body, got.length)};
 }
+
+// The other tools of the agent that this one works for. They are there when `tool.toml` asks for them
+// (`peers = true`) and the operator agrees; a call made here is a call of that agent.
+namespace peers {
+
+struct peer {
+    std::string name, description;
+    std::string schema; // of its arguments, as JSON text
+    bool read_only, idempotent, open_world;
+};
+
+// A call to be made: the tool, and its arguments as JSON text.
+struct request {
+    std::string tool, arguments = "{}";
+};
+
+// Those that can be called, in the agent's order.
+inline std::vector<peer> list() {
+    std::size_t count = 0;
+    const bj_peer* all = bj_peers(&count);
+    std::vector<peer> peers;
+    for (const bj_peer* one = all; one != all + count; one++)
+        peers.push_back({one->name, one->description, one->schema, (one->hints & BJ_READ_ONLY) != 0,
+                         (one->hints & BJ_IDEMPOTENT) != 0, (one->hints & BJ_OPEN_WORLD) != 0});
+    return peers;
+}
+
+// Calls one and waits for its answer.
+inline result call(const std::string& tool, const std::string& arguments = "{}") {
+    bj_output* made = bj_call(tool.c_str(), arguments.c_str());
+    return made->is_error ? result(from_c(made)) : result(output(made));
+}
+
+// Calls several at once; those that only read overlap. One result for each, in their order.
+inline std::vector<result> call_many(const std::vector<request>& calls) {
+    std::vector<bj_peer_call> lowered;
+    for (const auto& one : calls) lowered.push_back({one.tool.c_str(), one.arguments.c_str()});
+    bj_output** made = bj_call_many(lowered.data(), lowered.size());
+    std::vector<result> results;
+    for (std::size_t at = 0; at < calls.size(); at++)
+        results.push_back(made[at]->is_error ? result(from_c(made[at])) : result(output(made[at])));
+    return results;
+}
+
+} // namespace peers
 
 namespace detail {
 

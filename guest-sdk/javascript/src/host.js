@@ -1,7 +1,7 @@
 // What the host offers to every tool.
 
-import { log as write } from "belljar:tool/log@0.1.0";
-import { report } from "belljar:tool/progress@0.1.0";
+import { log as write } from "belljar:tool/log@0.2.0";
+import { report } from "belljar:tool/progress@0.2.0";
 import { get } from "wasi:config/store@0.2.0-rc.1";
 import { getRandomBytes } from "wasi:random/random@0.2.12";
 

@@ -36,11 +36,18 @@ export const t: {
   object<F extends Fields>(fields: F, description?: string): Type<Infer<F>>;
 };
 
-export interface Part {
-  readonly tag: "text" | "json" | "attachment";
+export interface Attachment {
+  readonly name: string;
+  readonly mediaType: string;
+  readonly data: Uint8Array;
 }
+export type Part =
+  | { readonly tag: "text" | "json"; readonly val: string }
+  | { readonly tag: "attachment"; readonly val: Attachment };
 export interface Output {
   readonly parts: Part[];
+  /** The texts and the JSON, one below the other. */
+  readonly text: string;
 }
 export function text(value: string): Part;
 /** A part that is JSON, for values that would be taken as text otherwise. */
@@ -119,6 +126,30 @@ export interface RequestOptions {
 export const http: {
   get(url: string, options?: RequestOptions): Response;
   request(method: string, url: string, options?: RequestOptions): Response;
+};
+
+export interface Peer {
+  readonly name: string;
+  readonly description: string;
+  /** A JSON schema of its arguments. */
+  readonly schema: object;
+  readonly readOnly: boolean;
+  readonly idempotent: boolean;
+  readonly openWorld: boolean;
+}
+/**
+ * The other tools of the agent that this one works for. They are there when `tool.toml` asks for them
+ * (`peers = true`) and the operator agrees; a call made here is a call of that agent.
+ */
+export const peers: {
+  /** Those that can be called. */
+  list(): Peer[];
+  /** Calls one and waits for its answer; its error is thrown. */
+  call(tool: string, args?: object): Output;
+  /** Calls several at once; those that only read overlap. One result for each, in their order. */
+  callMany(
+    calls: [tool: string, args?: object][],
+  ): ({ status: "fulfilled"; value: Output } | { status: "rejected"; reason: ToolError })[];
 };
 
 /** UTF-8 for engines without TextEncoder and TextDecoder; `strict` throws at what is none. */

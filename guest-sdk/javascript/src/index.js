@@ -7,6 +7,7 @@ export { files } from "./files.js";
 export { http } from "./http.js";
 export { config, log, progress, randomBytes, secretExists } from "./host.js";
 export { attachment, json, output, text } from "./output.js";
+export { peers } from "./peers.js";
 export { t } from "./schema.js";
 export { abort, tool, tools } from "./tools.js";
 export { decode, encode } from "./utf8.js";

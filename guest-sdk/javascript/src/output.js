@@ -11,6 +11,12 @@ class Output {
   constructor(parts) {
     this.parts = parts;
   }
+
+  // The texts and the JSON, one below the other.
+  get text() {
+    const texts = this.parts.filter(({ tag }) => tag !== "attachment");
+    return texts.map(({ val }) => val).join("\n");
+  }
 }
 
 export const text = (value) => new Part("text", String(value));
@@ -33,3 +39,6 @@ function part(value) {
 
 // The form in which the contract has it.
 export const lowered = (made) => ({ parts: made.parts.map(({ tag, val }) => ({ tag, val })) });
+
+// And back.
+export const raised = (answer) => new Output(answer.parts.map(({ tag, val }) => new Part(tag, val)));

@@ -29,6 +29,9 @@ pub(crate) struct Case {
     /// Limits other than the defaults, by key.
     #[serde(default)]
     pub(crate) limits: BTreeMap<String, u64>,
+    /// Whether the component may call the suite's own tools.
+    #[serde(default)]
+    pub(crate) peers: bool,
     /// So many jars make the calls at the same time; without it, one.
     #[serde(default = "one")]
     pub(crate) together: usize,
@@ -61,7 +64,7 @@ pub(crate) struct Call {
     #[serde(rename = "as")]
     pub(crate) alias: Option<String>,
     /// In texts, `{peer}` is the host that is allowed and `{stranger}` one that is not. An object
-    /// with `repeat` and `times` is a long text.
+    /// with `repeat` and `times` is a long text, or a long list.
     pub(crate) arguments: Value,
     #[serde(flatten)]
     pub(crate) expect: Expect,
@@ -72,7 +75,8 @@ pub(crate) struct Call {
 pub(crate) struct Expect {
     /// One text part, exactly.
     pub(crate) text: Option<String>,
-    /// One JSON part, with exactly this value; a number is equal to the same number.
+    /// One JSON part, with exactly this value; a number is equal to the same number. A list may be
+    /// written with `repeat` and `times` here too.
     pub(crate) json: Option<Value>,
     /// One JSON part, with texts of so many bytes under these keys.
     pub(crate) json_size: Option<BTreeMap<String, usize>>,
@@ -163,6 +167,15 @@ impl Case {
         let described = self.schema.iter().map(|schema| schema.tool.as_str());
         called.chain(described).chain(self.hints.keys().map(String::as_str))
     }
+}
+
+/// An object with `repeat` and `times`, as what it stands for: a long text or a long list.
+pub(crate) fn repeated(value: &Value) -> Option<Value> {
+    let times = usize::try_from(value.get("times")?.as_u64()?).ok()?;
+    Some(match value.get("repeat")? {
+        Value::Array(items) => Value::Array(vec![items.as_slice(); times].concat()),
+        piece => Value::String(piece.as_str()?.repeat(times)),
+    })
 }
 
 /// The suite, parsed.

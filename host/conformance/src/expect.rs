@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use belljar_sandbox::{CallError, CallResult, Ending, Part, Progress};
 use serde_json::{Value, json};
 
-use crate::cases::{Check, Expect, Logs, OneOrMore};
+use crate::cases::{self, Check, Expect, Logs, OneOrMore};
 
 /// How far a guest's clock may be from the host's.
 const CLOCK: Duration = Duration::from_secs(60);
@@ -71,6 +71,7 @@ fn outcome(expect: &Expect, result: &CallResult) -> Option<String> {
     }
     if let Some(wanted) = &expect.json {
         let found = value(only)?;
+        let wanted = &cases::repeated(wanted).unwrap_or_else(|| wanted.clone());
         return (!same(&found, wanted)).then(|| differs(&found, wanted));
     }
     let sizes = expect.json_size.as_ref()?;

@@ -11,13 +11,14 @@ use belljar_policy::{
 };
 use belljar_sandbox::http::Secret;
 use belljar_sandbox::{
-    DescribeError, Hints, Jar, JarSpec, JarTool, Progress, ProgressSink, Sandbox, SecretStore,
-    ToolInfo, Wasm,
+    CallWith, DescribeError, Hints, Jar, JarSpec, JarTool, Peers, Progress, ProgressSink, Sandbox,
+    SecretStore, ToolInfo, Wasm,
 };
 use secrecy::SecretString;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::called::Called;
 use crate::cases::{self, Call, Case, Workspace};
 use crate::described;
 use crate::expect::{self, Seen};
@@ -143,7 +144,12 @@ impl Trial<'_> {
                     reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
                 }
             });
-            let result = jar.call_with_progress(permit, &arguments, Some(sink)).await;
+            let peers: Option<Arc<dyn Peers>> = match self.case.peers {
+                true => Some(Arc::new(Called)),
+                false => None,
+            };
+            let with = CallWith { progress: Some(sink), peers, ..CallWith::default() };
+            let result = jar.call_with(permit, &arguments, with).await;
             let reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(why) = expect::fault(&call.expect, &result, &reports, seen) {
                 let said = result.receipt.stderr.trim();
@@ -187,7 +193,12 @@ impl Trial<'_> {
             access,
         });
         let grants = Grants {
-            tools: tools.keys().map(|name| (name.clone(), Permission::Allow)).collect(),
+            tools: tools
+                .keys()
+                .cloned()
+                .chain(Called::granted())
+                .map(|name| (name, Permission::Allow))
+                .collect(),
             mounts: mounts.into_iter().collect(),
             hosts: vec![vec![rule.clone()]],
             secrets: [secret.clone()].into(),
@@ -208,6 +219,7 @@ impl Trial<'_> {
                     mounts: Some(Access::ReadWrite),
                     hosts: vec![rule],
                     secrets: [secret].into(),
+                    peers: Called::ask(),
                     ..ToolAsk::default()
                 },
                 config: Arc::new(settings.into()),
@@ -229,10 +241,8 @@ impl Trial<'_> {
         for value in arguments.as_object_mut().into_iter().flat_map(|object| object.values_mut()) {
             if let Value::String(text) = value {
                 *text = fill(text);
-            } else if let (Some(piece), Some(times)) = (value.get("repeat"), value.get("times")) {
-                let times = times.as_u64().and_then(|times| usize::try_from(times).ok());
-                let text = piece.as_str().unwrap_or_default().repeat(times.unwrap_or_default());
-                *value = Value::String(text);
+            } else if let Some(whole) = cases::repeated(value) {
+                *value = whole;
             }
         }
         Ok(arguments)

@@ -3,7 +3,7 @@
 use crate::Language;
 
 /// The folder of the contract that the SDKs beside Rust's are written for.
-const CONTRACT: &str = "wit-0.1/";
+const CONTRACT: &str = "wit/";
 
 /// A file of `guest-sdk` in a project: its path below the project's `sdk` folder; `None` = a project
 /// of this language has no use for it. Paths are relative, with `/`.
@@ -48,12 +48,12 @@ mod tests {
     #[test]
     fn a_project_gets_its_languages_sdk_and_the_interfaces() {
         let python = |path| sdk_path(Language::Python, path);
-        assert_eq!(python("wit-0.1/tool.wit").unwrap(), "wit/deps/belljar-tool/tool.wit");
-        assert_eq!(python("wit-0.1/deps/config/store.wit").unwrap(), "wit/deps/config/store.wit");
+        assert_eq!(python("wit/tool.wit").unwrap(), "wit/deps/belljar-tool/tool.wit");
+        assert_eq!(python("wit/deps/config/store.wit").unwrap(), "wit/deps/config/store.wit");
         assert_eq!(python("wit-sdk/world.wit").unwrap(), "wit/world.wit");
         assert_eq!(python("wit-wasi/io.wit").unwrap(), "wit/deps/io.wit");
         assert_eq!(python("python/src/belljar/http.py").unwrap(), "python/src/belljar/http.py");
-        for other in ["c/belljar.h", "rust/src/lib.rs", "python/template/tool.py", "README.md"] {
+        for other in ["c/belljar.h", "rust/src/lib.rs", "python/template/tool.py", "wit-0.1/tool.wit"] {
             assert_eq!(python(other), None, "{other}");
         }
         assert_eq!(sdk_path(Language::Cpp, "c/belljar.h").unwrap(), "c/belljar.h");

@@ -53,8 +53,9 @@ static const bj_field conf_error_fields[] = {
     BJ_END,
 };
 
+static const char *const kinds[] = { "invalid-arguments", "not-found", "denied", "too-large", "failed" };
+
 static bj_output *conf_error(const conf_error_args *args) {
-    static const char *const kinds[] = { "invalid-arguments", "not-found", "denied", "too-large" };
     int kind = 0;
     while (kind < BJ_FAILED && strcmp(kinds[kind], args->kind) != 0) kind++;
     return bj_error((bj_error_kind)kind, args->message);
@@ -293,6 +294,61 @@ static bj_output *conf_memory(const void *args) {
     for (;;) memset(bj_alloc(1 << 20), 1, 1 << 20);
 }
 
+static bj_output *conf_peers(const void *args) {
+    (void)args;
+    size_t count;
+    const bj_peer *peers = bj_peers(&count);
+    bj_text_buffer out = { NULL, 0, 0 };
+    bj_put(&out, "[");
+    for (size_t at = 0; at < count; at++) {
+        bj_put(&out, at ? ",{\"name\":" : "{\"name\":");
+        bj_put_json_string(&out, peers[at].name);
+        bj_put(&out, ",\"description\":");
+        bj_put_json_string(&out, peers[at].description);
+        bj_put(&out, bj_format(",\"schema\":%s,\"read_only\":%s}", peers[at].schema,
+                               peers[at].hints & BJ_READ_ONLY ? "true" : "false"));
+    }
+    bj_put(&out, "]");
+    return bj_json(out.data);
+}
+
+typedef struct { const char *tool, *arguments; } conf_call_args;
+static const bj_field conf_call_fields[] = {
+    BJ_STRING(conf_call_args, tool, ""),
+    BJ_STRING(conf_call_args, arguments, ""),
+    BJ_END,
+};
+
+static bj_output *conf_call(const conf_call_args *args) { return bj_call(args->tool, args->arguments); }
+
+typedef struct { bj_strings tools, arguments; } conf_call_many_args;
+static const bj_field conf_call_many_fields[] = {
+    BJ_STRINGS(conf_call_many_args, tools, ""),
+    BJ_STRINGS(conf_call_many_args, arguments, ""),
+    BJ_END,
+};
+
+static bj_output *conf_call_many(const conf_call_many_args *args) {
+    size_t count = args->tools.count;
+    if (args->arguments.count != count) return bj_error(BJ_INVALID_ARGUMENTS, "`arguments`: one for each tool");
+    bj_peer_call *calls = bj_alloc(count * sizeof *calls + 1);
+    for (size_t at = 0; at < count; at++) {
+        calls[at].tool = args->tools.items[at];
+        calls[at].arguments = args->arguments.items[at];
+    }
+    bj_output **outputs = bj_call_many(calls, count);
+    bj_text_buffer out = { NULL, 0, 0 };
+    bj_put(&out, "[");
+    for (size_t at = 0; at < count; at++) {
+        bj_put(&out, at ? "," : "");
+        bj_put(&out, outputs[at]->is_error ? "{\"error\":" : "{\"ok\":");
+        bj_put_json_string(&out, outputs[at]->is_error ? kinds[outputs[at]->kind] : bj_text_of(outputs[at]));
+        bj_put(&out, "}");
+    }
+    bj_put(&out, "]");
+    return bj_json(out.data);
+}
+
 BJ_TOOLS(
     BJ_TOOL(conf_types, "Answers its arguments, as JSON.", BJ_READ_ONLY | BJ_IDEMPOTENT),
     BJ_TOOL(conf_echo, "Answers the text.", BJ_READ_ONLY | BJ_IDEMPOTENT),
@@ -318,4 +374,7 @@ BJ_TOOLS(
     BJ_PLAIN_TOOL(conf_count, "Answers how often it was called in this store.", BJ_READ_ONLY),
     BJ_PLAIN_TOOL(conf_trap, "Ends the instance.", BJ_READ_ONLY),
     BJ_PLAIN_TOOL(conf_loop, "Never ends.", BJ_READ_ONLY),
-    BJ_PLAIN_TOOL(conf_memory, "Takes memory until there is none.", BJ_READ_ONLY));
+    BJ_PLAIN_TOOL(conf_memory, "Takes memory until there is none.", BJ_READ_ONLY),
+    BJ_PLAIN_TOOL(conf_peers, "Answers the other tools that can be called.", BJ_READ_ONLY),
+    BJ_TOOL(conf_call, "Calls another tool and answers what it answers.", 0),
+    BJ_TOOL(conf_call_many, "Calls other tools at once.", 0));

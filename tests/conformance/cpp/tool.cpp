@@ -42,8 +42,9 @@ struct two_texts { std::string first, second; };
 
 static bj::result conf_echo(const one_text& args) { return bj::text(args.text); }
 
+static constexpr std::array kinds = {"invalid-arguments", "not-found", "denied", "too-large", "failed"};
+
 static bj::result conf_error(const two_texts& args) {
-    static const std::array kinds = {"invalid-arguments", "not-found", "denied", "too-large", "failed"};
     int kind = 0;
     while (kind < BJ_FAILED && args.first != kinds[kind]) kind++;
     return bj::fail(static_cast<bj_error_kind>(kind), args.second);
@@ -191,6 +192,34 @@ static bj::result conf_memory() {
     }
 }
 
+static bj::result conf_peers() {
+    std::string list;
+    for (const auto& peer : bj::peers::list()) {
+        list += (list.empty() ? "" : ",") + ("{\"name\":" + bj::quoted(peer.name)) +
+                ",\"description\":" + bj::quoted(peer.description) + ",\"schema\":" + peer.schema +
+                ",\"read_only\":" + (peer.read_only ? "true}" : "false}");
+    }
+    return bj::json("[" + list + "]");
+}
+
+static bj::result conf_call(const two_texts& args) { return bj::peers::call(args.first, args.second); }
+
+struct many_calls { std::vector<std::string> tools, arguments; };
+
+static bj::result conf_call_many(const many_calls& args) {
+    if (args.tools.size() != args.arguments.size())
+        return bj::invalid_arguments("`arguments`: one for each tool");
+    std::vector<bj::peers::request> calls;
+    for (std::size_t at = 0; at < args.tools.size(); at++) calls.push_back({args.tools[at], args.arguments[at]});
+    std::string list;
+    for (const auto& made : bj::peers::call_many(calls)) {
+        list += list.empty() ? "" : ",";
+        list += made ? "{\"ok\":" + bj::quoted(made->text_parts()) + "}"
+                     : "{\"error\":" + bj::quoted(kinds[made.error().kind]) + "}";
+    }
+    return bj::json("[" + list + "]");
+}
+
 BELLJAR_TOOLS(
     bj::tool("conf_types", "Answers its arguments, as JSON.", conf_types)
         .read_only()
@@ -243,4 +272,11 @@ BELLJAR_TOOLS(
     bj::tool("conf_count", "Answers how often it was called in this store.", conf_count).read_only(),
     bj::tool("conf_trap", "Ends the instance.", conf_trap).read_only(),
     bj::tool("conf_loop", "Never ends.", conf_loop).read_only(),
-    bj::tool("conf_memory", "Takes memory until there is none.", conf_memory).read_only());
+    bj::tool("conf_memory", "Takes memory until there is none.", conf_memory).read_only(),
+    bj::tool("conf_peers", "Answers the other tools that can be called.", conf_peers).read_only(),
+    bj::tool("conf_call", "Calls another tool and answers what it answers.", conf_call)
+        .arg("tool", &two_texts::first)
+        .arg("arguments", &two_texts::second),
+    bj::tool("conf_call_many", "Calls other tools at once.", conf_call_many)
+        .arg("tools", &many_calls::tools)
+        .arg("arguments", &many_calls::arguments));

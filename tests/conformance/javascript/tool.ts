@@ -1,8 +1,8 @@
 // The conformance tools in TypeScript. `tests/conformance/README.md` says what each has to do.
 
 import {
-  abort, attachment, config, files, http, json, log, output, progress, randomBytes, secretExists, t, tool,
-  ToolError, type ErrorKind, type LogLevel,
+  abort, attachment, config, files, http, json, log, output, peers, progress, randomBytes, secretExists, t,
+  tool, ToolError, type ErrorKind, type LogLevel,
 } from "belljar-tool";
 export { tools } from "belljar-tool";
 
@@ -251,5 +251,38 @@ tool({
   run() {
     const taken: Uint8Array[] = [];
     for (;;) taken.push(new Uint8Array(1 << 20).fill(1));
+  },
+});
+
+tool({
+  name: "conf_peers",
+  description: "Answers the other tools that can be called.",
+  readOnly: true,
+  run: () =>
+    json(
+      peers.list().map(({ name, description, schema, readOnly }) => ({
+        name, description, schema, read_only: readOnly,
+      })),
+    ),
+});
+
+tool({
+  name: "conf_call",
+  description: "Calls another tool and answers what it answers.",
+  arguments: { tool: t.string(), arguments: t.string() },
+  run: ({ tool, arguments: given }) => peers.call(tool, JSON.parse(given)),
+});
+
+tool({
+  name: "conf_call_many",
+  description: "Calls other tools at once.",
+  arguments: { tools: t.list(t.string()), arguments: t.list(t.string()) },
+  run({ tools, arguments: given }) {
+    const calls = tools.map((tool, at): [string, object] => [tool, JSON.parse(given[at] ?? "{}")]);
+    return json(
+      peers.callMany(calls).map((one) =>
+        one.status === "fulfilled" ? { ok: one.value.text } : { error: one.reason.kind },
+      ),
+    );
   },
 });

@@ -1,5 +1,6 @@
 """The conformance tools in Python. `tests/conformance/README.md` says what each has to do."""
 
+import json
 import os
 import secrets
 import sys
@@ -9,8 +10,8 @@ import urllib.request
 from typing import Annotated, Literal, Optional
 
 import belljar.urllib  # noqa: F401
-from belljar import (Attachment, Denied, Failed, InvalidArguments, Json, NotFound, Output, TooLarge,
-                     config, log, progress, secret_exists, tool)
+from belljar import (Attachment, Denied, Failed, InvalidArguments, Json, NotFound, Output, TooLarge, ToolError,
+                     config, log, peers, progress, secret_exists, tool)
 
 _calls = 0
 
@@ -201,3 +202,29 @@ def conf_memory() -> str:
     taken = []
     while True:
         taken.append(bytearray(b"x" * (1 << 20)))
+
+
+@tool(read_only=True)
+def conf_peers() -> list:
+    """Answers the other tools that can be called."""
+    return [
+        {"name": one.name, "description": one.description, "schema": one.schema,
+         "read_only": one.read_only}
+        for one in peers.list()
+    ]
+
+
+@tool
+def conf_call(tool: str, arguments: str) -> Output:
+    """Calls another tool and answers what it answers."""
+    return peers.call(tool, **json.loads(arguments))
+
+
+@tool
+def conf_call_many(tools: list[str], arguments: list[str]) -> list:
+    """Calls other tools at once."""
+    calls = [(tool, json.loads(given)) for tool, given in zip(tools, arguments, strict=True)]
+    return [
+        {"error": one.kind} if isinstance(one, ToolError) else {"ok": one.text}
+        for one in peers.call_many(calls)
+    ]

@@ -16,6 +16,7 @@ function runs. The workspace is the current directory: `open`, `os` and `pathlib
 paths. An `OSError` becomes the contract's error of the same meaning, so a tool need not catch one.
 """
 
+from . import peers
 from ._errors import Denied, Failed, InvalidArguments, NotFound, TooLarge, ToolError
 from ._host import config, log, progress, secret_exists
 from ._output import Attachment, Json, Output
@@ -33,8 +34,9 @@ __all__ = [
     "ToolError",
     "config",
     "log",
+    "peers",
     "progress",
     "secret_exists",
     "tool",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"

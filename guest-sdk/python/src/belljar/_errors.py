@@ -39,6 +39,8 @@ class Failed(ToolError):
     kind = "failed"
 
 
+BY_KIND = {error.kind: error for error in (InvalidArguments, NotFound, Denied, TooLarge, Failed)}
+
 # WASI's number for what lies outside of every directory that was given.
 _NOT_CAPABLE = 76
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, _NOT_CAPABLE}

@@ -31,6 +31,12 @@ class Output:
     def __init__(self, *parts: Any) -> None:
         self.parts: list[Union[str, Json, Attachment]] = [_part(part) for part in parts]
 
+    @property
+    def text(self) -> str:
+        """The texts and the JSON, one below the other."""
+        texts = [part for part in self.parts if not isinstance(part, Attachment)]
+        return "\n".join(json_text(one.value) if isinstance(one, Json) else one for one in texts)
+
 
 def output(value: Any) -> Output:
     """The answer that a function's result stands for."""

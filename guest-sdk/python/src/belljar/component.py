@@ -3,17 +3,11 @@ project's `tool.py`, which fills the table of tools."""
 
 import tool as _project  # noqa: F401
 from componentize_py_types import Err
-from wit_world.exports import tools as contract
+from wit_world.imports import belljar_tool_types as records
 
 from ._errors import ToolError
 from ._output import Json, json_text
 from ._tools import TOOLS, Tool, run
-
-# Where the contract has its records: 0.1 beside the functions, later versions in `types`.
-try:
-    from wit_world.imports import belljar_tool_types as records
-except ImportError:
-    records = contract
 
 _ERRORS = {
     "invalid-arguments": records.ToolError_InvalidArguments,

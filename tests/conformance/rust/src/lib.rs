@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime};
 
 use belljar_guest::http::Request;
 use belljar_guest::prelude::*;
-use belljar_guest::{config, secret};
+use belljar_guest::{Call, Hints, config, peers, secret};
 use serde_json::json;
 
 macro_rules! arguments {
@@ -56,6 +56,8 @@ arguments! {
     Logged { level: String, message: String, times: u32 }
     Steps { steps: u64 }
     Printed { out: String, err: String }
+    Called { tool: String, arguments: String }
+    CalledMany { tools: Vec<String>, arguments: Vec<String> }
 }
 
 fn conf_types(args: Types) -> ToolResult {
@@ -217,6 +219,44 @@ fn conf_memory(_: Nothing) -> ToolResult {
     }
 }
 
+fn conf_peers(_: Nothing) -> ToolResult {
+    let mut listed = Vec::new();
+    for peer in peers::list() {
+        let schema: serde_json::Value = serde_json::from_str(&peer.input_schema)
+            .map_err(|error| ToolError::Failed(error.to_string()))?;
+        listed.push(json!({
+            "name": peer.name, "description": peer.description, "schema": schema,
+            "read_only": peer.hints.contains(Hints::READ_ONLY),
+        }));
+    }
+    Output::json(&listed)
+}
+
+fn conf_call(args: Called) -> ToolResult {
+    peers::call_text(&Call { tool: args.tool, arguments: args.arguments })
+}
+
+fn conf_call_many(args: CalledMany) -> ToolResult {
+    let pairs = args.tools.into_iter().zip(args.arguments);
+    let calls: Vec<Call> = pairs.map(|(tool, arguments)| Call { tool, arguments }).collect();
+    let results = peers::call_many(&calls);
+    let listed = results.iter().map(|result| match result {
+        Ok(output) => json!({ "ok": output.text_parts() }),
+        Err(error) => json!({ "error": kind(error) }),
+    });
+    Output::json(&listed.collect::<Vec<_>>())
+}
+
+fn kind(error: &ToolError) -> &'static str {
+    match error {
+        ToolError::InvalidArguments(_) => "invalid-arguments",
+        ToolError::NotFound(_) => "not-found",
+        ToolError::Denied(_) => "denied",
+        ToolError::TooLarge(_) => "too-large",
+        ToolError::Failed(_) => "failed",
+    }
+}
+
 belljar_guest::tools! {
     conf_types(Types): "Answers its arguments, as JSON.", hints: read_only | idempotent;
     conf_echo(Text): "Answers the text.", hints: read_only | idempotent;
@@ -243,4 +283,7 @@ belljar_guest::tools! {
     conf_trap(Nothing): "Ends the instance.", hints: read_only;
     conf_loop(Nothing): "Never ends.", hints: read_only;
     conf_memory(Nothing): "Takes memory until there is none.", hints: read_only;
+    conf_peers(Nothing): "Answers the other tools that can be called.", hints: read_only;
+    conf_call(Called): "Calls another tool and answers what it answers.";
+    conf_call_many(CalledMany): "Calls other tools at once.";
 }

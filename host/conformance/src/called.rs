@@ -1,0 +1,133 @@
+//! The tools that a conformance component can call: the suite's own, in the place of an agent's.
+
+use std::collections::BTreeSet;
+
+use belljar_policy::{PeersAsk, ToolName};
+use belljar_sandbox::{
+    Hints, Output, Part, PeerCall, PeerError, PeerResult, PeerTool, Peers, ToolErrorKind, Within,
+};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+/// Name, description and schema of those that the component's manifest asks for, in the order of
+/// `list`.
+const TOOLS: &[(&str, &str, &str)] = &[
+    (
+        "peer_echo",
+        "Answers the text ☃.",
+        r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#,
+    ),
+    ("peer_parts", "Answers three parts.", r#"{"type":"object","properties":{}}"#),
+    (
+        "peer_error",
+        "Fails with an error of this kind.",
+        r#"{"type":"object","properties":{"kind":{"type":"string"},"message":{"type":"string"}}}"#,
+    ),
+    (
+        "peer_place",
+        "Answers its place among the calls made at once.",
+        r#"{"type":"object","properties":{}}"#,
+    ),
+    (
+        "peer_large",
+        "Answers so many `x`.",
+        r#"{"type":"object","properties":{"bytes":{"type":"integer"}},"required":["bytes"]}"#,
+    ),
+];
+
+/// Bytes of the answer of `peer_large`.
+const MAX_LARGE: usize = 1 << 20;
+
+/// One that the agent has, and that the manifest does not ask for.
+const NOT_ASKED: &str = "peer_hidden";
+
+const KINDS: [ToolErrorKind; 5] = [
+    ToolErrorKind::InvalidArguments,
+    ToolErrorKind::NotFound,
+    ToolErrorKind::Denied,
+    ToolErrorKind::TooLarge,
+    ToolErrorKind::Failed,
+];
+
+/// The agent's tools.
+pub(crate) struct Called;
+
+impl Called {
+    /// The tools that the manifest asks for.
+    pub(crate) fn ask() -> PeersAsk {
+        PeersAsk::Only(TOOLS.iter().filter_map(|(name, ..)| ToolName::new(name).ok()).collect())
+    }
+
+    /// The tools that the agent has.
+    pub(crate) fn granted() -> BTreeSet<ToolName> {
+        let names = TOOLS.iter().map(|(name, ..)| *name).chain([NOT_ASKED]);
+        names.filter_map(|name| ToolName::new(name).ok()).collect()
+    }
+}
+
+impl Peers for Called {
+    fn list(&self) -> Vec<PeerTool> {
+        let hidden = (NOT_ASKED, "Nobody sees this.", "{}");
+        let all = TOOLS.iter().chain([&hidden]).filter_map(|(name, description, schema)| {
+            Some(PeerTool {
+                name: (*name).to_owned(),
+                tool: ToolName::new(name).ok()?,
+                description: (*description).to_owned(),
+                schema: (*schema).to_owned(),
+                hints: Hints { read_only: *name == "peer_echo", ..Hints::default() },
+            })
+        });
+        all.collect()
+    }
+
+    fn call(&self, calls: Vec<PeerCall>, within: Within) -> BoxFuture<'static, Vec<PeerResult>> {
+        let count = calls.len();
+        let results = (1..).zip(calls).map(|(place, call)| answer(&call, place, count, &within));
+        std::future::ready(results.collect()).boxed()
+    }
+}
+
+fn answer(call: &PeerCall, place: usize, count: usize, within: &Within) -> PeerResult {
+    if !within.may_call(&call.tool) {
+        return Err(error(ToolErrorKind::Denied, format!("`{}` is not among them", call.tool)));
+    }
+    let arguments: Value = serde_json::from_str(&call.arguments)
+        .map_err(|_| error(ToolErrorKind::InvalidArguments, "no JSON".to_owned()))?;
+    let text = |key: &str| arguments.get(key).and_then(Value::as_str).map(str::to_owned);
+    let parts = match call.tool.as_str() {
+        "peer_echo" => match text("text") {
+            Some(text) => vec![Part::Text(text)],
+            None => {
+                let message = "missing field `text`".to_owned();
+                return Err(error(ToolErrorKind::InvalidArguments, message));
+            }
+        },
+        "peer_large" => {
+            let bytes = arguments.get("bytes").and_then(Value::as_u64);
+            let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or_default();
+            vec![Part::Text("x".repeat(bytes.min(MAX_LARGE)))]
+        }
+        "peer_place" => vec![Part::Text(format!("{place} of {count}"))],
+        "peer_error" => {
+            let kind = text("kind").unwrap_or_default();
+            let kind = KINDS.into_iter().find(|known| known.as_str() == kind);
+            let message = text("message").unwrap_or_default();
+            return Err(error(kind.unwrap_or(ToolErrorKind::Failed), message));
+        }
+        _ => vec![
+            Part::Text("one ☃".to_owned()),
+            Part::Json(r#"{"two":2}"#.to_owned()),
+            Part::Attachment {
+                name: "three.bin".to_owned(),
+                media_type: "application/octet-stream".to_owned(),
+                data: (0..=255).collect::<Vec<u8>>().into(),
+            },
+        ],
+    };
+    Ok(Output { parts })
+}
+
+fn error(kind: ToolErrorKind, message: String) -> PeerError {
+    PeerError { kind, message }
+}
