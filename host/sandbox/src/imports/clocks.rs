@@ -17,7 +17,7 @@ const STEP_NANOS: u64 = 1_000_000;
 /// The date.
 pub(crate) struct Wall(pub(crate) Arc<Following>);
 
-/// Time since the store opened.
+/// Time since the store opened, and a step: Go's runtime takes a clock that reads zero for a broken one.
 pub(crate) struct Monotonic(pub(crate) Instant, pub(crate) Arc<Following>);
 
 impl HostWallClock for Wall {
@@ -44,6 +44,16 @@ impl HostMonotonicClock for Monotonic {
             return nanos;
         }
         let millis = u64::try_from(self.0.elapsed().as_millis()).unwrap_or(u64::MAX);
-        millis.saturating_mul(STEP_NANOS)
+        millis.saturating_add(1).saturating_mul(STEP_NANOS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_of_a_new_store_does_not_read_zero() {
+        assert!(Monotonic(Instant::now(), Arc::default()).now() >= STEP_NANOS);
     }
 }
