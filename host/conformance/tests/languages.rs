@@ -23,6 +23,7 @@ const LANGUAGES: &[(&str, &str)] = &[
     ("javascript", "JavaScript"),
     ("c", "C"),
     ("cpp", "C++"),
+    ("go", "Go"),
 ];
 
 /// The lines around the table in the guide.
@@ -36,7 +37,8 @@ async fn every_language_passes_what_it_offers_and_the_guide_has_the_table() {
         .map_or_else(|| root.join("tests/conformance/components"), PathBuf::from);
     let (mut results, mut failures) = (BTreeMap::new(), Vec::new());
     let only = std::env::var("BELLJAR_CONFORMANCE_ONLY").ok();
-    let chosen = |name: &str| only.as_ref().is_none_or(|only| only.split(',').any(|one| one == name));
+    let chosen =
+        |name: &str| only.as_ref().is_none_or(|only| only.split(',').any(|one| one == name));
     for (name, title) in LANGUAGES.iter().filter(|(name, _)| chosen(name)) {
         let begun = std::time::Instant::now();
         let verdicts = verdicts(name, unpacked(&folder, name)).await;

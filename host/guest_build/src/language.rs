@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::found::Program;
 use crate::project::Project;
-use crate::{Build, Toolchain, clang, javascript, python};
+use crate::{Build, Toolchain, clang, go, javascript, python};
 
 /// A language that `belljar tools new` has a template and an SDK for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +21,8 @@ pub enum Language {
     C,
     /// C++, by clang.
     Cpp,
+    /// Go, for `wasip1`.
+    Go,
 }
 
 /// A toolchain that is there.
@@ -34,8 +36,14 @@ pub struct Found {
 
 impl Language {
     /// All of them, in the order in which they are shown.
-    pub const ALL: &[Language] =
-        &[Language::Rust, Language::Python, Language::Javascript, Language::C, Language::Cpp];
+    pub const ALL: &[Language] = &[
+        Language::Rust,
+        Language::Python,
+        Language::Javascript,
+        Language::C,
+        Language::Cpp,
+        Language::Go,
+    ];
 
     /// The word for it in commands and folders.
     #[must_use]
@@ -46,16 +54,18 @@ impl Language {
             Language::Javascript => "javascript",
             Language::C => "c",
             Language::Cpp => "cpp",
+            Language::Go => "go",
         }
     }
 
-    /// The language of this word; also of `typescript`, `js`, `ts`, `py` and `c++`.
+    /// The language of this word; also of `typescript`, `js`, `ts`, `py`, `c++` and `golang`.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Language> {
         let word = match word {
             "typescript" | "js" | "ts" => "javascript",
             "py" => "python",
             "c++" => "cpp",
+            "golang" => "go",
             word => word,
         };
         Language::ALL.iter().copied().find(|language| language.word() == word)
@@ -69,6 +79,7 @@ impl Language {
             Language::Javascript => &["tool.ts", "tool.js"],
             Language::C => &["tool.c"],
             Language::Cpp => &["tool.cpp"],
+            Language::Go => &["go.mod"],
         }
     }
 
@@ -105,6 +116,7 @@ impl Language {
             ),
             Language::C => of(clang::toolchain(clang::Dialect::C)?, Ok(())),
             Language::Cpp => of(clang::toolchain(clang::Dialect::Cpp)?, Ok(())),
+            Language::Go => of(go::toolchain(project)?, Ok(())),
         })
     }
 
@@ -136,6 +148,7 @@ impl Language {
             Language::Javascript => javascript::build(&project)?,
             Language::C => clang::build(&project, clang::Dialect::C)?,
             Language::Cpp => clang::build(&project, clang::Dialect::Cpp)?,
+            Language::Go => go::build(&project)?,
         }
         Ok(project.component())
     }

@@ -53,7 +53,9 @@ mod tests {
         assert_eq!(python("wit-sdk/world.wit").unwrap(), "wit/world.wit");
         assert_eq!(python("wit-wasi/io.wit").unwrap(), "wit/deps/io.wit");
         assert_eq!(python("python/src/belljar/http.py").unwrap(), "python/src/belljar/http.py");
-        for other in ["c/belljar.h", "rust/src/lib.rs", "python/template/tool.py", "wit-0.1/tool.wit"] {
+        for other in
+            ["c/belljar.h", "rust/src/lib.rs", "python/template/tool.py", "wit-0.1/tool.wit"]
+        {
             assert_eq!(python(other), None, "{other}");
         }
         assert_eq!(sdk_path(Language::Cpp, "c/belljar.h").unwrap(), "c/belljar.h");

@@ -9,6 +9,7 @@
 mod clang;
 mod component;
 mod found;
+mod go;
 mod javascript;
 mod language;
 mod layout;

@@ -43,7 +43,7 @@ pub(crate) enum ToolsCommand {
     New {
         /// Its name: a letter, then letters, digits and `_`
         name: String,
-        /// The language: `rust`, `python`, `javascript` (also for TypeScript), `c` or `cpp`
+        /// The language: `rust`, `python`, `javascript` (also for TypeScript), `c`, `cpp` or `go`
         #[arg(long, value_name = "LANG", default_value = "rust")]
         lang: String,
         /// Where to put it [default: a directory of that name]

@@ -1,0 +1,3 @@
+module belljar.local/tool
+
+go 1.24
