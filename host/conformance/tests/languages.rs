@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use belljar_conformance::{CaseResult, Stage, Verdict};
 use belljar_sandbox::{Sandbox, SandboxConfig, Wasm};
@@ -24,6 +25,8 @@ const LANGUAGES: &[(&str, &str)] = &[
     ("c", "C"),
     ("cpp", "C++"),
     ("go", "Go"),
+    ("zig", "Zig"),
+    ("assemblyscript", "AssemblyScript"),
 ];
 
 /// The lines around the table in the guide.
@@ -40,7 +43,7 @@ async fn every_language_passes_what_it_offers_and_the_guide_has_the_table() {
     let chosen =
         |name: &str| only.as_ref().is_none_or(|only| only.split(',').any(|one| one == name));
     for (name, title) in LANGUAGES.iter().filter(|(name, _)| chosen(name)) {
-        let begun = std::time::Instant::now();
+        let begun = Instant::now();
         let verdicts = verdicts(name, unpacked(&folder, name)).await;
         for verdict in &verdicts {
             if let CaseResult::Fail(why) = &verdict.result {

@@ -101,7 +101,8 @@ fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
     }
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
+/// Copies a folder.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).with_context(|| format!("failed to create `{}`", to.display()))?;
     for entry in
         fs::read_dir(from).with_context(|| format!("failed to list `{}`", from.display()))?

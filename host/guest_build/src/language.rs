@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::found::Program;
 use crate::project::Project;
-use crate::{Build, Toolchain, clang, go, javascript, python};
+use crate::{Build, Toolchain, assemblyscript, clang, go, javascript, python, zig};
 
 /// A language that `belljar tools new` has a template and an SDK for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +23,10 @@ pub enum Language {
     Cpp,
     /// Go, for `wasip1`.
     Go,
+    /// Zig, for `wasm32-wasi`.
+    Zig,
+    /// AssemblyScript, by asc.
+    AssemblyScript,
 }
 
 /// A toolchain that is there.
@@ -43,6 +47,8 @@ impl Language {
         Language::C,
         Language::Cpp,
         Language::Go,
+        Language::Zig,
+        Language::AssemblyScript,
     ];
 
     /// The word for it in commands and folders.
@@ -55,6 +61,8 @@ impl Language {
             Language::C => "c",
             Language::Cpp => "cpp",
             Language::Go => "go",
+            Language::Zig => "zig",
+            Language::AssemblyScript => "assemblyscript",
         }
     }
 
@@ -80,6 +88,8 @@ impl Language {
             Language::C => &["tool.c"],
             Language::Cpp => &["tool.cpp"],
             Language::Go => &["go.mod"],
+            Language::Zig => &["tool.zig"],
+            Language::AssemblyScript => &["assembly/tool.ts"],
         }
     }
 
@@ -117,6 +127,8 @@ impl Language {
             Language::C => of(clang::toolchain(clang::Dialect::C)?, Ok(())),
             Language::Cpp => of(clang::toolchain(clang::Dialect::Cpp)?, Ok(())),
             Language::Go => of(go::toolchain(project)?, Ok(())),
+            Language::Zig => of(zig::toolchain(project)?, Ok(())),
+            Language::AssemblyScript => of(assemblyscript::toolchain(project)?, Ok(())),
         })
     }
 
@@ -149,6 +161,8 @@ impl Language {
             Language::C => clang::build(&project, clang::Dialect::C)?,
             Language::Cpp => clang::build(&project, clang::Dialect::Cpp)?,
             Language::Go => go::build(&project)?,
+            Language::Zig => zig::build(&project)?,
+            Language::AssemblyScript => assemblyscript::build(&project)?,
         }
         Ok(project.component())
     }

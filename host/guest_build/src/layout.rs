@@ -63,6 +63,47 @@ mod tests {
     }
 
     #[test]
+    fn every_package_has_the_version_of_the_contract_that_it_is_written_for() {
+        let contract = include_str!("../../../guest-sdk/wit/tool.wit");
+        let version = contract.split_once('@').unwrap().1.split_once(';').unwrap().0;
+        let quoted = format!("\"{version}\"");
+        let python = include_str!("../../../guest-sdk/python/src/belljar/__init__.py");
+        for (package, line) in [
+            (
+                include_str!("../../../guest-sdk/python/pyproject.toml"),
+                format!("version = {quoted}"),
+            ),
+            (python, format!("__version__ = {quoted}")),
+            (
+                include_str!("../../../guest-sdk/javascript/package.json"),
+                format!("\"version\": {quoted}"),
+            ),
+            (
+                include_str!("../../../guest-sdk/assemblyscript/package.json"),
+                format!("\"version\": {quoted}"),
+            ),
+            (
+                include_str!("../../../guest-sdk/c/belljar.h"),
+                format!("#define BJ_CONTRACT {quoted}"),
+            ),
+            (
+                include_str!("../../../guest-sdk/go/template/go.mod"),
+                format!("belljar.local/tool v{version}"),
+            ),
+            (
+                include_str!("../../../guest-sdk/go/component.go"),
+                format!("belljar:tool/tools@{version}#invoke"),
+            ),
+            (
+                include_str!("../../../guest-sdk/zig/component.zig"),
+                format!("belljar:tool/tools@{version}#"),
+            ),
+        ] {
+            assert!(package.contains(&line), "{line}");
+        }
+    }
+
+    #[test]
     fn a_template_lies_in_the_project_itself() {
         assert_eq!(template_path(Language::C, "c/template/tool.c"), Some("tool.c"));
         assert_eq!(template_path(Language::Rust, "template/gitignore"), Some(".gitignore"));

@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod assemblyscript;
 mod clang;
 mod component;
 mod found;
@@ -15,6 +16,7 @@ mod language;
 mod layout;
 mod project;
 mod python;
+mod zig;
 
 pub use language::{Found, Language};
 pub use layout::{sdk_path, template_path};

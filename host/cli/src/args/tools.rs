@@ -43,7 +43,8 @@ pub(crate) enum ToolsCommand {
     New {
         /// Its name: a letter, then letters, digits and `_`
         name: String,
-        /// The language: `rust`, `python`, `javascript` (also for TypeScript), `c`, `cpp` or `go`
+        /// The language: `rust`, `python`, `javascript` (also for TypeScript), `c`, `cpp`, `go`, `zig` or
+        /// `assemblyscript`
         #[arg(long, value_name = "LANG", default_value = "rust")]
         lang: String,
         /// Where to put it [default: a directory of that name]

@@ -48,6 +48,8 @@ pub(super) fn publishing(language: Language) -> &'static str {
         Language::Javascript => "write `export { tools } from \"belljar-tool\"`",
         Language::C => "offer functions with `BJ_TOOLS`",
         Language::Cpp => "offer functions with `BELLJAR_TOOLS`",
+        Language::AssemblyScript => "offer a function with `tool`, and export the SDK's `exports`",
+        Language::Zig => "offer functions with `bj.offer`",
         Language::Go => "offer a function with `tool.Offer` in `init`",
     }
 }
