@@ -56,6 +56,7 @@ type result struct {
 
 //go:wasmexport belljar:tool/tools@0.2.0#invoke
 func invoke(name, nameLength, arguments, length uint32) unsafe.Pointer {
+	abi.Begin()
 	called, given := abi.Text{Data: name, Length: nameLength}.String(), abi.Text{Data: arguments, Length: length}.Bytes()
 	abi.Free()
 	// Fails where the tool has no workspace; then no file is found.
@@ -118,6 +119,7 @@ func hostConfig(key string) (string, bool) {
 		isError, isSome uint32
 		value           abi.Text
 	}
+	abi.Begin()
 	importConfig(unsafe.Pointer(unsafe.StringData(key)), uint32(len(key)), unsafe.Pointer(&into))
 	runtime.KeepAlive(key)
 	defer abi.Free()

@@ -113,6 +113,7 @@ func headers(response uint32) []Header {
 	room := new(slot)
 	fields := responseHeaders(response)
 	defer dropFields(fields)
+	abi.Begin()
 	fieldsEntries(fields, unsafe.Pointer(room))
 	defer abi.Free()
 	var found []Header
@@ -133,8 +134,10 @@ func readAll(response uint32, host string) ([]byte, error) {
 	defer dropInput(stream)
 	var read []byte
 	for {
+		abi.Begin()
 		streamRead(stream, 64<<10, into)
 		if room.bytes[0] != 0 {
+			abi.Free()
 			break
 		}
 		read = append(read, room.text(4).Bytes()...)

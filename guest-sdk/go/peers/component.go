@@ -40,6 +40,7 @@ type part struct {
 
 func list() []Peer {
 	var into abi.Text
+	abi.Begin()
 	importList(unsafe.Pointer(&into))
 	defer abi.Free()
 	var peers []Peer
@@ -53,6 +54,7 @@ func list() []Peer {
 
 func call(name, arguments string) Result {
 	var into result
+	abi.Begin()
 	importCall(unsafe.Pointer(unsafe.StringData(name)), uint32(len(name)),
 		unsafe.Pointer(unsafe.StringData(arguments)), uint32(len(arguments)), unsafe.Pointer(&into))
 	runtime.KeepAlive(name)
@@ -67,6 +69,7 @@ func callMany(requests []Request, texts []string) []Result {
 		calls[at] = [2]abi.Text{abi.Of(request.Tool), abi.Of(texts[at])}
 	}
 	var into abi.Text
+	abi.Begin()
 	importCallMany(unsafe.Pointer(&calls[0]), uint32(len(requests)), unsafe.Pointer(&into))
 	runtime.KeepAlive(requests)
 	runtime.KeepAlive(texts)

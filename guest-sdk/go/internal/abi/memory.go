@@ -106,8 +106,19 @@ func take(align, size uintptr) uintptr {
 	return one.start
 }
 
-// Free gives back all that the host has put into memory. What is kept of it has to be copied before.
+// users are the goroutines between a call to the host and the copy of its answer: a copy can let another
+// one run.
+var users int
+
+// Begin is called before each call to the host that answers with more than a number.
+func Begin() { users++ }
+
+// Free gives back all that the host has put into memory, once nobody is left who has to copy some of it.
 func Free() {
+	if users--; users > 0 {
+		return
+	}
+	users = 0
 	for at := range blocks[:count] {
 		blocks[at].used = 0
 	}
