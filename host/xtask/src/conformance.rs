@@ -169,7 +169,7 @@ fn sources(root: &Path, language: Language) -> Result<BTreeMap<String, Vec<u8>>>
 }
 
 /// The files below a folder, by their path in it, with `/`.
-fn tree(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+pub(crate) fn tree(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let is_source = |entry: &walkdir::DirEntry| {
         !NO_SOURCES.iter().any(|name| entry.file_name() == std::ffi::OsStr::new(name))
     };

@@ -12,6 +12,7 @@ mod metadata;
 mod oracle;
 mod patches;
 mod peers;
+mod sdks;
 mod supply;
 mod tidy;
 mod tools;
@@ -52,6 +53,8 @@ enum Command {
     Hostile,
     /// Hold `belljar agents check` against a reader of agent files that shares no code with it
     Oracle,
+    /// Pack the SDKs as their people install them, into `target/sdks`
+    Sdks(sdks::Arguments),
     /// Check the house rules that no compiler knows
     Tidy,
     /// Hold the server against its own OpenAPI document, with schemathesis
@@ -95,6 +98,7 @@ fn run(command: Command) -> Result<()> {
             [hooks::PROBE, hooks::CALLER].iter().try_for_each(|it| it.rebuild(&root))
         }
         Command::Oracle => oracle::run(&root),
+        Command::Sdks(arguments) => sdks::run(&root, &arguments),
         Command::Tidy => tidy::run(&root),
         Command::TestApi => api::run(&root),
         Command::TestDist(arguments) => dist::test(&root, &arguments),
