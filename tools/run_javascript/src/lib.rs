@@ -30,8 +30,11 @@ thread_local! {
 }
 
 /// The component. Written out: the SDK's macro would bring its makers of schemas, a tenth of the size.
+// Only the component's exports use it, and those exist for WebAssembly alone.
+#[allow(dead_code)]
 struct RunJavaScript;
 
+#[allow(dead_code)]
 impl Tool for RunJavaScript {
     fn describe() -> Vec<Definition> {
         vec![Definition {

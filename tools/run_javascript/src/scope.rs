@@ -168,7 +168,7 @@ impl Scan<'_> {
     fn declares(&self) -> bool {
         let rest = self.code.get(self.at..).unwrap_or_default();
         let next = rest.trim_start().bytes().next();
-        rest.starts_with(char::is_whitespace) && next.is_some_and(|byte| is_word(byte))
+        rest.starts_with(char::is_whitespace) && next.is_some_and(is_word)
             || matches!(next, Some(b'{' | b'['))
     }
 
