@@ -2,7 +2,8 @@
 //!
 //! `cargo run --bin belljar-bench [PART...]` runs all parts or those named; with
 //! `BELLJAR_BENCH_QUICK=1` fewer repetitions. Nothing here fails because something is slow.
-//! `belljar-bench server-soak --seconds 600` is a part of its own.
+//! `belljar-bench server-soak --seconds 600` is a part of its own. What pure computation in a jar costs
+//! against native interpreters, `python3 tests/bench/pure/compare.py` measures.
 
 mod bare;
 mod code;
