@@ -190,3 +190,30 @@ async fn more_values_than_a_call_may_have_are_refused() {
     let error = jar.call("test_values_all_blob", &arguments).await.outcome.unwrap_err();
     assert!(error.to_string().contains("over 1000000 values"), "{error}");
 }
+
+#[tokio::test]
+async fn cases_without_number_are_left_out_and_the_functions_beside_them_are_offered() {
+    let named = |of: &str| (0..501).map(|n| format!("{of}{n}")).collect::<Vec<_>>().join(", ");
+    let wit = format!(
+        "package test:cases@1.0.0;\ninterface all {{\nenum many {{ {} }}\n\
+         variant some {{ {}, last(u8) }}\nlook: func() -> list<many>;\n\
+         pick: func(it: some);\ncount: func() -> u32;\n}}\nworld cases {{ export all; }}",
+        named("a"),
+        named("b")
+    );
+    let core = r#"(module
+  (memory (export "memory") 1)
+  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 16))
+  (func (export "test:cases/all@1.0.0#look") (result i32) (i32.const 16))
+  (func (export "test:cases/all@1.0.0#pick") (param i32 i32))
+  (func (export "test:cases/all@1.0.0#count") (result i32) (i32.const 7)))"#;
+    let host = TestHost::new();
+    let wasm = Wasm::new(component(&wit, core));
+    let loaded = host.sandbox.load(&wasm).await.unwrap();
+    let reasons: Vec<_> = loaded.left_out().iter().map(|it| it.reason.as_str()).collect();
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert!(reasons.iter().all(|it| it.contains("over 500 types and cases")), "{reasons:?}");
+    let jar = host.jar([wasm]).await;
+    let count = jar.call("test_cases_all_count", "{}").await.outcome.unwrap();
+    assert_eq!(count.parts, [Part::Json("7".to_owned())]);
+}

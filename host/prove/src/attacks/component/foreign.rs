@@ -30,6 +30,14 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     ),
     of_guest!(
         not_described,
+        "component-function-with-cases-without-number",
+        "exports a function each of whose values the host has to look for among hundreds of cases",
+        "cases are counted as types are (INV-220)",
+        "has over 500 types and cases",
+        FN_MANY_CASES
+    ),
+    of_guest!(
+        not_described,
         "component-function-with-a-deep-type",
         "exports a function whose parameter nests twenty deep",
         "a bound on the depth (INV-220)",

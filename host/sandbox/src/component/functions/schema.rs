@@ -10,7 +10,8 @@ use wasmtime::component::types::ComponentFunc;
 /// How deep types nest. Each level is up to three of JSON, of which 64 are read.
 const MAX_DEPTH: usize = 16;
 
-/// Types within one function, each counted as often as it is used.
+/// Types within one function, and cases that a type has, each counted as often as it is used. Whoever
+/// reads a value looks for its case among all of them, so their number is the price of each value.
 const MAX_TYPES: usize = 500;
 
 /// Bytes of a parameter's name: what providers of models accept as a property.
@@ -51,6 +52,9 @@ fn of_type(ty: &Type, depth: usize, left: &mut usize) -> Result<Value, String> {
     *left = left
         .checked_sub(1)
         .ok_or_else(|| format!("has over {MAX_TYPES} types within each other"))?;
+    *left = left
+        .checked_sub(cases(ty))
+        .ok_or_else(|| format!("has over {MAX_TYPES} types and cases"))?;
     let depth = depth - 1;
     Ok(match ty {
         Type::Bool => json!({ "type": "boolean" }),
@@ -121,6 +125,16 @@ fn of_type(ty: &Type, depth: usize, left: &mut usize) -> Result<Value, String> {
         Type::ErrorContext => return Err("holds an error context".to_owned()),
         Type::Map(_) => return Err("holds a map, which is not supported".to_owned()),
     })
+}
+
+/// How many cases values of a type are told apart by.
+fn cases(ty: &Type) -> usize {
+    match ty {
+        Type::Variant(variant) => variant.cases().count(),
+        Type::Enum(names) => names.names().count(),
+        Type::Flags(flags) => flags.names().count(),
+        _ => 0,
+    }
 }
 
 /// A case without a value is its name; with one, an object of one property.

@@ -76,7 +76,8 @@ pub(super) fn json(ty: &Type, value: &Val) -> Value {
             Value::Object(fields.collect())
         }
         (Type::Variant(variant), Val::Variant(name, value)) => {
-            let ty = variant.cases().find(|case| case.name == name).and_then(|case| case.ty);
+            let find = |_| variant.cases().find(|case| case.name == name);
+            let ty = value.as_ref().and_then(find).and_then(|case| case.ty);
             case(name, ty, value.as_deref())
         }
         (Type::Result(result), Val::Result(value)) => match value {
