@@ -43,7 +43,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     // Types alone.
     linker.instance(&format!("belljar:tool/types@{WITH_PEERS}"))?;
     let mut peers = linker.instance(&format!("{PEERS}@{WITH_PEERS}"))?;
-    peers.func_wrap("list", |mut cx: StoreContextMut<'_, Guest>, (): ()| Ok((list(&mut cx),)))?;
+    peers.func_wrap("list", |mut cx: StoreContextMut<'_, Guest>, (): ()| Ok((list(&mut cx)?,)))?;
     peers.func_wrap_async(
         "call",
         |mut cx: StoreContextMut<'_, Guest>, (call,): (wit::Call,)| {
@@ -80,16 +80,17 @@ pub(crate) fn deny(linker: &mut Linker<Guest>, import: &str) -> wasmtime::Result
     )
 }
 
-fn list(cx: &mut StoreContextMut<'_, Guest>) -> Vec<wit::Definition> {
+/// INV-257: the list is paid for by the byte, as a guest may ask for it again and again.
+fn list(cx: &mut StoreContextMut<'_, Guest>) -> wasmtime::Result<Vec<wit::Definition>> {
     let guest = cx.data_mut();
     guest.record.host_call();
-    match &guest.peers {
-        Reach::Nobody | Reach::TooDeep(_) => Vec::new(),
-        Reach::Open(peers, nest) => {
-            let all = peers.list().into_iter().filter(|peer| nest.shows(&peer.tool));
-            all.map(definition).collect()
-        }
-    }
+    let Reach::Open(peers, nest) = &guest.peers else { return Ok(Vec::new()) };
+    let all = peers.list().into_iter().filter(|peer| nest.shows(&peer.tool));
+    let all: Vec<_> = all.map(definition).collect();
+    let bytes = all.iter().map(|it| it.name.len() + it.description.len() + it.input_schema.len());
+    let left = cx.get_fuel()?.saturating_sub(bytes.sum::<usize>() as u64);
+    cx.set_fuel(left)?;
+    Ok(all)
 }
 
 async fn calls(

@@ -12,6 +12,7 @@ mod http;
 mod judging;
 mod loading;
 mod overlay;
+mod peers;
 mod pool;
 mod refusals;
 mod testsuite;

@@ -1,0 +1,72 @@
+//! What calling other tools costs, whoever provides them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use belljar_kit::{TestHost, hostile};
+use belljar_policy::{
+    Asked, Budget, Caps, Grants, Level, Limits, PeersAsk, Permission, Rights, ToolAsk, ToolName,
+};
+use belljar_sandbox::{
+    CallWith, Hints, JarSpec, JarTool, PeerCall, PeerResult, PeerTool, Peers, SecretStore, Within,
+};
+use futures::future::BoxFuture;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+const DESCRIPTION: usize = 1 << 20;
+
+/// One tool with much to say of itself.
+struct Wordy;
+
+impl Peers for Wordy {
+    fn list(&self) -> Vec<PeerTool> {
+        vec![PeerTool {
+            name: "wordy".to_owned(),
+            tool: ToolName::new("wordy").unwrap(),
+            description: "x".repeat(DESCRIPTION),
+            schema: "{}".to_owned(),
+            hints: Hints::default(),
+        }]
+    }
+
+    fn call(&self, _: Vec<PeerCall>, _: Within) -> BoxFuture<'static, Vec<PeerResult>> {
+        Box::pin(async { Vec::new() })
+    }
+}
+
+#[tokio::test]
+async fn a_guest_pays_for_each_byte_of_the_list_of_tools() {
+    let host = TestHost::new();
+    let names = ["caller", "wordy"].map(|name| ToolName::new(name).unwrap());
+    let grants = Grants {
+        tools: names.iter().map(|name| (name.clone(), Permission::Allow)).collect(),
+        ..Grants::none()
+    };
+    let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
+    let tool = JarTool {
+        tools: [(names[0].clone(), Hints::default())].into(),
+        wasm: hostile("caller"),
+        ask: ToolAsk { peers: PeersAsk::All, ..ToolAsk::default() },
+        config: Arc::default(),
+    };
+    let spec = JarSpec {
+        rights: rights.clone(),
+        budget: Budget::root(Level::Subagent, Caps::of(&Limits::default())),
+        tools: vec![tool],
+        secrets: SecretStore::default(),
+        overlays: BTreeMap::new(),
+        cancel: CancellationToken::new(),
+    };
+    let jar = host.sandbox.jar(spec).unwrap();
+    let lists = async |times: usize| {
+        let arguments = json!({ "steps": vec![json!({ "do": "list" }); times] }).to_string();
+        let with = CallWith { peers: Some(Arc::new(Wordy)), ..CallWith::default() };
+        let result = jar.call_with(rights.tool("caller").unwrap(), &arguments, with).await;
+        result.outcome.unwrap();
+        result.receipt.fuel
+    };
+    lists(1).await;
+    let (one, eleven) = (lists(1).await, lists(11).await);
+    assert!(eleven - one >= 10 * DESCRIPTION as u64, "{} for ten", eleven - one);
+}
