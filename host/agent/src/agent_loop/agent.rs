@@ -28,6 +28,7 @@ use crate::tools::builtin::todos::TodoList;
 use crate::tools::call::Call;
 use crate::tools::dispatch::{Decision, Refusal};
 use crate::tools::hooks::state::HookState;
+use crate::tools::nested::outer::Outer;
 
 /// The running agent: what its effects need.
 pub(crate) struct Agent<'a> {
@@ -139,6 +140,11 @@ pub(crate) trait Effects: Send + Sync {
         false
     }
 
+    /// Whether a person allowed it then.
+    fn was_asked(&self, _: Call<'_>) -> bool {
+        false
+    }
+
     /// The source of its times and random numbers.
     fn course(&self, _: Call<'_>) -> Option<LoggedCourse> {
         None
@@ -146,6 +152,12 @@ pub(crate) trait Effects: Send + Sync {
 
     /// The log of the calls that a call made, by their address.
     fn past_within(&self, _: &Agent<'_>, _: &str) -> Option<Arc<AgentPast>> {
+        None
+    }
+
+    /// Keeps what is recorded of calls that a call made before the process died, and did not make when
+    /// it ran again. Says how it went another way, if it did.
+    fn left_over(&self, _: &Agent<'_>, _: &Outer) -> Option<String> {
         None
     }
 

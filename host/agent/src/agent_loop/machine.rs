@@ -346,7 +346,8 @@ impl Loop {
         }
     }
 
-    /// Ids pair calls with results, so each is used once in a conversation and is never empty.
+    /// Ids pair calls with results, so each is used once in a conversation and is never empty. INV-256:
+    /// none is like those that calls of tools get, which end in a dot and a number.
     fn give_own_id(&mut self, call: &mut ToolCall, position: usize) {
         call.id = truncate(std::mem::take(&mut call.id), MAX_NAME_BYTES);
         if call.id.is_empty() {
@@ -354,7 +355,7 @@ impl Loop {
         }
         let mut id = call.id.clone();
         let mut copy = 2;
-        while !self.ids.insert(id.clone()) {
+        while is_of_nested(&id) || !self.ids.insert(id.clone()) {
             id = format!("{}-{copy}", call.id);
             copy += 1;
         }
@@ -412,6 +413,12 @@ fn calls_of(message: &Message) -> &[ToolCall] {
         Message::Assistant { calls, .. } => calls,
         Message::User { .. } | Message::Tool { .. } => &[],
     }
+}
+
+/// Whether an id is of the form that calls which tools make have.
+fn is_of_nested(id: &str) -> bool {
+    let number = id.rsplit_once('.').map_or("", |(_, number)| number);
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The usage of an answer. A server that counts nothing does not make tokens free: then a token for

@@ -10,7 +10,7 @@
 //! again. Nobody has seen anything that is not in the log; the one exception is a call that had
 //! begun: it is answered as interrupted, never made again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_model::Reply;
@@ -58,6 +58,9 @@ pub enum StepKind {
         /// Of a call that can run again: what its times and random numbers follow from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         course: Option<LoggedCourse>,
+        /// Whether a person had to allow it, and did.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        asked: bool,
     },
     /// A call has a result.
     Result(Box<LoggedResult>),
@@ -139,6 +142,8 @@ pub(crate) struct AgentPast {
     called: HashMap<(u64, usize), String>,
     /// Of calls that can run again.
     courses: HashMap<(u64, usize), LoggedCourse>,
+    /// The calls that a person allowed.
+    asked: HashSet<(u64, usize)>,
     results: HashMap<(u64, usize), LoggedResult>,
     children: HashMap<(u64, Place), ChildSummary>,
 }
@@ -155,7 +160,8 @@ impl Replay {
                 StepKind::Said { notes, reply } => {
                     past.said.insert(step, (notes, reply));
                 }
-                StepKind::Begun { children, called, course } => {
+                StepKind::Begun { children, called, course, asked } => {
+                    past.asked.extend(asked.then_some((step, position)));
                     past.courses.extend(course.map(|course| ((step, position), course)));
                     past.called.extend(called.map(|called| ((step, position), called)));
                     replay.children += children.len();
@@ -242,12 +248,14 @@ impl AgentPast {
         self.courses.get(&(step, position)).cloned()
     }
 
-    /// The results of all calls, in their order.
-    pub(crate) fn all_results(&self) -> Vec<(u64, usize, &LoggedResult)> {
-        let all = self.results.iter().map(|((step, position), result)| (*step, *position, result));
-        let mut all: Vec<_> = all.collect();
-        all.sort_by_key(|(step, position, _)| (*step, *position));
-        all
+    /// Whether a person allowed a call that had begun.
+    pub(crate) fn was_asked(&self, step: u64, position: usize) -> bool {
+        self.asked.contains(&(step, position))
+    }
+
+    /// The step and the position of each call that had begun or ended, in their order.
+    pub(crate) fn places(&self) -> BTreeSet<(u64, usize)> {
+        self.results.keys().chain(self.begun.keys()).copied().collect()
     }
 
     /// The subagents that a call was about to start; empty for other calls that had begun.

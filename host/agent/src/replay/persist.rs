@@ -94,9 +94,15 @@ impl Job {
     }
 
     /// Persists that a call is about to be made that may have effects.
-    pub(crate) async fn persist_begun(&self, call: Call<'_>, course: Option<LoggedCourse>) {
+    /// `asked`: a person allowed it.
+    pub(crate) async fn persist_begun(
+        &self,
+        call: Call<'_>,
+        course: Option<LoggedCourse>,
+        asked: bool,
+    ) {
         let called = || call.nested.map(|nested| nested.called.to_owned());
-        let begun = || StepKind::Begun { children: Vec::new(), called: called(), course };
+        let begun = || StepKind::Begun { children: Vec::new(), called: called(), course, asked };
         self.persist_call(call, begun).await;
     }
 

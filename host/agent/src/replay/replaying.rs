@@ -6,13 +6,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use belljar_policy::{Meter, ToolPermit};
 use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
 
 use crate::agent_loop::agent::{Agent, Timer};
 use crate::agent_loop::agent::{Effects, Notes};
 use crate::agent_loop::job::Job;
 use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
 use crate::events::EventKind;
-use crate::outcome::{ChildSummary, Usage};
+use crate::limits::MAX_CONCLUSION_BYTES;
+use crate::outcome::{ChildSummary, Status, Usage};
+use crate::prompt::frame;
 use crate::replay::log::{AgentPast, LoggedCourse, LoggedResult, PlannedChild};
 use crate::replay::persist::address_of;
 use crate::subagent::background::Ended;
@@ -24,8 +27,11 @@ use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::call::Call;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Decision, Refusal};
-use crate::tools::nested::outer::address_within;
+use crate::tools::nested::outer::{Outer, address_within};
 use crate::tools::result;
+
+/// The end of a subagent that was started by code, and cannot be started again.
+const ENDED_WITH_THE_PROGRAM: &str = "the program ended while it ran; how far it got is not known";
 
 /// Gives what is persisted of one agent, and hands on to `after` what is not.
 pub(crate) struct Replaying<E> {
@@ -77,6 +83,10 @@ impl<E: Effects> Replaying<E> {
         agent.jar.begins_anew(&call.call.name);
         if let Some(receipt) = &persisted.receipt {
             let _ = agent.job.budget.bill(Meter::Fuel, receipt.receipt.fuel);
+            if let Some(nested) = call.nested {
+                // INV-252: and it is gone from the call that makes it, as it was then.
+                nested.within.bill(receipt.receipt.fuel);
+            }
             let files = persisted.attachments.clone();
             agent.ledger.executed(call.position, receipt.clone(), files);
         }
@@ -107,10 +117,7 @@ impl<E: Effects> Replaying<E> {
                 }
             }
         }
-        recall_within(
-            agent,
-            &address_within(&address_of(agent.job, call), call.step, call.position),
-        );
+        recall_within(agent, &calls_of(agent, call));
         Some(persisted.answer())
     }
 
@@ -125,6 +132,7 @@ impl<E: Effects> Replaying<E> {
         agent.started(call);
         let executed = result::of_interrupted(&call.call.name, arguments(call.call));
         let answer = agent.note(call, executed);
+        recall_within(agent, &calls_of(agent, call));
         agent.persist_result(call, &answer).await;
         Some(answer)
     }
@@ -194,7 +202,10 @@ impl<E: Effects> Effects for Replaying<E> {
         if let Some(answer) = self.interrupted(agent, call).await {
             return answer;
         }
-        self.after.call(agent, call, decision, machine).await
+        let answer = self.after.call(agent, call, decision, machine).await;
+        // Where it did not run again, because it is refused now.
+        recall_within(agent, &calls_of(agent, call));
+        answer
     }
 
     async fn finish(
@@ -267,6 +278,16 @@ impl<E: Effects> Effects for Replaying<E> {
         self.begun(call).is_some()
     }
 
+    fn was_asked(&self, call: Call<'_>) -> bool {
+        self.past_of(call).is_some_and(|past| past.was_asked(call.step, call.position))
+    }
+
+    fn left_over(&self, agent: &Agent<'_>, outer: &Outer) -> Option<String> {
+        let past = outer.past()?;
+        recall(agent, past, outer.address(), |position| !outer.has_made(position));
+        outer.ends(past)
+    }
+
     fn course(&self, call: Call<'_>) -> Option<LoggedCourse> {
         self.past_of(call)?.course(call.step, call.position)
     }
@@ -286,20 +307,57 @@ impl<E: Effects> Effects for Replaying<E> {
     }
 }
 
-/// The calls that a call made which had ended: they count as they did then, and are not made again.
+/// The address of the calls that a call makes.
+fn calls_of(agent: &Agent<'_>, call: Call<'_>) -> Arc<str> {
+    address_within(&address_of(agent.job, call), call.step, call.position)
+}
+
+/// The calls that a call made which is not made again: they count as they did then.
 fn recall_within(agent: &Agent<'_>, address: &str) {
-    let Some(past) = agent.job.shared.replay.take(address) else { return };
-    for (step, position, result) in past.all_results() {
-        if let Some(receipt) = &result.receipt {
+    if let Some(past) = agent.job.shared.replay.take(address) {
+        recall(agent, &past, address, |_| true);
+    }
+}
+
+/// INV-252: what is recorded of calls that a tool made, and that are not made again, stays: receipts,
+/// subagents, what they cost. `is_left` tells which of them these are.
+fn recall(agent: &Agent<'_>, past: &AgentPast, address: &str, is_left: impl Fn(usize) -> bool) {
+    for (step, position) in past.places() {
+        if !is_left(position) {
+            continue;
+        }
+        let result = past.result(step, position);
+        if let Some(receipt) = result.and_then(|result| result.receipt.as_ref()) {
             let _ = agent.job.budget.bill(Meter::Fuel, receipt.receipt.fuel);
-            agent.ledger.executed(position, receipt.clone(), result.attachments.clone());
+            let files = result.map(|result| result.attachments.clone()).unwrap_or_default();
+            agent.ledger.executed(position, receipt.clone(), files);
         }
         for (place, summary) in past.children(step, position) {
             bill_child(agent, summary);
             agent.ledger.child(place, summary.clone());
         }
+        if let Some(id) = result.and_then(|result| result.background.as_deref()) {
+            recall_background(agent, id, past.child(step, (position, 0)));
+        }
         recall_within(agent, &address_within(address, step, position));
     }
+}
+
+/// A subagent that code had started in the background. Its call is not made again, so nobody knows its
+/// task any more: where it had not ended, that is its end.
+fn recall_background(agent: &Agent<'_>, id: &str, child: Option<&ChildSummary>) {
+    let (name, task, ended) = match child {
+        Some(ChildSummary { task, outcome, .. }) => {
+            let conclusion = frame::conclusion(&outcome.agent, outcome, MAX_CONCLUSION_BYTES);
+            (outcome.agent.as_str(), task.as_str(), Ended { status: outcome.status, conclusion })
+        }
+        None => {
+            let conclusion = frame::refused_child("", ENDED_WITH_THE_PROGRAM);
+            ("", "", Ended { status: Status::Cancelled, conclusion })
+        }
+    };
+    agent.background.add(id, ("", name, task), CancellationToken::new());
+    agent.background.ended(id, ended);
 }
 
 /// The usage of a subagent counts as it did then.

@@ -255,7 +255,8 @@ impl Agent<'_> {
         let begun = (begun && self.job.shared.persists_steps()).then(|| {
             let children = children.iter().map(|planned| planned.entry()).collect();
             let called = call.nested.map(|nested| nested.called.to_owned());
-            self.job.entry_of(call, StepKind::Begun { children, called, course: None })
+            self.job
+                .entry_of(call, StepKind::Begun { children, called, course: None, asked: false })
         });
         self.job.shared.persist_queued(queued, begun).await;
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use belljar_policy::{Shown, ToolPermit};
+use belljar_policy::{Meter, Shown, ToolPermit};
 use belljar_sandbox::{Progress, ProgressSink};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::{Sleep, sleep};
@@ -150,6 +150,7 @@ impl Agent<'_> {
         let dispatcher = machine.dispatcher();
         let decision = self.before_call(call, decision, dispatcher, &mut changed, &mut notes).await;
         let call = Call { call: changed.as_ref().unwrap_or(call.call), ..call };
+        let by_jar = matches!(decision, Decision::Tool(_));
         let answer = match decision {
             Decision::Builtin(permit, builtin) => {
                 self.builtin(call, permit, builtin, machine).await
@@ -159,6 +160,11 @@ impl Agent<'_> {
                 self.started(call);
                 self.call_tool(call, permit, machine).await
             }
+        };
+        // The jar has taken the size of what it gives itself.
+        let answer = match call.nested.is_some() && (answer.is_error || !by_jar) {
+            true => self.within_output(answer),
+            false => answer,
         };
         let mut answer = self.after_call(call, answer, dispatcher).await;
         answer.content.push_str(&notes);
@@ -171,10 +177,21 @@ impl Agent<'_> {
         answer
     }
 
+    /// INV-254: all that a tool is told by those that it calls counts as output.
+    fn within_output(&self, answer: Answer) -> Answer {
+        let size = u64::try_from(answer.content.len()).unwrap_or(u64::MAX);
+        match self.job.budget.reserve(Meter::Output, size) {
+            Ok(()) => answer,
+            Err(which) => Answer { content: which.to_string(), is_error: true },
+        }
+    }
+
     async fn call_tool(&self, call: Call<'_>, permit: ToolPermit, machine: &Loop) -> Answer {
-        // One that runs again was permitted before.
         let again = self.effects.had_begun(call);
-        let permit = if again { permit.answered() } else { permit };
+        // INV-258: whoever allowed it then is not asked once more; where nobody had to, and has to now,
+        // somebody is.
+        let permit = if self.effects.was_asked(call) { permit.answered() } else { permit };
+        let asked = permit.needs_answer();
         let permit = match self.permitted(call, permit).await {
             Ok(permit) => permit,
             Err(refusal) => return self.refuse(call, refusal),
@@ -182,7 +199,7 @@ impl Agent<'_> {
         let calls_others = self.jar.may_call_others(self.job, permit.tool());
         let course = self.course_of(call, &permit);
         if !again && (calls_others || !self.repeatable.contains(permit.tool())) {
-            self.job.persist_begun(call, course.clone()).await;
+            self.job.persist_begun(call, course.clone(), asked).await;
         }
         let executed = match self.jar.get(self.job) {
             // The futures of calls in calls are as large as they are deep.
@@ -238,7 +255,7 @@ impl Agent<'_> {
             BuiltinCall::Result { id, wait } => self.result(id, *wait).await,
             BuiltinCall::Cancel { id } => self.cancel(id).await,
             BuiltinCall::Todo(todo) => self.todo(todo, machine),
-            BuiltinCall::Clarify(asked) => self.clarify(asked).await,
+            BuiltinCall::Clarify(asked) => self.clarify(call, asked).await,
             BuiltinCall::Worktree(asked) => self.worktree(call, asked).await,
             BuiltinCall::Skill { name } => match skills::load(&self.job.shared.host.skills, name) {
                 Ok(content) => Answer { content, is_error: false },
@@ -280,9 +297,10 @@ impl Agent<'_> {
     /// Records a call that was executed, and gives the answer that the model reads.
     pub(crate) fn note(&self, call: Call<'_>, executed: Executed) -> Answer {
         let error = result::error_of(&executed);
-        let Executed { answer, attachments, receipt, form } = executed;
+        let Executed { answer, attachments, mut receipt, form } = executed;
         if let Some(nested) = call.nested {
             nested.outer.keep(call.position, form);
+            nested.outer.room().fit(&mut receipt);
         }
         trace::called(&receipt);
         self.job.emit(|| EventKind::ToolCallFinished {

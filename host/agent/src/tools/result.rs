@@ -127,8 +127,7 @@ pub(crate) fn of_interrupted(tool: &str, arguments: &str) -> Executed {
 }
 
 /// A call that made others in another way than before its process died.
-pub(crate) fn of_diverged(tool: &str, arguments: &str, how: String) -> Executed {
-    let mut receipt = Receipt::empty(cut(tool, MAX_NAME_BYTES), "", arguments);
+pub(crate) fn of_diverged(mut receipt: Receipt, how: String) -> Executed {
     receipt.ending = Ending::Refused("it went another way than recorded".to_owned());
     let answer = Answer { content: how, is_error: true };
     let form = AnswerForm::default();

@@ -314,3 +314,118 @@ async fn a_tool_starts_a_subagent() {
     assert!(child.call_id.starts_with(&outcome.receipts[0].call_id), "{}", child.call_id);
     assert_eq!(child.outcome.receipts.len(), 1);
 }
+
+#[tokio::test]
+async fn a_tool_does_not_learn_who_called_it() {
+    const READ: &str = "manifest = 1\ndescription = \"test\"\npeers = [\"file_read\"]\n";
+    let granted = r#"["caller", "caller_again", "file_read"]"#;
+    let setup = Setup::new(granted, ALL).with(caller("caller_again", READ));
+    let steps = [call("caller", json!({"steps": []})), call("nope", json!({})), read("a.txt")];
+    let (world, _) = setup.go(&[call("caller_again", json!({ "steps": steps }))]).await;
+    let inner: Value = serde_json::from_str(said(&world)[0]["ok"].as_str().unwrap()).unwrap();
+    assert_eq!(inner[0]["error"], "denied");
+    assert_eq!(inner[0], inner[1], "its caller, which it may not call, is like any other name");
+    assert!(inner[2]["ok"].as_str().unwrap().contains("text of a"), "{inner}");
+}
+
+#[tokio::test]
+async fn no_call_of_a_model_has_the_id_of_one_that_a_tool_makes() {
+    let one = json!({ "steps": [read("a.txt")] });
+    let transcript = format!(
+        "transcript: 1\nagents:\n  - agent: it\n    turns:\n      - calls:\n          \
+         - {{name: caller, id: x, arguments: {one}}}\n          \
+         - {{name: file_read, id: x.1, arguments: {{path: none.txt}}}}\n      - say: done\n"
+    );
+    let setup = Setup::new(r#"["caller", "file_read"]"#, ALL);
+    let world = World::new(Plan {
+        transcript: &transcript,
+        settings: &setup.settings,
+        agents: &[("it.md", &agent("it", ""))],
+        files: &[("a.txt", "text of a\n")],
+        tools: setup.tools,
+        ..Plan::default()
+    });
+    let outcome = world.go("it").await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    let ids: std::collections::BTreeSet<&str> =
+        outcome.receipts.iter().map(|call| call.call_id.as_str()).collect();
+    assert_eq!(ids.len(), 3, "{ids:?}");
+    assert_eq!(tree(&outcome)[..2], [("caller", None), ("file_read", Some("caller"))]);
+    assert_eq!(outcome.receipts[2].parent, None);
+}
+
+#[tokio::test]
+async fn receipts_of_nested_calls_keep_together_what_one_call_may_say() {
+    let line = "x".repeat(1_000);
+    let lines: Vec<Value> = (0..20).map(|_| json!({"do": "log", "text": line})).collect();
+    let granted = r#"["caller", "caller_again", "file_read"]"#;
+    let setup = Setup::new(granted, ALL).with(caller("caller_again", BARE));
+    let call = json!({"tool": "caller_again", "arguments": {"steps": lines}});
+    let steps = [json!({"do": "repeat", "times": 80, "call": call}), read("a.txt")];
+    let (world, outcome) = setup.go(&steps).await;
+    let said = said(&world);
+    assert_eq!(said[0]["ok"], 80, "{said:?}");
+    assert!(said[1]["ok"].as_str().unwrap().contains("text of a"), "{said:?}");
+    let kept =
+        |call: &CallReceipt| call.receipt.logs.iter().map(|it| it.message.len()).sum::<usize>();
+    let all: usize = outcome.receipts.iter().map(kept).sum();
+    assert!(all <= 1 << 20, "{all} bytes of log lines are kept");
+    assert!(all >= 1 << 19, "the first of them are: {all}");
+    let nested = outcome.receipts.iter().filter(|call| call.receipt.tool == "caller_again");
+    let lines = nested.map(|call| call.receipt.logs.len() as u64 + call.receipt.logs_dropped);
+    assert_eq!(lines.sum::<u64>(), 80 * 20, "what is not kept is counted");
+}
+
+#[tokio::test]
+async fn what_belljars_own_tools_answer_to_a_tool_counts_as_output() {
+    let setup =
+        Setup::new(r#"["caller", "todo_write"]"#, ALL).limits("output_total_bytes = 60_000");
+    let todo = json!({"content": "y".repeat(900), "status": "pending"});
+    let write = call("todo_write", json!({ "todos": vec![todo; 20] }));
+    let list = json!({"tool": "todo_write", "arguments": {"action": "list"}});
+    let steps = [write, json!({"do": "repeat", "times": 50, "call": list})];
+    let (world, outcome) = setup.go(&steps).await;
+    let said = said(&world);
+    assert_eq!(said[1]["ok"], 3, "{said:?}");
+    assert!(said[1]["last"]["text"].as_str().unwrap().contains("output"), "{said:?}");
+    assert_eq!(outcome.receipts.len(), 1 + 1 + 50);
+}
+
+/// Somebody who never answers; counts the questions.
+#[derive(Default)]
+struct Away(Mutex<usize>);
+
+#[async_trait]
+impl Asker for Away {
+    async fn ask(&self, _: Question<'_>) -> Approval {
+        *self.0.lock().unwrap() += 1;
+        // From here on the time that is waited for passes at once.
+        if *self.0.lock().unwrap() == 1 {
+            tokio::time::pause();
+        }
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn below_one_call_a_person_who_does_not_come_is_waited_for_once() {
+    let mut setup = Setup::new("[]", ALL);
+    setup.settings =
+        "[grants.it]\ntools = { caller = \"allow\", file_read = \"ask\", clarify = \"allow\" }\n"
+            .to_owned();
+    let one = json!({"tool": "file_read", "arguments": {"path": "a.txt"}});
+    let steps = [
+        json!({"do": "repeat", "times": 5, "call": one}),
+        call("clarify", json!({"question": "anybody?"})),
+    ];
+    let mut world = setup.world(&steps);
+    let person = Arc::new(Away::default());
+    world.host.asker = Arc::clone(&person) as Arc<dyn Asker>;
+    let outcome = world.go("it").await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    assert_eq!(*person.0.lock().unwrap(), 1);
+    let said = said(&world);
+    assert_eq!(said[0]["ok"], 0, "{said:?}");
+    assert_eq!(said[0]["last"]["error"], "denied", "{said:?}");
+    assert!(said[1]["text"].as_str().unwrap().contains("nobody answers"), "{said:?}");
+}

@@ -90,6 +90,12 @@ impl Within {
         self.nest.waiting.contains(tool)
     }
 
+    /// Takes fuel that a call made here has used which is not made again.
+    pub fn bill(&self, fuel: u64) {
+        // The call that makes it is told by what it has left.
+        let _ = self.slice.bill(Meter::Fuel, fuel);
+    }
+
     /// Ends what is under way when the call that makes them has ended.
     pub fn ended(&self) -> &CancellationToken {
         &self.nest.stop

@@ -139,6 +139,224 @@ async fn another_tools_call_is_interrupted_with_all_that_it_called() {
     assert!(world.root().join("four.txt").exists(), "the agent goes on");
 }
 
+/// Tools of the calls that a tool made, as the outcome has their receipts.
+fn nested(outcome: &Outcome) -> Vec<&str> {
+    let nested = outcome.receipts.iter().filter(|call| call.parent.is_some());
+    nested.map(|call| call.tool.as_str()).collect()
+}
+
+/// The whole log up to the result of the call at this place among those that the caller makes.
+fn up_to(whole: &[StepEntry], position: usize) -> Vec<StepEntry> {
+    let is = |entry: &StepEntry| {
+        let result = matches!(entry.kind, StepKind::Result(_));
+        entry.agent.contains('@') && entry.position == position && result
+    };
+    let at = whole.iter().position(is).unwrap();
+    whole[..=at].to_vec()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_calls_did_before_they_were_interrupted_stays_in_receipts_and_budgets() {
+    // One that is interrupted, and one that goes another way when it runs again.
+    for manifest in [PLAIN, REPLAYED] {
+        let (_, _, whole) = resumed(manifest, &[]).await;
+        let mut kept = up_to(&whole, 1);
+        if manifest == REPLAYED {
+            for entry in kept.iter_mut().filter(|entry| entry.agent.contains('@')) {
+                let mut body = serde_json::to_value(&entry.kind).unwrap();
+                let inner =
+                    if body["nested"].is_object() { &mut body["nested"] } else { &mut body };
+                inner["called"] = "another".into();
+                entry.kind = serde_json::from_value(body).unwrap();
+            }
+        }
+        let (_, outcome, _) = resumed(manifest, &kept).await;
+        assert_eq!(nested(&outcome), ["file_write", "file_read"], "{manifest}");
+        let fuel: u64 = outcome.receipts.iter().map(|call| call.receipt.fuel).sum();
+        assert!(outcome.total.fuel >= fuel, "{manifest}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn recorded_calls_are_paid_for_by_the_call_that_runs_again() {
+    let (_, _, whole) = resumed(REPLAYED, &[]).await;
+    let mut kept = up_to(&whole, 1);
+    // Each nearly as much as one call may use.
+    for entry in kept.iter_mut().filter(|entry| entry.agent.contains('@')) {
+        let mut body = serde_json::to_value(&entry.kind).unwrap();
+        if body["receipt"].is_object() {
+            body["receipt"]["receipt"]["fuel"] = 19_000_000_000_u64.into();
+        }
+        entry.kind = serde_json::from_value(body).unwrap();
+    }
+    let (world, outcome, _) = resumed(REPLAYED, &kept).await;
+    let (text, is_error) = results(&world.sent_by("boss", 0)[0]).remove(0);
+    assert!(is_error && text.contains("fuel"), "{text}");
+    assert!(!world.root().join("two.txt").exists(), "nothing is done without fuel");
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_nobody_was_asked_about_is_asked_about_when_the_grant_wants_it_now() {
+    let allowed = "[\"caller\", \"file_read\", \"file_write\", \"spawn_agent\"]";
+    let asks = SETTINGS.replace(
+        allowed,
+        "{ caller = \"ask\", file_read = \"allow\", file_write = \"allow\", spawn_agent = \"allow\" }",
+    );
+    assert_ne!(asks, SETTINGS);
+    let (_, _, whole) = resumed(REPLAYED, &[]).await;
+    let kept = up_to(&whole, 1);
+    let mut world = world(REPLAYED);
+    let settings = belljar_definition::Settings::parse(
+        Some((std::path::Path::new("belljar.toml"), &asks)),
+        None,
+        None,
+    );
+    world.host.settings = Arc::new(settings.unwrap());
+    let spec = RunSpec {
+        run: Some(RunId::from("20261120T100000000Z-00000000".to_owned())),
+        replay: Some(Arc::new(Replay::of(kept))),
+        ..world.spec("boss", "do it")
+    };
+    // Nobody is there.
+    let outcome = world.run(spec).await;
+    let (text, is_error) = results(&world.sent_by("boss", 0)[0]).remove(0);
+    assert!(is_error && text.contains("nobody to ask"), "{text}");
+    for file in ["one.txt", "two.txt", "three.txt", "scout.txt"] {
+        assert!(!world.root().join(file).exists(), "{file}");
+    }
+    assert!(world.root().join("four.txt").exists(), "the agent goes on");
+    assert_eq!(nested(&outcome), ["file_write", "file_read"], "what was done is in receipts");
+}
+
+/// Two scripts: the second one does what it does because of a variable that the first one set.
+const SCRIPTS: &str = r#"
+transcript: 1
+each_run: true
+agents:
+  - agent: boss
+    turns:
+      - calls: [{name: run_javascript, arguments: {code: "globalThis.ready = true"}}]
+      - calls:
+          - name: run_javascript
+            arguments:
+              code: |
+                if (globalThis.ready) {
+                  tools.file_write({path: 'one.txt', content: 'one'});
+                  tools.file_write({path: 'two.txt', content: 'two'});
+                }
+                'nothing to do'
+      - say: all is done
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_script_that_ends_before_its_recorded_calls_is_an_error_that_says_so() {
+    const WRITES: &str = "[grants.boss]\ntools = [\"run_javascript\", \"file_write\"]\n\
+        mounts = [{ path = \"/workspace\", access = \"read-write\" }]\n";
+    let run = async |kept: &[StepEntry]| {
+        let mut world = World::new(Plan {
+            transcript: SCRIPTS,
+            settings: WRITES,
+            agents: &[("boss.md", &agent("boss", ""))],
+            tools: vec![stock("run_javascript"), stock("file_write")],
+            ..Plan::default()
+        });
+        let journal = Arc::new(Steps(Mutex::new(kept.to_vec())));
+        world.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
+        let spec = RunSpec {
+            run: Some(RunId::from("20261120T100000000Z-00000000".to_owned())),
+            replay: Some(Arc::new(Replay::of(kept.to_vec()))),
+            ..world.spec("boss", "do it")
+        };
+        let outcome = world.run(spec).await;
+        let all = journal.0.lock().unwrap().clone();
+        (world, outcome, all)
+    };
+    let (_, _, whole) = run(&[]).await;
+    let (world, outcome, _) = run(&up_to(&whole, 0)).await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    let (text, is_error) = results(&world.sent_by("boss", 0)[0]).remove(0);
+    assert!(is_error && text.contains("went another way"), "{text}");
+    assert!(text.contains("1 of its calls"), "{text}");
+    assert_eq!(nested(&outcome), ["file_write"], "what was done is in a receipt");
+    assert!(!world.root().join("one.txt").exists() && !world.root().join("two.txt").exists());
+}
+
+/// A script starts a subagent in the background, and ends.
+const BEHIND: &str = r#"
+transcript: 1
+each_run: true
+agents:
+  - agent: boss
+    turns:
+      - calls:
+          - name: caller
+            arguments: {steps: [{do: call, tool: spawn_agent, arguments: {agent: scout, task: behind, background: true}}]}
+      - calls: [{name: spawn_agent, arguments: {agent: scout, task: second, background: true}}]
+      - calls: [{name: agent_result, arguments: {id: bg-1}}, {name: agent_result, arguments: {id: bg-2}}]
+      - say: all is done
+  - agent: scout
+    spawn: 0
+    turns:
+      - calls: [{name: file_write, arguments: {path: scout.txt, content: x}}]
+      - say: the first is done
+  - agent: scout
+    spawn: 1
+    turns: [{say: the second is done}]
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_code_started_in_the_background_keeps_its_id_and_its_end_is_told() {
+    let run = async |kept: &[StepEntry]| {
+        let mut world = World::new(Plan {
+            transcript: BEHIND,
+            settings: &SETTINGS.replace("\"caller\"", "\"caller\", \"agent_result\""),
+            agents: &[("boss.md", &agent("boss", "")), ("scout.md", &agent("scout", ""))],
+            tools: vec![
+                StockTool::new("caller", hostile("caller"), REPLAYED),
+                stock("file_read"),
+                stock("file_write"),
+            ],
+            ..Plan::default()
+        });
+        let journal = Arc::new(Steps(Mutex::new(kept.to_vec())));
+        world.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
+        let spec = RunSpec {
+            run: Some(RunId::from("20261120T100000000Z-00000000".to_owned())),
+            replay: Some(Arc::new(Replay::of(kept.to_vec()))),
+            ..world.spec("boss", "do it")
+        };
+        let outcome = world.run(spec).await;
+        let all = journal.0.lock().unwrap().clone();
+        (world, outcome, all)
+    };
+    let (_, outcome, whole) = run(&[]).await;
+    assert_eq!(outcome.children.len(), 2, "{:?}", outcome.error);
+    // The process died right behind the end of the script.
+    let ended = |entry: &StepEntry| {
+        &*entry.agent == "boss" && entry.step == 1 && matches!(entry.kind, StepKind::Result(_))
+    };
+    let at = whole.iter().position(ended).unwrap();
+    let is_child = |entry: &StepEntry| matches!(entry.kind, StepKind::Child { .. });
+    let of_scout = |entry: &StepEntry| entry.agent.contains('/') || is_child(entry);
+    let before: Vec<_> = whole[..=at].iter().filter(|entry| !of_scout(entry)).cloned().collect();
+    let (world, outcome, _) = run(&before).await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    let told: Vec<_> = world.sent_by("boss", 0).iter().flat_map(results).collect();
+    let told = format!("{told:?}");
+    assert!(told.contains("bg-2"), "an id is given once: {told}");
+    assert!(told.contains("the program ended while it ran"), "{told}");
+    assert!(!world.root().join("scout.txt").exists(), "it is not run twice");
+    // Its end was persisted: that is told, and it is not run again.
+    let child = whole.iter().find(|entry| is_child(entry) && entry.agent.contains('@')).unwrap();
+    let before: Vec<_> = before.into_iter().chain([child.clone()]).collect();
+    let (world, outcome, _) = run(&before).await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    let told: Vec<_> = world.sent_by("boss", 0).iter().flat_map(results).collect();
+    assert!(format!("{told:?}").contains("the first is done"), "{told:?}");
+    assert!(!world.root().join("scout.txt").exists(), "it is not run twice");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_goes_another_way_ends_and_does_nothing_more() {
     let (_, _, whole) = resumed(REPLAYED, &[]).await;

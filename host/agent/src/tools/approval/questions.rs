@@ -67,6 +67,9 @@ impl Agent<'_> {
 
     /// The person's word; `None` = the run was cancelled meanwhile.
     async fn ask_permission(&self, call: Call<'_>, permit: &ToolPermit) -> Option<Approval> {
+        if is_alone(call) {
+            return Some(Approval::Nobody);
+        }
         let (job, arguments) = (self.job, arguments(call.call));
         let id = job.shared.events.question();
         let (call_id, tool) = (&call.call.id, permit.tool().as_str());
@@ -81,6 +84,9 @@ impl Agent<'_> {
         let asking = timeout(ANSWER_WAIT, job.shared.host.asker.ask(question));
         let word = self.stop.run_until_cancelled(asking).await;
         drop(waiting);
+        if let (Some(Err(_)), Some(nested)) = (&word, call.nested) {
+            nested.outer.nobody_came();
+        }
         let word = word.map(|word| word.unwrap_or(Approval::Nobody));
         job.emit(|| EventKind::PermissionAnswered {
             id,
@@ -92,7 +98,10 @@ impl Agent<'_> {
     }
 
     /// Puts the agent's question to the person.
-    pub(crate) async fn clarify(&self, asked: &Clarify) -> Answer {
+    pub(crate) async fn clarify(&self, call: Call<'_>, asked: &Clarify) -> Answer {
+        if is_alone(call) {
+            return nobody_answers();
+        }
         let job = self.job;
         let id = job.shared.events.question();
         job.emit(|| EventKind::QuestionAsked {
@@ -106,16 +115,16 @@ impl Agent<'_> {
             timeout(ANSWER_WAIT, asker.clarify(id, &job.path, &asked.question, &asked.options));
         let heard = self.stop.run_until_cancelled(asking).await;
         drop(waiting);
+        if let (Some(Err(_)), Some(nested)) = (&heard, call.nested) {
+            nested.outer.nobody_came();
+        }
         let answer = heard.and_then(Result::ok).flatten();
         job.emit(|| EventKind::QuestionAnswered { id, answered: answer.is_some() });
         match answer {
             Some(text) => {
                 Answer { content: cut(&text, MAX_ANSWER_BYTES).to_owned(), is_error: false }
             }
-            None => {
-                let content = "nobody answers; go on with the likeliest reading and say which";
-                Answer { content: content.to_owned(), is_error: true }
-            }
+            None => nobody_answers(),
         }
     }
 
@@ -148,4 +157,14 @@ impl Agent<'_> {
         let content = list.apply(call)?;
         Ok((content, list.items()))
     }
+}
+
+/// Whether nobody came to an earlier question about a call beside or above this one, which a tool makes.
+fn is_alone(call: Call<'_>) -> bool {
+    call.nested.is_some_and(|nested| nested.outer.is_alone())
+}
+
+fn nobody_answers() -> Answer {
+    let content = "nobody answers; go on with the likeliest reading and say which";
+    Answer { content: content.to_owned(), is_error: true }
 }

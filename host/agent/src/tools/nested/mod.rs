@@ -9,4 +9,5 @@
 pub(crate) mod outer;
 pub(crate) mod port;
 pub(crate) mod reply;
+pub(crate) mod room;
 pub(crate) mod serve;

@@ -1,7 +1,7 @@
 //! A call that makes others: where those stand, and what was recorded of them.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use belljar_model::ToolCall;
@@ -9,6 +9,7 @@ use belljar_sandbox::{Digest, Within};
 
 use crate::replay::log::AgentPast;
 use crate::tools::nested::reply::AnswerForm;
+use crate::tools::nested::room::Room;
 
 /// A call that makes others.
 pub(crate) struct Outer {
@@ -22,8 +23,14 @@ pub(crate) struct Outer {
     made: AtomicUsize,
     /// The forms of their answers, until they are told.
     forms: Mutex<HashMap<usize, AnswerForm>>,
+    /// The places of those that were made as they are recorded, or are not recorded at all.
+    followed: Mutex<HashSet<usize>>,
     /// How it went another way than recorded.
     diverged: OnceLock<String>,
+    /// The room that their receipts have, with those of all calls below one of the model.
+    room: Arc<Room>,
+    /// Nobody answered a question about one of those calls.
+    alone: Arc<AtomicBool>,
 }
 
 /// The place of a call that a tool makes.
@@ -40,14 +47,23 @@ pub(crate) struct Nested<'a> {
 }
 
 impl Outer {
-    pub(crate) fn new(id: &str, address: Arc<str>, past: Option<Arc<AgentPast>>) -> Self {
+    /// `nested`: its own place, where a tool makes it.
+    pub(crate) fn new(
+        id: &str,
+        address: Arc<str>,
+        past: Option<Arc<AgentPast>>,
+        nested: Option<Nested<'_>>,
+    ) -> Self {
         Self {
             id: id.to_owned(),
             address,
             past,
             made: AtomicUsize::new(0),
             forms: Mutex::default(),
+            followed: Mutex::default(),
             diverged: OnceLock::new(),
+            room: nested.map_or_else(Arc::default, |nested| Arc::clone(&nested.outer.room)),
+            alone: nested.map_or_else(Arc::default, |nested| Arc::clone(&nested.outer.alone)),
         }
     }
 
@@ -97,10 +113,9 @@ impl Outer {
         if self.diverged.get().is_some() {
             return false;
         }
-        let Some(then) = self.past.as_ref().and_then(|past| past.called(step, place)) else {
-            return true;
-        };
-        if then == called {
+        let then = self.past.as_ref().and_then(|past| past.called(step, place));
+        if then.is_none_or(|then| then == called) {
+            self.followed.lock().unwrap_or_else(PoisonError::into_inner).insert(place);
             return true;
         }
         let _ = self.diverged.set(format!(
@@ -109,6 +124,40 @@ impl Outer {
             place + 1
         ));
         false
+    }
+
+    /// Whether the call at a place was made, and is not another one than the recorded one.
+    pub(crate) fn has_made(&self, place: usize) -> bool {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner).contains(&place)
+    }
+
+    /// INV-251: it has ended. Says how it went another way than recorded, which it also did where it
+    /// did not make all the calls that are.
+    pub(crate) fn ends(&self, past: &AgentPast) -> Option<String> {
+        let unmade = past.places().iter().filter(|(_, place)| !self.has_made(*place)).count();
+        match self.diverged() {
+            None if unmade > 0 => Some(format!(
+                "it was interrupted, and went another way when it ran again: it ended without {unmade} of \
+                 its calls that are recorded. What those did was not undone; it is in their receipts"
+            )),
+            diverged => diverged.map(str::to_owned),
+        }
+    }
+
+    /// What the receipts of its calls may keep.
+    pub(crate) fn room(&self) -> &Room {
+        &self.room
+    }
+
+    /// INV-259: nobody answered in time, and no call waits for a person again below that of the model.
+    /// A thousand such waits would be a week.
+    pub(crate) fn nobody_came(&self) {
+        self.alone.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nobody is there to be asked.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.alone.load(Ordering::Relaxed)
     }
 
     /// How it went another way than recorded.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use belljar_model::ToolCall;
 use belljar_policy::{Denied, DenyCode, Shown, Source, ToolPermit};
 use belljar_sandbox::{
-    CallWith, Course, Digest, Jar, PeerCall, PeerError, PeerResult, PeerTool, ToolErrorKind, Within,
+    CallResult, CallWith, Course, Digest, Ending, Jar, PeerCall, PeerError, PeerResult, PeerTool,
+    Receipt, ToolErrorKind, Within,
 };
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
@@ -42,14 +43,14 @@ impl Agent<'_> {
         }
         let address = address_within(&address_of(self.job, call), call.step, call.position);
         let past = self.effects.past_within(self, &address);
-        let outer = Outer::new(&call.call.id, address, past);
+        let outer = Outer::new(&call.call.id, address, past, call.nested);
         let (port, mut requests) = PeersPort::open(Arc::clone(&self.peers));
         let with = CallWith { progress, peers: Some(port), within, course };
         let mut running = Box::pin(jar.call_with(permit, arguments(call.call), with));
         let ended = loop {
             let request = tokio::select! {
                 biased;
-                ended = &mut running => break Ok(ended),
+                ended = &mut running => break Some(ended),
                 Some(request) = requests.recv() => request,
             };
             let Request { calls, within, reply } = request;
@@ -58,21 +59,35 @@ impl Agent<'_> {
             tokio::select! {
                 biased;
                 answers = &mut answering => {
-                    if let Some(how) = outer.diverged() {
-                        break Err(how.to_owned());
+                    if outer.diverged().is_some() {
+                        break None;
                     }
                     // Whoever asked may be gone, and its call ends.
                     let _ = reply.send(answers);
                 }
                 ended = &mut running => {
                     self.let_end(answering).await;
-                    break Ok(ended);
+                    break Some(ended);
                 }
             }
         };
-        match ended {
-            Ok(result) => result::of_call(&call.call.id, result),
-            Err(how) => result::of_diverged(&call.call.name, arguments(call.call), how),
+        drop(running);
+        self.executed(call, &outer, ended)
+    }
+
+    /// The result of a call that made others; `None` = it was given up, as it went another way than
+    /// recorded.
+    fn executed(&self, call: Call<'_>, outer: &Outer, ended: Option<CallResult>) -> Executed {
+        let how = self.effects.left_over(self, outer);
+        match (ended, how) {
+            (None, how) => {
+                let how = how.unwrap_or_default();
+                result::of_diverged(Receipt::empty(&call.call.name, "", arguments(call.call)), how)
+            }
+            (Some(result), Some(how)) if result.receipt.ending != Ending::Cancelled => {
+                result::of_diverged(result.receipt, how)
+            }
+            (Some(result), _) => result::of_call(&call.call.id, result),
         }
     }
 
@@ -181,15 +196,18 @@ fn decide(
         }
     };
     let tool = own.as_ref().unwrap_or(call).name.as_str();
-    let decision = if within.waits(tool) {
+    // INV-255: what it is not shown it cannot call either, and a name that it may not call tells nothing,
+    // not even that its component waits.
+    let is_peer = peers.iter().any(|peer| peer.tool.as_str() == tool);
+    let decision = if !is_peer || !within.may_call(tool) || !dispatcher.offers(tool) {
+        Decision::Refuse(not_allowed(call, within, peers))
+    } else if within.waits(tool) {
         let text =
             format!("`{tool}` cannot be called from here: its component waits for this call");
         let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Host, text.clone());
         Decision::Refuse(Refusal { text, reason: Reason::Denied(denied) })
-    } else if within.may_call(tool) && dispatcher.offers(tool) {
-        dispatcher.decide(own.as_ref().unwrap_or(call), 0)
     } else {
-        Decision::Refuse(not_allowed(call, within, peers))
+        dispatcher.decide(own.as_ref().unwrap_or(call), 0)
     };
     (own, decision)
 }

@@ -472,3 +472,33 @@ async fn a_run_that_dies_in_a_worktree_resumes_in_it_and_keeps_or_drops_it_once(
         }
     }
 }
+
+#[tokio::test]
+async fn no_worktree_is_entered_from_code() {
+    // It would end the jar in which that code runs.
+    let settings = "[grants.boss]\nmounts = [{ path = '/workspace', access = 'overlay' }]\n\
+        tools = ['run_javascript', 'file_write', 'worktree']\n";
+    let code = "try { tools.worktree({action: 'enter'}); 'entered' } catch (e) { e.kind + ': ' + e.message }";
+    let turns = serde_json::json!({ "code": code });
+    let transcript = format!(
+        "transcript: 1\nagents:\n  - agent: boss\n    turns:\n      \
+         - calls: [{{name: run_javascript, arguments: {turns}}}]\n      \
+         - calls: [{{name: worktree, arguments: {{action: keep}}}}]\n      - say: done\n"
+    );
+    let world = World::new(Plan {
+        transcript: &transcript,
+        settings,
+        agents: &[("boss.md", &agent("boss", "tools: [run_javascript, file_write, worktree]\n"))],
+        tools: vec![stock("run_javascript"), stock("file_write")],
+        ..Plan::default()
+    });
+    let (layers, _) = layers(&world);
+    let mut spec = world.spec("boss", "do it");
+    spec.layers = Some(layers);
+    let outcome = world.run(spec).await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    let told = told(&world, "boss", 0);
+    let denied = "=> denied: tool not allowed: the available tools are `file_write`\n";
+    assert_eq!(told[0], (denied.to_owned(), false));
+    assert!(told[1].1 && told[1].0.starts_with("there is no worktree to leave"), "{told:?}");
+}

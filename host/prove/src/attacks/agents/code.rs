@@ -1,6 +1,11 @@
 //! Scripts that call tools: past their rights, into the interpreter, and without end.
 
-use belljar_agent::{Outcome, RunStatus};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use belljar_agent::{
+    ChildSummary, Journal, Outcome, Replay, RunId, RunSpec, RunStatus, StepEntry, StepKind,
+};
 use serde_json::json;
 
 use crate::Arena;
@@ -92,6 +97,24 @@ pub(super) const ATTACKS: &[Attack<Arena>] = &[
         told: "too-large",
         embedded: true,
         run: |arena| Box::pin(floods_calls(arena)),
+    },
+    Attack {
+        id: "agents-code-kept-over-a-fork",
+        kind: Kind::Agents,
+        tries: "keeps what its calls gave in a variable, for a fork of its agent to find",
+        stopped_by: "a fork has an interpreter of its own, and what was said, not what was read (INV-242)",
+        told: "undefined",
+        embedded: true,
+        run: |arena| Box::pin(over_a_fork(arena)),
+    },
+    Attack {
+        id: "agents-code-another-way-after-its-death",
+        kind: Kind::Agents,
+        tries: "does what it does because of a variable, and runs again without it after the process died",
+        stopped_by: "a script that ends without its recorded calls is an error that says so (INV-251)",
+        told: "went another way when it ran again: it ended without 1 of its calls",
+        embedded: true,
+        run: |arena| Box::pin(another_way(arena)),
     },
 ];
 
@@ -249,4 +272,80 @@ async fn floods_calls(arena: &Arena) -> Stopped {
     let code = "const many = parallel(new Array(100000).fill(tools.file_read.of({path: 'a.txt'})), {settle: true});\n\
         [...new Set(many.map(x => x.kind ?? 'done'))].join()";
     returned(arena, SETTINGS, code).await
+}
+
+async fn over_a_fork(arena: &Arena) -> Stopped {
+    let keep = "globalThis.kept = tools.file_read({path: 'a.txt'});\n\
+        tools.spawn_agent({mode: 'fork', task: 'look'}); 'kept'";
+    let first = turns(&[("run_javascript", json!({ "code": keep }))]);
+    let look = turns(&[("run_javascript", json!({ "code": "typeof globalThis.kept" }))]);
+    let more = format!("  - agent: it\n    spawn: 1\n    turns:\n{look}      - say: done\n");
+    let settings = "[grants.it]\ntools = [\"run_javascript\", \"file_read\", \"spawn_agent\"]\n";
+    let scene = scene(arena, settings, &first, &more)?;
+    let outcome = finished(&scene).await?;
+    let Some(fork) = outcome.children.first() else {
+        return Err(Escape::new(format!("there is no fork: {:?}", super::answers(&scene, "it")?)));
+    };
+    if fork.outcome.status != RunStatus::Completed {
+        return Err(Escape::new(format!("the fork: {:?}", fork.outcome.error)));
+    }
+    let sent = scene.sent_by("it", 1);
+    if sent.iter().any(|request| format!("{request:?}").contains("text of a")) {
+        return Err(Escape::new("the fork was sent what a script had read"));
+    }
+    let last = sent.last().ok_or_else(|| Escape::new("the fork asked nothing"))?;
+    let (text, _) = super::results(last).pop().ok_or_else(|| Escape::new("it did not look"))?;
+    Ok(Verdict::told(text))
+}
+
+/// The steps of a run, as a store would keep them.
+struct Steps(Mutex<Vec<StepEntry>>);
+
+#[async_trait]
+impl Journal for Steps {
+    async fn subagent_ended(
+        &self,
+        _: &RunId,
+        _: &ChildSummary,
+        _: Option<StepEntry>,
+    ) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    async fn step(&self, _: &RunId, entry: StepEntry) -> std::io::Result<()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(entry);
+        Ok(())
+    }
+
+    fn persists_steps(&self) -> bool {
+        true
+    }
+}
+
+async fn another_way(arena: &Arena) -> Stopped {
+    let set = "globalThis.ready = true";
+    let act = "if (globalThis.ready) { tools.file_read({path: 'a.txt'}) }\n'nothing to do'";
+    let calls =
+        [("run_javascript", json!({ "code": set })), ("run_javascript", json!({ "code": act }))];
+    let mut scene = scene(arena, SETTINGS, &turns(&calls), "")?;
+    let steps = Arc::new(Steps(Mutex::default()));
+    scene.host.journal = Arc::clone(&steps) as Arc<dyn Journal>;
+    let run = RunId::from("20261120T100000000Z-00000000".to_owned());
+    scene.run_spec(RunSpec { run: Some(run.clone()), ..scene.spec("it", "task")? }).await;
+    // All of it up to the result of the call that the second script made.
+    let mut kept = steps.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let is_inner =
+        |entry: &StepEntry| entry.agent.contains('@') && matches!(entry.kind, StepKind::Result(_));
+    let died = kept.iter().position(is_inner);
+    kept.truncate(died.map_or(0, |at| at + 1));
+    let before = scene.sent().len();
+    let replay = Some(Arc::new(Replay::of(kept)));
+    let outcome =
+        scene.run_spec(RunSpec { run: Some(run), replay, ..scene.spec("it", "task")? }).await;
+    if !outcome.receipts.iter().any(|call| call.parent.is_some()) {
+        return Err(Escape::new("what it did before has no receipt any more"));
+    }
+    let sent = scene.sent();
+    let resumed = sent.get(before).ok_or_else(|| Escape::new("the run was not resumed"))?;
+    super::all_refused(super::results(resumed), 1)
 }

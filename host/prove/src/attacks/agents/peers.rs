@@ -120,6 +120,15 @@ pub(super) const ATTACKS: &[Attack<Arena>] = &[
         embedded: true,
         run: |arena| Box::pin(hidden(arena)),
     },
+    Attack {
+        id: "agents-peers-under-one-id",
+        kind: Kind::Agents,
+        tries: "has its model give a call the id that a call of a tool has, to stand in its receipt",
+        stopped_by: "no id of a model has the form of those (INV-256)",
+        told: "c c.1 c.1-2",
+        embedded: true,
+        run: |arena| Box::pin(under_one_id(arena)),
+    },
 ];
 
 fn call(tool: &str, arguments: &Value) -> Value {
@@ -397,4 +406,28 @@ command = '''if grep -q '"path":"b.txt"'; then echo "not this one" >&2; exit 2; 
     let many = said.pop().and_then(|it| it["ok"].as_array().cloned()).unwrap_or_default();
     said.extend(many);
     refused(&said)
+}
+
+async fn under_one_id(arena: &Arena) -> Stopped {
+    let steps = json!({ "steps": [call("file_read", &json!({ "path": "a.txt" }))] });
+    let transcript = format!(
+        "transcript: 1\nagents:\n  - agent: it\n    turns:\n      - calls:\n          \
+         - {{name: caller, id: c, arguments: {steps}}}\n          \
+         - {{name: file_read, id: c.1, arguments: {{path: b.txt}}}}\n      - say: done\n"
+    );
+    let scene = arena.scene(&Plan {
+        transcript: &transcript,
+        settings: &granted(r#"["caller", "file_read"]"#),
+        agents: &[("it.md", &agent("it", ""))],
+        files: &[("a.txt", "text of a\n"), ("b.txt", "text of b\n")],
+        guests: &[(CALLER, ALL)],
+        ..Plan::default()
+    })?;
+    let outcome = finished(&scene).await?;
+    let ids: BTreeSet<&str> = outcome.receipts.iter().map(|it| it.call_id.as_str()).collect();
+    let nested = outcome.receipts.iter().filter(|call| call.parent.is_some());
+    if ids.len() != 3 || nested.count() != 1 {
+        return Err(Escape::new(format!("two calls share an id: {ids:?}")));
+    }
+    Ok(Verdict::told(ids.into_iter().collect::<Vec<_>>().join(" ")))
 }

@@ -1,0 +1,55 @@
+//! The room that receipts of nested calls have. There can be a thousand below one call of the model, and
+//! each could keep as much as that one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use belljar_sandbox::Receipt;
+
+/// Bytes of what all calls below one call of the model said and touched that their receipts keep: about
+/// as much as the receipt of a single call has at the most.
+const MAX_KEPT: u64 = 1 << 20;
+
+/// The rest of it.
+#[derive(Debug)]
+pub(crate) struct Room(AtomicU64);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(AtomicU64::new(MAX_KEPT))
+    }
+}
+
+impl Room {
+    /// INV-253: takes the room that a receipt needs. Where there is none, what the call said and touched
+    /// is left out of it and counted; its first refusal stays.
+    pub(crate) fn fit(&self, receipt: &mut Receipt) {
+        let needed = size(receipt);
+        let take = |left: u64| left.checked_sub(needed);
+        if self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+            return;
+        }
+        let count =
+            |dropped: &mut u64, length: usize| *dropped = dropped.saturating_add(length as u64);
+        let Receipt { denials, paths_read, paths_written, hosts, logs, stdout, stderr, .. } =
+            receipt;
+        let denied = denials.len().saturating_sub(1);
+        denials.truncate(1);
+        let paths = [paths_read, paths_written, hosts].map(|list| std::mem::take(list).len());
+        let lines = std::mem::take(logs).len();
+        let streams = [stdout, stderr].map(|text| std::mem::take(text).len());
+        count(&mut receipt.denials_dropped, denied);
+        count(&mut receipt.paths_dropped, paths.iter().sum());
+        count(&mut receipt.logs_dropped, lines);
+        count(&mut receipt.stdio_dropped, streams.iter().sum());
+    }
+}
+
+/// Bytes of the lists and texts whose length is the guest's choice.
+fn size(receipt: &Receipt) -> u64 {
+    let Receipt { denials, paths_read, paths_written, hosts, logs, stdout, stderr, .. } = receipt;
+    let denials = denials.iter().map(|denial| denial.facts.len() + denial.what.len());
+    let paths = [paths_read, paths_written, hosts].into_iter().flatten().map(String::len);
+    let lines = logs.iter().map(|line| line.message.len());
+    let all: usize = denials.chain(paths).chain(lines).sum();
+    (all + stdout.len() + stderr.len()) as u64
+}
