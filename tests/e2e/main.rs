@@ -42,6 +42,8 @@ mod models;
 #[cfg(target_os = "linux")]
 mod mount_ways;
 #[cfg(unix)]
+mod openai;
+#[cfg(unix)]
 mod owners;
 mod programs;
 mod prove;

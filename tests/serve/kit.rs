@@ -222,7 +222,7 @@ impl World {
             role,
             status: MessageStatus::Completed,
             content: json!({ "text": text, "messages": [] }),
-            metadata: json!({}),
+            metadata: json!({ "entrance": entrance() }),
             created: 10,
         };
         let anchor = format!("{tenant}-answer");
@@ -279,6 +279,22 @@ impl World {
 /// The session of a tenant.
 pub(crate) fn session(tenant: &str) -> String {
     format!("20261122T000000000Z-{tenant}")
+}
+
+/// The note that the wire of responses leaves at a turn.
+fn entrance() -> serde_json::Value {
+    json!({
+        "wire": "responses", "model": "teller", "previous": null, "instructions": null,
+        "input": [], "tools": [], "tool_choice": "auto", "parallel": true,
+        "format": { "type": "text" }, "temperature": null, "effort": null,
+        "max_output_tokens": null, "store": true, "background": false, "metadata": {},
+        "others": {},
+    })
+}
+
+/// The response of a tenant.
+pub(crate) fn response(tenant: &str) -> String {
+    format!("resp_{tenant}-answer")
 }
 
 /// The attachment of a tenant's session.

@@ -14,6 +14,7 @@ mod kit;
 mod leaving;
 mod matrix;
 mod numbers;
+mod openai;
 mod pages;
 mod places;
 mod sessions;

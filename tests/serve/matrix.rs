@@ -8,7 +8,7 @@ use belljar_server::{Needs, Object, Op, ROUTES, Route};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Call};
-use crate::kit::{TENANTS, World, attachment, session};
+use crate::kit::{Plan, TENANTS, World, attachment, response, session};
 
 /// A caller: the name of its key, its tenant, and how far it reaches; no tenant = it is nobody.
 type Caller = (&'static str, Option<&'static str>, Needs);
@@ -38,16 +38,20 @@ fn expected(route: &Route, caller: &Caller, target: &str) -> u16 {
     if *reach < route.needs {
         return 403;
     }
-    // In their bodies these two name a session too.
-    let names = route.object != Object::None || matches!(route.op, Op::Chat | Op::Preview);
+    // In their bodies these name a session too.
+    let in_body = matches!(route.op, Op::Chat | Op::Preview | Op::CreateResponse);
+    let names = route.object != Object::None || in_body;
     // An agent is named by its slug, and every tenant has one of that name: its own.
-    if names && route.object != Object::Agent && *tenant != target {
+    let own = matches!(route.object, Object::Agent | Object::Model);
+    if names && !own && *tenant != target {
         return 404;
     }
     match route.op {
         Op::CreateAgent => 201,
         // Nobody asks anything.
         Op::Answer => 404,
+        // It was none in the background.
+        Op::CancelResponse => 400,
         // It is no WebSocket.
         Op::WebSocket => 400,
         _ => 200,
@@ -57,7 +61,8 @@ fn expected(route: &Route, caller: &Caller, target: &str) -> u16 {
 fn path(route: &Route, target: &str) -> String {
     let path = route.path.replace("{id}", &session(target));
     let path = path.replace("{attachment}", &attachment(target)).replace("{question}", "1");
-    let path = path.replace("{slug}", "kept");
+    let path = path.replace("{slug}", "kept").replace("{model}", "teller");
+    let path = path.replace("{response}", &response(target));
     match route.op {
         Op::ReadGrants => format!("{path}?agent=teller"),
         Op::WatchEvents => format!("{path}?follow=false"),
@@ -67,6 +72,14 @@ fn path(route: &Route, target: &str) -> String {
 
 fn body(route: &Route, target: &str) -> Option<Value> {
     match route.op {
+        Op::CompleteChat => {
+            let messages = json!([{ "role": "user", "content": "more" }]);
+            Some(json!({ "model": "teller", "messages": messages }))
+        }
+        Op::CreateResponse => {
+            let previous = response(target);
+            Some(json!({ "model": "teller", "input": "x", "previous_response_id": previous }))
+        }
         Op::Chat | Op::Preview => Some(json!({ "session": session(target), "text": "more" })),
         Op::Cancel | Op::ApplyChanges | Op::DiscardChanges | Op::UndoApply => Some(json!({})),
         Op::Answer => Some(json!({ "answer": "yes" })),
@@ -91,9 +104,19 @@ fn request(world: &World, route: &Route, caller: &Caller, target: &str) -> Call 
     }
 }
 
+/// An agent that says the same whoever asks, and how often.
+const TELLING: &str = "
+transcript: 1
+each_run: true
+agents:
+  - agent: teller
+    turns:
+      - say: Once upon a time.
+";
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_is_open_to_whom_the_table_says_and_to_nobody_else() {
-    let world = World::new().await;
+    let world = World::with(Plan { transcript: TELLING, ..Plan::default() }).await;
     let mut cells = 0;
     for route in ROUTES {
         for caller in &CALLERS {
@@ -116,7 +139,9 @@ async fn cell(world: &World, route: &Route, caller: &Caller, target: &str) {
     let wanted = expected(route, caller, target);
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     assert_eq!(answer.status, wanted, "{at}: {text}");
-    if wanted >= 400 {
+    if wanted >= 400 && route.is_openai() {
+        assert!(answer.json()["error"]["message"].is_string(), "{at}: {text}");
+    } else if wanted >= 400 {
         answer.problem(match wanted {
             400 => "invalid-request",
             401 => "no-key",
@@ -147,6 +172,7 @@ async fn what_is_another_tenants_answers_exactly_as_what_is_not_there() {
         let of = async |id: &str, agent: &str| {
             let path = route.path.replace("{id}", id).replace("{attachment}", &attachment("red"));
             let path = path.replace("{question}", "1").replace("{slug}", agent);
+            let path = path.replace("{model}", agent).replace("{response}", &format!("resp_{id}"));
             let mut call = world.call_as("blue-admin", route.verb.as_str(), &path);
             if let Some(body) = body(route, "red") {
                 call = call.header("if-match", "7").json(&body);

@@ -33,6 +33,7 @@
 
 mod agent_loop;
 mod billed;
+mod brought;
 mod builder;
 mod clock;
 pub mod events;
@@ -44,6 +45,7 @@ mod prompt;
 mod replay;
 mod rights;
 mod run;
+mod schema;
 mod subagent;
 mod tools;
 pub mod trace;
@@ -53,6 +55,9 @@ pub use agent_loop::machine::{
 };
 /// Types that the builder of an agent takes, so that a program of one's own needs no other crate for it.
 pub use belljar_catalogue::StockTool;
+/// The messages and tools that a caller brings, so that an entrance needs no other crate for them.
+pub use belljar_model::{Effort, Message, ToolCall, ToolResult, ToolSpec};
+pub use brought::{Brought, Unfit};
 pub use builder::{Agent, AgentBuildError, AgentBuilder};
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
 pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TodoItem};

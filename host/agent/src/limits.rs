@@ -14,6 +14,34 @@ pub const MAX_CALLS_PER_STEP: usize = 32;
 /// provider gives; a model implementation that ignores its own bound meets this one.
 pub const MAX_REPLY_BYTES: usize = 8 << 20;
 
+/// Tools that a caller brings. Each costs tokens in every request, as the agent's own do.
+pub const MAX_CALLER_TOOLS: usize = 64;
+
+/// Most bytes of a schema that a caller brings: of a tool's arguments, or of the answer.
+pub const MAX_CALLER_TOOL_BYTES: usize = 32 << 10;
+
+/// Most bytes of the description of a caller's tool.
+pub const MAX_CALLER_TOOL_DESCRIPTION: usize = 8 << 10;
+
+/// Most bytes of all tools of a caller.
+pub const MAX_CALLER_TOOLS_BYTES: usize = 256 << 10;
+
+/// Earlier messages that a caller brings: more than any conversation that a model still follows.
+pub const MAX_CALLER_MESSAGES: usize = 4_000;
+
+/// Levels of a caller's schema, those that it refers to included.
+pub const MAX_SCHEMA_DEPTH: usize = 64;
+
+/// Nodes of a caller's schema, those that it refers to as often as it does. With
+/// [`MAX_FORMED_BYTES`] it bounds the time that a check takes.
+pub const MAX_SCHEMA_WEIGHT: u64 = 4_000;
+
+/// Most bytes of an answer that has to fit a schema.
+pub const MAX_FORMED_BYTES: usize = 256 << 10;
+
+/// Answers of the model that may miss the form before the turn fails.
+pub const MAX_FORM_TRIES: u32 = 3;
+
 /// Most bytes of a call id or of a tool name that a model made up, in records. Providers allow
 /// 64.
 pub const MAX_NAME_BYTES: usize = 128;

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::ops::AddAssign;
 
-use belljar_model::Message;
+use belljar_model::{Message, ToolCall};
 use belljar_policy::Exhausted;
 use belljar_sandbox::Receipt;
 use bytes::Bytes;
@@ -27,6 +27,9 @@ pub struct Outcome {
     /// tool call in it has a result. Not part of a saved run.
     #[serde(skip)]
     pub messages: Vec<Message>,
+    /// The calls of its caller's tools that it ended with: whoever goes on brings their results.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ToolCall>,
     /// Why it did not complete; absent when it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
@@ -129,6 +132,18 @@ pub enum RunError {
     Hook {
         /// The hook's reason; escaped.
         reason: String,
+    },
+    /// A thing that the caller brought does not fit the agent.
+    #[error("{message}")]
+    Caller {
+        /// What, and why; safe to show.
+        message: String,
+    },
+    /// No answer had the form that the caller asked for.
+    #[error("no answer of the model had the form that was asked for: {message}")]
+    Form {
+        /// Where the last one did not fit; escaped.
+        message: String,
     },
     /// Somebody stopped it.
     #[error("the run was cancelled")]
@@ -292,6 +307,8 @@ impl RunError {
             | Self::NoAnswer
             | Self::Declined
             | Self::Hook { .. }
+            | Self::Caller { .. }
+            | Self::Form { .. }
             | Self::Cancelled => self.to_string(),
         }
     }

@@ -16,12 +16,13 @@ use crate::agent_loop::job::{Job, Shared, SpawnCount};
 use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::machine::{least_tokens, prompt_bytes};
 use crate::agent_loop::prepare::prepare;
+use crate::brought::Brought;
 use crate::clock::RunId;
 use crate::events::{EventKind, EventSink, Events};
 use crate::host::Host;
 use crate::layers::Layers;
 use crate::outcome::{Outcome, RunError, Status};
-use crate::prompt::frame::first_message;
+use crate::prompt::frame::{self, first_message};
 use crate::prompt::skills;
 use crate::replay::log::Replay;
 use crate::replay::rerun::Rerun;
@@ -49,6 +50,8 @@ pub struct RunSpec {
     pub partial: bool,
     /// Earlier messages of the conversation, sent before the task as they are.
     pub history: Vec<Message>,
+    /// All that the caller brings besides words, but for its earlier messages: those stand in `history`.
+    pub brought: Brought,
     /// The budget above the run: a team's budget, a chat session's. `None` = the run
     /// has a session budget to itself.
     pub budget: Option<Budget>,
@@ -80,6 +83,7 @@ impl RunSpec {
             limits: LimitsRequest::default(),
             partial: false,
             history: Vec::new(),
+            brought: Brought::default(),
             budget: None,
             run: None,
             replay: None,
@@ -208,8 +212,8 @@ pub(crate) fn job(
     spawn_index: u32,
     cancel: CancellationToken,
 ) -> Result<Job, (Arc<ResolvedAgent>, RunError)> {
-    let RunSpec { agent, task, context, model, limits, partial, history, budget, layers, .. } =
-        spec;
+    let RunSpec { agent, task, context, model, limits, partial, history, .. } = spec;
+    let RunSpec { brought, budget, layers, .. } = spec;
     if let Err(error) = agent.runnable(partial) {
         return Err((agent, error));
     }
@@ -254,11 +258,26 @@ pub(crate) fn job(
         layers,
         isolated: false,
         history,
-        first: first_message(&task, context.as_deref()),
+        first: first_of(&task, context.as_deref(), &brought),
+        brought,
         cancel,
         notes,
         span: tracing::Span::current(),
     })
+}
+
+/// The first message; blank where the caller brings results and says nothing.
+fn first_of(task: &str, context: Option<&str>, brought: &Brought) -> String {
+    let context = context.filter(|context| !context.trim().is_empty());
+    let mut first = match context {
+        Some(context) if task.trim().is_empty() => format!("Context:\n{context}"),
+        context => first_message(task, context),
+    };
+    if let Some(schema) = &brought.form {
+        let form = frame::form(schema);
+        first = if first.is_empty() { form } else { format!("{first}\n\n{form}") };
+    }
+    first
 }
 
 /// Says what only the operator can do something about. Whoever called a service is told the message alone.

@@ -221,6 +221,8 @@ fn ended(span: &Span, outcome: &Outcome) {
         RunError::Model { .. } => "model",
         RunError::Setup { .. } => "setup",
         RunError::Hook { .. } => "hook",
+        RunError::Caller { .. } => "caller",
+        RunError::Form { .. } => "form",
         RunError::Cancelled => "cancelled",
         RunError::Internal { .. } => "internal",
     };

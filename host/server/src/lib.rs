@@ -26,6 +26,7 @@
 mod api;
 mod app;
 mod http;
+mod openai;
 mod openapi;
 mod router;
 mod routes;

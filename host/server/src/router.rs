@@ -11,6 +11,7 @@ use crate::api::{
 };
 use crate::http::gate;
 use crate::http::problem::{Kind, Problem};
+use crate::openai;
 use crate::openapi;
 use crate::routes::{Op, ROUTES, Verb};
 use crate::stream::ws;
@@ -94,6 +95,14 @@ fn handler(op: Op, method: MethodFilter) -> MethodRouter<App> {
         Op::ReadAudit => on(method, audit::read),
         Op::OpenApi => on(method, openapi::document::read),
         Op::WebSocket => on(method, ws::upgrade),
+        Op::CompleteChat => on(method, openai::chat::complete),
+        Op::CreateResponse => on(method, openai::responses::create),
+        Op::ReadResponse => on(method, openai::stored::read),
+        Op::DeleteResponse => on(method, openai::stored::delete),
+        Op::CancelResponse => on(method, openai::stored::cancel),
+        Op::ListInputItems => on(method, openai::stored::input_items),
+        Op::ListModels => on(method, openai::models::list),
+        Op::ReadModel => on(method, openai::models::read),
         Op::Health => on(method, health::live),
         Op::Ready => on(method, health::ready),
         Op::Metrics => on(method, metrics::read),

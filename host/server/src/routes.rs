@@ -4,6 +4,7 @@
 use belljar_store::MAX_ATTACHMENT_BYTES;
 
 use crate::http::in_flight::PAGE_BYTES;
+use crate::openai;
 
 /// One route.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +59,10 @@ pub enum Object {
     Question,
     /// An agent of the tenant.
     Agent,
+    /// A turn, as a response of OpenAI's wire.
+    Response,
+    /// An agent, as a model of OpenAI's wires.
+    Model,
 }
 
 /// The operation of a route.
@@ -97,6 +102,14 @@ pub enum Op {
     ReadAudit,
     OpenApi,
     WebSocket,
+    CompleteChat,
+    CreateResponse,
+    ReadResponse,
+    DeleteResponse,
+    CancelResponse,
+    ListInputItems,
+    ListModels,
+    ReadModel,
     Health,
     Ready,
     Metrics,
@@ -195,6 +208,38 @@ pub const ROUTES: &[Route] = &[
     route(Op::ReadAudit, Verb::Get, "/v1/audit", Needs::Admin, Object::None),
     route(Op::OpenApi, Verb::Get, "/v1/openapi.json", Needs::Nothing, Object::None),
     route(Op::WebSocket, Verb::Get, "/v1/ws", Needs::ReadOnly, Object::None),
+    route(Op::CompleteChat, Verb::Post, "/v1/chat/completions", Needs::Member, Object::None),
+    route(Op::CreateResponse, Verb::Post, "/v1/responses", Needs::Member, Object::None),
+    route(
+        Op::ReadResponse,
+        Verb::Get,
+        "/v1/responses/{response}",
+        Needs::ReadOnly,
+        Object::Response,
+    ),
+    route(
+        Op::DeleteResponse,
+        Verb::Delete,
+        "/v1/responses/{response}",
+        Needs::Member,
+        Object::Response,
+    ),
+    route(
+        Op::CancelResponse,
+        Verb::Post,
+        "/v1/responses/{response}/cancel",
+        Needs::Member,
+        Object::Response,
+    ),
+    route(
+        Op::ListInputItems,
+        Verb::Get,
+        "/v1/responses/{response}/input_items",
+        Needs::ReadOnly,
+        Object::Response,
+    ),
+    route(Op::ListModels, Verb::Get, "/v1/models", Needs::ReadOnly, Object::None),
+    route(Op::ReadModel, Verb::Get, "/v1/models/{model}", Needs::ReadOnly, Object::Model),
     route(Op::Health, Verb::Get, "/healthz", Needs::Nothing, Object::None),
     route(Op::Ready, Verb::Get, "/readyz", Needs::Nothing, Object::None),
     route(Op::Metrics, Verb::Get, "/metrics", Needs::Operator, Object::None),
@@ -204,15 +249,21 @@ impl Route {
     /// Whether the gate writes a call to the audit log: it changes something, and does so when
     /// it answers.
     pub fn is_audited(&self) -> bool {
-        // The first writes its line itself, when the turn begins. The others are told something to
+        // The first three write their line themselves, when the turn begins. The others are told something to
         // look at, and change nothing.
-        let itself = matches!(self.op, Op::Chat | Op::Preview | Op::ValidateAgent);
+        let itself = matches!(
+            self.op,
+            Op::Chat | Op::CompleteChat | Op::CreateResponse | Op::Preview | Op::ValidateAgent
+        );
         self.verb != Verb::Get && !itself
     }
 
     /// Whether its answer may take as long as a turn.
     pub fn is_long(&self) -> bool {
-        matches!(self.op, Op::Chat | Op::WatchEvents | Op::WebSocket)
+        matches!(
+            self.op,
+            Op::Chat | Op::CompleteChat | Op::CreateResponse | Op::WatchEvents | Op::WebSocket
+        )
     }
 
     /// Bytes that it holds before it begins, as it may read so much at once.
@@ -224,6 +275,8 @@ impl Route {
             | Op::ListAgents
             | Op::ReadChanges
             | Op::ReadAudit
+            | Op::ReadResponse
+            | Op::ListInputItems
             | Op::Preview => PAGE_BYTES,
             // One file of the largest size there is, twice: as it is read and as it is sent.
             Op::ReadAttachment => 2 * MAX_ATTACHMENT_BYTES as u64,
@@ -234,6 +287,13 @@ impl Route {
     /// The name in the audit log, the metrics and the OpenAPI document.
     pub fn name(&self) -> &'static str {
         self.op.name()
+    }
+}
+
+impl Route {
+    /// Whether it is one of OpenAI's wires, whose failures have a shape of their own.
+    pub fn is_openai(&self) -> bool {
+        openai::speaks(self.path)
     }
 }
 
@@ -280,6 +340,14 @@ impl Op {
             Self::ReadAudit => "read_audit",
             Self::OpenApi => "openapi",
             Self::WebSocket => "websocket",
+            Self::CompleteChat => "complete_chat",
+            Self::CreateResponse => "create_response",
+            Self::ReadResponse => "read_response",
+            Self::DeleteResponse => "delete_response",
+            Self::CancelResponse => "cancel_response",
+            Self::ListInputItems => "list_input_items",
+            Self::ListModels => "list_models",
+            Self::ReadModel => "read_model",
             Self::Health => "health",
             Self::Ready => "ready",
             Self::Metrics => "metrics",

@@ -32,5 +32,5 @@ pub use record::turn::{Open, RECORD_VERSION, Recorded, Turn};
 pub use review::{Place, ReviewError, SessionReview, has_layers, newest_with_layers};
 pub use service::{
     Admission, Look, OpenQuestion, PersonAnswer, QuestionKind, Renew, Renewed, RunningTurn,
-    Service, ServiceError, ServiceLimits, Tallied, TurnRequest, Version,
+    Service, ServiceError, ServiceLimits, StoredTurnOf, Tallied, TurnRequest, Version,
 };

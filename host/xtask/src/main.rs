@@ -9,6 +9,7 @@ mod fuzz;
 mod guests;
 mod hooks;
 mod metadata;
+mod openai;
 mod oracle;
 mod patches;
 mod peers;
@@ -59,6 +60,8 @@ enum Command {
     Tidy,
     /// Hold the server against its own OpenAPI document, with schemathesis
     TestApi,
+    /// Hold the OpenAI wires of `belljar serve` against OpenAI's own packages.
+    TestOpenai,
     /// Install a release in an empty root directory and use it there
     TestDist(dist::Arguments),
     /// Run the tests that need a WebAssembly toolchain: changed tools, new tool projects
@@ -101,6 +104,7 @@ fn run(command: Command) -> Result<()> {
         Command::Sdks(arguments) => sdks::run(&root, &arguments),
         Command::Tidy => tidy::run(&root),
         Command::TestApi => api::run(&root),
+        Command::TestOpenai => openai::run(&root),
         Command::TestDist(arguments) => dist::test(&root, &arguments),
         Command::TestPeers => peers::run(&root),
         Command::TestGuests(arguments) => guests::run(&root, &arguments),

@@ -175,6 +175,8 @@ impl Agent<'_> {
                     Effect::Call(decisions) => {
                         next = Some(self.execute_all(machine, decisions, timer).await);
                     }
+                    // It is not done: whoever goes on brings the results.
+                    Effect::Finish(ending) if machine.hands_over() => return ending,
                     Effect::Finish(ending) => {
                         let ended =
                             effects.finish(self, machine, &mut notes, ending, &mut again, timer);

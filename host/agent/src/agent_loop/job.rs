@@ -14,6 +14,7 @@ use tracing::Span;
 use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::machine::Ending;
 use crate::billed::Bills;
+use crate::brought::Brought;
 use crate::clock::RunId;
 use crate::events::{EventKind, Events};
 use crate::host::Host;
@@ -92,8 +93,10 @@ pub(crate) struct Job {
     pub(crate) isolated: bool,
     /// Earlier messages of the conversation.
     pub(crate) history: Vec<Message>,
-    /// The first user message after them.
+    /// The first user message after them; blank = none.
     pub(crate) first: String,
+    /// All that its caller brought; nothing for a subagent.
+    pub(crate) brought: Brought,
     pub(crate) spawn_index: u32,
     pub(crate) budget: Budget,
     pub(crate) deadline: Instant,

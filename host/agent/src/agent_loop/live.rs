@@ -9,6 +9,8 @@ use tracing::Instrument as _;
 
 use crate::agent_loop::agent::{Agent, Effects, Notes, Timer};
 use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
+use crate::outcome::{RunError, Status};
+use crate::prompt::frame;
 use crate::subagent::background::Ended;
 use crate::subagent::planned::{Planned, Starting};
 use crate::subagent::progress::Batch;
@@ -72,6 +74,16 @@ impl Effects for Live {
             Ok(input) => return Ok(input),
             Err(ending) => ending,
         };
+        if ending.status == Status::Completed
+            && let Some((why, again)) = machine.unfit()
+        {
+            let message = why.to_owned();
+            if !again {
+                return Err(Ending::failed(RunError::Form { message }));
+            }
+            machine.note(notes, frame::unfit(&message));
+            return Ok(machine.reopen());
+        }
         match agent.before_end(machine.output(), &ending, *again, timer).await {
             Some(text) => {
                 machine.note(notes, text);

@@ -14,9 +14,12 @@ use std::sync::Arc;
 use belljar_model::{ChatRequest, Message, Reply, StopReason, StreamEvent, ToolCall, ToolResult};
 use belljar_policy::{Budget, Exhausted, Hold, Level, Meter};
 
-use crate::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_REPLY_BYTES, truncate};
+use crate::limits::{
+    MAX_BYTES_PER_TOKEN, MAX_FORM_TRIES, MAX_NAME_BYTES, MAX_REPLY_BYTES, truncate,
+};
 use crate::outcome::{RunError, Status, Usage};
 use crate::prompt::frame::{INTERRUPTED, LAST_STEP};
+use crate::schema::Schema;
 use crate::tools::answer::Answer;
 use crate::tools::dispatch::{Decision, Dispatcher};
 
@@ -92,6 +95,8 @@ pub(crate) struct Transcript {
     pub(crate) output: String,
     /// The conversation, each call in it with a result.
     pub(crate) messages: Vec<Message>,
+    /// The calls of the last step that the caller executes.
+    pub(crate) calls: Vec<ToolCall>,
 }
 
 /// One agent's conversation.
@@ -110,6 +115,14 @@ pub(crate) struct Loop {
     /// The calls of the step that runs now which the model knows under another name, as
     /// belljar's own.
     translated: Vec<Option<ToolCall>>,
+    /// The calls of the step that runs now, or with which it ended, that the caller executes.
+    handed: Vec<ToolCall>,
+    /// The form that its answer has to have.
+    form: Option<Schema>,
+    /// Why the last answer does not have it.
+    unfit: Option<String>,
+    /// Answers that did not.
+    tries: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,7 +166,26 @@ impl Loop {
             output: String::new(),
             last_step: None,
             translated: Vec::new(),
+            handed: Vec::new(),
+            form: None,
+            unfit: None,
+            tries: 0,
         }
+    }
+
+    /// The same conversation, whose answer has to have a form.
+    pub(crate) fn held_to(self, form: Option<Schema>) -> Self {
+        Self { form, ..self }
+    }
+
+    /// Whether it ends with calls that the caller executes.
+    pub(crate) fn hands_over(&self) -> bool {
+        !self.handed.is_empty()
+    }
+
+    /// Why the last answer does not have its form, and whether the model may try again.
+    pub(crate) fn unfit(&self) -> Option<(&str, bool)> {
+        self.unfit.as_deref().map(|why| (why, self.tries < MAX_FORM_TRIES))
     }
 
     /// The next request to the model.
@@ -196,7 +228,8 @@ impl Loop {
     /// takes a conversation in which one is missing.
     pub(crate) fn into_transcript(mut self) -> Transcript {
         self.push_results(Vec::new());
-        Transcript { output: self.output, messages: Arc::unwrap_or_clone(self.request).messages }
+        let messages = Arc::unwrap_or_clone(self.request).messages;
+        Transcript { output: self.output, messages, calls: self.handed }
     }
 
     /// Adds a note of the host; call it before the model is asked.
@@ -226,6 +259,7 @@ impl Loop {
                 if state == State::Calling {
                     self.push_results(answers);
                 }
+                self.handed.clear();
                 self.conclude_with(partial);
                 vec![self.end(ending)]
             }
@@ -283,6 +317,7 @@ impl Loop {
             self.conclude_with(reply.text);
             effects.push(self.end(Ending::partial(RunError::Budget { exhausted })));
         } else if reply.calls.is_empty() {
+            self.judge(&reply.text);
             self.conclude_with(reply.text);
             let ending = self.conclude(&reply.stop);
             effects.push(self.end(ending));
@@ -294,6 +329,13 @@ impl Loop {
             effects.push(self.call(reply));
         }
         effects
+    }
+
+    /// Looks whether an answer has its form.
+    fn judge(&mut self, text: &str) {
+        let judged = self.form.as_ref().map(|form| form.check(text));
+        self.unfit = judged.and_then(Result::err);
+        self.tries += u32::from(self.unfit.is_some());
     }
 
     /// Ends the conversation with a text of the model, if it said anything.
@@ -315,7 +357,12 @@ impl Loop {
             }
             Err(refusal) => (None, Decision::Refuse(refusal)),
         };
-        let (translated, decisions) = reply.calls.iter().enumerate().map(decide).unzip();
+        let (translated, mut decisions): (_, Vec<_>) =
+            reply.calls.iter().enumerate().map(decide).unzip();
+        self.dispatcher.bound(&mut decisions);
+        let theirs = reply.calls.iter().zip(&decisions);
+        let theirs = theirs.filter(|(_, decision)| matches!(decision, Decision::HandOver));
+        self.handed = theirs.map(|(call, _)| call.clone()).collect();
         self.translated = translated;
         self.push(Message::Assistant { text: reply.text, calls: reply.calls });
         self.state = State::Calling;
@@ -328,6 +375,9 @@ impl Loop {
             return self.end(Ending::failed(RunError::Internal { message }));
         }
         self.push_results(answers.into_iter().map(Some).collect());
+        if self.hands_over() {
+            return self.end(Ending::completed());
+        }
         self.ask(gauge)
     }
 

@@ -22,9 +22,11 @@ use crate::prompt::stubs::Language;
 use crate::rights::decide::{self, Means, Reasons};
 use crate::rights::delegates::Delegates;
 use crate::rights::explain;
+use crate::schema::Schema;
 use crate::tools::alias::Aliases;
 use crate::tools::builtin::spec::spec;
 use crate::tools::builtin::tool::BuiltinTool;
+use crate::tools::caller::CallerTools;
 use crate::tools::dispatch::{Dispatcher, Provider};
 use belljar_catalogue::Offer;
 
@@ -89,20 +91,20 @@ pub(crate) async fn prepare(
     let calls_others = jar_tools.iter().any(|it| it.ask.peers != PeersAsk::None);
     let shown = if calls_others { specs.clone() } else { Vec::new() };
     let code = in_code(job, ledger, &mut specs);
+    let callers = CallerTools::of(&job.brought, &host.tools, &advertised, &mut specs, &aliases)
+        .map_err(|message| RunError::Caller { message })?;
     let jar = CurrentJar::new(jar_tools, stop.clone());
     jar.get(job)?;
     let request = match &job.fork {
         Some(parent) => forked(parent, &job.first),
-        None => {
-            let mut messages = job.history.clone();
-            messages.push(Message::User { text: job.first.clone() });
-            ChatRequest {
-                system: system(job, ledger, &listed, &given, &aliases),
-                messages,
-                tools: specs,
-                ..ChatRequest::default()
-            }
-        }
+        None => ChatRequest {
+            system: system(job, ledger, &listed, &given, &aliases),
+            messages: first_messages(job),
+            tools: specs,
+            max_output_tokens: job.brought.max_output_tokens,
+            temperature: job.brought.temperature,
+            effort: job.brought.effort,
+        },
     };
     let reasons = Reasons {
         definition: Some(Arc::clone(&job.agent.definition)),
@@ -111,13 +113,31 @@ pub(crate) async fn prepare(
         for_overlays: explain::for_overlays(&host.settings, &job.agent, &job.shared.workspace),
     };
     let dispatcher = Dispatcher::new(job.rights.clone(), advertised, aliases).saying(reasons);
+    let dispatcher = dispatcher.beside(callers);
     let dispatcher = match &code {
         Some(code) => dispatcher.through(code),
         None => dispatcher,
     };
     let peers = peers(shown, &dispatcher, &hints);
-    let machine = Loop::new(request, dispatcher);
+    let form = job.brought.form.as_ref().map(Schema::compile).transpose();
+    let form = form.map_err(|why| RunError::Caller { message: format!("the form {why}") })?;
+    let machine = Loop::new(request, dispatcher).held_to(form);
     Ok(Prepared { machine, jar, delegates, repeatable, replayable, peers })
+}
+
+/// The messages before the first step. The last one is the person's, or has the results that the
+/// caller brings.
+fn first_messages(job: &Job) -> Vec<Message> {
+    let mut messages = job.history.clone();
+    let answered = matches!(messages.last(), Some(Message::Tool { .. }));
+    match job.first.as_str() {
+        first if !first.trim().is_empty() => {
+            messages.push(Message::User { text: first.to_owned() })
+        }
+        _ if answered => {}
+        _ => messages.push(Message::User { text: frame::GO_ON.to_owned() }),
+    }
+    messages
 }
 
 /// Shows the tools as functions of the one that runs code, where the agent is to have them so. That

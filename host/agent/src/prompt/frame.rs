@@ -45,6 +45,29 @@ Answer now with what you have found, and say what is left undone.";
 /// The result of a call that was under way when the agent was interrupted.
 pub const INTERRUPTED: &str = "interrupted: it is not known how far the call got";
 
+/// The result of a call that the caller executes, until it has sent one.
+pub const HANDED_OVER: &str = "[no result: the caller has not sent one]";
+
+/// Asks for an answer of this form.
+pub(crate) fn form(schema: &serde_json::Value) -> String {
+    format!(
+        "<{NOTICE}>Your last message has to be one JSON value that fits the JSON Schema below, with \
+        nothing before or behind it and no code fence. Use your tools first where you need \
+        them.</{NOTICE}>\n{schema}"
+    )
+}
+
+/// Says that an answer does not have its form.
+pub(crate) fn unfit(why: &str) -> String {
+    format!(
+        "<{NOTICE}>This answer does not fit the JSON Schema: {why}. Answer again, with one JSON \
+        value that fits and nothing else.</{NOTICE}>"
+    )
+}
+
+/// Stands for the person's words where there are none and nothing else is to be answered.
+pub(crate) const GO_ON: &str = "Go on.";
+
 /// Stands for the agent's answer where a person stopped the turn before there was any.
 pub const STOPPED: &str = "[no answer: the person stopped this turn]";
 

@@ -110,7 +110,10 @@ impl<E: Effects> Replaying<E> {
                     agent.background.known(id);
                 }
             }
-            Decision::Builtin(..) | Decision::Tool(_) | Decision::Refuse(_) => {
+            Decision::Builtin(..)
+            | Decision::Tool(_)
+            | Decision::Refuse(_)
+            | Decision::HandOver => {
                 for (place, summary) in past.children(call.step, call.position) {
                     bill_child(agent, summary);
                     agent.ledger.child(place, summary.clone());

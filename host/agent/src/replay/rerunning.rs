@@ -96,7 +96,7 @@ impl<E: Effects> Rerunning<E> {
             {
                 Way::Record(NO_SUBAGENTS)
             }
-            Decision::Builtin(..) | Decision::Refuse(_) => Way::Anew,
+            Decision::Builtin(..) | Decision::Refuse(_) | Decision::HandOver => Way::Anew,
             Decision::Tool(permit) => {
                 let reached = then.receipt.as_ref().is_some_and(|it| !it.receipt.hosts.is_empty());
                 match reached || asks_for_hosts(agent, permit.tool()) {
@@ -126,6 +126,7 @@ impl<E: Effects> Rerunning<E> {
             Decision::Tool(permit) => Decision::Tool(permit.answered()),
             Decision::Builtin(permit, builtin) => Decision::Builtin(permit.answered(), builtin),
             Decision::Refuse(refusal) => Decision::Refuse(refusal),
+            Decision::HandOver => Decision::HandOver,
         };
         self.after.call(agent, call, decision, machine).await
     }
@@ -464,6 +465,6 @@ fn is_timed(decision: &Decision) -> bool {
             | BuiltinCall::Clarify(_)
             | BuiltinCall::Worktree(_) => false,
         },
-        Decision::Tool(_) | Decision::Refuse(_) => false,
+        Decision::Tool(_) | Decision::Refuse(_) | Decision::HandOver => false,
     }
 }

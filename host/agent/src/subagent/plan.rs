@@ -23,6 +23,7 @@ use crate::agent_loop::agent::Agent;
 use crate::agent_loop::driver::run_agent;
 use crate::agent_loop::ended::{not_started, panic_message};
 use crate::agent_loop::job::{Job, Shared};
+use crate::brought::Brought;
 use crate::limits::MAX_CHILDREN_PER_RUN;
 use crate::outcome::{Outcome, RunError, Status};
 use crate::prompt::frame;
@@ -174,6 +175,7 @@ impl Agent<'_> {
             isolated,
             history: Vec::new(),
             first,
+            brought: Brought::default(),
             spawn_index: *spawn_index,
             // Its time begins with its turn; until then that of its parent holds.
             deadline: job.deadline.checked_add(job.pause.total()).unwrap_or(job.deadline),

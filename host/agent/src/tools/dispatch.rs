@@ -20,6 +20,7 @@ use crate::tools::answer::Answer;
 use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::builtin::tool::BuiltinTool;
 use crate::tools::call::arguments;
+use crate::tools::caller::CallerTools;
 
 /// The executor of an advertised tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub(crate) struct Dispatcher {
     in_code: BTreeSet<ToolName>,
     aliases: Aliases,
     reasons: Reasons,
+    /// The tools that the caller executes.
+    callers: CallerTools,
 }
 
 /// One call's fate, before anything happened.
@@ -50,6 +53,8 @@ pub(crate) enum Decision {
     Builtin(ToolPermit, BuiltinCall),
     /// Answer at once.
     Refuse(Refusal),
+    /// The caller executes it: the agent ends with it.
+    HandOver,
 }
 
 /// A call that is answered without being executed.
@@ -81,12 +86,23 @@ impl Dispatcher {
         let mut advertised = advertised;
         advertised.retain(|name, _| rights.permission(name.as_str()) != Permission::Deny);
         let in_code = BTreeSet::new();
-        Self { rights, advertised, in_code, aliases, reasons: Reasons::default() }
+        let (reasons, callers) = (Reasons::default(), CallerTools::default());
+        Self { rights, advertised, in_code, aliases, reasons, callers }
     }
 
     /// The same, with what the reasons of refusals are read from.
     pub(crate) fn saying(self, reasons: Reasons) -> Self {
         Self { reasons, ..self }
+    }
+
+    /// The same, beside tools that the caller executes.
+    pub(crate) fn beside(self, callers: CallerTools) -> Self {
+        Self { callers, ..self }
+    }
+
+    /// Refuses what is more than one step may ask of the caller.
+    pub(crate) fn bound(&self, decisions: &mut [Decision]) {
+        self.callers.bound(decisions);
     }
 
     /// The same, where the model was shown one tool alone: the others are called by the code that it runs.
@@ -119,10 +135,11 @@ impl Dispatcher {
     /// The names that the model may call.
     fn names(&self) -> impl Iterator<Item = &str> {
         let shown = self.advertised.keys().filter(|tool| !self.in_code.contains(*tool));
-        shown.flat_map(|tool| {
+        let own = shown.flat_map(|tool| {
             let shown = self.aliases.names(tool.as_str());
             if shown.is_empty() { vec![tool.as_str()] } else { shown }
-        })
+        });
+        own.chain(self.callers.names())
     }
 
     /// A call of the model as belljar's own; `None` where it is that already.
@@ -157,6 +174,9 @@ impl Dispatcher {
     /// As [`Dispatcher::decide`], on a call that the model asks for itself. INV-240: what it was not
     /// shown as a tool it cannot call as one, though code that it runs can.
     pub(crate) fn decide_asked(&self, call: &ToolCall, position: usize) -> Decision {
+        if let Some(decision) = self.callers.decide(call, position) {
+            return decision;
+        }
         if !self.in_code.contains(call.name.as_str()) {
             return self.decide(call, position);
         }
@@ -209,7 +229,7 @@ impl Decision {
     pub(crate) fn permit(&self) -> Option<&ToolPermit> {
         match self {
             Self::Tool(permit) | Self::Builtin(permit, _) => Some(permit),
-            Self::Refuse(_) => None,
+            Self::Refuse(_) | Self::HandOver => None,
         }
     }
 
@@ -219,6 +239,7 @@ impl Decision {
             Self::Tool(permit) => Self::Tool(change(permit)),
             Self::Builtin(permit, builtin) => Self::Builtin(change(permit), builtin),
             Self::Refuse(refusal) => Self::Refuse(refusal),
+            Self::HandOver => Self::HandOver,
         }
     }
 }
@@ -243,7 +264,7 @@ impl Refusal {
 
 /// The arguments are one JSON object within the bound. They are not rewritten: the tool gets
 /// the model's own bytes.
-fn check_arguments(arguments: &str) -> Result<(), Refusal> {
+pub(crate) fn check_arguments(arguments: &str) -> Result<(), Refusal> {
     if arguments.len() > MAX_ARGUMENT_BYTES {
         let text = format!(
             "invalid arguments: {} bytes, at most {MAX_ARGUMENT_BYTES} are accepted",

@@ -15,6 +15,7 @@ use crate::agent_loop::machine::{Ending, Input, Loop};
 use crate::events::{EventKind, MAX_SHOWN};
 use crate::limits::{CALL_CLOSE_LIMIT, CHILD_CLOSE_LIMIT, MAX_NAME_BYTES, cut};
 use crate::outcome::CallReceipt;
+use crate::prompt::frame::HANDED_OVER;
 use crate::prompt::skills;
 use crate::tools::answer::Answer;
 use crate::tools::builtin::arguments::BuiltinCall;
@@ -49,7 +50,15 @@ impl Agent<'_> {
         let step = machine.current_step();
         let placed = calls.iter().copied().enumerate();
         let placed = placed.map(|(position, call)| Call { step, position, call, nested: None });
-        for group in groups(placed.zip(decisions)) {
+        // What the caller executes has no result yet, and is nothing that happens here.
+        let (theirs, own): (Vec<_>, Vec<_>) =
+            placed.zip(decisions).partition(|(_, decision)| matches!(decision, Decision::HandOver));
+        for (call, _) in theirs {
+            if let Some(slot) = answers.get_mut(call.position) {
+                *slot = Some(Answer { content: HANDED_OVER.to_owned(), is_error: false });
+            }
+        }
+        for group in groups(own.into_iter()) {
             if let Err(ending) = self.together(group, machine, timer, &mut answers).await {
                 return Input::Interrupted { partial: String::new(), answers, ending };
             }
@@ -75,7 +84,7 @@ impl Agent<'_> {
             Decision::Builtin(_, builtin) => builtin.spawns(),
             // It may start subagents too.
             Decision::Tool(permit) => calls_others(permit),
-            Decision::Refuse(_) => false,
+            Decision::Refuse(_) | Decision::HandOver => false,
         });
         let limit = if spawns { CHILD_CLOSE_LIMIT } else { CALL_CLOSE_LIMIT };
         let places: Vec<Call<'_>> = group.iter().map(|(call, _)| *call).collect();
@@ -156,6 +165,8 @@ impl Agent<'_> {
                 self.builtin(call, permit, builtin, machine).await
             }
             Decision::Refuse(refusal) => self.refuse_begun(call, refusal),
+            // It is answered before any call is executed.
+            Decision::HandOver => Answer { content: HANDED_OVER.to_owned(), is_error: false },
             Decision::Tool(permit) => {
                 self.started(call);
                 self.call_tool(call, permit, machine).await
@@ -343,7 +354,7 @@ pub(crate) fn groups<'c>(calls: impl Iterator<Item = (Call<'c>, Decision)>) -> V
             Decision::Tool(_) => Some(Kind::Tools),
             Decision::Builtin(_, builtin) if builtin.spawns() => Some(Kind::Agents),
             Decision::Builtin(..) => Some(Kind::Session),
-            Decision::Refuse(_) => None,
+            Decision::Refuse(_) | Decision::HandOver => None,
         };
         let entry = (call, decision);
         match groups.last_mut() {

@@ -5,6 +5,7 @@ pub(crate) mod answer;
 pub(crate) mod approval;
 pub(crate) mod builtin;
 pub(crate) mod call;
+pub(crate) mod caller;
 pub(crate) mod dispatch;
 pub(crate) mod execute;
 pub(crate) mod hooks;

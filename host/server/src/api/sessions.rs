@@ -269,8 +269,7 @@ pub(crate) async fn delete(ctx: Ctx, PathOf(id): PathOf<String>) -> Result<Json<
     if running(&ctx).contains(&session) {
         return Err(busy(&format!("session `{session}` is answering")));
     }
-    let deleted = ctx.store().delete_session(&session).await?;
-    ctx.service.remove_stale_layers().await;
+    let deleted = ctx.service.delete(&session).await?;
     Ok(Json(Deleted { deleted: deleted.into() }))
 }
 

@@ -127,6 +127,7 @@ impl ChatBody {
             text: self.text,
             history: self.history,
             actor: caller.actor.to_string(),
+            ..TurnRequest::default()
         })
     }
 }

@@ -21,6 +21,7 @@ use crate::http::peers::{Peer, PeerPlace};
 use crate::http::problem::{Kind, Problem};
 use crate::http::rate::Taken;
 use crate::http::respond;
+use crate::openai;
 use crate::routes::{Needs, Route};
 use crate::trace;
 
@@ -38,10 +39,14 @@ const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 /// Outermost: what a browser must not do with any answer, an answer even where a handler has a
 /// bug, and only what may leave.
 pub(crate) async fn protect(State(app): State<App>, request: Request, next: Next) -> Response {
+    let shaped = openai::speaks(request.uri().path());
     let mut response = match AssertUnwindSafe(next.run(request)).catch_unwind().await {
         Ok(response) => response,
         Err(_) => Problem::bug("a handler panicked").into_response(),
     };
+    if shaped {
+        openai::errors::shape(&mut response);
+    }
     respond::say(app.outward(), &mut response);
     let headers = response.headers_mut();
     for (name, value) in [

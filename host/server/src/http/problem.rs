@@ -100,6 +100,8 @@ pub(crate) struct Problem {
     hint: Option<String>,
     retry_after: Option<Duration>,
     limit: Option<Box<ReachedLimit>>,
+    /// The parameter at fault and the word for it, where a wire has such fields.
+    at: Option<Box<(Option<String>, Option<&'static str>)>>,
 }
 
 /// Problem details as they are sent.
@@ -136,6 +138,18 @@ pub(crate) struct ReachedLimit {
     resets: String,
 }
 
+impl ProblemBody {
+    /// The fault of this request.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// The remedy.
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+}
+
 impl Kind {
     /// Its row.
     pub(crate) fn row(self) -> &'static KindRow {
@@ -147,7 +161,8 @@ impl Kind {
 impl Problem {
     /// A problem of this kind.
     pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), hint: None, retry_after: None, limit: None }
+        let detail = detail.into();
+        Self { kind, detail, hint: None, retry_after: None, limit: None, at: None }
     }
 
     /// The request is malformed.
@@ -182,6 +197,28 @@ impl Problem {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// With the parameter that is at fault.
+    #[must_use]
+    pub(crate) fn param(mut self, param: impl Into<String>) -> Self {
+        self.at.get_or_insert_default().0 = Some(param.into());
+        self
+    }
+
+    /// With a word for the fault.
+    #[must_use]
+    pub(crate) fn code(mut self, code: &'static str) -> Self {
+        self.at.get_or_insert_default().1 = Some(code);
+        self
+    }
+
+    /// The parameter at fault and the word for it, as far as they were said.
+    pub(crate) fn at(&self) -> (Option<&str>, Option<&'static str>) {
+        match self.at.as_deref() {
+            Some((param, code)) => (param.as_deref(), *code),
+            None => (None, None),
+        }
     }
 
     /// Its kind.
@@ -222,6 +259,8 @@ impl IntoResponse for Problem {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
         }
         response.extensions_mut().insert(self.kind);
+        // For the wires that have another shape.
+        response.extensions_mut().insert(self);
         response
     }
 }
@@ -278,6 +317,18 @@ impl From<ServiceError> for Problem {
                     "choose another `agent` (`GET /v1/agents`) or `model`, or ask the operator of \
                      this server",
                 ),
+            ServiceError::Unfit(unfit) => Self::invalid(unfit.to_string()),
+            ServiceError::Caller(why) => Self::invalid(Shown::multiline(&why).to_string()),
+            ServiceError::GoneOn(id) => {
+                let id = Shown::clipped(&id, MAX_SHOWN);
+                Self::new(Kind::Changed, format!("session `{id}` has gone on since"))
+                    .hint("go on from its last turn")
+            }
+            ServiceError::Unanswered(calls) => {
+                let calls = calls.join("`, `");
+                let calls = Shown::clipped(&calls, MAX_SHOWN);
+                Self::invalid(format!("the calls `{calls}` wait for their results"))
+            }
             ServiceError::Invalid(why) => Self::invalid(Shown::multiline(&why).to_string()),
             ServiceError::TenantFull { retry_after } => {
                 Self::too_many("as many turns run and wait as this tenant may have", retry_after)

@@ -51,6 +51,17 @@ pub(crate) fn say(outward: &Outward, response: &mut Response) {
     *response.body_mut() = Body::from(body);
 }
 
+/// Gives an answer another body in JSON, in the place of the one that it has.
+pub(crate) fn say_instead(response: &mut Response, value: &impl Serialize) {
+    match serde_json::to_string(value) {
+        Ok(json) => {
+            response.headers_mut().remove(header::CONTENT_LENGTH);
+            response.extensions_mut().insert(Unsaid(json));
+        }
+        Err(error) => tracing::error!(%error, "an answer cannot be written as JSON"),
+    }
+}
+
 /// An answer in JSON with a status and a media type of its own.
 pub(crate) fn json_as(
     status: StatusCode,

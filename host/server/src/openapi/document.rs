@@ -21,6 +21,7 @@ use utoipa::openapi::{
 
 use crate::api::turn::Answered;
 use crate::http::problem::{Kind, PROBLEM_JSON, Problem, ProblemBody};
+use crate::openai::errors::ErrorBody;
 use crate::openapi::operations::{Gives, Query, common, doc};
 use crate::routes::{Needs, Op, ROUTES, Route, Verb};
 use crate::stream::message::{ClientMessage, ServerMessage};
@@ -52,6 +53,7 @@ pub(crate) fn document() -> OpenApi {
     schemas.add::<ClientMessage>();
     schemas.add::<ServerMessage>();
     schemas.add::<ProblemBody>();
+    schemas.add::<ErrorBody>();
     let mut paths = Paths::new();
     for route in ROUTES {
         let operation = operation(route, &mut schemas);
@@ -119,10 +121,12 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Operation {
     kinds.sort();
     kinds.dedup();
     for (status, text) in by_status(&kinds) {
-        let problem = ResponseBuilder::new()
-            .description(text)
-            .content(PROBLEM_JSON, reference(&ProblemBody::name()))
-            .build();
+        let (kind, shape) = match route.is_openai() {
+            true => ("application/json", ErrorBody::name()),
+            false => (PROBLEM_JSON, ProblemBody::name()),
+        };
+        let problem =
+            ResponseBuilder::new().description(text).content(kind, reference(&shape)).build();
         operation = operation.response(status.to_string(), problem);
     }
     if route.needs > Needs::Nothing {

@@ -8,6 +8,7 @@ use crate::api::{
     tools, turn, usage,
 };
 use crate::http::problem::Kind;
+use crate::openai;
 use crate::routes::{Op, Route, Verb};
 
 /// Adds schemas of a type, and gives its name.
@@ -96,11 +97,29 @@ const CHANGES: &[Query] = &[
     query("path", Type::String, "a path below the workspace, with all below it; absent = all"),
     query("patch", Type::Boolean, "also the patch, up to 2 MiB"),
 ];
+const STREAM: &[Query] =
+    &[query("stream", Type::Boolean, "`false`: a response that is stored comes in one piece")];
+const ITEMS: &[Query] = &[
+    query("limit", Type::Integer, "how many items, 1 to 100; 20 where it is absent"),
+    query("order", Type::String, "`desc`, the last first, or `asc`"),
+    query("after", Type::String, "the id of the last item of the page before"),
+];
 const AGENTS: &[Query] = &[AFTER];
 const SINCE: &[Query] =
     &[query("since", Type::String, "the first day, `YYYY-MM-DD`; absent = 30 days ago")];
 const AGENT: &[Query] =
     &[Query { name: "agent", kind: Type::String, required: true, about: "the agent's name" }];
+
+/// Problems of a turn on the wires of OpenAI.
+const TURN: &[Kind] = &[
+    Kind::NotFound,
+    Kind::Busy,
+    Kind::Taken,
+    Kind::Changed,
+    Kind::Agent,
+    Kind::DayUsed,
+    Kind::Storage,
+];
 
 /// The inputs and outputs of an operation.
 pub(crate) fn doc(op: Op) -> Doc {
@@ -233,6 +252,51 @@ pub(crate) fn doc(op: Op) -> Doc {
         }
         Op::OpenApi => read("operations", "this document", Any),
         Op::WebSocket => read("turns", "turns and events on one connection", Upgrade),
+        Op::CompleteChat => taking(
+            of::<openai::chat::CompletionBody>,
+            TURN,
+            read(
+                "openai",
+                "a chat completion, as OpenAI has it",
+                JsonOrEvents(of::<openai::answer::Completion>),
+            ),
+        ),
+        Op::CreateResponse => taking(
+            of::<openai::responses::NewResponseBody>,
+            TURN,
+            read(
+                "openai",
+                "a response, as OpenAI and Open Responses have it",
+                JsonOrEvents(of::<openai::resource::ResponseBody>),
+            ),
+        ),
+        Op::ReadResponse => Doc {
+            query: STREAM,
+            ..read("openai", "read a response", Json(of::<openai::resource::ResponseBody>))
+        },
+        Op::DeleteResponse => Doc {
+            problems: &[Kind::Busy, Kind::Changed],
+            ..read(
+                "openai",
+                "delete a response with its session",
+                Json(of::<openai::stored::ResponseDeleted>),
+            )
+        },
+        Op::CancelResponse => read(
+            "openai",
+            "end a response in the background",
+            Json(of::<openai::resource::ResponseBody>),
+        ),
+        Op::ListInputItems => Doc {
+            query: ITEMS,
+            ..read("openai", "list what was asked", Json(of::<openai::stored::InputItems>))
+        },
+        Op::ListModels => {
+            read("openai", "list agents as models", Json(of::<openai::models::Models>))
+        }
+        Op::ReadModel => {
+            read("openai", "read an agent as a model", Json(of::<openai::models::Model>))
+        }
         Op::Health => read("operations", "whether the process answers", Json(of::<health::Health>)),
         Op::Ready => read("operations", "whether it takes turns", Json(of::<health::Readiness>)),
         Op::Metrics => read("operations", "counters for Prometheus", Text),

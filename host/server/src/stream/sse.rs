@@ -64,6 +64,19 @@ impl Frames {
         self.put(frame(id, kind, &self.outward.say(json))).await
     }
 
+    /// Sends data alone, or under the name that stands in it as well.
+    pub(crate) async fn data(&self, kind: Option<&str>, json: String) -> bool {
+        let said = self.outward.say(json);
+        let data = said.as_str().replace(['\n', '\r'], " ");
+        let kind = kind.map_or_else(String::new, |kind| format!("event: {kind}\n"));
+        self.put(format!("{kind}data: {data}\n\n").into()).await
+    }
+
+    /// Sends the word that ends streams of some wires.
+    pub(crate) async fn done(&self) -> bool {
+        self.put(Bytes::from_static(b"data: [DONE]\n\n")).await
+    }
+
     /// Says that the stream is there; `false` = nobody reads any more.
     pub(crate) async fn keep_alive(&self) -> bool {
         self.put(Bytes::from_static(ALIVE)).await

@@ -20,7 +20,6 @@ use crate::conversation::material;
 use crate::conversation::talk::Conversation;
 use crate::record::past::{Past, past};
 use crate::record::rows::History;
-use crate::record::turn::Turn;
 use belljar_agent::Host;
 use belljar_agent::Usage;
 use belljar_agent::events::{EventKind, Events};
@@ -197,7 +196,7 @@ async fn summarise(work: &Work<'_>, room: Room, done: &mut Done) -> Result<Vec<M
     // rest.
     let limit = history::bytes_of(reads.saturating_mul(MATERIAL_PERCENT) / 100);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let pieces = material::pieces(older.iter().flat_map(Turn::messages), limit);
+    let pieces = material::pieces(history::joined(older).iter(), limit);
     if pieces.len() > MAX_CALLS {
         return Err(Problem::TooLarge);
     }
@@ -211,7 +210,7 @@ async fn summarise(work: &Work<'_>, room: Room, done: &mut Done) -> Result<Vec<M
         text = work.ask(&model, &request, step, &mut done.used).await?;
     }
     let mut messages = history::summary(&text);
-    messages.extend(kept.iter().flat_map(|turn| turn.messages().iter().cloned()));
+    kept.iter().for_each(|turn| history::add(&mut messages, turn));
     let tokens_after = history::tokens(&messages);
     if tokens_after >= tokens_before {
         return Err(Problem::NoSummary(model.model.id().to_owned()));

@@ -28,9 +28,23 @@ impl Past {
 pub(crate) fn messages(turns: &[Turn], compaction: Option<&Compaction>) -> Vec<Message> {
     let mut messages = compaction.map_or_else(Vec::new, |kept| summary(&kept.text));
     for turn in turns.iter().filter(|turn| !stands_for(compaction, turn)) {
-        messages.extend(turn.messages().iter().cloned());
+        add(&mut messages, turn);
     }
     messages
+}
+
+/// The messages of turns that follow each other.
+pub(crate) fn joined(turns: &[Turn]) -> Vec<Message> {
+    let mut messages = Vec::new();
+    turns.iter().for_each(|turn| add(&mut messages, turn));
+    messages
+}
+
+/// Adds what a turn added to the conversation, and the results that its caller brought for calls
+/// with which the turn before had ended.
+pub(crate) fn add(messages: &mut Vec<Message>, turn: &Turn) {
+    turn.brought().answer(messages);
+    messages.extend(turn.messages().iter().cloned());
 }
 
 /// A summary in the place of what it stands for.

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::conversation::compaction::Done;
 use crate::record::rows::{History, PersonMetadata};
+use belljar_agent::Brought;
 use belljar_agent::Host;
 use belljar_agent::ResolvedAgent;
 use belljar_agent::events::EventSink;
@@ -92,6 +93,7 @@ impl Conversation {
             limits: Some(self.limits),
             partial: Some(self.partial),
             history: Some(self.history),
+            ..PersonMetadata::default()
         }
     }
 
@@ -164,6 +166,12 @@ impl Conversation {
     /// How much of the past each turn is sent.
     pub fn history(&self) -> History {
         self.history
+    }
+
+    /// Takes over what the caller of the next turn brings: its earlier messages, and the results of
+    /// the calls with which the last turn ended.
+    pub(crate) fn take_brought(&mut self, brought: &Brought) {
+        self.messages = brought.after(std::mem::take(&mut self.messages));
     }
 
     /// Takes over the result of summarising older messages.
@@ -254,8 +262,9 @@ impl Conversation {
         let new = outcome.messages.strip_prefix(self.messages.as_slice()).unwrap_or_default();
         let Some(last) = new.last() else { return };
         // Some models refuse two messages of a person in a row.
-        let missing =
-            (!matches!(last, Message::Assistant { .. })).then(|| unanswered(outcome.status));
+        // What the caller executes is answered by the turn after.
+        let ends = matches!(last, Message::Assistant { .. }) || !outcome.calls.is_empty();
+        let missing = (!ends).then(|| unanswered(outcome.status));
         self.messages.extend(new.iter().cloned().chain(missing));
     }
 }

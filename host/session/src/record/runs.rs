@@ -194,6 +194,7 @@ impl Tree<'_> {
             status: rows::child_status(record.status),
             output: result.output.unwrap_or_default(),
             messages: Vec::new(),
+            calls: Vec::new(),
             error,
             attachments: rest.attachments,
             usage: result.usage.unwrap_or_default(),

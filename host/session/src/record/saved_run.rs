@@ -68,6 +68,7 @@ pub async fn run_team_saved(
         limits: Some(spec.limits),
         partial: Some(false),
         history: Some(History::default()),
+        ..PersonMetadata::default()
     };
     let mut turn = journal.begin_turn(&of, said, begun).await?;
     let recorder = journal.record(&mut turn, host);

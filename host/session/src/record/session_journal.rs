@@ -13,6 +13,7 @@ use belljar_policy::ShownPath as _;
 use belljar_store::{
     MessageStatus, NewMessage, Role, SessionKind, Store, StoreError, StoredSession, Write,
 };
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::compaction::{self, Problem as CompactProblem, Work};
@@ -30,6 +31,7 @@ use crate::record::rows::{
     self, AgentContent, AgentMetadata, PersonContent, PersonMetadata, value,
 };
 use crate::record::turn::{Open, Turn};
+use belljar_agent::Brought;
 use belljar_agent::Host;
 use belljar_agent::Layers;
 use belljar_agent::Replay;
@@ -79,6 +81,20 @@ pub(crate) struct SessionOf<'a> {
     pub(crate) workspace: &'a Path,
     /// The model that was chosen instead of the agent's own.
     pub(crate) model: Option<&'a str>,
+}
+
+/// All that is said in a turn.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Words {
+    pub(crate) text: String,
+    /// Facts beside it.
+    pub(crate) context: Option<String>,
+    /// All that its caller brings besides words.
+    pub(crate) brought: Brought,
+    /// A note of the entrance, to be found again.
+    pub(crate) entrance: Option<Value>,
+    /// Whether the session is deleted when the turn has ended.
+    pub(crate) forget: bool,
 }
 
 /// A turn that was run.
@@ -251,8 +267,20 @@ impl SessionJournal {
         conversation: &Conversation,
         text: &str,
     ) -> Result<Turn<Open>, JournalError> {
-        let said = PersonContent { text: text.to_owned(), context: None };
-        self.begin_turn(&SessionOf::of(conversation), said, conversation.begins()).await
+        self.say_with(conversation, Words { text: text.to_owned(), ..Words::default() }).await
+    }
+
+    /// As [`SessionJournal::say`], with what its caller brings besides.
+    pub(crate) async fn say_with(
+        &mut self,
+        conversation: &Conversation,
+        words: Words,
+    ) -> Result<Turn<Open>, JournalError> {
+        let Words { text, context, brought, entrance, forget } = words;
+        let said = PersonContent { text, context };
+        let brought = Some(brought).filter(|brought| !brought.is_nothing());
+        let begun = PersonMetadata { brought, entrance, forget, ..conversation.begins() };
+        self.begin_turn(&SessionOf::of(conversation), said, begun).await
     }
 
     /// As [`SessionJournal::say`]. The run has the id of the placeholder.
@@ -302,7 +330,7 @@ impl SessionJournal {
     ) -> Saved {
         let recorder = self.record(&mut turn, host);
         let events = recorder.events(events);
-        let (limits, partial) = (turn.limits(), turn.partial());
+        let (limits, partial, mut brought) = (turn.limits(), turn.partial(), turn.brought());
         let Turn { run, said, state: Open { control, replay, mut first_event, .. }, .. } = turn;
         let mut used = Usage::default();
         let layers = self.layers(host);
@@ -315,13 +343,20 @@ impl SessionJournal {
             let TurnPlace { store, session, .. } = &recorder.place;
             let work =
                 Work { host, store, session, conversation, events: &events, cancel: &cancel };
-            let done = compaction::if_due(&work).await;
-            used = done.used;
-            conversation.take_over(done);
+            // Results go behind the calls that wait for them, which no summary may stand for.
+            if brought.results.is_empty() {
+                let done = compaction::if_due(&work).await;
+                used = done.used;
+                conversation.take_over(done);
+            }
             first_event = events.next();
         }
+        let before = conversation.messages().len();
+        conversation.take_brought(&brought);
+        brought.history = Vec::new();
         let spec = conversation.spec(said.text);
         let spec = RunSpec {
+            brought,
             layers: layers.clone(),
             run: Some(run),
             replay: replay.map(Arc::new),
@@ -332,7 +367,6 @@ impl SessionJournal {
             partial: spec.partial || partial,
             ..spec
         };
-        let before = conversation.messages().len();
         let mut outcome = conversation.run_turn(&recorder.host(host), spec, events, cancel).await;
         outcome.total += used;
         if let Some(layers) = layers {

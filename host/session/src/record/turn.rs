@@ -9,7 +9,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use belljar_agent::frame::{self, LOST};
-use belljar_agent::{Attachment, Control, Outcome, Replay, RunId, StepEntry, StepKind, Usage};
+use belljar_agent::{
+    Attachment, Brought, Control, Outcome, Replay, RunId, StepEntry, StepKind, Usage,
+};
 use belljar_model::Message;
 use belljar_policy::LimitsRequest;
 use belljar_store::{
@@ -19,6 +21,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 
 use crate::record::rows::{
     self, AgentContent, AgentMetadata, ChildResult, PersonContent, PersonMetadata, ReceiptKey, read,
@@ -88,6 +91,21 @@ impl<S> Turn<S> {
     /// Whether a blocked agent is run with what it is given.
     pub fn partial(&self) -> bool {
         self.begun.partial.unwrap_or_default()
+    }
+
+    /// All that its caller brought besides words.
+    pub fn brought(&self) -> Brought {
+        self.begun.brought.clone().unwrap_or_default()
+    }
+
+    /// Whether its session is deleted when it has ended.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.begun.forget
+    }
+
+    /// The note that the entrance which it came by left there.
+    pub fn entrance(&self) -> Option<&Value> {
+        self.begun.entrance.as_ref()
     }
 
     /// Its limits, below those of the grants.
@@ -181,6 +199,7 @@ impl Turn {
             status: rows::outcome_status(answer.status),
             output: content.text,
             messages: content.messages.unwrap_or_else(|| lost(&said.text, subagents)),
+            calls: content.calls,
             error: rest.error,
             attachments: rest.attachments,
             usage: known.usage.unwrap_or_default(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use belljar_definition::Status;
-use belljar_policy::{Caps, LimitsRequest};
+use belljar_policy::{Caps, LimitsRequest, Shown};
 use belljar_store::{SessionKind, StoredSession};
 use tracing::Instrument as _;
 
@@ -18,13 +18,16 @@ use super::{Inner, RETRY_AFTER, Service};
 use crate::conversation::talk::Conversation;
 use crate::record::past::Past;
 use crate::record::rows::History;
-use crate::record::session_journal::SessionJournal;
+use crate::record::session_journal::{SessionJournal, Words};
 use crate::record::turn::{Open, Turn};
 use crate::trace;
 use belljar_agent::Asker;
+use belljar_agent::Brought;
 use belljar_agent::Host;
 use belljar_agent::ResolveError;
 use belljar_agent::{ResolvedAgent, preview, resolve_known};
+use belljar_agent::{RunError, RunSpec};
+use belljar_model::Message;
 
 /// The agent of a session that names none.
 pub(super) const DEFAULT_AGENT: &str = "general-purpose";
@@ -71,21 +74,30 @@ impl Service {
         let claim = claim.ok_or_else(|| ServiceError::Busy(id.clone()))?;
         let name = known.as_ref().map(|session| session.agent.as_str());
         let name = name.or(request.agent.as_deref()).unwrap_or(DEFAULT_AGENT);
-        inner.allowance.room(&inner.store, request.text.len()).await?;
+        let bytes =
+            request.text.len().saturating_add(request.context.as_ref().map_or(0, String::len));
+        let bytes = bytes.saturating_add(request.brought.bytes());
+        inner.allowance.room(&inner.store, bytes).await?;
         let admitted = inner.admitted(name, Waits::InLine).await?;
         let (mut journal, past) = inner.open(id, known).await?;
         if past.as_ref().is_some_and(|past| past.unfinished.is_some()) {
             // It waits for its turn to be resumed.
             return Err(ServiceError::Busy(claim.session().to_owned()));
         }
+        goes_on(&request, past.as_ref())?;
         let TurnRequest { model, limits, history, .. } = request;
         let past = past.as_ref();
         let agent = Arc::clone(&admitted.agent);
         let conversation = inner.conversation(agent, model, limits, history, past).await?;
         // INV-152: after all waiting, and before anything is stored.
-        let needed = || least_tokens(&admitted.host, &conversation, &request.text);
+        let TurnRequest { text, context, brought, entrance, forget, .. } = request;
+        let words = Words { text, context, brought, entrance, forget };
+        if !words.brought.tools.is_empty() {
+            fits(&admitted.host, &conversation, &words).await?;
+        }
+        let needed = || least_tokens(&admitted.host, &conversation, &words);
         inner.allowance.step(&inner.store, &*inner.clock, needed).await?;
-        let turn = journal.by(&request.actor).say(&conversation, &request.text).await?;
+        let turn = journal.by(&request.actor).say_with(&conversation, words).await?;
         Ok(inner.run(claim, admitted, journal, conversation, turn))
     }
 }
@@ -127,6 +139,7 @@ impl Inner {
             }
             belljar_agent::trace::turn_ended(&traced, &saved.outcome);
             let end = claim.end.clone();
+            claim.turn_ended();
             // Whoever waits for the end may begin the next turn.
             drop((journal, claim, admitted));
             // An error: nobody waits.
@@ -280,12 +293,54 @@ fn jars_of(host: &Host, agent: &ResolvedAgent) -> usize {
 async fn least_tokens(
     host: &Host,
     conversation: &Conversation,
-    text: &str,
+    words: &Words,
 ) -> Result<u64, ServiceError> {
-    let mut spec = conversation.spec(text.to_owned());
-    spec.history = conversation.messages().to_vec();
     // What else is wrong with it is the outcome of its turn.
-    Ok(preview(host, spec).await.map_or(0, |made| made.least_tokens()))
+    let made = preview(host, spec_of(conversation, words)).await;
+    Ok(made.map_or(0, |made| made.least_tokens()))
+}
+
+/// Whether what the caller brings fits the agent: nothing is stored where it does not.
+async fn fits(host: &Host, conversation: &Conversation, words: &Words) -> Result<(), ServiceError> {
+    match preview(host, spec_of(conversation, words)).await {
+        Err(RunError::Caller { message }) => Err(ServiceError::Caller(message)),
+        // What else is wrong with it is the outcome of its turn.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+fn spec_of(conversation: &Conversation, words: &Words) -> RunSpec {
+    let mut spec = conversation.spec(words.text.clone());
+    spec.history = words.brought.after(conversation.messages().to_vec());
+    spec.context.clone_from(&words.context);
+    spec.brought = Brought { history: Vec::new(), ..words.brought.clone() };
+    spec
+}
+
+/// INV-282: a turn goes on from the one that it names, which is the last of its session, and brings
+/// results for the calls of that one and for no others.
+fn goes_on(request: &TurnRequest, past: Option<&Past>) -> Result<(), ServiceError> {
+    let Some(after) = &request.after else {
+        return match request.brought.results.is_empty() {
+            true => Ok(()),
+            false => Err(ServiceError::Invalid("no turn waits for these results".to_owned())),
+        };
+    };
+    let Some(past) = past else { return Err(ServiceError::NoSession(after.clone())) };
+    let last = past.turns.last().filter(|turn| turn.message == *after);
+    let last = last.ok_or_else(|| ServiceError::GoneOn(past.session.id.clone()))?;
+    let calls = &last.state.outcome.calls;
+    let results = &request.brought.results;
+    let missing = calls.iter().filter(|call| results.iter().all(|result| result.id != call.id));
+    let missing: Vec<String> = missing.map(|call| call.id.clone()).collect();
+    if !missing.is_empty() {
+        return Err(ServiceError::Unanswered(missing));
+    }
+    if let Some(result) = results.iter().find(|one| calls.iter().all(|call| call.id != one.id)) {
+        let why = format!("no call `{}` waits for a result", Shown::clipped(&result.id, 64));
+        return Err(ServiceError::Invalid(why));
+    }
+    Ok(())
 }
 
 fn most_children(host: &Host, agent: &ResolvedAgent) -> usize {
@@ -293,9 +348,15 @@ fn most_children(host: &Host, agent: &ResolvedAgent) -> usize {
     belljar_agent::side_by_side(&granted, &agent.definition)
 }
 
+fn ends_with_results(brought: &Brought) -> bool {
+    matches!(brought.history.last(), Some(Message::Tool { .. }))
+}
+
 fn check(request: &TurnRequest) -> Result<(), ServiceError> {
     let invalid = |why: &str| Err(ServiceError::Invalid(why.to_owned()));
-    if request.text.trim().is_empty() {
+    request.brought.check().map_err(ServiceError::Unfit)?;
+    let results = !request.brought.results.is_empty();
+    if request.text.trim().is_empty() && !results && !ends_with_results(&request.brought) {
         return invalid("`text` is empty; say something");
     }
     if request.text.len() > MAX_TEXT_BYTES {

@@ -8,6 +8,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::forget::Forget;
 use crate::record::hub::{Hub, Watch};
 use crate::record::turn::{Open, Turn};
 use belljar_agent::{Control, Outcome};
@@ -54,6 +55,8 @@ pub struct RunningTurn {
     hub: Arc<Hub>,
     /// The id of the session's last event before it.
     after: i64,
+    /// Deletes the session behind the last clone of this, where it is not to be kept.
+    forget: Option<Arc<Forget>>,
 }
 
 impl RunningTurn {
@@ -89,6 +92,7 @@ impl Running {
             store: service.store.clone(),
             hub: Arc::clone(&service.hub),
             after: 0,
+            forget: None,
         };
         let cancel = CancellationToken::new();
         let (own, cancelled) = (turn.clone(), cancel.clone());
@@ -153,11 +157,37 @@ impl Claim {
         self.turn.user_message.clone_from(&turn.asked);
         self.turn.agent = agent;
         self.turn.after = after;
+        self.turn.forget = turn.is_forgotten().then(|| self.forgets());
         if let Some(entry) = self.service.running.turns().get_mut(&self.turn.session) {
             entry.turn = self.turn.clone();
             entry.control = Arc::clone(&turn.state.control);
         }
         self.turn.clone()
+    }
+
+    /// Deletes the session, in a task of its own.
+    fn forgets(&self) -> Arc<Forget> {
+        let (service, session) = (Arc::clone(&self.service), self.turn.session.clone());
+        Forget::new(move || {
+            let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+            let (service, session) = (super::Service(Arc::clone(&service)), session.clone());
+            runtime.spawn(async move {
+                if let Err(error) = service.delete(&session).await {
+                    tracing::warn!(
+                        target: "belljar::session",
+                        %session,
+                        "a session that was not to be kept is not deleted: {error}"
+                    );
+                }
+            });
+        })
+    }
+
+    /// Its turn has ended and is stored.
+    pub(crate) fn turn_ended(&self) {
+        if let Some(forget) = &self.turn.forget {
+            forget.turn_ended();
+        }
     }
 
     /// The task that runs the turn, unless it has ended by now.

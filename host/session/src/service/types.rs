@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use belljar_agent::{Brought, Unfit};
 use belljar_definition::NotFound;
 use belljar_policy::LimitsRequest;
 use belljar_store::StoreError;
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::record::rows::History;
 use crate::record::session_journal::JournalError;
+use crate::record::turn::Turn;
 use crate::review::ReviewError;
 
 /// The limits of one tenant.
@@ -39,12 +42,33 @@ pub struct TurnRequest {
     pub model: Option<String>,
     /// The text.
     pub text: String,
+    /// Facts beside the text; blank = none.
+    pub context: Option<String>,
+    /// All that the caller brings besides words. Results in it are of the calls with which the turn
+    /// `after` ended.
+    pub brought: Brought,
+    /// The turn that has to be the session's last one, by the id of its agent's message; its calls
+    /// that wait for results have to have them. `None` = whatever it is.
+    pub after: Option<String>,
+    /// Whether the session is deleted when its turn has ended. Default: no.
+    pub forget: bool,
+    /// A note of the entrance, to be found again with [`Service::stored_turn`](super::Service::stored_turn).
+    pub entrance: Option<Value>,
     /// Limits of this turn, below those of the grants.
     pub limits: LimitsRequest,
     /// How much of the session's past it is sent.
     pub history: History,
     /// Who sends it, for the audit log: `key:<id>` or `local`.
     pub actor: String,
+}
+
+/// A turn of a session of this service, as it is stored.
+#[derive(Debug, Clone)]
+pub struct StoredTurnOf {
+    /// The turn. Of one that has not ended the outcome is what is known so far.
+    pub turn: Turn,
+    /// Whether no other turn came after it.
+    pub is_last: bool,
 }
 
 /// Why something cannot be done.
@@ -73,6 +97,18 @@ pub enum ServiceError {
     /// The agent cannot be set up: its model is not known, or a tool cannot be used.
     #[error("{0}")]
     Agent(String),
+    /// Something that the caller brings is beyond its bounds.
+    #[error(transparent)]
+    Unfit(Unfit),
+    /// Something that the caller brings does not fit the agent.
+    #[error("{0}")]
+    Caller(String),
+    /// Another turn came after the one that was to be the last.
+    #[error("session `{0}` has gone on since")]
+    GoneOn(String),
+    /// Calls wait for their results.
+    #[error("no result for the calls {}", .0.join(", "))]
+    Unanswered(Vec<String>),
     /// The request makes no sense.
     #[error("{0}")]
     Invalid(String),

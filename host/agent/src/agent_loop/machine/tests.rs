@@ -7,6 +7,7 @@ use belljar_policy::{Asked, Grants, Permission, Rights, ToolName};
 
 use super::*;
 use crate::tools::alias::Aliases;
+use crate::tools::caller::CallerTools;
 use crate::tools::dispatch::Provider;
 
 const FREE: Gauge = Gauge { halt: None, next: NextStep::Whole, tokens_left: u64::MAX };
@@ -221,4 +222,56 @@ fn two_messages_of_a_user_in_a_row_become_one() {
     assert_eq!(it.request().messages.len(), before);
     let Some(Message::User { text }) = it.request().messages.last() else { panic!("no user") };
     assert!(text.ends_with("\n\none\n\ntwo"), "{text}");
+}
+
+/// A loop whose caller has a tool `ask`, and whose answer has to be an object.
+fn of_caller() -> Loop {
+    let callers = CallerTools::for_tests("ask", &serde_json::json!({"type": "object"}));
+    let Loop { request, dispatcher, .. } = new_loop();
+    let form = Schema::compile(&serde_json::json!({"type": "object"})).unwrap();
+    Loop::new(Arc::unwrap_or_clone(request), dispatcher.beside(callers)).held_to(Some(form))
+}
+
+#[test]
+fn a_call_of_the_callers_tool_ends_the_loop_behind_the_agents_own_calls() {
+    let mut it = of_caller();
+    it.step(Input::Begin, &FREE);
+    let effects = it.step(reply("", &[("1", "look"), ("2", "ask"), ("3", "ask")]), &FREE);
+    let Some(Effect::Call(decisions)) = effects.into_iter().next() else { panic!("no calls") };
+    assert!(matches!(decisions[..], [Decision::Tool(_), Decision::HandOver, Decision::Refuse(_)]));
+    let ending =
+        finish(it.step(Input::Answered(vec![answer("a"), answer("b"), answer("c")]), &FREE));
+    assert_eq!((ending, it.hands_over()), (Ending::completed(), true));
+    let transcript = it.into_transcript();
+    let ids: Vec<_> = transcript.calls.iter().map(|call| call.id.as_str()).collect();
+    assert_eq!(ids, ["2"]);
+    assert!(
+        matches!(transcript.messages.last(), Some(Message::Tool { results }) if results.len() == 3)
+    );
+}
+
+#[test]
+fn an_interrupted_loop_hands_nothing_over() {
+    let mut it = of_caller();
+    it.step(Input::Begin, &FREE);
+    it.step(reply("", &[("2", "ask")]), &FREE);
+    let ending = Ending::cancelled();
+    let interrupted = Input::Interrupted { partial: String::new(), answers: Vec::new(), ending };
+    assert_eq!(finish(it.step(interrupted, &FREE)), Ending::cancelled());
+    assert!(it.into_transcript().calls.is_empty());
+}
+
+#[test]
+fn an_answer_without_its_form_is_told_and_the_tries_are_counted() {
+    let mut it = of_caller();
+    let mut input = Input::Begin;
+    for again in [true, true, false] {
+        it.step(input, &FREE);
+        finish(it.step(reply("no", &[]), &FREE));
+        assert_eq!(it.unfit().map(|(_, again)| again), Some(again));
+        input = it.reopen();
+    }
+    it.step(input, &FREE);
+    finish(it.step(reply("{}", &[]), &FREE));
+    assert_eq!(it.unfit(), None);
 }

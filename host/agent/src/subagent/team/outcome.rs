@@ -102,6 +102,7 @@ impl TeamOutcome {
             status: self.status,
             output: self.output.clone(),
             messages: Vec::new(),
+            calls: Vec::new(),
             merged: Vec::new(),
             findings: None,
             error: self.error.clone(),

@@ -244,9 +244,12 @@ impl Work<'_> {
             }
         };
         let workspace = self.places.workspace.clone();
+        let history = run.brought().history;
         Ok(RunSpec {
             context: run.context().map(str::to_owned),
             limits: run.limits(),
+            brought: run.brought(),
+            history,
             // Rights that it has no longer are differences of its calls.
             partial: true,
             model,

@@ -13,6 +13,7 @@ mod crossing;
 mod guards;
 mod keys;
 mod numbers;
+mod openai;
 mod paths;
 mod remade;
 mod resources;
@@ -24,7 +25,7 @@ type Row = Attack<Stage>;
 
 /// Every attack, in the order in which they are made.
 pub(super) fn attacks() -> impl Iterator<Item = &'static Row> {
-    let tables: [&[Row]; 11] = [
+    let tables: [&[Row]; 12] = [
         keys::ATTACKS,
         crossing::ATTACKS,
         guards::ATTACKS,
@@ -33,6 +34,7 @@ pub(super) fn attacks() -> impl Iterator<Item = &'static Row> {
         paths::ATTACKS,
         turns::ATTACKS,
         tools::ATTACKS,
+        openai::ATTACKS,
         remade::ATTACKS,
         connections::ATTACKS,
         resources::ATTACKS,

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use belljar_agent::events::Counts;
-use belljar_agent::{Outcome, RunId, RunStatus as Status, Usage};
-use belljar_model::Message;
+use belljar_agent::{Brought, Outcome, RunId, RunStatus as Status, Usage};
+use belljar_model::{Message, ToolCall};
 use belljar_policy::LimitsRequest;
 use belljar_store::{MessageStatus, SubagentRecord, SubagentStatus};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::present;
 use super::rest::Rest;
@@ -35,6 +36,15 @@ pub(crate) struct PersonMetadata {
     pub(crate) partial: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) history: Option<History>,
+    /// All that its caller brought besides words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) brought: Option<Brought>,
+    /// Whether the session is deleted when the turn has ended.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) forget: bool,
+    /// A note of the entrance that it came by, to be found again; belljar itself does not read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) entrance: Option<Value>,
 }
 
 /// How much of the past the model is sent.
@@ -59,6 +69,9 @@ pub(crate) struct AgentContent {
     /// Absent until it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) messages: Option<Vec<Message>>,
+    /// The calls of its caller's tools that the turn ended with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) calls: Vec<ToolCall>,
 }
 
 /// The metadata of an agent's message. Until the turn has ended: `run`, `subagents`, `batches`.
@@ -113,7 +126,8 @@ pub(crate) struct PutFile {
 impl AgentContent {
     /// The conclusion, and all that the turn added.
     pub(crate) fn of(outcome: &Outcome, added: &[Message]) -> Self {
-        Self { text: outcome.output.clone(), messages: Some(added.to_vec()) }
+        let (text, calls) = (outcome.output.clone(), outcome.calls.clone());
+        Self { text, messages: Some(added.to_vec()), calls }
     }
 }
 

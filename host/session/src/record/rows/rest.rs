@@ -60,6 +60,8 @@ mod tests {
             RunError::Model { message: text() },
             RunError::Setup { message: text(), hint: Some("edit `belljar.toml`".to_owned()) },
             RunError::Hook { reason: text() },
+            RunError::Caller { message: text() },
+            RunError::Form { message: text() },
             RunError::Cancelled,
             RunError::Internal { message: text() },
         ];
@@ -72,10 +74,12 @@ mod tests {
             RunError::Model { .. } => 5,
             RunError::Setup { .. } => 6,
             RunError::Hook { .. } => 7,
-            RunError::Cancelled => 8,
-            RunError::Internal { .. } => 9,
+            RunError::Caller { .. } => 8,
+            RunError::Form { .. } => 9,
+            RunError::Cancelled => 10,
+            RunError::Internal { .. } => 11,
         };
-        assert!(kinds.iter().map(place).eq(0..10));
+        assert!(kinds.iter().map(place).eq(0..12));
         kinds
     }
 

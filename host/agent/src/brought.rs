@@ -1,0 +1,195 @@
+//! All that a caller brings to a turn besides words: earlier messages, tools of its own, results of
+//! these, the form of the answer. All of it is data of the caller's. It gives no right: a tool of the
+//! caller's is executed by the caller, and has no name that belljar knows.
+
+use belljar_model::{Effort, Message, ToolResult, ToolSpec};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::limits::{
+    MAX_CALLER_MESSAGES, MAX_CALLER_TOOL_BYTES, MAX_CALLER_TOOL_DESCRIPTION, MAX_CALLER_TOOLS,
+    MAX_CALLER_TOOLS_BYTES,
+};
+use crate::prompt::frame::HANDED_OVER;
+use crate::schema::Schema;
+
+/// Longest name of a tool that providers take.
+const MAX_NAME: usize = 64;
+
+/// All that a caller brings to a turn besides words. The default is nothing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Brought {
+    /// Earlier messages, sent before the task as they are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Message>,
+    /// Tools that the caller executes: a call of one ends the turn.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolSpec>,
+    /// Whether a step may call several of them. Default: no.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub several: bool,
+    /// The results of the calls with which the turn before ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<ToolResult>,
+    /// The JSON Schema that the answer has to fit; absent = it is text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form: Option<Value>,
+    /// Most tokens of one answer of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+    /// Sampling temperature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// How much the model should think.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+}
+
+/// Why something that a caller brought cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{at}` {why}")]
+pub struct Unfit {
+    /// Where it stands: `tools[2].parameters`, `form`.
+    pub at: String,
+    /// Why; escaped.
+    pub why: String,
+}
+
+impl Brought {
+    /// Whether it is nothing at all.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Bytes of what is stored of it, about.
+    pub fn bytes(&self) -> usize {
+        serde_json::to_string(self).map_or(0, |text| text.len())
+    }
+
+    /// Checks the bounds of all of it, and that its schemas are such.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that does not fit.
+    pub fn check(&self) -> Result<(), Unfit> {
+        let unfit = |at: &str, why: String| Err(Unfit { at: at.to_owned(), why });
+        if self.history.len() > MAX_CALLER_MESSAGES {
+            return unfit("messages", format!("has more than {MAX_CALLER_MESSAGES} messages"));
+        }
+        if self.tools.len() > MAX_CALLER_TOOLS {
+            return unfit("tools", format!("has more than {MAX_CALLER_TOOLS} tools"));
+        }
+        let mut bytes = 0_usize;
+        for (at, tool) in self.tools.iter().enumerate() {
+            check_tool(at, tool)?;
+            bytes = bytes.saturating_add(tool.schema.to_string().len());
+            bytes = bytes.saturating_add(tool.description.len());
+            if self.tools.iter().take(at).any(|other| other.name == tool.name) {
+                return unfit(&format!("tools[{at}].name"), "stands there twice".to_owned());
+            }
+        }
+        if bytes > MAX_CALLER_TOOLS_BYTES {
+            return unfit("tools", format!("has more than {MAX_CALLER_TOOLS_BYTES} bytes"));
+        }
+        match &self.form {
+            Some(form) => {
+                Schema::compile(form).map(drop).map_err(|why| Unfit { at: "form".to_owned(), why })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The messages that the model is sent before the task: these, where the last results are
+    /// those that the caller brings, and its own behind them.
+    pub fn after(&self, mut messages: Vec<Message>) -> Vec<Message> {
+        self.answer(&mut messages);
+        messages.extend(self.history.iter().cloned());
+        messages
+    }
+
+    /// Puts the results of the caller into the place that was kept for them.
+    pub fn answer(&self, messages: &mut [Message]) {
+        let Some(Message::Tool { results }) = messages.last_mut() else { return };
+        for brought in &self.results {
+            let waits =
+                |kept: &&mut ToolResult| kept.id == brought.id && kept.content == HANDED_OVER;
+            if let Some(kept) = results.iter_mut().find(waits) {
+                kept.content.clone_from(&brought.content);
+                kept.is_error = brought.is_error;
+            }
+        }
+    }
+}
+
+fn check_tool(at: usize, tool: &ToolSpec) -> Result<(), Unfit> {
+    let unfit = |part: &str, why: String| Err(Unfit { at: format!("tools[{at}].{part}"), why });
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if !(1..=MAX_NAME).contains(&tool.name.len()) || !tool.name.bytes().all(letter) {
+        let why = format!("has to be 1 to {MAX_NAME} letters, digits, `_` or `-`");
+        return unfit("name", why);
+    }
+    if tool.description.len() > MAX_CALLER_TOOL_DESCRIPTION {
+        let why = format!("has more than {MAX_CALLER_TOOL_DESCRIPTION} bytes");
+        return unfit("description", why);
+    }
+    if tool.schema.to_string().len() > MAX_CALLER_TOOL_BYTES {
+        return unfit("parameters", format!("has more than {MAX_CALLER_TOOL_BYTES} bytes"));
+    }
+    if !tool.schema.is_object() {
+        return unfit("parameters", "has to be a JSON Schema, an object".to_owned());
+    }
+    match Schema::compile(&tool.schema) {
+        Ok(_) => Ok(()),
+        Err(why) => unfit("parameters", why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tool(name: &str) -> ToolSpec {
+        let schema = json!({"type": "object"});
+        ToolSpec { name: name.to_owned(), description: String::new(), schema }
+    }
+
+    fn at(brought: &Brought) -> Option<String> {
+        brought.check().err().map(|unfit| unfit.at)
+    }
+
+    #[test]
+    fn every_bound_of_a_callers_tools_is_kept() {
+        let of = |tools: Vec<ToolSpec>| Brought { tools, ..Brought::default() };
+        assert_eq!(at(&of(vec![tool("get_weather"), tool("x-1")])), None);
+        assert_eq!(at(&of(vec![tool("a b")])).as_deref(), Some("tools[0].name"));
+        assert_eq!(at(&of(vec![tool("")])).as_deref(), Some("tools[0].name"));
+        assert_eq!(at(&of(vec![tool("a"), tool("a")])).as_deref(), Some("tools[1].name"));
+        let many = (0..=MAX_CALLER_TOOLS).map(|n| tool(&format!("t{n}"))).collect();
+        assert_eq!(at(&of(many)).as_deref(), Some("tools"));
+        let long = ToolSpec { description: "x".repeat(1 << 20), ..tool("a") };
+        assert_eq!(at(&of(vec![long])).as_deref(), Some("tools[0].description"));
+        let large = json!({"type": "object", "title": "x".repeat(1 << 20)});
+        let large = ToolSpec { schema: large, ..tool("a") };
+        assert_eq!(at(&of(vec![large])).as_deref(), Some("tools[0].parameters"));
+        let form = Some(json!({"type": "nothing"}));
+        assert_eq!(at(&Brought { form, ..Brought::default() }).as_deref(), Some("form"));
+    }
+
+    #[test]
+    fn a_result_goes_where_it_is_waited_for_and_nowhere_else() {
+        let result = |id: &str, content: &str| ToolResult {
+            id: id.to_owned(),
+            name: "t".to_owned(),
+            content: content.to_owned(),
+            is_error: false,
+        };
+        let mut messages =
+            vec![Message::Tool { results: vec![result("own", "done"), result("a", HANDED_OVER)] }];
+        let results = vec![result("own", "forged"), result("a", "12"), result("b", "13")];
+        Brought { results, ..Brought::default() }.answer(&mut messages);
+        let results = vec![result("own", "done"), result("a", "12")];
+        assert_eq!(messages, [Message::Tool { results }]);
+    }
+}

@@ -1,0 +1,108 @@
+//! The tools of a caller: shown to the model beside the agent's own, and executed by the caller. A
+//! call of one ends the agent's turn; nothing happens here.
+
+use std::collections::BTreeMap;
+
+use belljar_catalogue::ToolCatalogue;
+use belljar_model::{ToolCall, ToolSpec};
+use belljar_policy::ToolName;
+
+use crate::brought::Brought;
+use crate::limits::{MAX_CALLS_PER_STEP, MAX_TOOLS};
+use crate::schema::Schema;
+use crate::tools::alias::Aliases;
+use crate::tools::builtin::tool::BuiltinTool;
+use crate::tools::call::arguments;
+use crate::tools::dispatch::{Decision, Provider, Refusal, check_arguments};
+
+/// How the names of tools begin that other servers provide: an operator may add some at any time.
+const OF_SERVERS: &str = "mcp__";
+
+/// The tools of a caller, with the schemas of their arguments. The default is none.
+#[derive(Debug, Default)]
+pub(crate) struct CallerTools {
+    tools: BTreeMap<String, Schema>,
+    /// Whether a step may call several.
+    several: bool,
+}
+
+impl CallerTools {
+    /// The caller's tools, shown behind the agent's own. INV-280: one with a name that the
+    /// agent or belljar itself has for a tool is none, whether the agent may call that or not, so
+    /// that nobody can take a call for one of belljar's which is the caller's.
+    pub(crate) fn of(
+        brought: &Brought,
+        stock: &ToolCatalogue,
+        advertised: &BTreeMap<ToolName, Provider>,
+        specs: &mut Vec<ToolSpec>,
+        aliases: &Aliases,
+    ) -> Result<Self, String> {
+        if brought.tools.is_empty() {
+            return Ok(Self::default());
+        }
+        if let Err(unfit) = brought.check() {
+            return Err(unfit.to_string());
+        }
+        if specs.len().saturating_add(brought.tools.len()) > MAX_TOOLS {
+            return Err(format!("with those of the agent there are more than {MAX_TOOLS} tools"));
+        }
+        let mut tools = BTreeMap::new();
+        for tool in &brought.tools {
+            let name = tool.name.as_str();
+            let taken = advertised.contains_key(name)
+                || name.starts_with(OF_SERVERS)
+                || aliases.alias(name).is_some()
+                || BuiltinTool::of(name).is_some()
+                || stock.owner(name).is_some()
+                || specs.iter().any(|spec| spec.name == name);
+            if taken {
+                return Err(format!("`{name}` is the name of a tool of belljar's own"));
+            }
+            let schema = Schema::compile(&tool.schema);
+            let schema = schema.map_err(|why| format!("`{name}` {why}"));
+            tools.insert(name.to_owned(), schema?);
+        }
+        specs.extend(brought.tools.iter().cloned());
+        Ok(Self { tools, several: brought.several })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_tests(name: &str, schema: &serde_json::Value) -> Self {
+        let schema = Schema::compile(schema).unwrap();
+        Self { tools: BTreeMap::from([(name.to_owned(), schema)]), several: false }
+    }
+
+    /// Their names.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.keys().map(String::as_str)
+    }
+
+    /// Decides on a call; `None` = it is of no tool of the caller's.
+    pub(crate) fn decide(&self, call: &ToolCall, position: usize) -> Option<Decision> {
+        let schema = self.tools.get(&call.name)?;
+        if position >= MAX_CALLS_PER_STEP {
+            let text = format!("too many calls in one step: at most {MAX_CALLS_PER_STEP}");
+            return Some(Decision::Refuse(Refusal::malformed(text)));
+        }
+        let fits = check_arguments(&call.arguments).and_then(|()| {
+            let fits = schema.check(arguments(call));
+            fits.map_err(|why| Refusal::malformed(format!("invalid arguments: {why}")))
+        });
+        Some(match fits {
+            Ok(()) => Decision::HandOver,
+            Err(refusal) => Decision::Refuse(refusal),
+        })
+    }
+
+    /// Refuses all calls but the first of the caller's, where it takes one at a time.
+    pub(crate) fn bound(&self, decisions: &mut [Decision]) {
+        if self.several {
+            return;
+        }
+        let theirs = |decision: &&mut Decision| matches!(decision, Decision::HandOver);
+        for decision in decisions.iter_mut().filter(theirs).skip(1) {
+            let text = "one such call at a time: make it again after the result of the other";
+            *decision = Decision::Refuse(Refusal::malformed(text.to_owned()));
+        }
+    }
+}

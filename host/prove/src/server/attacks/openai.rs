@@ -1,0 +1,129 @@
+//! The wires of OpenAI: what a caller brings to a turn besides words.
+
+use serde_json::{Map, Value, json};
+
+use super::super::client::ask;
+use super::super::stage::Stage;
+use super::{Row, asked, row};
+use crate::attack::Stopped;
+
+pub(super) const ATTACKS: &[Row] = &[
+    row!(
+        "server-openai-tool-of-belljars",
+        "brings a tool with the name of one that reads files",
+        "names of belljar's own tools (INV-280)",
+        "belljar's own",
+        shadow
+    ),
+    row!(
+        "server-openai-schema-doubling",
+        "brings a schema that takes 2^40 steps to check",
+        "the weight of a schema (INV-283)",
+        "too large",
+        doubling
+    ),
+    row!(
+        "server-openai-schema-circle",
+        "brings a schema that refers to itself for ever",
+        "circles in a schema (INV-283)",
+        "circle",
+        circle
+    ),
+    row!(
+        "server-openai-schema-elsewhere",
+        "brings a schema that refers to a file of the host",
+        "a schema refers to itself alone (INV-283)",
+        "no part of it",
+        elsewhere
+    ),
+    row!(
+        "server-openai-tools-many",
+        "brings a thousand tools",
+        "how many tools a caller may bring (INV-283)",
+        "more than",
+        many
+    ),
+    row!(
+        "server-openai-image-inside",
+        "sends an image whose address is the server's own",
+        "nothing is fetched for a caller (INV-287)",
+        "not supported",
+        image
+    ),
+    row!(
+        "server-openai-response-made-up",
+        "goes on from a response whose id leads out of its tenant",
+        "responses are looked up by tenant (INV-281)",
+        "previous_response_not_found",
+        made_up
+    ),
+    row!(
+        "server-openai-reader-talks",
+        "begins a response with a key that may look",
+        "the scope of a route (INV-86)",
+        "permission_denied",
+        reader
+    ),
+];
+
+fn tool(name: &str, schema: Value) -> Value {
+    json!({ "type": "function", "name": name, "parameters": schema })
+}
+
+/// Begins a response as red, and has to be refused.
+async fn refused(stage: &Stage, more: Value, status: u16) -> Stopped {
+    let mut body = json!({ "model": "teller", "input": "tell" });
+    for (name, value) in more.as_object().into_iter().flatten() {
+        body[name] = value.clone();
+    }
+    asked(stage, "red-member", ask("POST", "/v1/responses").json(&body), status).await
+}
+
+async fn shadow(stage: &Stage) -> Stopped {
+    let tools = json!([tool("file_read", json!({ "type": "object" }))]);
+    refused(stage, json!({ "tools": tools }), 400).await
+}
+
+async fn doubling(stage: &Stage) -> Stopped {
+    let mut parts = Map::new();
+    parts.insert("d0".to_owned(), json!({ "type": "string" }));
+    for level in 1..40 {
+        let below = json!({ "$ref": format!("#/$defs/d{}", level - 1) });
+        parts.insert(format!("d{level}"), json!({ "allOf": [below, below] }));
+    }
+    let schema = json!({ "$defs": parts, "$ref": "#/$defs/d39" });
+    let format = json!({ "type": "json_schema", "name": "x", "schema": schema });
+    refused(stage, json!({ "text": { "format": format } }), 400).await
+}
+
+async fn circle(stage: &Stage) -> Stopped {
+    let of_itself = json!({ "anyOf": [{ "$ref": "#/$defs/a" }] });
+    let schema = json!({ "$defs": { "a": of_itself }, "$ref": "#/$defs/a" });
+    refused(stage, json!({ "tools": [tool("look", schema)] }), 400).await
+}
+
+async fn elsewhere(stage: &Stage) -> Stopped {
+    let schema = json!({ "$ref": "file:///etc/passwd" });
+    refused(stage, json!({ "tools": [tool("look", schema)] }), 400).await
+}
+
+async fn many(stage: &Stage) -> Stopped {
+    let tools: Vec<Value> = (0..1_000).map(|n| tool(&format!("t{n}"), json!({}))).collect();
+    refused(stage, json!({ "tools": tools }), 400).await
+}
+
+async fn image(stage: &Stage) -> Stopped {
+    let url = format!("http://{}/v1/audit", stage.at());
+    let part = json!({ "type": "input_image", "image_url": url });
+    let input = json!([{ "role": "user", "content": [part] }]);
+    refused(stage, json!({ "input": input }), 400).await
+}
+
+async fn made_up(stage: &Stage) -> Stopped {
+    refused(stage, json!({ "previous_response_id": "resp_../blue" }), 404).await
+}
+
+async fn reader(stage: &Stage) -> Stopped {
+    let body = json!({ "model": "teller", "input": "tell" });
+    asked(stage, "red-reader", ask("POST", "/v1/responses").json(&body), 403).await
+}

@@ -1,0 +1,157 @@
+//! From a request to the turn that it is: a new session, or the next turn of one.
+
+use belljar_agent::{Brought, Message, ToolResult};
+use belljar_session::{ServiceError, StoredTurnOf, TurnRequest};
+use belljar_store::MessageStatus;
+
+use crate::app::Ctx;
+use crate::http::problem::{Kind, Problem};
+use crate::openai::entries::{Parts, no_call, no_result};
+use crate::openai::ids;
+use crate::openai::params::invalid;
+
+/// The turn of a request that names no response: its conversation is all that it sends. Where that
+/// ends with results for the calls with which the last turn of a session ended, and for an agent of the
+/// same name, it is the next turn of that session, which knows what the agent did itself.
+pub(crate) async fn of_conversation(
+    ctx: &Ctx,
+    model: &str,
+    parts: Parts,
+    brought: Brought,
+    param: &str,
+) -> Result<TurnRequest, Problem> {
+    if let Some(turn) = waiting(ctx, model, &parts).await? {
+        let (results, task) = (results_of(&turn, &parts.results, param)?, parts.task);
+        let brought = Brought { results, ..brought };
+        return Ok(next_turn(ctx, &turn, task, None, brought));
+    }
+    let Parts { context, history, task, .. } = parts.closed(param)?;
+    Ok(new_session(ctx, model, task, context, Brought { history, ..brought }))
+}
+
+/// The last turn of a session whose calls all of these results are for. INV-281: found in the
+/// caller's own tenant or nowhere; an id of another tenant's is as good as one that somebody made up.
+async fn waiting(ctx: &Ctx, model: &str, parts: &Parts) -> Result<Option<StoredTurnOf>, Problem> {
+    let mut messages = parts.results.iter().map(|(id, _)| ids::of_call(id).map(|call| call.0));
+    let Some(Some(message)) = messages.next() else { return Ok(None) };
+    if messages.any(|other| other != Some(message)) {
+        return Ok(None);
+    }
+    let turn = match ctx.service.stored_turn(message).await {
+        Ok(turn) => turn,
+        Err(ServiceError::NoSession(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let same = turn.is_last
+        && turn.turn.state.outcome.calls.len() == parts.results.len()
+        && turn.turn.state.status != MessageStatus::InFlight
+        && of_agent(&turn, model);
+    Ok(same.then_some(turn))
+}
+
+/// Whether a turn is of the agent that goes by this name: the whole one, or the last part of it.
+fn of_agent(turn: &StoredTurnOf, model: &str) -> bool {
+    let agent = turn.turn.state.session.agent.as_str();
+    agent == model || agent.rsplit('/').next() == Some(model)
+}
+
+/// The turn of a request that goes on from a response. INV-282: from the last one of a session in
+/// that session; from an earlier one in a new session with the conversation up to there.
+pub(crate) async fn of_response(
+    ctx: &Ctx,
+    model: &str,
+    turn: &StoredTurnOf,
+    parts: Parts,
+    brought: Brought,
+) -> Result<TurnRequest, Problem> {
+    if turn.turn.state.status == MessageStatus::InFlight {
+        let detail = "the response that this would go on from is still in progress";
+        return Err(Problem::new(Kind::Busy, detail).param("previous_response_id"));
+    }
+    if !of_agent(turn, model) {
+        let detail = "a conversation stays with its agent: `model` is another one";
+        return Err(invalid("model", detail).hint("begin anew without `previous_response_id`"));
+    }
+    if !parts.history.is_empty() {
+        let detail = "with `previous_response_id`, `input` has the user's words and results alone";
+        return Err(invalid("input", detail));
+    }
+    let results = results_of(turn, &parts.results, "input")?;
+    let Parts { context, task, .. } = parts;
+    if turn.is_last {
+        return Ok(next_turn(ctx, turn, task, context, Brought { results, ..brought }));
+    }
+    let session = &turn.turn.state.session.id;
+    let history = ctx.service.conversation_until(session, &turn.turn.message).await?;
+    let history = branch(results, history);
+    Ok(new_session(ctx, model, task, context, Brought { history, ..brought }))
+}
+
+fn branch(results: Vec<ToolResult>, mut history: Vec<Message>) -> Vec<Message> {
+    Brought { results, ..Brought::default() }.answer(&mut history);
+    history
+}
+
+fn next_turn(
+    ctx: &Ctx,
+    turn: &StoredTurnOf,
+    text: String,
+    context: Option<String>,
+    brought: Brought,
+) -> TurnRequest {
+    TurnRequest {
+        session: Some(turn.turn.state.session.id.clone()),
+        after: Some(turn.turn.message.clone()),
+        actor: ctx.caller.actor.to_string(),
+        text,
+        context,
+        brought,
+        ..TurnRequest::default()
+    }
+}
+
+fn new_session(
+    ctx: &Ctx,
+    model: &str,
+    text: String,
+    context: Option<String>,
+    brought: Brought,
+) -> TurnRequest {
+    TurnRequest {
+        agent: Some(model.to_owned()),
+        actor: ctx.caller.actor.to_string(),
+        text,
+        context,
+        brought,
+        ..TurnRequest::default()
+    }
+}
+
+/// One result for each call that the turn ended with, by the ids that the agent knows.
+fn results_of(
+    turn: &StoredTurnOf,
+    results: &[(String, String)],
+    param: &str,
+) -> Result<Vec<ToolResult>, Problem> {
+    let (message, calls) = (&turn.turn.message, &turn.turn.state.outcome.calls);
+    let known = |id: &str| (0..calls.len()).any(|place| ids::call(message, place) == id);
+    if let Some((id, _)) = results.iter().find(|(id, _)| !known(id)) {
+        return Err(no_call(id, param));
+    }
+    let mut found = Vec::with_capacity(calls.len());
+    for (place, call) in calls.iter().enumerate() {
+        let id = ids::call(message, place);
+        let mut of_call = results.iter().filter(|(of, _)| *of == id);
+        let Some((_, content)) = of_call.next() else { return Err(no_result(&id, param)) };
+        if of_call.next().is_some() {
+            return Err(invalid(param, format!("there are two results for the call `{id}`")));
+        }
+        found.push(ToolResult {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            content: content.clone(),
+            is_error: false,
+        });
+    }
+    Ok(found)
+}

@@ -1,0 +1,125 @@
+//! `POST /v1/chat/completions`: the messages that are sent are the conversation.
+
+use axum::extract::{FromRequest as _, Request};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use belljar_agent::Brought;
+use belljar_session::{RunningTurn, TurnRequest};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::api::turn::named;
+use crate::app::Ctx;
+use crate::http::problem::Problem;
+use crate::http::respond::{JsonBody, json_as};
+use crate::openai::answer::Completion;
+use crate::openai::chat_stream::ChatStream;
+use crate::openai::finished::Finished;
+use crate::openai::params::{self, check};
+use crate::openai::{asked, begin, entries, form, ids, live, messages, not_again, of_run, tools};
+use crate::stream::sse::Frames;
+
+/// A chat completion to be made. Of the parameters that OpenAI has besides, some are taken without an
+/// effect and the others are refused; the guide lists both.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct CompletionBody {
+    /// The agent.
+    model: String,
+    /// The whole conversation, as OpenAI has it.
+    messages: Vec<Value>,
+    /// Whether the answer comes in chunks.
+    stream: Option<bool>,
+    /// `include_usage`: whether a last chunk has the usage.
+    stream_options: Option<StreamOptions>,
+    /// Tools that the caller executes: functions.
+    tools: Option<Vec<Value>>,
+    /// `auto` or `none`.
+    tool_choice: Option<Value>,
+    /// Whether a step may call several of them. Default: yes.
+    parallel_tool_calls: Option<bool>,
+    /// `text`, `json_object` or `json_schema`.
+    response_format: Option<Value>,
+    /// Most tokens of each answer of the model.
+    max_completion_tokens: Option<u64>,
+    /// The same, by its older name.
+    max_tokens: Option<u64>,
+    temperature: Option<f64>,
+    /// How much the model should think.
+    reasoning_effort: Option<String>,
+    /// `false`: the session is deleted when it has answered.
+    store: Option<bool>,
+    /// Notes of the caller's.
+    metadata: Option<Value>,
+    #[serde(flatten)]
+    #[schema(ignore)]
+    others: Map<String, Value>,
+}
+
+/// How a stream is to be.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+pub(crate) struct StreamOptions {
+    #[serde(default)]
+    include_usage: bool,
+}
+
+/// `POST /v1/chat/completions`.
+pub(crate) async fn complete(ctx: Ctx, request: Request) -> Result<Response, Problem> {
+    let JsonBody(body) = JsonBody::<CompletionBody>::from_request(request, &()).await?;
+    let (stream, model) = (body.stream.unwrap_or_default(), body.model.clone());
+    let usage = body.stream_options.clone().unwrap_or_default().include_usage;
+    let request = body.turn(&ctx).await?;
+    let whole = request.brought.form.is_some();
+    let (ctx, turn) = begin::begin(ctx, request, &model, "chat-completions").await?;
+    let run = turn.message.clone();
+    if stream {
+        let (frames, response) = Frames::new(ctx.app.outward());
+        let created = turn.started / 1000;
+        let id = ids::completion(&run);
+        let wire = ChatStream { id, model, created, usage, said: false };
+        tokio::spawn(live::stream(ctx, turn, frames, whole, wire));
+        return Ok(of_run(&run, response));
+    }
+    let answer = answered(&ctx, &turn, &model).await;
+    Ok(of_run(&run, answer))
+}
+
+/// The answer at the end of a turn.
+async fn answered(ctx: &Ctx, turn: &RunningTurn, model: &str) -> Response {
+    tokio::select! {
+        biased;
+        _ = turn.ended() => {}
+        () = ctx.app.stopped().cancelled() => {}
+    }
+    let finished = match ctx.service.stored_turn(&turn.message).await {
+        Ok(stored) => Finished::of(&stored),
+        Err(error) => return not_again(Problem::from(error).into_response()),
+    };
+    match finished.problem() {
+        Some(problem) => not_again(problem.into_response()),
+        None => json_as(StatusCode::OK, "application/json", &Completion::of(&finished, model)),
+    }
+}
+
+impl CompletionBody {
+    /// The turn that it asks for.
+    async fn turn(self, ctx: &Ctx) -> Result<TurnRequest, Problem> {
+        check(params::CHAT, &self.others)?;
+        form::metadata(self.metadata.as_ref())?;
+        let model = named("model", Some(self.model.clone()))?.unwrap_or_default();
+        let max = self.max_completion_tokens.or(self.max_tokens);
+        let given = self.tools.as_deref().unwrap_or_default();
+        let brought = Brought {
+            tools: tools::chosen(given, self.tool_choice.as_ref())?.tools,
+            several: self.parallel_tool_calls.unwrap_or(true),
+            form: form::schema(self.response_format.as_ref(), "response_format")?,
+            max_output_tokens: form::tokens(max, "max_completion_tokens")?,
+            temperature: form::temperature(self.temperature)?,
+            effort: form::effort(self.reasoning_effort.as_deref(), "reasoning_effort")?,
+            ..Brought::default()
+        };
+        let parts = entries::sort(messages::entries(&self.messages)?, "messages")?;
+        let request = asked::of_conversation(ctx, &model, parts, brought, "messages").await?;
+        Ok(TurnRequest { forget: self.store == Some(false), ..request })
+    }
+}

@@ -1,0 +1,279 @@
+//! The entries of a conversation, whichever wire they came by, and what becomes of them in a turn.
+//!
+//! | entry | becomes |
+//! | --- | --- |
+//! | `system`, `developer`, `instructions` | context beside the task: a caller's words, in a person's message, never a part of the agent's own prompt |
+//! | the last words of the user | the task |
+//! | all before | the history, as it was sent |
+//! | results behind the last call | the results that a turn waits for, or the end of the history |
+
+use std::collections::HashSet;
+
+use belljar_agent::{Message, ToolCall, ToolResult};
+
+use crate::http::problem::Problem;
+use crate::openai::params::invalid;
+
+/// One entry of a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Entry {
+    /// Words of a system or a developer.
+    Context(String),
+    /// Words of the user.
+    User(String),
+    /// Words of the agent, and its calls of the caller's tools.
+    Assistant { text: String, calls: Vec<ToolCall> },
+    /// The result of such a call.
+    Result { id: String, content: String },
+}
+
+/// The entries of one request, sorted.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Parts {
+    /// Words of systems and developers.
+    pub(crate) context: Option<String>,
+    /// The conversation before the results and the task.
+    pub(crate) history: Vec<Message>,
+    /// Results behind it, by the ids of their calls.
+    pub(crate) results: Vec<(String, String)>,
+    /// The task; empty where there are results alone.
+    pub(crate) task: String,
+}
+
+/// Sorts entries. `param`: where they stand in the request.
+pub(crate) fn sort(entries: Vec<Entry>, param: &str) -> Result<Parts, Problem> {
+    let mut context = Vec::new();
+    let mut rest = Vec::with_capacity(entries.len());
+    for entry in entries {
+        match entry {
+            Entry::Context(text) => context.push(text),
+            other => rest.push(other),
+        }
+    }
+    let is_user = |entry: &&Entry| matches!(entry, Entry::User(_));
+    let is_result = |entry: &&Entry| matches!(entry, Entry::Result { .. });
+    let task: Vec<Entry> = split_end(&mut rest, is_user);
+    let last: Vec<Entry> = split_end(&mut rest, is_result);
+    if task.is_empty() && last.is_empty() {
+        return Err(invalid(param, "the last entry has to be the user's, or a result of a tool")
+            .hint("send what the agent should answer"));
+    }
+    let texts = task.into_iter().filter_map(|entry| match entry {
+        Entry::User(text) => Some(text),
+        Entry::Context(_) | Entry::Assistant { .. } | Entry::Result { .. } => None,
+    });
+    let task = texts.collect::<Vec<_>>().join("\n\n");
+    let results: Vec<_> = last.into_iter().filter_map(result).collect();
+    if task.trim().is_empty() && results.is_empty() {
+        return Err(invalid(param, "the user's words are blank"));
+    }
+    let history = history(rest, param)?;
+    if let Some(Message::Assistant { calls, .. }) = history.last()
+        && !calls.is_empty()
+    {
+        // Whatever becomes of them, they have to fit.
+        paired(calls, results.clone(), param)?;
+    }
+    let context = Some(context.join("\n\n")).filter(|text| !text.trim().is_empty());
+    Ok(Parts { context, history, results, task })
+}
+
+impl Parts {
+    /// The whole conversation before the task, the results at its end included.
+    pub(crate) fn closed(mut self, param: &str) -> Result<Self, Problem> {
+        let results = std::mem::take(&mut self.results);
+        let calls = match self.history.last() {
+            Some(Message::Assistant { calls, .. }) => calls.clone(),
+            Some(Message::User { .. } | Message::Tool { .. }) | None => Vec::new(),
+        };
+        if !results.is_empty() {
+            self.history.push(Message::Tool { results: paired(&calls, results, param)? });
+        }
+        Ok(self)
+    }
+}
+
+fn result(entry: Entry) -> Option<(String, String)> {
+    match entry {
+        Entry::Result { id, content } => Some((id, content)),
+        Entry::Context(_) | Entry::User(_) | Entry::Assistant { .. } => None,
+    }
+}
+
+/// Takes the last entries of a kind off.
+fn split_end(entries: &mut Vec<Entry>, is: impl Fn(&&Entry) -> bool) -> Vec<Entry> {
+    let count = entries.iter().rev().take_while(is).count();
+    entries.split_off(entries.len() - count)
+}
+
+/// Entries as messages. Every call but those of the last has its result behind it.
+fn history(entries: Vec<Entry>, param: &str) -> Result<Vec<Message>, Problem> {
+    let mut messages: Vec<Message> = Vec::new();
+    let mut entries = entries.into_iter().peekable();
+    while let Some(entry) = entries.next() {
+        match entry {
+            Entry::Context(_) => {}
+            Entry::User(text) => push_user(&mut messages, text),
+            Entry::Result { id, .. } => return Err(no_call(&id, param)),
+            Entry::Assistant { text, calls } if calls.is_empty() => {
+                if !text.trim().is_empty() {
+                    push_assistant(&mut messages, text);
+                }
+            }
+            Entry::Assistant { text, mut calls } => {
+                // Each item of a response has one call; those of one step belong together.
+                while let Some(Entry::Assistant { text: more, calls: others }) =
+                    entries.next_if(is_calls_alone)
+                {
+                    debug_assert!(more.is_empty(), "looked at above");
+                    calls.extend(others);
+                }
+                let mut results = Vec::new();
+                while let Some(next) = entries.next_if(|next| matches!(next, Entry::Result { .. }))
+                {
+                    results.extend(result(next));
+                }
+                let is_last = entries.peek().is_none();
+                messages.push(Message::Assistant { text, calls: calls.clone() });
+                if !(is_last && results.is_empty()) {
+                    messages.push(Message::Tool { results: paired(&calls, results, param)? });
+                }
+            }
+        }
+    }
+    Ok(messages)
+}
+
+fn is_calls_alone(entry: &Entry) -> bool {
+    matches!(entry, Entry::Assistant { text, calls } if text.is_empty() && !calls.is_empty())
+}
+
+fn push_user(messages: &mut Vec<Message>, more: String) {
+    match messages.last_mut() {
+        Some(Message::User { text }) => {
+            text.push_str("\n\n");
+            text.push_str(&more);
+        }
+        _ => messages.push(Message::User { text: more }),
+    }
+}
+
+fn push_assistant(messages: &mut Vec<Message>, more: String) {
+    match messages.last_mut() {
+        Some(Message::Assistant { text, calls }) if calls.is_empty() => {
+            text.push_str("\n\n");
+            text.push_str(&more);
+        }
+        _ => messages.push(Message::Assistant { text: more, calls: Vec::new() }),
+    }
+}
+
+/// One result for each call, in the order of the calls.
+pub(crate) fn paired(
+    calls: &[ToolCall],
+    results: Vec<(String, String)>,
+    param: &str,
+) -> Result<Vec<ToolResult>, Problem> {
+    let mut seen = HashSet::new();
+    for (id, _) in &results {
+        if !seen.insert(id.as_str()) {
+            return Err(invalid(
+                param,
+                format!("there are two results for the call `{}`", cut(id)),
+            ));
+        }
+        if calls.iter().all(|call| call.id != *id) {
+            return Err(no_call(id, param));
+        }
+    }
+    calls
+        .iter()
+        .map(|call| match results.iter().find(|(id, _)| *id == call.id) {
+            Some((_, content)) => Ok(ToolResult {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                content: content.clone(),
+                is_error: false,
+            }),
+            None => Err(no_result(&call.id, param)),
+        })
+        .collect()
+}
+
+/// A call that is left without a result.
+pub(crate) fn no_result(id: &str, param: &str) -> Problem {
+    let detail = format!("there is no result for the call `{}`", cut(id));
+    invalid(param, detail).hint("send one for each call, behind the calls")
+}
+
+/// A result without a call.
+pub(crate) fn no_call(id: &str, param: &str) -> Problem {
+    invalid(param, format!("there is no call `{}` that this would be the result of", cut(id)))
+}
+
+fn cut(id: &str) -> String {
+    belljar_policy::Shown::clipped(id, 80).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(text: &str) -> Entry {
+        Entry::User(text.to_owned())
+    }
+
+    fn said(text: &str, ids: &[&str]) -> Entry {
+        let call = |id: &&str| ToolCall {
+            id: (*id).to_owned(),
+            name: "look".to_owned(),
+            arguments: "{}".to_owned(),
+        };
+        Entry::Assistant { text: text.to_owned(), calls: ids.iter().map(call).collect() }
+    }
+
+    fn came(id: &str) -> Entry {
+        Entry::Result { id: id.to_owned(), content: format!("of {id}") }
+    }
+
+    #[test]
+    fn the_words_of_a_system_become_context_and_the_last_of_the_user_the_task() {
+        let system = Entry::Context("be brief".to_owned());
+        let entries = vec![user("a"), said("b", &[]), system, user("c"), user("d")];
+        let parts = sort(entries, "messages").unwrap();
+        assert_eq!(parts.context.as_deref(), Some("be brief"));
+        assert_eq!((parts.task.as_str(), parts.history.len()), ("c\n\nd", 2));
+    }
+
+    #[test]
+    fn results_behind_the_last_calls_are_apart_and_earlier_ones_are_history() {
+        let entries = vec![
+            user("a"),
+            said("", &["1"]),
+            said("", &["2"]),
+            came("2"),
+            came("1"),
+            said("", &["3"]),
+            came("3"),
+        ];
+        let parts = sort(entries, "input").unwrap();
+        assert_eq!(parts.results, [("3".to_owned(), "of 3".to_owned())]);
+        let Some(Message::Tool { results }) = parts.history.get(2) else {
+            panic!("{:?}", parts.history)
+        };
+        let ids: Vec<_> = results.iter().map(|result| result.id.as_str()).collect();
+        assert_eq!(ids, ["1", "2"], "in the order of the calls");
+        assert!(matches!(parts.history.last(), Some(Message::Assistant { .. })));
+    }
+
+    #[test]
+    fn a_conversation_that_no_provider_takes_is_refused() {
+        let refused = |entries: Vec<Entry>| sort(entries, "messages").is_err();
+        assert!(refused(vec![]));
+        assert!(refused(vec![user("a"), said("b", &[])]), "nothing to answer");
+        assert!(refused(vec![said("", &["1"]), user("b")]), "a call without a result");
+        assert!(refused(vec![said("", &["1"]), came("1"), came("1"), said("x", &[]), user("b")]));
+        assert!(refused(vec![came("1"), said("x", &[]), user("b")]), "a result without a call");
+        assert!(refused(vec![user(" ")]));
+    }
+}

@@ -1,0 +1,148 @@
+//! A turn as these wires show it: the texts that the agent said, the calls that it ended with, how
+//! it ended. Made of what is stored, so an answer, a stream's end and a response that is read later
+//! say the same.
+
+use belljar_agent::{Message, RunError, RunStatus, ToolCall, Usage, frame};
+use belljar_session::StoredTurnOf;
+use belljar_store::MessageStatus;
+
+use crate::http::problem::{Kind, Problem};
+
+/// How a turn stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It runs, or will.
+    Running,
+    /// It said all it had to say, or has calls for its caller.
+    Done,
+    /// A limit ended it.
+    Cut,
+    /// Something broke.
+    Failed,
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+/// A turn.
+#[derive(Debug, Clone)]
+pub(crate) struct Finished {
+    /// The agent's message, which is the run's id.
+    pub(crate) message: String,
+    pub(crate) standing: Standing,
+    /// The texts of its steps, blank ones left out.
+    pub(crate) texts: Vec<String>,
+    /// Its calls of the caller's tools.
+    pub(crate) calls: Vec<ToolCall>,
+    pub(crate) error: Option<RunError>,
+    pub(crate) usage: Usage,
+    /// When it began and ended, in seconds since 1970.
+    pub(crate) began: i64,
+    pub(crate) ended: i64,
+}
+
+impl Finished {
+    /// A turn as far as it is stored.
+    pub(crate) fn of(stored: &StoredTurnOf) -> Self {
+        let turn = &stored.turn;
+        let outcome = &turn.state.outcome;
+        let standing = match (turn.state.status, outcome.status) {
+            (MessageStatus::InFlight, _) => Standing::Running,
+            (MessageStatus::Interrupted, _) => Standing::Failed,
+            (_, RunStatus::Completed) => Standing::Done,
+            (_, RunStatus::Partial) => Standing::Cut,
+            (_, RunStatus::Failed) => Standing::Failed,
+            (_, RunStatus::Cancelled) => Standing::Cancelled,
+        };
+        let running = standing == Standing::Running;
+        let brought = turn.brought();
+        let texts = match brought.form {
+            // Attempts that had not the form are none.
+            _ if running || turn.state.status == MessageStatus::Interrupted => Vec::new(),
+            Some(_) if standing == Standing::Failed => Vec::new(),
+            Some(_) if !outcome.calls.is_empty() => Vec::new(),
+            Some(_) => last(vec![outcome.output.clone()]),
+            None => said(&outcome.messages, brought.history.len()),
+        };
+        Self {
+            message: turn.message.clone(),
+            standing,
+            texts,
+            calls: outcome.calls.clone(),
+            error: outcome.error.clone(),
+            usage: outcome.total,
+            began: outcome.started.as_second(),
+            ended: outcome.ended.as_second(),
+        }
+    }
+
+    /// All texts as one.
+    pub(crate) fn text(&self) -> String {
+        self.texts.join("\n\n")
+    }
+
+    /// Why there is no answer; `None` = there is one.
+    pub(crate) fn problem(&self) -> Option<Problem> {
+        let why = || self.error.as_ref().map(ToString::to_string);
+        match self.standing {
+            Standing::Done | Standing::Cut => None,
+            Standing::Failed => Some(self.failed()),
+            Standing::Cancelled => {
+                let why = why().unwrap_or_else(|| "the run was cancelled".to_owned());
+                Some(Problem::new(Kind::Taken, why).code("cancelled"))
+            }
+            Standing::Running => {
+                let detail = "the server stopped before this turn had ended; it is stored, and \
+                              resumed when the server starts again: do not send it twice";
+                let problem = Problem::unavailable(detail, std::time::Duration::from_secs(5));
+                Some(problem.code("in_progress"))
+            }
+        }
+    }
+
+    fn failed(&self) -> Problem {
+        match &self.error {
+            Some(error @ (RunError::Form { .. } | RunError::Declined | RunError::NoAnswer)) => {
+                Problem::new(Kind::Agent, error.to_string()).code(self.code())
+            }
+            Some(
+                error @ (RunError::Setup { .. } | RunError::Hook { .. } | RunError::Caller { .. }),
+            ) => Problem::new(Kind::Agent, error.to_string()).code(self.code()),
+            Some(error) => Problem::new(Kind::Unavailable, error.to_string()).code(self.code()),
+            None => Problem::new(Kind::Unavailable, "the turn was interrupted").code(self.code()),
+        }
+    }
+
+    /// The word for why it failed.
+    pub(crate) fn code(&self) -> &'static str {
+        match &self.error {
+            Some(RunError::Form { .. }) => "format_not_met",
+            Some(RunError::Model { .. }) => "model_error",
+            Some(RunError::Declined) => "declined",
+            Some(RunError::NoAnswer) => "no_answer",
+            Some(RunError::Setup { .. } | RunError::Hook { .. } | RunError::Caller { .. }) => {
+                "agent_unusable"
+            }
+            Some(RunError::Cancelled) => "cancelled",
+            Some(RunError::Budget { .. } | RunError::WallTime { .. } | RunError::OutputCut) => {
+                "limit_reached"
+            }
+            Some(RunError::Internal { .. }) => "server_error",
+            None => "interrupted",
+        }
+    }
+}
+
+/// The texts of the agent among messages, from one of them on. What stands for an answer that there
+/// is none of was not said.
+fn said(messages: &[Message], from: usize) -> Vec<String> {
+    let stands_for = [frame::STOPPED, frame::LIMITED, frame::BROKEN, frame::NOTED];
+    let texts = messages.iter().skip(from).filter_map(|message| match message {
+        Message::Assistant { text, .. } if !text.trim().is_empty() => Some(text.clone()),
+        Message::Assistant { .. } | Message::User { .. } | Message::Tool { .. } => None,
+    });
+    texts.filter(|text| !stands_for.contains(&text.as_str())).collect()
+}
+
+fn last(texts: Vec<String>) -> Vec<String> {
+    texts.into_iter().rfind(|text| !text.trim().is_empty()).into_iter().collect()
+}

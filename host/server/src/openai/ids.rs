@@ -1,0 +1,58 @@
+//! The ids of these wires, made of the id of an agent's message and nothing else. They are no
+//! secret: whoever guesses one of another tenant's finds nothing.
+
+use crate::app::is_id;
+
+/// Most bytes of the id of a call that a caller makes up.
+pub(crate) const MAX_CALL_ID: usize = 256;
+
+/// The id of a chat completion.
+pub(crate) fn completion(message: &str) -> String {
+    format!("chatcmpl-{message}")
+}
+
+/// The id of a response.
+pub(crate) fn response(message: &str) -> String {
+    format!("resp_{message}")
+}
+
+/// The message of a response; `None` = no response has such an id.
+pub(crate) fn of_response(id: &str) -> Option<&str> {
+    id.strip_prefix("resp_").filter(|message| is_id(message))
+}
+
+/// The id of the call at this place among those that a turn ended with.
+pub(crate) fn call(message: &str, place: usize) -> String {
+    format!("call_{message}_{place}")
+}
+
+/// The message and the place of a call; `None` = it is none of ours.
+pub(crate) fn of_call(id: &str) -> Option<(&str, usize)> {
+    let (message, place) = id.strip_prefix("call_")?.rsplit_once('_')?;
+    // Written as it is made: no other text is the same call.
+    let number = place.parse::<usize>().ok().filter(|number| number.to_string() == place)?;
+    is_id(message).then_some((message, number))
+}
+
+/// The id of an output item.
+pub(crate) fn item(kind: &str, message: &str, place: usize) -> String {
+    format!("{kind}_{message}_{place}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_leads_back_to_its_message_and_nothing_else_does() {
+        let message = "20261122T000000000Z-0000000000000";
+        assert_eq!(of_response(&response(message)), Some(message));
+        assert_eq!(of_call(&call(message, 3)), Some((message, 3)));
+        for id in ["resp_", "resp_../x", "chatcmpl-1", "resp_a b", message] {
+            assert_eq!(of_response(id), None, "{id}");
+        }
+        for id in ["call_", "call_x", "call_x_", "call_x_01", "call_x_-1", "call_a.b_1"] {
+            assert_eq!(of_call(id), None, "{id}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The input of a response as entries, and as the items that it is listed as.
+
+use belljar_agent::ToolCall;
+use serde_json::{Value, json};
+
+use crate::http::problem::Problem;
+use crate::openai::content::text;
+use crate::openai::entries::Entry;
+use crate::openai::messages::named;
+use crate::openai::params::{invalid, unsupported};
+
+/// The items of an input: a text is one message of the user.
+pub(crate) fn items(input: Value) -> Result<Vec<Value>, Problem> {
+    match input {
+        Value::String(text) => {
+            let content = json!([{"type": "input_text", "text": text}]);
+            Ok(vec![json!({"type": "message", "role": "user", "content": content})])
+        }
+        Value::Array(items) => Ok(items),
+        _ => Err(invalid("input", "`input` is neither a text nor a list of items")),
+    }
+}
+
+/// The entries of items.
+pub(crate) fn entries(items: &[Value]) -> Result<Vec<Entry>, Problem> {
+    let mut entries = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        entries.extend(entry(item, &format!("input[{index}]"))?);
+    }
+    Ok(entries)
+}
+
+/// `None`: an item that has no words for the agent.
+fn entry(item: &Value, at: &str) -> Result<Option<Entry>, Problem> {
+    let kind = item.get("type").and_then(Value::as_str);
+    Ok(Some(match kind {
+        None | Some("message") => message(item, at)?,
+        Some("function_call") => {
+            let arguments = item.get("arguments").and_then(Value::as_str).unwrap_or_default();
+            let call = ToolCall {
+                id: named(item, "call_id", at)?,
+                name: named(item, "name", at)?,
+                arguments: arguments.to_owned(),
+            };
+            Entry::Assistant { text: String::new(), calls: vec![call] }
+        }
+        Some("function_call_output") => {
+            let content = text(item.get("output"), &format!("{at}.output"))?;
+            Entry::Result { id: named(item, "call_id", at)?, content }
+        }
+        // A model's thoughts are its provider's; none are sent from here.
+        Some("reasoning") => return Ok(None),
+        Some("item_reference") => {
+            return Err(unsupported(at, "references to items are not supported")
+                .hint("send the item, or `previous_response_id`"));
+        }
+        Some(_) => {
+            return Err(invalid(&format!("{at}.type"), format!("`{at}` is no item that is known")));
+        }
+    }))
+}
+
+fn message(item: &Value, at: &str) -> Result<Entry, Problem> {
+    let text = text(item.get("content"), &format!("{at}.content"))?;
+    match item.get("role").and_then(Value::as_str) {
+        Some("user") => Ok(Entry::User(text)),
+        Some("system" | "developer") => Ok(Entry::Context(text)),
+        Some("assistant") => Ok(Entry::Assistant { text, calls: Vec::new() }),
+        _ => Err(invalid(&format!("{at}.role"), format!("`{at}` has no role that is known"))),
+    }
+}

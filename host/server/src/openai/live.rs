@@ -1,0 +1,151 @@
+//! A turn as it happens, for whoever streams it: what its agent says, step by step, and its end.
+
+use belljar_session::{RunningTurn, SessionEvent};
+use serde::Deserialize;
+
+use crate::app::Ctx;
+use crate::http::problem::Problem;
+use crate::openai::errors;
+use crate::openai::finished::Finished;
+use crate::stream::pump::Pump;
+use crate::stream::sse::{Frames, Pulse};
+
+/// A stream in the shape of one wire.
+pub(crate) trait Wire: Send {
+    /// The stream begins.
+    async fn begin(&mut self, frames: &Frames) -> bool;
+
+    /// The agent says more; `new`: in a new step. It is never blank.
+    async fn text(&mut self, frames: &Frames, new: bool, text: &str) -> bool;
+
+    /// The turn has ended. All its texts were said.
+    async fn end(&mut self, frames: &Frames, finished: &Finished) -> bool;
+
+    /// It has not, and the stream ends all the same.
+    async fn broken(&mut self, frames: &Frames, problem: &Problem) -> bool;
+}
+
+/// The part of an event that matters here.
+#[derive(Deserialize)]
+struct Told<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: std::borrow::Cow<'a, str>,
+    #[serde(borrow)]
+    agent: std::borrow::Cow<'a, str>,
+    #[serde(default)]
+    text: String,
+}
+
+/// The text of the step that is said.
+#[derive(Default)]
+struct Saying {
+    /// Blank so far, and not sent: a step that says nothing is none.
+    held: String,
+    /// Whether something of this step was sent.
+    begun: bool,
+}
+
+/// Streams a turn to its end. `whole`: its text is sent when all of it is there, since what is said
+/// before may not be its answer.
+pub(crate) async fn stream(
+    ctx: Ctx,
+    turn: RunningTurn,
+    frames: Frames,
+    whole: bool,
+    mut wire: impl Wire,
+) {
+    let _counted = ctx.app.metrics().streams.one();
+    if !wire.begin(&frames).await {
+        return;
+    }
+    let Some(()) = follow(&ctx, &turn, &frames, whole, &mut wire).await else { return };
+    match ctx.service.stored_turn(&turn.message).await {
+        Ok(stored) => {
+            let finished = Finished::of(&stored);
+            if whole {
+                for text in &finished.texts {
+                    if !wire.text(&frames, true, text).await {
+                        return;
+                    }
+                }
+            }
+            wire.end(&frames, &finished).await;
+        }
+        Err(error) => {
+            wire.broken(&frames, &errors::of_service(error, &turn.agent)).await;
+        }
+    }
+}
+
+/// Sends what is said until the turn has ended; `None` = nobody reads any more, or may.
+async fn follow(
+    ctx: &Ctx,
+    turn: &RunningTurn,
+    frames: &Frames,
+    whole: bool,
+    wire: &mut impl Wire,
+) -> Option<()> {
+    let mut events = Pump::start(turn.watch());
+    let ended = turn.ended();
+    tokio::pin!(ended);
+    let mut pulse = Pulse::new(ctx);
+    let mut saying = Saying::default();
+    let (mut sent, mut last) = (0, None);
+    while last.is_none_or(|last| sent < last) {
+        tokio::select! {
+            biased;
+            () = frames.closed() => return None,
+            due = pulse.tick() => {
+                // INV-286: whose key was revoked reads no more.
+                if !due.is_met(ctx, frames).await {
+                    return None;
+                }
+            }
+            event = events.next() => {
+                let Some(event) = event else { return Some(()) };
+                sent = event.id;
+                if !whole && !saying.hears(turn, &event, frames, wire).await {
+                    return None;
+                }
+            }
+            _ = &mut ended, if last.is_none() => {
+                last = Some(ctx.store().last_event(&turn.session).await.unwrap_or(0));
+            }
+            () = ctx.app.stopped().cancelled(), if last.is_none() => return Some(()),
+        }
+    }
+    Some(())
+}
+
+impl Saying {
+    /// Takes an event; `false` = nobody reads any more.
+    async fn hears(
+        &mut self,
+        turn: &RunningTurn,
+        event: &SessionEvent,
+        frames: &Frames,
+        wire: &mut impl Wire,
+    ) -> bool {
+        let of_turn = *event.message == *turn.message;
+        let matters = of_turn && matches!(&*event.kind, "text_delta" | "step_started");
+        if !matters {
+            return true;
+        }
+        let Ok(told) = serde_json::from_str::<Told<'_>>(&event.json) else { return true };
+        // What subagents say is their parent's to read.
+        if told.agent.contains('/') {
+            return true;
+        }
+        if told.kind == "step_started" {
+            *self = Self::default();
+            return true;
+        }
+        self.held.push_str(&told.text);
+        if self.held.trim().is_empty() && !self.begun {
+            return true;
+        }
+        let (new, text) = (!self.begun, std::mem::take(&mut self.held));
+        self.begun = true;
+        wire.text(frames, new, &text).await
+    }
+}

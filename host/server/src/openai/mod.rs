@@ -1,0 +1,80 @@
+//! The wires of OpenAI: `/v1/chat/completions`, `/v1/responses` and `/v1/models`. An agent is a
+//! model there.
+//!
+//! ```text
+//! body ──> params (what is taken, what is refused) ──> entries ──> asked (a turn) ──> Service
+//!                                                                                       │
+//! answer, resource <── finished (what is stored of the turn) <──────────────────────────┤
+//! stream, live     <── its events ──────────────────────────────────────────────────────┘
+//! ```
+//!
+//! It is one more entrance to the same service: keys, scopes, budgets, the audit log and resuming
+//! are those of every route. What a caller sends is data; it gives no right.
+
+pub(crate) mod answer;
+pub(crate) mod asked;
+pub(crate) mod begin;
+pub(crate) mod chat;
+pub(crate) mod chat_stream;
+pub(crate) mod content;
+pub(crate) mod entries;
+pub(crate) mod errors;
+pub(crate) mod finished;
+pub(crate) mod form;
+pub(crate) mod ids;
+pub(crate) mod items;
+pub(crate) mod live;
+pub(crate) mod messages;
+pub(crate) mod models;
+pub(crate) mod params;
+pub(crate) mod resource;
+pub(crate) mod response_stream;
+pub(crate) mod responses;
+pub(crate) mod stored;
+pub(crate) mod tools;
+
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
+
+/// The header with the id of the run that an answer is about: `belljar receipts` takes it.
+pub(crate) const RUN: HeaderName = HeaderName::from_static("x-belljar-run");
+
+/// Tells the official clients whether to send a request again by themselves.
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
+/// Whether a path is one of these wires, so that whatever is answered has their shapes.
+pub(crate) fn speaks(path: &str) -> bool {
+    let below = |base: &str| {
+        path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    ["/v1/chat/completions", "/v1/responses", "/v1/models"].into_iter().any(below)
+}
+
+/// An answer that says which run it is about.
+pub(crate) fn of_run(run: &str, mut response: Response) -> Response {
+    if let Ok(value) = HeaderValue::from_str(run) {
+        response.headers_mut().insert(RUN, value);
+    }
+    response
+}
+
+/// The same of a run that was paid for and failed: clients would send it again by themselves.
+pub(crate) fn not_again(mut response: Response) -> Response {
+    response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_of_these_wires_or_of_none() {
+        for path in ["/v1/models", "/v1/models/x", "/v1/responses/resp_1/cancel"] {
+            assert!(speaks(path), "{path}");
+        }
+        for path in ["/v1/chat", "/v1/modelsx", "/v1/sessions", "/v1/chat/completionsx", "/"] {
+            assert!(!speaks(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `GET /v1/models`: the agents that may be talked to.
+
+use belljar_agent::{ResolvedAgent, resolve_all};
+use belljar_definition::{Status, Visibility};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::Ctx;
+use crate::http::problem::Problem;
+use crate::http::respond::{Json, PathOf};
+use crate::openai::errors::no_model;
+
+/// The agents.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Models {
+    /// `list`.
+    object: &'static str,
+    data: Vec<Model>,
+}
+
+/// An agent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Model {
+    /// Its name, as `model` takes it.
+    id: String,
+    /// `model`.
+    object: &'static str,
+    /// Not known: 0.
+    created: i64,
+    /// `belljar`.
+    owned_by: &'static str,
+}
+
+/// `GET /v1/models`.
+pub(crate) async fn list(ctx: Ctx) -> Result<Json<Models>, Problem> {
+    Ok(Json(Models { object: "list", data: agents(&ctx).await? }))
+}
+
+/// `GET /v1/models/{model}`.
+pub(crate) async fn read(ctx: Ctx, PathOf(id): PathOf<String>) -> Result<Json<Model>, Problem> {
+    let found = agents(&ctx).await?.into_iter().find(|model| model.id == id);
+    found.map(Json).ok_or_else(|| no_model(&id))
+}
+
+/// Agents that run as they stand, and that are for people. Of several of one name each is called by
+/// its whole one.
+async fn agents(ctx: &Ctx) -> Result<Vec<Model>, Problem> {
+    let (host, workspace) = (ctx.service.host(), ctx.service.workspace().to_owned());
+    let all = tokio::task::spawn_blocking(move || resolve_all(&host, &workspace)).await;
+    let all = all.map_err(|error| Problem::bug(&error.to_string()))?;
+    let all: Vec<ResolvedAgent> = all.map_err(|error| Problem::bug(&error.to_string()))?;
+    let open = all.iter().filter(|agent| {
+        agent.definition.visibility == Visibility::UserFacing
+            && !matches!(agent.status, Status::Blocked { .. })
+    });
+    let model = |agent: &ResolvedAgent| {
+        let same = all.iter().filter(|other| other.id.slug == agent.id.slug).count();
+        let id = if same > 1 { agent.id.to_string() } else { agent.id.slug.to_string() };
+        Model { id, object: "model", created: 0, owned_by: "belljar" }
+    };
+    Ok(open.map(model).collect())
+}

@@ -1,0 +1,204 @@
+//! A response as the Open Responses specification has it: the whole resource, with its nulls.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::openai::finished::{Finished, Standing};
+use crate::openai::ids;
+
+/// The parts of a request that its response repeats, and its input: stored with the turn, and read by
+/// nothing but this.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Echo {
+    /// Tells turns of this wire from others.
+    pub(crate) wire: EchoWire,
+    pub(crate) model: String,
+    pub(crate) previous: Option<String>,
+    pub(crate) instructions: Option<String>,
+    pub(crate) input: Vec<Value>,
+    pub(crate) tools: Vec<Value>,
+    pub(crate) tool_choice: String,
+    pub(crate) parallel: bool,
+    pub(crate) format: Value,
+    pub(crate) temperature: Option<f64>,
+    pub(crate) effort: Option<String>,
+    pub(crate) max_output_tokens: Option<u64>,
+    pub(crate) store: bool,
+    pub(crate) background: bool,
+    pub(crate) metadata: Value,
+    /// Other parameters that are repeated as they came.
+    pub(crate) others: Map<String, Value>,
+}
+
+/// The wire of a stored turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum EchoWire {
+    /// `/v1/responses`.
+    Responses,
+}
+
+/// A response.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct ResponseBody {
+    pub(crate) id: String,
+    /// `response`.
+    object: &'static str,
+    /// In seconds since 1970.
+    created_at: i64,
+    /// The same; `null` until it is completed.
+    completed_at: Option<i64>,
+    /// `queued`, `in_progress`, `completed`, `incomplete`, `failed` or `cancelled`.
+    pub(crate) status: &'static str,
+    incomplete_details: Option<Value>,
+    /// The agent.
+    model: String,
+    previous_response_id: Option<String>,
+    instructions: Option<String>,
+    /// Messages of the agent, one for each step that said something, and its calls of the caller's tools.
+    /// Foreign text: escape it before a person sees it.
+    pub(crate) output: Vec<Value>,
+    error: Option<Value>,
+    tools: Vec<Value>,
+    tool_choice: String,
+    truncation: Value,
+    parallel_tool_calls: bool,
+    text: Value,
+    top_p: f64,
+    presence_penalty: f64,
+    frequency_penalty: f64,
+    top_logprobs: u64,
+    temperature: f64,
+    reasoning: Option<Value>,
+    /// `null` until it has ended.
+    usage: Option<Value>,
+    max_output_tokens: Option<u64>,
+    max_tool_calls: Option<u64>,
+    store: bool,
+    background: bool,
+    service_tier: &'static str,
+    metadata: Value,
+    safety_identifier: Value,
+    prompt_cache_key: Value,
+    user: Value,
+}
+
+impl ResponseBody {
+    pub(crate) fn of(finished: &Finished, echo: &Echo) -> Self {
+        let standing = finished.standing;
+        let (running, done) = (standing == Standing::Running, standing == Standing::Done);
+        let other = |name: &str| echo.others.get(name).cloned().unwrap_or(Value::Null);
+        let effort = echo.effort.as_ref();
+        Self {
+            id: ids::response(&finished.message),
+            object: "response",
+            created_at: finished.began,
+            completed_at: done.then_some(finished.ended),
+            status: status(standing),
+            incomplete_details: (standing == Standing::Cut).then(|| incomplete(finished)),
+            model: echo.model.clone(),
+            previous_response_id: echo.previous.clone(),
+            instructions: echo.instructions.clone(),
+            output: output(finished),
+            error: (standing == Standing::Failed).then(|| error(finished)),
+            tools: echo.tools.clone(),
+            tool_choice: echo.tool_choice.clone(),
+            truncation: match other("truncation") {
+                Value::Null => json!("disabled"),
+                said => said,
+            },
+            parallel_tool_calls: echo.parallel,
+            text: json!({"format": echo.format}),
+            top_p: 1.0,
+            presence_penalty: 0.0,
+            frequency_penalty: 0.0,
+            top_logprobs: 0,
+            temperature: echo.temperature.unwrap_or(1.0),
+            reasoning: effort.map(|effort| json!({"effort": effort, "summary": null})),
+            usage: (!running).then(|| usage(finished)),
+            max_output_tokens: echo.max_output_tokens,
+            max_tool_calls: None,
+            store: echo.store,
+            background: echo.background,
+            service_tier: "default",
+            metadata: echo.metadata.clone(),
+            safety_identifier: other("safety_identifier"),
+            prompt_cache_key: other("prompt_cache_key"),
+            user: other("user"),
+        }
+    }
+}
+
+fn status(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Running => "in_progress",
+        Standing::Done => "completed",
+        Standing::Cut => "incomplete",
+        Standing::Failed => "failed",
+        Standing::Cancelled => "cancelled",
+    }
+}
+
+fn incomplete(finished: &Finished) -> Value {
+    let why = finished.error.as_ref().map(ToString::to_string);
+    json!({"reason": "max_output_tokens", "message": why})
+}
+
+fn error(finished: &Finished) -> Value {
+    let message = finished.problem().map(|problem| problem.body().detail().to_owned());
+    json!({"code": finished.code(), "message": message.unwrap_or_default()})
+}
+
+fn usage(finished: &Finished) -> Value {
+    let usage = &finished.usage;
+    json!({
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.input_tokens.saturating_add(usage.output_tokens),
+    })
+}
+
+/// The items of a response, in their order.
+pub(crate) fn output(finished: &Finished) -> Vec<Value> {
+    let message = &finished.message;
+    let texts = finished.texts.iter().enumerate();
+    let mut items: Vec<Value> =
+        texts.map(|(place, text)| text_item(message, place, Some(text.as_str()))).collect();
+    let from = items.len();
+    items.extend((0..finished.calls.len()).map(|place| call_item(finished, from, place, true)));
+    items
+}
+
+/// A message of the agent; without its text while it is not said to its end.
+pub(crate) fn text_item(message: &str, place: usize, text: Option<&str>) -> Value {
+    let content: Vec<Value> = text.map(part).into_iter().collect();
+    json!({
+        "type": "message",
+        "id": ids::item("msg", message, place),
+        "status": if text.is_some() { "completed" } else { "in_progress" },
+        "role": "assistant",
+        "content": content,
+    })
+}
+
+/// The part of a message that is its text.
+pub(crate) fn part(text: &str) -> Value {
+    json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
+}
+
+/// The call at a place among those that the turn ended with; `from`: how many items come before the
+/// first of them.
+pub(crate) fn call_item(finished: &Finished, from: usize, place: usize, done: bool) -> Value {
+    let (message, call) = (&finished.message, finished.calls.get(place));
+    json!({
+        "type": "function_call",
+        "id": ids::item("fc", message, from + place),
+        "call_id": ids::call(message, place),
+        "name": call.map(|call| call.name.as_str()),
+        "arguments": call.filter(|_| done).map_or("", |call| call.arguments.as_str()),
+        "status": if done { "completed" } else { "in_progress" },
+    })
+}

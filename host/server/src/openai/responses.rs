@@ -1,0 +1,179 @@
+//! `POST /v1/responses`: one turn, which can be gone on from.
+
+use axum::extract::{FromRequest as _, Request};
+use axum::response::{IntoResponse as _, Response};
+use belljar_agent::Brought;
+use belljar_session::TurnRequest;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::api::turn::named;
+use crate::app::Ctx;
+use crate::http::problem::Problem;
+use crate::http::respond::{Json, JsonBody};
+use crate::openai::params::{self, check, unsupported};
+use crate::openai::resource::{Echo, EchoWire};
+use crate::openai::response_stream::ResponseStream;
+use crate::openai::stored::{known, shown};
+use crate::openai::{asked, begin, entries, form, items, live, of_run, tools};
+use crate::stream::sse::Frames;
+
+/// A response to be made. Of the parameters that OpenAI has besides, some are taken without an effect
+/// and the others are refused; the guide lists both.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct NewResponseBody {
+    /// The agent.
+    model: String,
+    /// A text, or items.
+    input: Value,
+    /// The response to go on from.
+    previous_response_id: Option<String>,
+    /// Words beside the input, for this response alone. The agent's own prompt stays.
+    instructions: Option<String>,
+    /// Tools that the caller executes: functions.
+    tools: Option<Vec<Value>>,
+    /// `auto` or `none`.
+    tool_choice: Option<Value>,
+    /// Whether a step may call several of them. Default: yes.
+    parallel_tool_calls: Option<bool>,
+    /// `format`: `text`, `json_object` or `json_schema`.
+    text: Option<Value>,
+    /// Most tokens of each answer of the model.
+    max_output_tokens: Option<u64>,
+    temperature: Option<f64>,
+    /// `effort`: how much the model should think.
+    reasoning: Option<Value>,
+    /// `false`: the session is deleted when it has answered.
+    store: Option<bool>,
+    /// Whether it is answered at once, and read later.
+    background: Option<bool>,
+    /// Whether it comes event by event.
+    stream: Option<bool>,
+    /// Notes of the caller's.
+    metadata: Option<Value>,
+    #[serde(flatten)]
+    #[schema(ignore)]
+    others: Map<String, Value>,
+}
+
+/// `POST /v1/responses`.
+pub(crate) async fn create(ctx: Ctx, request: Request) -> Result<Response, Problem> {
+    let JsonBody(body) = JsonBody::<NewResponseBody>::from_request(request, &()).await?;
+    let (stream, background) =
+        (body.stream.unwrap_or_default(), body.background.unwrap_or_default());
+    let model = body.model.clone();
+    let request = body.turn(&ctx).await?;
+    let whole = request.brought.form.is_some();
+    let (ctx, turn) = begin::begin(ctx, request, &model, "responses").await?;
+    let run = turn.message.clone();
+    if stream {
+        let (running, echo) = known(&ctx, &run).await?;
+        let (frames, response) = Frames::new(ctx.app.outward());
+        let wire = ResponseStream::new(&running.running(), echo);
+        tokio::spawn(live::stream(ctx, turn, frames, whole, wire));
+        return Ok(of_run(&run, response));
+    }
+    if !background {
+        tokio::select! {
+            biased;
+            _ = turn.ended() => {}
+            // It is in progress then, and resumed at the next start.
+            () = ctx.app.stopped().cancelled() => {}
+        }
+    }
+    let answer = match shown(&ctx, &run).await {
+        Ok(response) => Json(response).into_response(),
+        Err(problem) => problem.into_response(),
+    };
+    Ok(of_run(&run, answer))
+}
+
+impl NewResponseBody {
+    /// The turn that it asks for.
+    async fn turn(mut self, ctx: &Ctx) -> Result<TurnRequest, Problem> {
+        check(params::RESPONSES, &self.others)?;
+        let model = named("model", Some(self.model.clone()))?.unwrap_or_default();
+        let store = self.store.unwrap_or(true);
+        if !store && self.background == Some(true) {
+            let detail = "a response in the background has to be stored: `store` cannot be `false`";
+            return Err(params::invalid("background", detail));
+        }
+        let items = items::items(self.input.take())?;
+        let mut parts = entries::sort(items::entries(&items)?, "input")?;
+        if let Some(instructions) =
+            self.instructions.as_ref().filter(|text| !text.trim().is_empty())
+        {
+            parts.context = Some(match parts.context {
+                Some(context) => format!("{instructions}\n\n{context}"),
+                None => instructions.clone(),
+            });
+        }
+        let (brought, echo) = self.brought(items, &model, store)?;
+        let request = match &self.previous_response_id {
+            Some(id) => {
+                let previous = super::stored::previous(ctx, id).await?;
+                asked::of_response(ctx, &model, &previous, parts, brought).await?
+            }
+            None => asked::of_conversation(ctx, &model, parts, brought, "input").await?,
+        };
+        let entrance = Some(serde_json::to_value(echo).unwrap_or_default());
+        Ok(TurnRequest { forget: !store, entrance, ..request })
+    }
+
+    /// All that it brings besides words, and the parts that its response repeats.
+    fn brought(
+        &self,
+        input: Vec<Value>,
+        model: &str,
+        store: bool,
+    ) -> Result<(Brought, Echo), Problem> {
+        let given = self.tools.as_deref().unwrap_or_default();
+        let chosen = tools::chosen(given, self.tool_choice.as_ref())?;
+        let format = format_of(self.text.as_ref())?;
+        let effort = self.reasoning.as_ref().and_then(|it| it.get("effort"));
+        let effort = effort.and_then(Value::as_str);
+        let parallel = self.parallel_tool_calls.unwrap_or(true);
+        let brought = Brought {
+            tools: chosen.tools,
+            several: parallel,
+            form: form::schema(Some(&format), "text.format")?,
+            max_output_tokens: form::tokens(self.max_output_tokens, "max_output_tokens")?,
+            temperature: form::temperature(self.temperature)?,
+            effort: form::effort(effort, "reasoning.effort")?,
+            ..Brought::default()
+        };
+        let echo = Echo {
+            wire: EchoWire::Responses,
+            model: model.to_owned(),
+            previous: self.previous_response_id.clone(),
+            instructions: self.instructions.clone(),
+            input,
+            tools: tools::listed(given),
+            tool_choice: chosen.choice.to_owned(),
+            parallel,
+            format,
+            temperature: self.temperature,
+            effort: effort.map(str::to_owned),
+            max_output_tokens: self.max_output_tokens,
+            store,
+            background: self.background.unwrap_or_default(),
+            metadata: form::metadata(self.metadata.as_ref())?,
+            others: self.others.clone(),
+        };
+        Ok((brought, echo))
+    }
+}
+
+/// The format of the answer; of `text` it is all that is taken.
+fn format_of(text: Option<&Value>) -> Result<Value, Problem> {
+    let Some(text) = text.filter(|text| !text.is_null()) else {
+        return Ok(json!({"type": "text"}));
+    };
+    let verbosity = text.get("verbosity").filter(|it| !it.is_null());
+    if verbosity.is_some_and(|it| it != "medium") {
+        return Err(unsupported("text.verbosity", "`text.verbosity` can only be `medium` here"));
+    }
+    let format = text.get("format").filter(|format| !format.is_null()).cloned();
+    Ok(format.unwrap_or_else(|| json!({"type": "text"})))
+}

@@ -1,0 +1,73 @@
+//! The tools of a caller, in the two forms that these wires have.
+
+use belljar_agent::ToolSpec;
+use serde_json::{Value, json};
+
+use crate::http::problem::Problem;
+use crate::openai::params::{invalid, unsupported};
+
+/// Whether a call may be made of the caller's tools.
+pub(crate) struct Chosen {
+    /// The tools, none where none may be called.
+    pub(crate) tools: Vec<ToolSpec>,
+    /// The word of `tool_choice`.
+    pub(crate) choice: &'static str,
+}
+
+/// The tools of a request, as `tool_choice` has them.
+pub(crate) fn chosen(tools: &[Value], choice: Option<&Value>) -> Result<Chosen, Problem> {
+    let specs = tools.iter().enumerate();
+    let specs = specs.map(|(at, tool)| spec(tool, at)).collect::<Result<Vec<_>, _>>()?;
+    match choice {
+        None | Some(Value::Null) => Ok(Chosen { tools: specs, choice: "auto" }),
+        Some(Value::String(word)) if word == "auto" => Ok(Chosen { tools: specs, choice: "auto" }),
+        Some(Value::String(word)) if word == "none" => {
+            Ok(Chosen { tools: Vec::new(), choice: "none" })
+        }
+        Some(_) => Err(unsupported("tool_choice", "`tool_choice` can only be `auto` or `none`")
+            .hint("an agent chooses its tools by itself")),
+    }
+}
+
+/// A tool: of chat completions with its function inside, of responses in one piece.
+fn spec(tool: &Value, at: usize) -> Result<ToolSpec, Problem> {
+    let place = format!("tools[{at}]");
+    if tool.get("type").and_then(Value::as_str) != Some("function") {
+        return Err(unsupported(
+            &format!("{place}.type"),
+            "tools can only be of the type `function`",
+        )
+        .hint("what else an agent can do, its own tools say"));
+    }
+    let function = tool.get("function").filter(|it| it.is_object()).unwrap_or(tool);
+    let name = function.get("name").and_then(Value::as_str);
+    let no_name = || invalid(&format!("{place}.name"), format!("`{place}` has no name"));
+    let description = match function.get("description") {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(_) => {
+            let at = format!("{place}.description");
+            return Err(invalid(&at, format!("`{at}` is no text")));
+        }
+    };
+    let schema = match function.get("parameters") {
+        None | Some(Value::Null) => json!({"type": "object", "properties": {}}),
+        Some(schema) => schema.clone(),
+    };
+    Ok(ToolSpec { name: name.ok_or_else(no_name)?.to_owned(), description, schema })
+}
+
+/// The tools as a response lists them.
+pub(crate) fn listed(tools: &[Value]) -> Vec<Value> {
+    let listed = |tool: &Value| {
+        let part = |name: &str| tool.get(name).cloned().unwrap_or(Value::Null);
+        json!({
+            "type": "function",
+            "name": part("name"),
+            "description": part("description"),
+            "parameters": part("parameters"),
+            "strict": tool.get("strict").cloned().unwrap_or(Value::Bool(true)),
+        })
+    };
+    tools.iter().map(listed).collect()
+}

@@ -1,0 +1,78 @@
+//! Turns that have been stored, as an entrance finds them again.
+
+use std::sync::Arc;
+
+use belljar_model::Message;
+use belljar_store::{SessionKind, StoreError};
+
+use super::Service;
+use super::types::{ServiceError, StoredTurnOf};
+use crate::conversation::history;
+use crate::record::past::past;
+use crate::record::rows::read;
+use crate::record::turn::Turn;
+
+impl Service {
+    /// The turn that an agent's message answers, by the whole id of that. Of another tenant's, of a
+    /// run of the command line and of none it gives the same error.
+    ///
+    /// # Errors
+    ///
+    /// [`ServiceError::NoSession`] where there is none.
+    pub async fn stored_turn(&self, message: &str) -> Result<StoredTurnOf, ServiceError> {
+        let store = &self.0.store;
+        let none = || ServiceError::NoSession(message.to_owned());
+        let found = match store.find_turn(message).await {
+            Ok(found) if found.answer.id == message => found,
+            Ok(_) | Err(StoreError::NotFound { .. } | StoreError::Ambiguous { .. }) => {
+                return Err(none());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if found.session.kind != SessionKind::Api {
+            return Err(none());
+        }
+        let session = Arc::new(found.session);
+        let latest = store.latest_turn(&session.id).await?;
+        let is_last = latest.is_some_and(|latest| latest.answer.id == message);
+        let subagents = store.subagents(&session.id).await?;
+        let of_turn: Vec<_> =
+            subagents.iter().filter(|one| one.parent_message_id == message).collect();
+        let known = read(store, message, &found.answer.metadata)?;
+        let asked = found.asked.as_ref();
+        let turn = Turn::recorded(store, &session, asked, &found.answer, known, &of_turn)?;
+        Ok(StoredTurnOf { turn, is_last })
+    }
+
+    /// The conversation of a session up to the end of a turn, this included, as it was.
+    ///
+    /// # Errors
+    ///
+    /// When the turn is not among those that have ended.
+    pub async fn conversation_until(
+        &self,
+        session: &str,
+        message: &str,
+    ) -> Result<Vec<Message>, ServiceError> {
+        let store = &self.0.store;
+        let past = past(store, store.session(session).await?).await?;
+        let at = past.turns.iter().position(|turn| turn.message == message);
+        let turns = at.and_then(|at| past.turns.get(..=at));
+        let turns = turns.ok_or_else(|| ServiceError::NoSession(message.to_owned()))?;
+        Ok(history::joined(turns))
+    }
+
+    /// Deletes a session with all that belongs to it. `false` = there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`ServiceError::Busy`] while a turn of it runs.
+    pub async fn delete(&self, session: &str) -> Result<bool, ServiceError> {
+        if self.0.running.list().iter().any(|turn| turn.session == session) {
+            return Err(ServiceError::Busy(session.to_owned()));
+        }
+        let deleted = self.0.store.delete_session(session).await?;
+        self.remove_stale_layers().await;
+        Ok(deleted)
+    }
+}
