@@ -1,0 +1,5 @@
+/** The sessions at the side. */
+
+export function SessionList() {
+  return null;
+}

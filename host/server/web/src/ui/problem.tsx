@@ -1,0 +1,26 @@
+/** A request that failed: what, why, and a way on. */
+
+import type { ComponentChildren } from 'preact';
+import { Problem } from '../api/problem';
+import { visible, cut } from '../lib/foreign';
+import { text } from '../text';
+
+export function ProblemPanel(props: { problem: unknown; retry?: () => void; children?: ComponentChildren }) {
+  const problem = Problem.of(props.problem);
+  const way = text.problems.ways[problem.kind];
+  return (
+    <div class="problem" role="alert">
+      <p class="problem-what">{problem.sentence()}</p>
+      {problem.hint && <p class="problem-hint">{visible(cut(problem.hint, 1_000))}</p>}
+      {way && <p class="problem-hint">{way}</p>}
+      <div class="problem-ways">
+        {props.retry && (
+          <button type="button" class="small" onClick={props.retry}>
+            {text.actions.again}
+          </button>
+        )}
+        {props.children}
+      </div>
+    </div>
+  );
+}
