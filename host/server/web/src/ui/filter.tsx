@@ -14,9 +14,7 @@ export function FilterBox(props: {
 }) {
   const field = useRef<HTMLInputElement>(null);
   useKeys(
-    props.first
-      ? [{ key: '/', about: text.keys.search, run: () => field.current?.focus() }]
-      : [],
+    props.first ? [{ key: '/', about: text.keys.search, run: () => field.current?.focus() }] : [],
   );
   return (
     <input

@@ -1,0 +1,89 @@
+/** The model of an agent: a role, a model by name, or the operator's choice. */
+
+import { useId, useState } from 'preact/hooks';
+import { send } from '../../api/client';
+import { useLoad } from '../../lib/load';
+import { text } from '../../text';
+import { Field, type Fields } from './form';
+
+const t = text.editor;
+
+/** The roles that a model can have. */
+const ROLES = ['main', 'fast', 'strong', 'compaction', 'fallback'] as const;
+
+const NAMED = 'by-name';
+
+interface Models {
+  models: string[];
+  roles: Record<string, string>;
+}
+
+export function ModelField({ form, disabled, put }: Fields) {
+  const id = useId();
+  const [naming, setNaming] = useState(false);
+  // A server that does not say which models it has leaves the names to whoever writes them.
+  const { data } = useLoad(
+    (signal) => send<Models>('GET', '/v1/models', undefined, { signal }),
+    [],
+  );
+  const role = form.scalar(['modelRole']);
+  const model = form.scalar(['model']);
+  const picked =
+    role !== null
+      ? `role:${String(role).trim().toLowerCase()}`
+      : model !== null || naming
+        ? NAMED
+        : '';
+  const pick = (value: string) => {
+    setNaming(value === NAMED);
+    if (value.startsWith('role:')) {
+      put(['modelRole'], value.slice('role:'.length));
+      return;
+    }
+    if (role !== null) put(['modelRole'], undefined);
+    else if (value === '' && model !== null) put(['model'], undefined);
+  };
+  const known = ROLES.map((one) => `role:${one}`).includes(picked as never);
+  return (
+    <>
+      <Field label={t.model} id={id}>
+        <select
+          id={id}
+          value={picked}
+          disabled={disabled}
+          onChange={(event) => pick(event.currentTarget.value)}
+        >
+          <option value="">{t.modelDefault}</option>
+          {ROLES.map((one) => (
+            <option key={one} value={`role:${one}`}>
+              {t.modelRole(one, data?.roles?.[one])}
+            </option>
+          ))}
+          {picked.startsWith('role:') && !known && (
+            <option value={picked}>{picked.slice('role:'.length)}</option>
+          )}
+          <option value={NAMED}>{t.modelNamed}</option>
+        </select>
+      </Field>
+      {picked === NAMED && (
+        <Field label={t.modelName} id={`${id}-name`}>
+          <input
+            id={`${id}-name`}
+            list={`${id}-models`}
+            value={String(model ?? '')}
+            disabled={disabled || form.isOther(['model'], 'scalar')}
+            autocomplete="off"
+            spellcheck={false}
+            maxLength={200}
+            onInput={(event) => put(['model'], event.currentTarget.value.trim() || undefined)}
+          />
+          <datalist id={`${id}-models`}>
+            {(data?.models ?? []).map((name) => (
+              <option key={name} value={name} />
+            ))}
+          </datalist>
+        </Field>
+      )}
+    </>
+  );
+}
