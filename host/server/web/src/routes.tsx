@@ -32,4 +32,47 @@ export const VIEWS: readonly ViewRow[] = [
     listed: false,
     load: () => import('./views/sessions'),
   },
+  {
+    segment: 'agents',
+    label: text.agents.title,
+    listed: true,
+    load: () => import('./views/agents'),
+  },
+  {
+    segment: 'rights',
+    label: text.rights.title,
+    listed: true,
+    load: () => import('./views/rights'),
+  },
+  {
+    segment: 'tools',
+    label: text.tools.title,
+    listed: true,
+    load: () => import('./views/tools'),
+  },
+  {
+    segment: 'usage',
+    label: text.usage.title,
+    listed: true,
+    load: () => import('./views/usage'),
+  },
+  {
+    segment: 'audit',
+    label: text.audit.title,
+    listed: true,
+    admin: true,
+    load: () => import('./views/audit'),
+  },
+  {
+    segment: 'running',
+    label: text.running.title,
+    listed: true,
+    load: () => import('./views/running'),
+  },
+  {
+    segment: 'libraries',
+    label: text.libraries.title,
+    listed: true,
+    load: () => import('./views/libraries'),
+  },
 ];
