@@ -189,6 +189,7 @@ export const text = {
     changes: (n: number) => (n === 1 ? '1 changed file that was not applied' : `${n} changed files that were not applied`),
     running: 'A turn of it runs now. Cancel it first.',
     sure: 'Delete for good',
+    keep: 'Keep',
     deleting: 'Deleting …',
     counting: 'Looking what goes along …',
   },

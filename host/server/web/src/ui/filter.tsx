@@ -1,8 +1,4 @@
-/** A field that narrows a list: `/` moves there, `Esc` empties it and leaves. */
-
-import { useRef } from 'preact/hooks';
-import { useKeys } from '../lib/keys';
-import { text } from '../text';
+/** A field that narrows a list: `Esc` empties it, and then leaves it. */
 
 export function FilterBox(props: {
   label: string;
@@ -12,15 +8,11 @@ export function FilterBox(props: {
   /** `/` moves there: for one field of a view. */
   first?: boolean;
 }) {
-  const field = useRef<HTMLInputElement>(null);
-  useKeys(
-    props.first ? [{ key: '/', about: text.keys.search, run: () => field.current?.focus() }] : [],
-  );
   return (
     <input
-      ref={field}
       type="search"
       class="filter-box"
+      data-search={props.first ? '' : undefined}
       aria-label={props.label}
       placeholder={props.hint ?? props.label}
       value={props.value}
@@ -29,11 +21,10 @@ export function FilterBox(props: {
       maxLength={200}
       onInput={(event) => props.onChange(event.currentTarget.value)}
       onKeyDown={(event) => {
-        if (event.key !== 'Escape') return;
+        if (event.key !== 'Escape' || props.value === '') return;
         event.preventDefault();
         event.stopPropagation();
-        if (props.value === '') event.currentTarget.blur();
-        else props.onChange('');
+        props.onChange('');
       }}
     />
   );

@@ -29,9 +29,9 @@ export function VirtualList<Row>(props: {
   label: string;
   /** Stays at the end when rows come, as long as the end is in sight. */
   follow?: boolean;
-  handle?: RefObject<ListHandle>;
-  /** `log` reads rows aloud as they come; `list` and `feed` do not. */
-  role?: 'list' | 'feed' | 'group';
+  handle?: RefObject<ListHandle | null>;
+  /** A `log` here is not read aloud word by word: the live region says what matters. */
+  role?: 'list' | 'log' | 'group';
   class?: string;
   /** Above and below all rows. */
   before?: ComponentChildren;
@@ -80,18 +80,20 @@ export function VirtualList<Row>(props: {
   });
 
   const items = list.getVirtualItems();
-  const item = role === 'feed' ? 'article' : role === 'list' ? 'listitem' : undefined;
+  const item = role === 'list' ? 'listitem' : undefined;
   return (
     <div
       ref={box}
       class={`virtual ${props.class ?? ''}`}
       tabIndex={-1}
+      data-virtual=""
+      data-steps=""
       onScroll={() => {
         following.current = atEnd();
       }}
     >
       {props.before}
-      <div class="virtual-all" role={role} aria-label={label} style={{ height: `${total}px` }}>
+      <div class="virtual-all" role={role} aria-live={role === 'log' ? 'off' : undefined} aria-label={label} style={{ height: `${total}px` }}>
         {items.map((one) => {
           const it = rows[one.index];
           if (it === undefined) return null;
@@ -104,6 +106,7 @@ export function VirtualList<Row>(props: {
               aria-setsize={item ? rows.length : undefined}
               aria-posinset={item ? one.index + 1 : undefined}
               data-index={one.index}
+              data-row={one.index}
               style={{ transform: `translateY(${one.start}px)` }}
             >
               {row(it, one.index)}

@@ -1,0 +1,300 @@
+/** What a session would change: a diff by file, what would run later first, and the decisions. */
+
+import { useMemo, useState } from 'preact/hooks';
+import { api, got, type Of } from '../../api/client';
+import { Problem } from '../../api/problem';
+import { useLoad } from '../../lib/load';
+import { readPatch, type FilePatch } from '../../lib/patch';
+import { mayTalk } from '../../state/me';
+import type { OpenSession } from '../../state/open';
+import { announce } from '../../state/live';
+import { text } from '../../text';
+import { Empty, Waiting } from '../../ui/basics';
+import { Dialog } from '../../ui/dialog';
+import { Diff } from '../../ui/diff';
+import { Name } from '../../ui/foreign';
+import { ProblemPanel } from '../../ui/problem';
+import { sessionHref } from './address';
+
+type Place = Of<'PlaceBody'>;
+type Change = Of<'ChangeBody'>;
+type Applied = Of<'AppliedBody'>;
+type Decision = { kind: 'apply'; body: Of<'ApplyBody'> } | { kind: 'discard'; body: Of<'DiscardBody'> } | { kind: 'undo'; place: string };
+
+/** Files that are drawn before more are asked for. */
+const PAGE = 100;
+
+export default function Changes({ open }: { open: OpenSession }) {
+  const changes = useLoad(() => got(api.GET('/v1/sessions/{id}/changes', { params: { path: { id: open.id } } })), [open.id]);
+  const [working, setWorking] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const [done, setDone] = useState<string[]>([]);
+  const [sure, setSure] = useState<{ decision: Decision; run: boolean; files: number }>();
+
+  const decide = async (decision: Decision) => {
+    setWorking(true);
+    setProblem(undefined);
+    setSure(undefined);
+    try {
+      const lines = await carryOut(open.id, decision);
+      setDone(lines);
+      announce(lines.join(' '));
+      changes.reload();
+    } catch (error) {
+      setProblem(Problem.of(error));
+    }
+    setWorking(false);
+  };
+  const ask = (decision: Decision, files: number) => {
+    if (decision.kind === 'discard') setSure({ decision, run: false, files });
+    else if (decision.kind === 'apply' && decision.body.also_what_runs) setSure({ decision, run: true, files });
+    else void decide(decision);
+  };
+  const places = changes.data?.places ?? [];
+  return (
+    <div class="view changes" data-steps="">
+      <header class="view-head">
+        <h1>{text.changes.title}</h1>
+        <a class="button small" href={sessionHref(open.id)}>
+          ← {text.changes.back}
+        </a>
+        {mayTalk.value && (
+          <button type="button" class="small" disabled={working} onClick={() => void decide({ kind: 'undo', place: places[0]?.path ?? '/workspace' })}>
+            {text.changes.undo}
+          </button>
+        )}
+      </header>
+      {changes.problem && <ProblemPanel problem={changes.problem} retry={changes.reload} />}
+      {problem && <ProblemPanel problem={problem} />}
+      {working && <Waiting>{text.changes.working}</Waiting>}
+      {done.length > 0 && (
+        <div class="banner-in" role="status">
+          {done.map((line) => (
+            <p key={line}>{line}</p>
+          ))}
+        </div>
+      )}
+      {!changes.data && changes.loading && <Waiting>{text.frame.loading}</Waiting>}
+      {changes.data && places.length === 0 && (
+        <Empty title={text.changes.empty}>
+          <p>{text.changes.emptyHow}</p>
+        </Empty>
+      )}
+      {places.map((one) => (
+        <PlaceView key={one.path} session={open.id} place={one} working={working} ask={ask} stamp={changes.data} />
+      ))}
+      {sure && <Sure sure={sure} onClose={() => setSure(undefined)} go={() => void decide(sure.decision)} />}
+    </div>
+  );
+}
+
+async function carryOut(id: string, decision: Decision): Promise<string[]> {
+  const params = { path: { id } };
+  switch (decision.kind) {
+    case 'apply':
+      return outcome(await got(api.POST('/v1/sessions/{id}/apply', { params, body: decision.body })));
+    case 'discard': {
+      const { discarded } = await got(api.POST('/v1/sessions/{id}/discard', { params, body: decision.body }));
+      return [text.changes.discarded(discarded.length)];
+    }
+    case 'undo': {
+      const { restored } = await got(api.POST('/v1/sessions/{id}/undo', { params, body: { place: decision.place } }));
+      return [restored.length ? text.changes.restored(restored.length) : text.changes.nothingUndone];
+    }
+  }
+}
+
+function outcome(applied: Applied): string[] {
+  const count = applied.applied.length + applied.merged.length;
+  const lines = [text.changes.applied(count)];
+  if (applied.merged.length) lines.push(text.changes.merged(applied.merged.length));
+  if (applied.held_back.length) lines.push(text.changes.held(applied.held_back.length));
+  if (applied.conflicts.length) lines.push(text.changes.left(applied.conflicts.length));
+  return lines;
+}
+
+function Sure({ sure, onClose, go }: { sure: { run: boolean; files: number }; onClose: () => void; go: () => void }) {
+  return (
+    <Dialog
+      title={sure.run ? text.changes.sureRun : text.changes.sureDiscard}
+      onClose={onClose}
+      actions={
+        <>
+          <button type="button" onClick={onClose}>
+            {text.actions.cancel}
+          </button>
+          <button type="button" class="danger" onClick={go}>
+            {sure.run ? text.changes.apply : text.changes.discard}
+          </button>
+        </>
+      }
+    >
+      <p>{sure.run ? text.changes.sureRunText : text.changes.sureDiscardText(sure.files)}</p>
+    </Dialog>
+  );
+}
+
+/** What would run later stands first, then what conflicts. */
+function rank(file: Change): number {
+  return file.runs_later ? 0 : file.conflict ? 1 : 2;
+}
+
+function PlaceView(props: { session: string; place: Place; working: boolean; ask: (decision: Decision, files: number) => void; stamp: unknown }) {
+  const { session, place, working, ask, stamp } = props;
+  const [most, setMost] = useState(PAGE);
+  const patch = useLoad(
+    () => got(api.GET('/v1/sessions/{id}/changes', { params: { path: { id: session }, query: { patch: true } } })),
+    [session, stamp],
+  );
+  const text_ = patch.data?.places.find((one) => one.path === place.path)?.patch ?? undefined;
+  const patches = useMemo(() => new Map(readPatch(text_ ?? '').map((one) => [one.path, one])), [text_]);
+  const files = useMemo(() => [...place.files].sort((a, b) => rank(a) - rank(b) || (a.path < b.path ? -1 : 1)), [place.files]);
+  const own = { place: place.path };
+  return (
+    <section class="place" aria-label={text.changes.place(place.path)}>
+      <header class="place-head">
+        <h2>
+          <Name of={place.path} code />
+        </h2>
+        <span class="note num">{text.changes.of(place.of, place.added, place.removed)}</span>
+        {mayTalk.value && (
+          <span class="talk-actions">
+            <button type="button" class="primary" disabled={working} title={text.changes.applyAllNote} onClick={() => ask({ kind: 'apply', body: own }, place.of)}>
+              {text.changes.applyAll}
+            </button>
+            <button type="button" class="danger" disabled={working} onClick={() => ask({ kind: 'discard', body: own }, place.of)}>
+              {text.changes.discardAll}
+            </button>
+          </span>
+        )}
+      </header>
+      {place.run_later > 0 && <p class="banner-in red">{text.changes.runsLaterHead(place.run_later)}</p>}
+      {place.conflicts > 0 && <p class="banner-in amber">{text.changes.conflictsHead(place.conflicts)}</p>}
+      <ul class="plain changed" aria-label={text.changes.list}>
+        {files.slice(0, most).map((file) => (
+          <FileView
+            key={file.path}
+            session={session}
+            place={place.path}
+            file={file}
+            known={patches.get(file.path)}
+            waiting={patch.loading && !patch.data}
+            working={working}
+            ask={ask}
+          />
+        ))}
+      </ul>
+      {files.length > most && (
+        <button type="button" onClick={() => setMost(most + PAGE)}>
+          {text.actions.more}
+        </button>
+      )}
+    </section>
+  );
+}
+
+function FileView(props: {
+  session: string;
+  place: string;
+  file: Change;
+  known: FilePatch | undefined;
+  waiting: boolean;
+  working: boolean;
+  ask: (decision: Decision, files: number) => void;
+}) {
+  const { session, place, file, known, waiting, working, ask } = props;
+  const [viewed, setViewed] = useState(false);
+  const [shown, setShown] = useState((file.added + file.removed < 400 || file.runs_later !== undefined) && !file.directory);
+  const own = { place, paths: [file.path] };
+  return (
+    <li class={`change${file.runs_later ? ' runs' : ''}${file.conflict ? ' conflicts' : ''}`} data-path={file.path}>
+      <div class="change-head">
+        <button type="button" class="change-name" aria-expanded={shown} data-step="" onClick={() => setShown(!shown)}>
+          {shown ? '▾' : '▸'} <span class={`kind is-${file.kind}`}>{text.changes.kinds[file.kind] ?? file.kind}</span>{' '}
+          <Name of={file.path} code most={200} />
+          {file.directory && <span class="note">{text.changes.directory}</span>}
+          {file.from && (
+            <span class="note">
+              <Name of={text.changes.from(file.from)} most={200} />
+            </span>
+          )}
+        </button>
+        <span class="note num">
+          <span class="plus">+{file.added}</span> <span class="minus">−{file.removed}</span>
+        </span>
+        <label class="inline note">
+          <input
+            type="checkbox"
+            checked={viewed}
+            onChange={(event) => {
+              setViewed(event.currentTarget.checked);
+              if (event.currentTarget.checked) setShown(false);
+            }}
+          />
+          {text.changes.viewed}
+        </label>
+        {mayTalk.value && (
+          <span class="talk-actions">
+            {file.conflict ? (
+              <>
+                <button type="button" class="small" disabled={working} onClick={() => ask({ kind: 'apply', body: { ...own, mine: [file.path] } }, 1)}>
+                  {text.changes.mine}
+                </button>
+                <button
+                  type="button"
+                  class="small"
+                  disabled={working}
+                  onClick={() => ask({ kind: 'apply', body: { ...own, theirs: [file.path], also_what_runs: file.runs_later != null } }, 1)}
+                >
+                  {text.changes.theirs}
+                </button>
+              </>
+            ) : (
+              <button
+                type="button"
+                class="small"
+                disabled={working}
+                onClick={() => ask({ kind: 'apply', body: { ...own, ...(file.runs_later && { also_what_runs: true }) } }, 1)}
+              >
+                {file.runs_later ? text.changes.applyRunning : text.changes.apply}
+              </button>
+            )}
+            <button type="button" class="small danger" disabled={working} onClick={() => ask({ kind: 'discard', body: own }, 1)}>
+              {text.changes.discard}
+            </button>
+          </span>
+        )}
+      </div>
+      {file.runs_later && (
+        <p class="refusal">
+          <span>
+            {text.changes.runsLater}: {file.runs_later}
+          </span>
+        </p>
+      )}
+      {file.conflict && (
+        <p class="change-why">
+          {text.changes.conflict}: <Name of={file.conflict} most={600} />
+        </p>
+      )}
+      {file.merges && <p class="note">{text.changes.merges}</p>}
+      {shown && <FileDiff session={session} file={file} known={known} waiting={waiting} />}
+    </li>
+  );
+}
+
+/** The lines of one file: of the whole patch, or read alone where that is too large. */
+function FileDiff({ session, file, known, waiting }: { session: string; file: Change; known: FilePatch | undefined; waiting: boolean }) {
+  const alone = useLoad(async () => {
+    if (known || waiting) return undefined;
+    const query = { path: file.path, patch: true };
+    const answer = await got(api.GET('/v1/sessions/{id}/changes', { params: { path: { id: session }, query } }));
+    const all = answer.places.flatMap((one) => readPatch(one.patch ?? ''));
+    return all.find((one) => one.path === file.path) ?? all[0];
+  }, [file.path, known, waiting]);
+  const patch = known ?? alone.data;
+  if (alone.problem) return <ProblemPanel problem={alone.problem} />;
+  if (!patch && (waiting || alone.loading)) return <Waiting>{text.frame.loading}</Waiting>;
+  if (patch && patch.hunks.length > 0) return <Diff hunks={patch.hunks} label={text.changes.diff(file.path.slice(0, 200))} />;
+  return <p class="note pad">{file.binary ? text.changes.binary : text.changes.none}</p>;
+}

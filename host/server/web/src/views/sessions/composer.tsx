@@ -1,0 +1,80 @@
+/** Where a person says something. What was typed survives a change of views and a reload. */
+
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { text } from '../../text';
+
+export function Composer(props: {
+  send: (words: string) => Promise<boolean>;
+  sending: boolean;
+  disabled: boolean;
+  focus?: boolean;
+  /** Where the draft is kept. */
+  draft?: string;
+  /** Other things that can be done here. */
+  children?: ComponentChildren;
+  /** Sending has to wait: a turn runs. */
+  busy?: boolean;
+}) {
+  const kept = `belljar.draft.${props.draft ?? 'new'}`;
+  const [words, setWords] = useState(() => sessionStorage.getItem(kept) ?? '');
+  const field = useRef<HTMLTextAreaElement>(null);
+  const id = useId();
+  useEffect(() => {
+    if (words) sessionStorage.setItem(kept, words.slice(0, 100_000));
+    else sessionStorage.removeItem(kept);
+  }, [words]);
+  useEffect(() => {
+    if (props.focus) field.current?.focus();
+  }, []);
+  useLayoutEffect(() => {
+    const it = field.current;
+    if (!it) return;
+    it.style.height = 'auto';
+    it.style.height = `${Math.min(it.scrollHeight + 2, 220)}px`;
+  }, [words]);
+  const can = !props.disabled && !props.sending && !props.busy && words.trim() !== '';
+  const send = async () => {
+    if (!can) return;
+    const sent = words;
+    setWords('');
+    if (!(await props.send(sent))) setWords(sent);
+  };
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      <label class="sr-only" for={id}>
+        {text.begin.text}
+      </label>
+      <textarea
+        ref={field}
+        id={id}
+        rows={1}
+        dir="auto"
+        data-composer=""
+        value={words}
+        placeholder={props.disabled ? text.begin.readOnly : text.begin.placeholder}
+        disabled={props.disabled}
+        onInput={(event) => setWords(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+            event.preventDefault();
+            void send();
+          }
+        }}
+      />
+      <div class="composer-row">
+        <span class="note composer-note">{text.begin.sendKey}</span>
+        {props.children}
+        <button type="submit" class="primary" disabled={!can}>
+          {props.sending ? text.begin.sending : text.begin.send}
+        </button>
+      </div>
+    </form>
+  );
+}
