@@ -15,6 +15,8 @@ export interface CodeHandle {
 
 export function CodeBox(props: {
   value: string;
+  /** Changes with each text that does not come from the editor itself. */
+  revision: number;
   onChange: (value: string) => void;
   readOnly: boolean;
   diagnostics: readonly Diagnostic[];
@@ -52,7 +54,7 @@ export function CodeBox(props: {
       editor.current = undefined;
     };
   }, [hasText, props.readOnly]);
-  useEffect(() => editor.current?.setText(props.value), [props.value]);
+  useEffect(() => editor.current?.setText(now.current.value), [props.revision]);
   useEffect(() => editor.current?.mark(props.diagnostics), [props.diagnostics]);
   props.handle.current = { show: (line, column) => editor.current?.show(line, column) };
   if (!hasText) {

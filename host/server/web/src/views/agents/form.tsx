@@ -23,7 +23,7 @@ export interface Fields {
 export function AgentForm(props: {
   form: FormText | Unreadable;
   content: string;
-  onChange: (content: string) => void;
+  put: (path: Path, value: Value) => void;
   disabled: boolean;
   isNew: boolean;
   self: string;
@@ -46,8 +46,7 @@ export function AgentForm(props: {
       </section>
     );
   }
-  const put = (path: Path, value: Value) => props.onChange(form.with(path, value));
-  const fields: Fields = { form, disabled, put };
+  const fields: Fields = { form, disabled, put: props.put };
   return (
     <section class="pane pane-form" aria-label={t.form}>
       <h2>{t.form}</h2>

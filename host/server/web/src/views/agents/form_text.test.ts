@@ -126,6 +126,8 @@ describe('a field of the form', () => {
   it('that is empty gets its value', () => {
     const empty = FILE.replace('maxTurns: 20', 'maxTurns:');
     expect(change(empty, ['maxTurns'], 5)).toContain('maxTurns: 5\n---');
+    const blank = FILE.replace('maxTurns: 20', 'maxTurns:  ');
+    expect(change(blank, ['maxTurns'], 5)).toContain('maxTurns: 5\n---');
     const said = FILE.replace('maxTurns: 20', 'maxTurns: # soon');
     expect(of(change(said, ['maxTurns'], 5)).scalar(['maxTurns'])).toBe(5);
   });

@@ -206,8 +206,9 @@ export class FormText {
     const node = pair.value;
     const afterKey = this.read.yaml.indexOf(':', pair.key.range[1]) + 1;
     if (node === null || node === undefined || node.range[0] === node.range[1]) {
+      const blanks = /^[ \t]*(?=[\r\n]|$)/.exec(this.read.yaml.slice(afterKey))?.[0].length ?? 0;
       return this.splice(
-        [afterKey, afterKey],
+        [afterKey, afterKey + blanks],
         text.startsWith('\n') || text.startsWith('\r') ? text : ` ${text}`,
       );
     }

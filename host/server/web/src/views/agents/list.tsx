@@ -1,6 +1,5 @@
 /** All agents, by where they come from. */
 
-import { step, useKeys } from '../../lib/keys';
 import { useLoad } from '../../lib/load';
 import { go, withQuery } from '../../router';
 import { mayAdmin } from '../../state/me';
@@ -20,10 +19,6 @@ export function AgentList({ query }: { query: URLSearchParams }) {
   const only = query.get('status');
   const narrow = (changes: Record<string, string | null>) =>
     go(withQuery(changes), { replace: true });
-  useKeys([
-    { key: 'j', about: text.keys.next, run: () => step(1) },
-    { key: 'k', about: text.keys.previous, run: () => step(-1) },
-  ]);
   const found = (data ?? []).filter((row) => fits(filter, row.name, row.description));
   const shown = found.filter((row) => only === null || row.standing === only);
   return (

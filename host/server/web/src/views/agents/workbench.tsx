@@ -16,7 +16,7 @@ import { hrefOf, KEPT, slugOf, standingOf } from './data';
 import { DeleteAgent } from './delete_agent';
 import { Findings } from './findings';
 import { AgentForm } from './form';
-import { FormText } from './form_text';
+import { FormText, type Path, type Value } from './form_text';
 import { Why } from './list';
 import { Preview } from './preview';
 import { Standing } from './standing';
@@ -42,6 +42,19 @@ export function Workbench(props: {
   const [problem, setProblem] = useState<Problem>();
   const [deleting, setDeleting] = useState(false);
   const code = useRef<CodeHandle>(null);
+  // What is typed may come faster than it is drawn: each change starts from the last one.
+  const latest = useRef(content);
+  const [revision, setRevision] = useState(0);
+  const type = (next: string) => {
+    latest.current = next;
+    setContent(next);
+  };
+  const put = (path: Path, value: Value) => {
+    const now = FormText.of(latest.current);
+    if (!(now instanceof FormText)) return;
+    type(now.with(path, value));
+    setRevision((n) => n + 1);
+  };
   const form = FormText.of(content);
   const written = form instanceof FormText ? form.scalar(['name']) : null;
   const slug = detail?.row.slug ?? slugOf(String(written ?? ''));
@@ -69,7 +82,11 @@ export function Workbench(props: {
         go(hrefOf({ scope: KEPT, slug }), { replace: true });
       }
     } catch (error) {
-      setProblem(Problem.of(error));
+      const failed = Problem.of(error);
+      // Its hint is for programs; the ways on stand below it.
+      setProblem(
+        failed.kind === 'changed' ? new Problem(failed.kind, failed.status, failed.detail) : failed,
+      );
     } finally {
       setSaving(false);
     }
@@ -158,7 +175,7 @@ export function Workbench(props: {
           <AgentForm
             form={form}
             content={content}
-            onChange={setContent}
+            put={put}
             disabled={readOnly !== null}
             isNew={detail === null}
             self={slug}
@@ -166,7 +183,8 @@ export function Workbench(props: {
           />
           <CodeBox
             value={content}
-            onChange={setContent}
+            revision={revision}
+            onChange={type}
             readOnly={readOnly !== null}
             diagnostics={checked.result?.diagnostics ?? []}
             handle={code}

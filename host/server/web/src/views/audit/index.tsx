@@ -3,7 +3,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { api, got, type Of } from '../../api/client';
 import { Problem } from '../../api/problem';
-import { step, useKeys } from '../../lib/keys';
 import { go, withQuery } from '../../router';
 import type { ViewProps } from '../../routes';
 import { mayAdmin } from '../../state/me';
@@ -55,10 +54,6 @@ function Log({ query }: { query: URLSearchParams }) {
     if (found || ended || problem) setSearching(false);
     else if (!busy) older();
   }, [searching, found, ended, busy, problem]);
-  useKeys([
-    { key: 'j', about: text.keys.next, run: () => step(1) },
-    { key: 'k', about: text.keys.previous, run: () => step(-1) },
-  ]);
   return (
     <div class="view audit">
       <header class="view-head">

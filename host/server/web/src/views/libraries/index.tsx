@@ -2,7 +2,6 @@
 
 import { useState } from 'preact/hooks';
 import { send } from '../../api/client';
-import { step, useKeys } from '../../lib/keys';
 import { useLoad } from '../../lib/load';
 import { go } from '../../router';
 import type { ViewProps } from '../../routes';
@@ -58,10 +57,6 @@ export default function LibrariesView({ path }: ViewProps) {
     (signal) => send('GET', '/v1/libraries', undefined, { signal }),
     [],
   );
-  useKeys([
-    { key: 'j', about: text.keys.next, run: () => step(1) },
-    { key: 'k', about: text.keys.previous, run: () => step(-1) },
-  ]);
   const only = data?.libraries.length === 1;
   return (
     <div class="view libraries">

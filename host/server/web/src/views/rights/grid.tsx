@@ -1,11 +1,12 @@
 /** The matrix where there is room for it: heads that stay, and only the rows in sight. */
 
+import { Fragment } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { line } from '../../lib/foreign';
 import { text } from '../../text';
 import { Mark } from './mark';
 import type { Rights } from './data';
-import { cellOf, moved, windowOf } from './matrix';
+import { cellOf, drawnRows, moved, windowOf } from './matrix';
 
 const t = text.rights;
 
@@ -23,6 +24,8 @@ export function Grid(props: {
   const [seen, setSeen] = useState({ top: 0, height: 800 });
   const [focus, setFocus] = useState({ row: 0, column: 0 });
   const wanted = useRef(false);
+  /** The focus moves because of a key, which has said where. */
+  const moving = useRef(false);
   useLayoutEffect(() => {
     const it = box.current;
     if (!it) return;
@@ -40,20 +43,27 @@ export function Grid(props: {
     row: Math.min(focus.row, shown.rows.length - 1),
     column: Math.min(focus.column, shown.columns.length - 1),
   };
+  // Keys may come faster than the matrix is drawn.
+  const place = useRef(active);
+  place.current = active;
   const { first, last } = windowOf(shown.rows.length, ROW, seen.top, seen.height);
+  const drawn = drawnRows(first, last, active.row);
   useEffect(() => {
     if (!wanted.current) return;
     wanted.current = false;
     const cell = box.current?.querySelector<HTMLElement>(
       `[data-cell="${active.row}/${active.column}"]`,
     );
+    moving.current = true;
     cell?.focus({ preventScroll: true });
+    moving.current = false;
     cell?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   });
   const move = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const to = moved(event.key, active, shown.rows.length, shown.columns.length);
+    const to = moved(event.key, place.current, shown.rows.length, shown.columns.length);
     if (to === null) return;
+    place.current = to;
     event.preventDefault();
     event.stopPropagation();
     wanted.current = true;
@@ -89,21 +99,32 @@ export function Grid(props: {
           </tr>
         </thead>
         <tbody>
-          <Gap height={first * ROW} columns={shown.columns.length + 1} />
-          {shown.rows.slice(first, last).map((row, index) => (
-            <Row
-              key={rights.agents[row]?.agent}
-              rights={rights}
-              row={row}
-              at={first + index}
-              columns={shown.columns}
-              active={active.row === first + index ? active.column : -1}
-              picked={rights.agents[row]?.agent === props.at.agent ? props.at.tool : undefined}
-              focus={(column) => setFocus({ row: first + index, column })}
-              pick={props.pick}
-            />
+          {drawn.map((at, index) => (
+            <Fragment key={rights.agents[shown.rows[at] ?? -1]?.agent}>
+              <Gap
+                height={(at - (drawn[index - 1] ?? -1) - 1) * ROW}
+                columns={shown.columns.length + 1}
+              />
+              <Row
+                rights={rights}
+                row={shown.rows[at] ?? -1}
+                at={at}
+                columns={shown.columns}
+                active={active.row === at ? active.column : -1}
+                picked={
+                  rights.agents[shown.rows[at] ?? -1]?.agent === props.at.agent
+                    ? props.at.tool
+                    : undefined
+                }
+                focus={(column) => !moving.current && setFocus({ row: at, column })}
+                pick={props.pick}
+              />
+            </Fragment>
           ))}
-          <Gap height={(shown.rows.length - last) * ROW} columns={shown.columns.length + 1} />
+          <Gap
+            height={(shown.rows.length - 1 - (drawn.at(-1) ?? -1)) * ROW}
+            columns={shown.columns.length + 1}
+          />
         </tbody>
       </table>
       <p id="matrix-keys" class="sr-only">

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { cellOf, moved, narrowed, windowOf } from './matrix';
+import { cellOf, drawnRows, moved, narrowed, windowOf } from './matrix';
 import type { AgentRights, RightsTool } from './matrix';
 
 const tool = (name: string): RightsTool => ({
@@ -67,6 +67,15 @@ describe('the window of rows', () => {
     expect(windowOf(200, 32, 1e9, 640)).toEqual({ first: 200, last: 200 });
     expect(windowOf(0, 32, 0, 640)).toEqual({ first: 0, last: 0 });
     expect(windowOf(3, 32, 0, 640)).toEqual({ first: 0, last: 3 });
+  });
+});
+
+describe('the rows that are drawn', () => {
+  it('hold the one with the focus, in order and once', () => {
+    expect(drawnRows(3, 6, 4)).toEqual([3, 4, 5]);
+    expect(drawnRows(3, 6, 0)).toEqual([0, 3, 4, 5]);
+    expect(drawnRows(3, 6, 6)).toEqual([3, 4, 5, 6]);
+    expect(drawnRows(0, 0, -1)).toEqual([]);
   });
 });
 

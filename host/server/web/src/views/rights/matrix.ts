@@ -107,6 +107,13 @@ export function windowOf(
   };
 }
 
+/** The rows of a window, and the one that has the focus wherever it is, so that it keeps it. */
+export function drawnRows(first: number, last: number, focused: number): number[] {
+  const rows = Array.from({ length: last - first }, (_, at) => first + at);
+  if (focused < 0 || (focused >= first && focused < last)) return rows;
+  return focused < first ? [focused, ...rows] : [...rows, focused];
+}
+
 /** Where a key moves the cell that has the focus; `null` = it is no key of the matrix. */
 export function moved(
   key: string,

@@ -4,7 +4,6 @@ import { useEffect, useState } from 'preact/hooks';
 import { api, got, send, type Of } from '../../api/client';
 import { Problem } from '../../api/problem';
 import * as format from '../../lib/format';
-import { step, useKeys } from '../../lib/keys';
 import { useLoad } from '../../lib/load';
 import { go, to, withQuery } from '../../router';
 import type { ViewProps } from '../../routes';
@@ -40,10 +39,6 @@ export default function Running({ query }: ViewProps) {
   );
   const now = useNow(PAUSE, reload, loading);
   const [ending, setEnding] = useState<Turn>();
-  useKeys([
-    { key: 'j', about: text.keys.next, run: () => step(1) },
-    { key: 'k', about: text.keys.previous, run: () => step(-1) },
-  ]);
   const turns = data?.turns ?? [];
   return (
     <div class="view running">

@@ -2,7 +2,6 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { api, got, type Of } from '../../api/client';
-import { step, useKeys } from '../../lib/keys';
 import { useLoad } from '../../lib/load';
 import { go, withQuery } from '../../router';
 import type { ViewProps } from '../../routes';
@@ -25,10 +24,6 @@ export default function Tools({ path, query }: ViewProps) {
   const rights = useLoad(allRights, []);
   const filter = query.get('q') ?? '';
   const narrow = (q: string) => go(withQuery({ q }), { replace: true });
-  useKeys([
-    { key: 'j', about: text.keys.next, run: () => step(1) },
-    { key: 'k', about: text.keys.previous, run: () => step(-1) },
-  ]);
   const tools: Tool[] = data?.tools ?? [];
   const shown = tools.filter((tool) =>
     fits(filter, tool.name, tool.description, tool.component ?? ''),
