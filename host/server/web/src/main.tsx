@@ -6,6 +6,7 @@ import './style/tokens.css';
 import './style/base.css';
 import './style/parts.css';
 import './frame/frame.css';
+import './views/sessions/sessions.css';
 
 const page = document.getElementById('page');
 if (page) {

@@ -33,7 +33,7 @@ export type EventKind =
   | { type: 'step_started'; step: number; last: boolean }
   | { type: 'text_delta'; text: string }
   | { type: 'tool_call_started'; step: number; call_id: string; parent?: string; tool: string; arguments: string }
-  | { type: 'tool_progress'; call_id: string; tool: string; done: number; total?: number; message: string }
+  | { type: 'tool_progress'; call_id: string; tool: string; done: number; total?: number; words?: string }
   | {
       type: 'tool_call_finished';
       step: number;
@@ -76,7 +76,7 @@ export type EventKind =
   | { type: 'team_stage_started'; stage: number; of: number; agents: string[] }
   | { type: 'team_stage_finished'; stage: number; status: EndStatus; error?: string }
   | { type: 'retry'; attempt: number; after_ms: number; reason: string }
-  | { type: 'warning'; message: string }
+  | { type: 'warning'; words?: string }
   | { type: 'budget_warning'; meter: string; used: number; limit: number }
   | { type: 'run_finished'; status: EndStatus; error?: string; usage: Usage; total: Usage };
 

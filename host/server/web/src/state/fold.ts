@@ -232,7 +232,7 @@ function take(turn: Turn, agent: Agent, event: SessionEvent): void {
       return beginCall(turn, agent, event);
     case 'tool_progress': {
       const call = lastCall(agent, event.call_id);
-      if (call) call.progress = { done: event.done, total: event.total, message: event.message };
+      if (call) call.progress = { done: event.done, total: event.total, message: event.words ?? '' };
       return;
     }
     case 'tool_call_finished':

@@ -4,6 +4,7 @@
 import { createParser } from 'eventsource-parser';
 import { lostKey, type Of } from '../../api/client';
 import { Problem } from '../../api/problem';
+import { read } from '../../api/stream';
 
 /** Begins a turn and gives its session. */
 export async function begin(body: Partial<Of<'ChatBody'>> & { text: string }): Promise<{ session: string; message: string }> {
@@ -38,12 +39,8 @@ async function firstOf(body: ReadableStream<BufferSource>): Promise<{ session: s
   let found: { session: string; message: string } | undefined;
   const parser = createParser({
     onEvent: ({ data }) => {
-      try {
-        const event = JSON.parse(data) as { session?: string; message?: string };
-        if (event.session && event.message) found ??= { session: event.session, message: event.message };
-      } catch {
-        // The next one may say it.
-      }
+      const event = read(data);
+      if (event) found ??= { session: event.session, message: event.message };
     },
   });
   const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, BufferSource>).getReader();

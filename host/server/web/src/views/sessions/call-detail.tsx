@@ -86,7 +86,7 @@ export function CallDetail(props: { open: OpenSession; message: string; agent: s
             <section>
               <h3>{text.glass.nested}</h3>
               {inner.slice(0, 500).map((one) => (
-                <CallLine key={one.key} session={open.id} message={message} call={one} live={live} />
+                <CallLine key={one.key} session={open.id} message={message} call={one} live={live} stamp={open.version.value} />
               ))}
             </section>
           )}

@@ -18,8 +18,9 @@ export function callState(call: Call): State {
   return call.ending === 'cancelled' ? 'cancelled' : 'failed';
 }
 
-/** `live`: its turn goes on, so that a call without an end still runs. */
-export function CallLine({ session, message, call, live }: { session: string; message: string; call: Call; live: boolean }) {
+/** `live`: its turn goes on, so that a call without an end still runs. `stamp` changes with the call,
+ * which is changed in its place. */
+export function CallLine({ session, message, call, live }: { session: string; message: string; call: Call; live: boolean; stamp: number }) {
   const state = callState(call);
   const shown = state === 'running' && !live ? 'cancelled' : state;
   const { what, on } = callWords(call);

@@ -60,6 +60,7 @@ const agentless = {
 
 export function Card(props: { open: OpenSession; message: string; place: BatchPlace; parent: string }) {
   const { open, message, place, parent } = props;
+  void open.version.value;
   const [unfolded, setUnfolded] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const [ending, setEnding] = useState(false);

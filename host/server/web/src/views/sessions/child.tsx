@@ -43,7 +43,7 @@ export function Child({ open, message, path }: { open: OpenSession; message: str
   const top = !turn || parent === turn.root.path || parent === '';
   const about = turn ? cardRow(turn, path, stored ?? new Map()) : undefined;
   const live = open.status(message) === 'running';
-  const pieces = turn && agent ? agentPieces(message, turn, agent) : [];
+  const pieces = turn && agent ? agentPieces(message, agent) : [];
   const result = row?.result as Result | undefined;
   const spoke = pieces.some((piece) => piece.kind === 'said');
   const first = Math.max(0, pieces.length - most);

@@ -63,6 +63,7 @@ export function Glass({ open, message, close }: { open: OpenSession; message: st
 }
 
 function TurnChoice({ open, message }: { open: OpenSession; message: string }) {
+  void open.version.value;
   const all = open.messages.filter((row) => row.role === 'assistant').map((row) => row.id);
   for (const id of open.fold.turns.keys()) if (!all.includes(id)) all.push(id);
   if (all.length < 2) return <span class="glass-turn" />;
@@ -83,6 +84,7 @@ function TurnChoice({ open, message }: { open: OpenSession; message: string }) {
 }
 
 export function Timeline({ open, turn, live, root }: { open: OpenSession; turn: Turn; live: boolean; root?: string }) {
+  void open.version.value;
   const now = useNow(live);
   const agent = root === undefined ? turn.root : (turn.agents.get(root) ?? turn.root);
   const rows = spans(turn, agent);
@@ -170,6 +172,7 @@ function SpanRow(props: { open: OpenSession; turn: Turn; span: Span; begin: numb
 
 function Totals(props: { open: OpenSession; message: string; turn: Turn | undefined; rows: readonly ReceiptRow[] | undefined; live: boolean }) {
   const { open, message, turn, rows, live } = props;
+  void open.version.value;
   const row = open.messages.find((one) => one.id === message);
   const agent = open.about.value?.agent;
   const grants = useLoad(

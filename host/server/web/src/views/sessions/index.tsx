@@ -6,7 +6,7 @@ import { text } from '../../text';
 import { Empty } from '../../ui/basics';
 import { NewSession } from './new';
 import { OpenView } from './open';
-import './sessions.css';
+
 
 const Compare = lazy(() => import('./compare'));
 

@@ -7,7 +7,7 @@ import { Problem } from '../../api/problem';
 import { useKeys } from '../../lib/keys';
 import { useLoad } from '../../lib/load';
 import { useNow } from '../../lib/now';
-import { back, go, place } from '../../router';
+import { back, go } from '../../router';
 import { mayTalk } from '../../state/me';
 import { OpenSession } from '../../state/open';
 import { touchSessions } from '../../state/sessions';
@@ -133,6 +133,7 @@ function latestMessage(open: OpenSession): string | undefined {
 }
 
 function Head({ open, toggle, glass }: { open: OpenSession; toggle: () => void; glass: boolean }) {
+  void open.version.value;
   const [removing, setRemoving] = useState(false);
   const about = open.about.value;
   useEffect(() => {
@@ -333,6 +334,7 @@ function Resume({ open, act, busy }: { open: OpenSession; act: (work: () => Prom
 
 /** How many files wait for a decision. */
 function ChangesLine({ open, running }: { open: OpenSession; running: boolean }) {
+  void open.version.value;
   const changes = useLoad(async () => {
     if (running) return undefined;
     return got(api.GET('/v1/sessions/{id}/changes', { params: { path: { id: open.id } } }));
@@ -348,5 +350,3 @@ function ChangesLine({ open, running }: { open: OpenSession; running: boolean })
     </p>
   );
 }
-
-void place;

@@ -26,6 +26,8 @@ const FOLD = 4;
 const unfolded = new Set<string>();
 
 export function PieceView({ open, piece, live, linked = true }: { open: OpenSession; piece: Piece; live: boolean; linked?: boolean }) {
+  // What the fold holds changes in its place.
+  void open.version.value;
   switch (piece.kind) {
     case 'user':
       return (
@@ -54,7 +56,7 @@ export function PieceView({ open, piece, live, linked = true }: { open: OpenSess
       );
     case 'said':
       return (
-        <article class="answer" aria-label={shortName(piece.agent)} data-step="" tabIndex={-1} aria-busy={piece.live}>
+        <article class="answer" aria-label={shortName(piece.agent)} data-step="" tabIndex={-1} aria-busy={piece.live || undefined}>
           <Markdown of={piece.said.text} plain={piece.live && piece.said.text.length > MAX_LIVE} />
         </article>
       );
@@ -96,6 +98,7 @@ function Plain({ of }: { of: string }) {
 
 function Calls({ open, piece, live }: { open: OpenSession; piece: Extract<Piece, { kind: 'calls' }>; live: boolean }) {
   const [all, setAll] = useState(unfolded.has(piece.key));
+  const stamp = open.version.value;
   const { calls } = piece;
   const quiet = calls.filter((call) => callState(call) === 'completed');
   const folds = calls.length >= FOLD && quiet.length > 1;
@@ -118,7 +121,7 @@ function Calls({ open, piece, live }: { open: OpenSession; piece: Extract<Piece,
         </button>
       )}
       {shown.slice(0, 400).map((call) => (
-        <CallLine key={call.key} session={open.id} message={piece.message} call={call} live={live && !piece.over ? true : live} />
+        <CallLine key={call.key} session={open.id} message={piece.message} call={call} live={live} stamp={stamp} />
       ))}
     </div>
   );
@@ -136,7 +139,7 @@ function NoteLine({ note }: { note: Note }) {
     case 'warning':
       return (
         <p class="note-line is-warning">
-          <Name of={event.message} most={1_000} />
+          <Name of={event.words ?? ''} most={1_000} />
         </p>
       );
     case 'budget_warning':
@@ -184,6 +187,7 @@ function Summary({ open }: { open: OpenSession }) {
 
 /** How an answer ended, with its questions while it has not. */
 function End({ open, message }: { open: OpenSession; message: string }) {
+  void open.version.value;
   const state = open.status(message);
   const turn = open.turn(message);
   const row = open.messages.find((one) => one.id === message);
@@ -218,6 +222,7 @@ function End({ open, message }: { open: OpenSession; message: string }) {
 }
 
 function RunningLine({ open, message }: { open: OpenSession; message: string }) {
+  void open.version.value;
   const turn = open.turn(message);
   const waiting = turn ? turn.questions.size > 0 : false;
   return (

@@ -21,7 +21,7 @@ export function isRefused(call: Pick<Call, 'denials' | 'ending'>): boolean {
 }
 
 /** What an agent said and did, calls in a row together. */
-export function agentPieces(message: string, turn: Turn, agent: Agent): Piece[] {
+export function agentPieces(message: string, agent: Agent): Piece[] {
   const pieces: Piece[] = [];
   const over = agent.state !== 'running' && agent.state !== 'queued';
   let calls: Call[] = [];
@@ -54,7 +54,6 @@ export function agentPieces(message: string, turn: Turn, agent: Agent): Piece[] 
   });
   const first = calls[0];
   if (first) pieces.push({ kind: 'calls', key: `calls ${first.key}`, message, calls, over });
-  void turn;
   return pieces;
 }
 
@@ -91,7 +90,7 @@ function answerPieces(pieces: Piece[], row: MessageRow | undefined, turn: Turn |
   const message = row?.id ?? turn?.message ?? '';
   const name = turn?.root.path ?? agentOf(row);
   pieces.push({ kind: 'head', key: `head ${message}`, message, agent: name, at: turn?.first ?? row?.created ?? 0 });
-  const own = turn ? agentPieces(message, turn, turn.root) : [];
+  const own = turn ? agentPieces(message, turn.root) : [];
   pieces.push(...own);
   if (!turn && stored > 0) {
     // A run whose events are not kept: its rows are.
