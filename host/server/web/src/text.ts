@@ -8,6 +8,8 @@ export const text = {
     new: 'New session',
     menu: 'Sessions and views',
     main: 'Content',
+    notices: 'Notices',
+    side: 'Sessions and views',
     skip: 'Skip to the content',
     logout: 'Log out',
     who: (actor: string, tenant: string, scope: string) => `${actor} · ${tenant} · ${scope}`,
@@ -321,6 +323,7 @@ export const text = {
     truncated: (n: number) => `The latest ${n} receipts are read.`,
     turns: 'Turn',
     turn: (n: number) => `turn ${n}`,
+    list: 'Files, hosts and secrets',
   },
   compare: {
     title: 'Compare two runs',
@@ -384,6 +387,7 @@ export const text = {
     place: (path: string) => `Directory ${path}`,
     tooLargePatch: 'The diff is too large to be read at once.',
     none: 'There is no diff: only its mode or its place changed.',
+    unpatched: 'No patch can hold this file, because git does not take it. The call that wrote it has its content: see the conversation.',
     busy: 'A turn of this session runs: decide when it has ended.',
   },
   keys: {

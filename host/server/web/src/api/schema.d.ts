@@ -173,6 +173,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * say whether an agent may use a tool, and who decides
+         * @description Needs a key.
+         */
+        get: operations["explain"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/grants": {
         parameters: {
             query?: never;
@@ -185,6 +205,26 @@ export interface paths {
          * @description Needs a key.
          */
         get: operations["read_grants"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/libraries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * list installed libraries
+         * @description Needs a key.
+         */
+        get: operations["list_libraries"];
         put?: never;
         post?: never;
         delete?: never;
@@ -305,6 +345,26 @@ export interface paths {
          * @description Needs a key.
          */
         get: operations["list_questions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rights": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * say which agents may use which tools
+         * @description Needs a key.
+         */
+        get: operations["read_rights"];
         put?: never;
         post?: never;
         delete?: never;
@@ -481,6 +541,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{id}/contents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * count what is deleted with a session
+         * @description Needs a key.
+         */
+        get: operations["read_contents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions/{id}/discard": {
         parameters: {
             query?: never;
@@ -595,6 +675,26 @@ export interface paths {
         get: operations["list_receipts"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * resume an interrupted turn
+         * @description Needs a key of the scope `member` or `admin`.
+         */
+        post: operations["resume"];
         delete?: never;
         options?: never;
         head?: never;
@@ -716,7 +816,7 @@ export interface components {
             body?: string | null;
             /** @description Findings that its author should know. */
             diagnostics: components["schemas"]["DiagnosticBody"][];
-            /** @description Its text, of those that are kept here. */
+            /** @description Its text, as far as it can be read. */
             text?: string | null;
         };
         /** @description That an agent is gone. */
@@ -863,6 +963,26 @@ export interface components {
              */
             next?: string | null;
         };
+        /** @description A part of a request. */
+        BlockBody: {
+            /**
+             * Format: int64
+             * @description Bytes of it.
+             */
+            bytes: number;
+            /**
+             * @description `system`: the agent's own words; `discovery`: whom it can hand work to; `advice`: what else
+             *     the host tells it; `message`; `tool`.
+             */
+            kind: string;
+            /** @description Of a message its role, of a tool its name. */
+            name?: string | null;
+            /**
+             * Format: int64
+             * @description Tokens, as far as bytes tell: as the host estimates them itself.
+             */
+            tokens: number;
+        };
         /** @description The work that is to end. No body: the whole turn. */
         CancelBody: {
             /** @description One subagent, by its path: `main/scout#0`. Absent: the whole turn. */
@@ -969,6 +1089,46 @@ export interface components {
             /** @enum {string} */
             type: "ping";
         };
+        /** @description A tool. */
+        ColumnBody: {
+            name: string;
+            /** @description `stock`, `home` or `host`. */
+            origin: string;
+            /** @description Whether it says that it only reads. */
+            read_only: boolean;
+        };
+        /** @description The things that are deleted with a session. */
+        ContentsBody: {
+            /**
+             * Format: int64
+             * @description Bytes of them.
+             */
+            attachment_bytes: number;
+            /**
+             * Format: int64
+             * @description Files that tools handed over.
+             */
+            attachments: number;
+            /** @description Changes on its overlays that nobody has decided about; absent while a turn runs. */
+            changes?: number | null;
+            /**
+             * Format: int64
+             * @description Messages, of both sides.
+             */
+            messages: number;
+            /**
+             * Format: int64
+             * @description Receipts of calls.
+             */
+            receipts: number;
+            /** @description Whether a turn runs: then it cannot be deleted. */
+            running: boolean;
+            /**
+             * Format: int64
+             * @description Subagents.
+             */
+            subagents: number;
+        };
         /** @description How many subagents there are, and how they are doing. */
         Counted: {
             /**
@@ -1028,6 +1188,11 @@ export interface components {
         };
         /** @description The definition of an agent, with what it is given. Its texts are its author's. */
         DefinitionBody: {
+            /**
+             * @description The command that unblocks it, for the operator's own terminal, where a grant would; for
+             *     admins.
+             */
+            command?: string | null;
             /** @description The purpose of the agent. */
             description: string;
             /** @description The program that it was written for. */
@@ -1085,6 +1250,33 @@ export interface components {
         DiscardedBody: {
             discarded: string[];
         };
+        /** @description The answer. */
+        Explained: {
+            /** @description The agent, as requests name it. */
+            agent: string;
+            /** @description The command that would write them, for the operator's own terminal; for admins. */
+            command?: string | null;
+            /**
+             * @description The first source that refuses, or that asks: `definition`, `manifest`, `grants`, `parent`,
+             *     `hook` or `host`; absent where all allow.
+             */
+            decided_by?: string | null;
+            /**
+             * @description The lines of `belljar.toml` that would allow it, where the grants are what is missing; for
+             *     admins.
+             */
+            grant?: string | null;
+            /** @description The section that holds for each agent of its library. */
+            library_section?: string | null;
+            /** @description `allow`, `ask` or `deny`. */
+            permission: string;
+            /** @description The path or URL; absent = the call itself. */
+            target?: string | null;
+            /** @description The tool. */
+            tool: string;
+            /** @description The word of each source. */
+            votes: components["schemas"]["VoteBody"][];
+        };
         /** @description The rights of an agent that a person starts. */
         GrantsBody: {
             /** @description Its identity. */
@@ -1132,6 +1324,71 @@ export interface components {
         /** @description A path that was left, and why. */
         LeftBody: {
             path: string;
+            why: string;
+        };
+        /** @description A file that is no agent. */
+        LeftOutBody: {
+            path: string;
+            why: string;
+        };
+        /** @description The installed libraries, by name. */
+        Libraries: {
+            libraries: components["schemas"]["LibraryBody"][];
+            /**
+             * @description The value to send as `after` for the next ones; absent where there are none. A page ends
+             *     behind 2 MiB; one library may be larger.
+             */
+            next?: string | null;
+            /** @description The signs that are looked for. */
+            rules: components["schemas"]["RuleBody"][];
+        };
+        /** @description An agent of a library. Its texts are its author's. */
+        LibraryAgentBody: {
+            /** @description The agent, as requests name it. */
+            agent: string;
+            /** @description The requests of its file. */
+            asks: string[];
+            /** @description The command that unblocks it, where it is blocked and a grant would; for admins. */
+            command?: string | null;
+            /** @description What was agreed to: SHA-256 of the file, in hex. */
+            digest: string;
+            /** @description Its file, below the library's directory. */
+            file: string;
+            /** @description The rights that it gets. */
+            gets: string[];
+            /** @description The requests that it does not get. */
+            missing: string[];
+            /** @description Why it is not simply ready. */
+            reasons: string[];
+            slug: string;
+            /** @description `ready`, `ready with warnings` or `blocked`. */
+            status: string;
+            /** @description The signs that a person should look at. */
+            suspicions: components["schemas"]["SuspicionBody"][];
+        };
+        /** @description A library. */
+        LibraryBody: {
+            agents: components["schemas"]["LibraryAgentBody"][];
+            /** @description Its files that are no agents now. */
+            left_out: components["schemas"]["LeftOutBody"][];
+            name: string;
+            /** @description The commit. */
+            revision?: string | null;
+            /** @description Where it came from. Foreign text. */
+            source: string;
+            /** @description `ok`, or how its files are not what was agreed to: those are not used. */
+            state: string;
+        };
+        /** @description A limit. */
+        LimitBody: {
+            /**
+             * Format: int64
+             * @description The value that holds without a grant.
+             */
+            default: number;
+            key: string;
+            unit: string;
+            /** @description The use that it bounds. */
             why: string;
         };
         /** @description The thing to log in with: one of the two. */
@@ -1268,6 +1525,8 @@ export interface components {
         };
         /** @description The request that the model would be sent. */
         Previewed: {
+            /** @description The parts of the request in its order, with what each costs. */
+            blocks: components["schemas"]["BlockBody"][];
             /** @description The model. */
             model: string;
             /** @description Notes that a person should know about it. */
@@ -1386,6 +1645,69 @@ export interface components {
             next?: string | null;
             receipts: components["schemas"]["ReceiptBody"][];
         };
+        /** @description All else that an agent has. */
+        RestBody: {
+            /** @description Hosts: a request has to fit a rule of every list. */
+            hosts: components["schemas"]["HostsBody"][];
+            /** @description Its limits. */
+            limits: {
+                [key: string]: number;
+            };
+            /** @description Its directories, as it sees them: path to access. */
+            mounts: {
+                [key: string]: string;
+            };
+            /** @description Why it is not simply ready. */
+            reasons: string[];
+            /** @description Names of secrets that the host joins to its requests. */
+            secrets: string[];
+            /** @description `ready`, `ready with warnings` or `blocked`. */
+            status: string;
+            /** @description The requests that it does not get. */
+            withheld: components["schemas"]["WithheldBody"][];
+        };
+        /** @description Whether there was a turn to resume. */
+        Resumed: {
+            /**
+             * @description `false`: none was left off where it could be resumed. One that is marked as interrupted is
+             *     over, and the next message goes on from there.
+             */
+            resumed: boolean;
+        };
+        /** @description The rights of all agents. */
+        RightsBody: {
+            /** @description The agents, in the catalogue's order. */
+            agents: components["schemas"]["RowBody"][];
+            /** @description The limits that there are. */
+            limits: components["schemas"]["LimitBody"][];
+            /**
+             * @description The value to send as `after` for the next ones; absent where there are none. A page has at
+             *     most 100 agents and ends behind 2 MiB.
+             */
+            next?: string | null;
+            /** @description The tools, in the order of the cells. */
+            tools: components["schemas"]["ColumnBody"][];
+        };
+        /** @description An agent. */
+        RowBody: components["schemas"]["RestBody"] & {
+            /** @description The agent, as requests name it. */
+            agent: string;
+            /**
+             * @description For each tool: `allow`, `ask:SOURCE`, `deny:SOURCE`, or `absent` where its own file names tools
+             *     and not this one. SOURCE is `definition`, `manifest`, `grants`, `parent`, `hook` or `host`.
+             */
+            cells: string[];
+            /** @description The command that unblocks it, where it is blocked and a grant would; for admins. */
+            command?: string | null;
+            /** @description `home`, `workspace`, or `library/NAME`. */
+            scope: string;
+            slug: string;
+        };
+        /** @description A rule by which signs are found. */
+        RuleBody: {
+            name: string;
+            why: string;
+        };
         /** @description The turns that run. */
         Running: {
             turns: components["schemas"]["RunningBody"][];
@@ -1403,6 +1725,10 @@ export interface components {
              * @description When it began, in milliseconds since 1970.
              */
             started: number;
+            /** @description Its tenant. */
+            tenant: string;
+            /** @description The title of the session; empty while the turn waits for a place. Foreign text. */
+            title: string;
         };
         /** @description A message of the server. Events come as `{"type": "event", "event": …}` beside these. */
         ServerMessage: {
@@ -1562,6 +1888,18 @@ export interface components {
              */
             upto: number;
         };
+        /** @description A sign in an agent's file. */
+        SuspicionBody: {
+            /** @description The text; escaped. */
+            found: string;
+            /**
+             * Format: int32
+             * @description The line, from 1.
+             */
+            line: number;
+            /** @description The name of the rule. */
+            rule: string;
+        };
         /** @description A tool. Its texts are its author's. */
         ToolBody: {
             /** @description The requests of its manifest. */
@@ -1570,6 +1908,10 @@ export interface components {
             component?: string | null;
             /** @description The description that a model reads. */
             description: string;
+            /** @description SHA-256 of its component, in hex; absent where the host itself offers it. */
+            digest?: string | null;
+            /** @description The interfaces that its component imports, by name. */
+            imports: string[];
             /** @description Its name. */
             name: string;
             /** @description `stock`, `home` or `host`. */
@@ -1653,6 +1995,15 @@ export interface components {
             diagnostics: components["schemas"]["DiagnosticBody"][];
             /** @description Whether it could be kept. */
             valid: boolean;
+        };
+        /** @description The word of one source. */
+        VoteBody: {
+            /** @description Who. */
+            source: string;
+            /** @description `allows`, `asks`, `refuses` or `says nothing`. */
+            verdict: string;
+            /** @description Why, in a few words. */
+            why: string;
         };
         /** @description The question. */
         What: {
@@ -2502,6 +2853,10 @@ export interface operations {
     read_audit: {
         parameters: {
             query?: {
+                /** @description only lines of this action */
+                action?: string;
+                /** @description only lines of this one */
+                actor?: string;
                 /** @description `next` of the page before */
                 before?: string;
                 /** @description how many rows, 1 to 200; 50 where it is absent. A page ends behind 2 MiB, with fewer */
@@ -2751,6 +3106,107 @@ export interface operations {
             };
         };
     };
+    explain: {
+        parameters: {
+            query: {
+                /** @description the agent's name */
+                agent: string;
+                /** @description a path as the agent sees it, or a URL; absent = the call itself */
+                target?: string;
+                /** @description the tool's name */
+                tool: string;
+                /** @description `true`: whether it may write there */
+                write?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Explained"];
+                };
+            };
+            /** @description the request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description a valid key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the key does not allow this; pages of this origin may not call */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description there is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description this server does not go by that name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the server cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+        };
+    };
     read_grants: {
         parameters: {
             query: {
@@ -2801,6 +3257,92 @@ export interface operations {
             };
             /** @description there is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description this server does not go by that name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the server cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+        };
+    };
+    list_libraries: {
+        parameters: {
+            query?: {
+                /** @description `next` of the page before */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Libraries"];
+                };
+            };
+            /** @description the request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description a valid key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the key does not allow this; pages of this origin may not call */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3321,9 +3863,98 @@ export interface operations {
             };
         };
     };
+    read_rights: {
+        parameters: {
+            query?: {
+                /** @description `next` of the page before */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RightsBody"];
+                };
+            };
+            /** @description the request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description a valid key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the key does not allow this; pages of this origin may not call */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description this server does not go by that name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the server cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+        };
+    };
     list_running: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `true`: of every tenant, for the operator of the server */
+                all?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -3409,8 +4040,14 @@ export interface operations {
             query?: {
                 /** @description `next` of the page before */
                 before?: string;
+                /** @description only those of this kind: `api`, `chat`, `run` or `team` */
+                kind?: string;
                 /** @description how many rows, 1 to 200; 50 where it is absent */
                 limit?: number;
+                /** @description only those whose title has this text, in either case */
+                q?: string;
+                /** @description `true`: only those with a turn that runs */
+                running?: boolean;
             };
             header?: never;
             path?: never;
@@ -4337,6 +4974,100 @@ export interface operations {
             };
         };
     };
+    read_contents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContentsBody"];
+                };
+            };
+            /** @description the request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description a valid key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the key does not allow this; pages of this origin may not call */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description there is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description this server does not go by that name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the server cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+        };
+    };
     discard_changes: {
         parameters: {
             query?: never;
@@ -4900,6 +5631,8 @@ export interface operations {
             query?: {
                 /** @description `next` of the page before */
                 before?: string;
+                /** @description `json`, or `csv`: one table, without `limit` */
+                format?: string;
                 /** @description how many rows, 1 to 200; 50 where it is absent. A page ends behind 2 MiB, with fewer */
                 limit?: number;
                 /** @description only those of this turn */
@@ -4920,6 +5653,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Receipts"];
+                    "text/csv": string;
                 };
             };
             /** @description the request cannot be understood */
@@ -4951,6 +5685,109 @@ export interface operations {
             };
             /** @description there is no such thing */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description this server does not go by that name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the server cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+        };
+    };
+    resume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Resumed"];
+                };
+            };
+            /** @description the request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description a valid key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the key does not allow this; pages of this origin may not call */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description there is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description a turn is running */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -17,6 +17,16 @@ import { LoadedView } from './loaded';
 export function App() {
   useEffect(() => {
     if (segment.peek() !== 'login') void lookMe();
+    const look = () => {
+      const seen = document.visibilityState === 'visible' && segment.peek() !== 'login';
+      if (seen && me.peek().state !== 'out') void lookMe();
+    };
+    const timer = setInterval(look, 60_000);
+    document.addEventListener('visibilitychange', look);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener('visibilitychange', look);
+    };
   }, []);
   return (
     <>

@@ -35,10 +35,10 @@ export function Frame({ children }: { children: ComponentChildren }) {
       <a class="skip button" href="#main" onClick={skip}>
         {text.nav.skip}
       </a>
-      <div class="banners">
+      <section class="banners" aria-label={text.nav.notices}>
         <Outdated />
         <Questions />
-      </div>
+      </section>
       <div class="columns">
         {sideOpen.value && (
           <button type="button" class="shade" aria-label={text.actions.close} onClick={() => (sideOpen.value = false)} />
@@ -67,7 +67,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
 function Side() {
   const caller = me.value;
   return (
-    <div class={`side${sideOpen.value ? ' open' : ''}`} id="side">
+    <aside class={`side${sideOpen.value ? ' open' : ''}`} id="side" aria-label={text.nav.side}>
       <div class="side-head">
         <a class="brand" href="/sessions">
           <img src={icon} alt="" width="20" height="20" />
@@ -99,7 +99,7 @@ function Side() {
           </div>
         )}
       </div>
-    </div>
+    </aside>
   );
 }
 

@@ -27,7 +27,7 @@ export function Questions() {
   const here = place.value.path[0] === 'sessions' ? place.value.path[1] : undefined;
   const elsewhere = all.filter((one) => one.session !== here);
   return (
-    <section class="banner warn questions" aria-label={text.asking.all}>
+    <div role="group" class="banner warn questions" aria-label={text.asking.all}>
       <div class="questions-head">
         <Status state="waiting" word={text.frame.waiting(all.length)} />
         {elsewhere.length > 0 && (
@@ -45,6 +45,6 @@ export function Questions() {
           ))}
         </ul>
       )}
-    </section>
+    </div>
   );
 }

@@ -299,7 +299,7 @@ function take(turn: Turn, agent: Agent, event: SessionEvent): void {
 function beginStep(turn: Turn, agent: Agent, step: number, at: number): void {
   endAnswer(agent, at);
   // Told again after a restart: what had no result is not part of it.
-  if (agent.steps.some((one) => one.step >= step)) {
+  if ((agent.steps.at(-1)?.step ?? 0) >= step) {
     agent.steps = agent.steps.filter((one) => one.step < step);
     agent.items = agent.items.filter((item) => {
       if (item.kind === 'note' || item.kind === 'batch' || item.step < step) return true;

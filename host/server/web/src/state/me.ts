@@ -9,6 +9,8 @@ export interface Caller {
   tenant: string;
   scope: string;
   actor: string;
+  /** Whether what it may see is everybody's. */
+  operator?: boolean;
   /** The digest of the page that the server has. */
   page: string;
   version: string;

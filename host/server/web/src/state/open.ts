@@ -281,6 +281,8 @@ export async function allReceipts(session: string, message: string): Promise<{ r
   do {
     const query = { message, limit: 200, ...(before !== undefined && { before }) };
     const page = await got(api.GET('/v1/sessions/{id}/receipts', { params: { path: { id: session }, query } }));
+    // Text is what `format=csv` gives.
+    if (typeof page === 'string') break;
     rows = [...page.receipts, ...rows];
     before = page.next ?? undefined;
   } while (before !== undefined && rows.length < MAX_RECEIPTS);

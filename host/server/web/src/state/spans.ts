@@ -67,7 +67,7 @@ function ofAgent(turn: Turn, agent: Agent, depth: number, out: Span[]): void {
     for (const path of item.children) {
       const child = turn.agents.get(path);
       if (!child) continue;
-      const start = child.started ?? turn.last;
+      const start = child.started ?? child.ended ?? turn.last;
       own.push({
         at: start,
         add: () => {

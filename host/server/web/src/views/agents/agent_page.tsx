@@ -86,6 +86,7 @@ function textOf({ text: whole, body, row }: AgentDetail): string {
 function NotYet({ problem, reload }: { problem: unknown; reload: () => void }) {
   return (
     <div class="view">
+      <h1 class={problem ? undefined : 'sr-only'}>{text.agents.title}</h1>
       {problem ? (
         <ProblemPanel problem={problem} retry={reload}>
           <a class="button small" href="/agents">

@@ -30,7 +30,7 @@ type Turn = Of<'RunningBody'> & {
 
 export default function Running({ query }: ViewProps) {
   const own = me.value.state === 'in' ? me.value.me : undefined;
-  const isOperator = own?.scope === 'admin' && own.tenant === 'local';
+  const isOperator = own?.operator === true;
   const all = isOperator && query.get('all') === 'true';
   const { data, problem, reload, loading } = useLoad(
     (signal) =>

@@ -17,6 +17,7 @@ import { pretty } from '../../ui/question';
 import { Status } from '../../ui/status';
 import { agentHref, callHref, glassHref } from './address';
 import { CallLine, callState } from './call-line';
+import { Listed } from './listed';
 import { isRefused } from './pieces';
 import { receiptOf, type Receipt } from './receipt';
 
@@ -274,20 +275,6 @@ function Facts({ receipt }: { receipt: Receipt }) {
         </dd>
       </dl>
     </>
-  );
-}
-
-export function Listed({ of }: { of: readonly string[] }) {
-  if (of.length === 0) return <span class="note">{text.glass.none}</span>;
-  return (
-    <ul class="plain">
-      {of.slice(0, 200).map((one) => (
-        <li key={one}>
-          <Name of={one} code most={200} />
-        </li>
-      ))}
-      {of.length > 200 && <li class="note">+ {of.length - 200}</li>}
-    </ul>
   );
 }
 

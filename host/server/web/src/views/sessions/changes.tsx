@@ -296,5 +296,5 @@ function FileDiff({ session, file, known, waiting }: { session: string; file: Ch
   if (alone.problem) return <ProblemPanel problem={alone.problem} />;
   if (!patch && (waiting || alone.loading)) return <Waiting>{text.frame.loading}</Waiting>;
   if (patch && patch.hunks.length > 0) return <Diff hunks={patch.hunks} label={text.changes.diff(file.path.slice(0, 200))} />;
-  return <p class="note pad">{file.binary ? text.changes.binary : text.changes.none}</p>;
+  return <p class="note pad">{file.binary ? text.changes.binary : file.added + file.removed > 0 ? text.changes.unpatched : text.changes.none}</p>;
 }

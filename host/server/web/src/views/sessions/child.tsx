@@ -14,7 +14,7 @@ import { ProblemPanel } from '../../ui/problem';
 import { QuestionBox } from '../../ui/question';
 import { Status } from '../../ui/status';
 import { agentHref, glassHref } from './address';
-import { Listed } from './call-detail';
+import { Listed } from './listed';
 import { Timeline } from './glass';
 import { PieceView } from './piece-view';
 import { agentPieces } from './pieces';

@@ -21,6 +21,7 @@ import { callState } from './call-line';
 import { isRefused } from './pieces';
 import { effects } from './receipt';
 import { Downloads } from './downloads';
+import { Listed } from './listed';
 
 export function Glass({ open, message, close }: { open: OpenSession; message: string; close: () => void }) {
   void open.version.value;
@@ -213,6 +214,21 @@ function Totals(props: { open: OpenSession; message: string; turn: Turn | undefi
           </>
         )}
       </dl>
+      {touched.read.length + touched.written.length + touched.hosts.length > 0 && (
+        <details>
+          <summary class="note">{text.glass.list}</summary>
+          <dl class="facts wide touched">
+            <dt>{text.glass.filesWritten}</dt>
+            <dd>
+              <Listed of={touched.written} />
+            </dd>
+            <dt>{text.glass.filesRead}</dt>
+            <dd>
+              <Listed of={touched.read} />
+            </dd>
+          </dl>
+        </details>
+      )}
       <div class="bars">
         {limits?.['steps'] !== undefined && <Bar label={text.glass.steps} used={turn?.root.steps.length ?? steps} of={limits['steps']} shown={`${turn?.root.steps.length ?? steps} / ${limits['steps']}`} />}
         {limits?.['tokens'] !== undefined && tokens !== undefined && <Bar label={text.glass.tokens} used={tokens} of={limits['tokens']} />}

@@ -8,7 +8,7 @@ import { useKeys } from '../../lib/keys';
 import { useLoad } from '../../lib/load';
 import { useNow } from '../../lib/now';
 import { back, go } from '../../router';
-import { mayTalk } from '../../state/me';
+import { lookMe, mayTalk } from '../../state/me';
 import { OpenSession } from '../../state/open';
 import { touchSessions } from '../../state/sessions';
 import { text } from '../../text';
@@ -184,6 +184,8 @@ function Connection({ open }: { open: OpenSession }) {
     } else if (state.state === 'open' && broke.current) {
       broke.current = false;
       setBack(true);
+      // It may be another version by now.
+      void lookMe();
       const timer = setTimeout(() => setBack(false), 6_000);
       return () => clearTimeout(timer);
     }
@@ -332,12 +334,24 @@ function Resume({ open, act, busy }: { open: OpenSession; act: (work: () => Prom
   );
 }
 
+/** The end of a turn is told a moment before its files are free. */
+async function whenFree<T>(read: () => Promise<T>): Promise<T> {
+  for (let left = 8; ; left -= 1) {
+    try {
+      return await read();
+    } catch (error) {
+      if (Problem.of(error).status !== 409 || left === 0) throw error;
+      await new Promise((done) => setTimeout(done, 400));
+    }
+  }
+}
+
 /** How many files wait for a decision. */
 function ChangesLine({ open, running }: { open: OpenSession; running: boolean }) {
   void open.version.value;
   const changes = useLoad(async () => {
     if (running) return undefined;
-    return got(api.GET('/v1/sessions/{id}/changes', { params: { path: { id: open.id } } }));
+    return whenFree(() => got(api.GET('/v1/sessions/{id}/changes', { params: { path: { id: open.id } } })));
   }, [open.id, running, latestMessage(open)]);
   const files = changes.data?.places.reduce((sum, one) => sum + one.of, 0) ?? 0;
   if (files === 0) return null;
