@@ -73,12 +73,14 @@ pub use prompt::{frame, skills};
 pub use replay::journal::{Journal, NoJournal, QueuedChild};
 pub use replay::log::{LoggedResult, PlannedChild, Replay, StepEntry, StepKind};
 pub use replay::rerun::{CallText, Comparison, ReplayedCall, Rerun};
+pub use rights::advice::{Advice, Unasked, missing, rule};
 pub use rights::delegates::side_by_side;
 pub use rights::model::model_of;
 pub use rights::resolve::{
     MAKE_IT, ResolveError, ResolvedAgent, absent_directories, canonical, resolve, resolve_all,
     resolve_entry, resolve_known,
 };
+pub use rights::vetting::{Vetted, VettedAgent, vetted_libraries};
 pub use run::{Preview, RunSpec, caps_of_run, preview, run};
 pub use subagent::control::Control;
 pub use subagent::team::{

@@ -19,6 +19,6 @@ mod tool_files;
 mod tools;
 
 pub use command::called;
-pub use library::{API_LIBRARY, Change, Library, Root, SkillLibrary, TeamLibrary};
+pub use library::{API_LIBRARY, Change, Library, Pin, Root, SkillLibrary, TeamLibrary};
 pub use tool_files::{ReadError, read_bounded};
 pub use tools::{Offer, Origin, StockTool, ToolCatalogue, ToolComponent};

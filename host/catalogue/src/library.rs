@@ -3,16 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use belljar_definition::{
-    AgentContext, AgentDefinition, AgentId, Catalog, Diagnostic, Filed, Scope, Severity, Skill,
-    Slug, SourceFile, TeamDefinition,
+    AgentContext, AgentDefinition, AgentId, Catalog, Diagnostic, Filed, MAX_DEFINITION, Scope,
+    Severity, Skill, Slug, SourceFile, TeamDefinition,
 };
 use belljar_sandbox::Digest;
 
 use crate::scan::{self, Fingerprint, Found};
+use crate::tool_files::{ReadError, read_bounded};
 
 /// The teams that exist.
 pub type TeamLibrary = Library<TeamDefinition>;
@@ -35,6 +37,45 @@ pub struct Root {
     /// are these: what a person agreed to when a library was installed. `None` = all that lie
     /// there, as they are.
     pub pinned: Option<Arc<BTreeMap<PathBuf, Digest>>>,
+    /// Of an installed library: where it came from, and the commit.
+    pub source: Option<(String, Option<String>)>,
+}
+
+/// How files are, compared with what was agreed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pin {
+    /// As they were.
+    Whole,
+    /// Some file says something else: it is not used.
+    Changed,
+    /// Some file is not there.
+    Missing,
+}
+
+impl Pin {
+    /// How these files below a directory are.
+    pub fn of(files: &BTreeMap<PathBuf, Digest>, dir: &Path) -> Self {
+        let mut state = Self::Whole;
+        for (below, digest) in files {
+            match read_bounded(&dir.join(below), MAX_DEFINITION as u64) {
+                Ok(bytes) if Digest::of(&bytes) == *digest => {}
+                Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                    return Self::Missing;
+                }
+                Ok(_) | Err(_) => state = Self::Changed,
+            }
+        }
+        state
+    }
+
+    /// In words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Whole => "ok",
+            Self::Changed => "changed on disk",
+            Self::Missing => "files are missing",
+        }
+    }
 }
 
 /// The agents (or teams, or skills) that exist, kept up to date with their files.
@@ -84,20 +125,32 @@ impl Root {
 
     /// The home's folder of this kind.
     pub fn in_home<D: Filed>(home: &Path) -> Self {
-        Self { scope: Scope::Home, dir: home.join(D::KIND.folder), pinned: None }
+        let dir = home.join(D::KIND.folder);
+        Self { scope: Scope::Home, dir, pinned: None, source: None }
     }
 
     /// The workspace's folder of this kind; the workspace's path is canonical.
     pub fn in_workspace<D: Filed>(workspace: &Path) -> Self {
         let dir = workspace.join(".belljar").join(D::KIND.folder);
-        Self { scope: Scope::Workspace(workspace.to_owned()), dir, pinned: None }
+        Self { scope: Scope::Workspace(workspace.to_owned()), dir, pinned: None, source: None }
     }
 
     /// An installed library: these files below `dir` and no others, each only while it has its
     /// digest.
     pub fn installed(name: &Slug, dir: PathBuf, files: BTreeMap<PathBuf, Digest>) -> Self {
         let scope = Scope::Library(name.to_string());
-        Self { scope, dir, pinned: Some(Arc::new(files)) }
+        Self { scope, dir, pinned: Some(Arc::new(files)), source: None }
+    }
+
+    /// The same, with where it came from.
+    #[must_use]
+    pub fn from_source(self, source: String, revision: Option<String>) -> Self {
+        Self { source: Some((source, revision)), ..self }
+    }
+
+    /// How its files are, as far as it says what they have to be.
+    pub fn state(&self) -> Pin {
+        self.pinned.as_ref().map_or(Pin::Whole, |files| Pin::of(files, &self.dir))
     }
 }
 
@@ -144,6 +197,11 @@ impl<D: Filed + PartialEq> Library<D> {
         };
         library.state().catalog = Arc::new(catalog);
         library
+    }
+
+    /// The directories that it is made of.
+    pub fn roots(&self) -> &[Root] {
+        &self.roots
     }
 
     /// The catalogue as of the last refresh.

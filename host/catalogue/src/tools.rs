@@ -7,14 +7,14 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use belljar_definition::{
     BUILTIN_TOOLS, Diagnostic, KnownTools, Resume, Settings, Severity, ToolManifest,
 };
 use belljar_model::ToolSpec;
-use belljar_policy::{Rights, ToolName};
-use belljar_sandbox::{DescribeError, Hints, JarTool, Sandbox, ToolInfo, Wasm};
+use belljar_policy::{Rights, Shown, ToolName};
+use belljar_sandbox::{DescribeError, Hints, JarTool, Sandbox, ToolInfo, Wasm, inspect};
 use futures::future::join_all;
 use tokio::sync::OnceCell;
 
@@ -80,6 +80,7 @@ pub struct ToolComponent {
     /// Its settings, as `wasi:config` gives them.
     pub config: Arc<BTreeMap<String, String>>,
     infos: OnceCell<Result<Arc<[ToolInfo]>, DescribeError>>,
+    imports: OnceLock<Arc<[String]>>,
 }
 
 /// All tools by name.
@@ -313,6 +314,16 @@ impl ToolComponent {
         infos.as_ref().map_err(Clone::clone)
     }
 
+    /// The interfaces that it imports, by name; escaped. Looked for once, in all of its bytes; of one
+    /// that is no component there are none.
+    pub fn imports(&self) -> &Arc<[String]> {
+        self.imports.get_or_init(|| {
+            let found = inspect(self.wasm.bytes()).map(|found| found.imports).unwrap_or_default();
+            let names = found.iter().map(|import| Shown::clipped(&import.name, 200).to_string());
+            names.collect::<BTreeSet<_>>().into_iter().collect()
+        })
+    }
+
     /// Adds the specs of the tools named, and gives their hints.
     fn take(
         &self,
@@ -357,5 +368,13 @@ fn component(
 ) -> Arc<ToolComponent> {
     let config = settings.tools.get(name.as_str()).map(|tool| tool.config.clone());
     let config = Arc::new(config.unwrap_or_default());
-    Arc::new(ToolComponent { name, origin, wasm, manifest, config, infos: OnceCell::new() })
+    Arc::new(ToolComponent {
+        name,
+        origin,
+        wasm,
+        manifest,
+        config,
+        infos: OnceCell::new(),
+        imports: OnceLock::new(),
+    })
 }

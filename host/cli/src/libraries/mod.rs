@@ -46,7 +46,8 @@ pub(crate) fn roots(places: &Places) -> Result<Vec<Root>, Failure> {
     let libraries = lock.libraries.into_iter().filter(|(name, _)| !is_reserved(name.as_str()));
     let roots = libraries.map(|(name, library)| {
         let dir = places.libraries().join(&library.directory);
-        Root::installed(&name, dir, library.files)
+        let Installed { source, revision, files, .. } = library;
+        Root::installed(&name, dir, files).from_source(source.to_string(), revision)
     });
     Ok(roots.collect())
 }

@@ -139,7 +139,7 @@ impl Desk<'_> {
         let kind = D::KIND.folder;
         let dir = self.places.drafts().join(kind);
         let waiting = Library::<D>::of(
-            vec![Root { scope: Scope::Home, dir, pinned: None }],
+            vec![Root { scope: Scope::Home, dir, pinned: None, source: None }],
             Vec::new(),
             context,
             false,

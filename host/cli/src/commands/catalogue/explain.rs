@@ -1,15 +1,10 @@
 //! `belljar explain`: may this agent use that tool there, and which of the four sources says so.
 
-use belljar_agent::{ResolvedAgent, resolve};
-use belljar_definition::{GrantChange, HOST_PLACEHOLDER, MountSpec, grant_command, grant_lines};
-use belljar_policy::{
-    Access, Explanation, GuestPath, Permission, Question, Shown, Source, Target, ToolAsk, ToolName,
-    Verdict, Vote, WORKSPACE,
-};
+use belljar_agent::{Advice, Host, Unasked, resolve};
+use belljar_policy::{Explanation, Permission, Shown, Source, Verdict, Vote};
 use serde_json::{Value, json};
 
 use crate::args::ExplainArgs;
-use crate::commands::tools::refused;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
 use crate::setup::walls::Walls;
@@ -28,30 +23,14 @@ pub(crate) fn run(
     let host = whose.host(out)?;
     let agent = resolve(&host, &args.agent, &whose.places.workspace)
         .map_err(crate::commands::catalogue::agents::not_found)?;
-    let manifest = match host.tools.withholds(&args.tool) {
-        Some(_) => ToolAsk::default(),
-        None => crate::commands::tools::manifest_of(&host, &args.tool)?,
-    };
-    // A tool that asks to write is there to write: saying that it may read would mislead.
-    let write = args.write || manifest.mounts == Some(Access::ReadWrite);
-    let question = question(args, write)?;
-    let workspace = &whose.places.workspace;
-    let answer = agent.decision(&host, workspace, &args.tool, &question, &manifest);
-    let change = match answer.decided_by {
-        Some(Source::Grants) if answer.permission == Permission::Deny => {
-            missing(&agent, &args.tool, &question)
-        }
-        _ => None,
-    };
-    let command = change.as_ref().map(|change| grant_command(&agent.id, change, false));
-    let command = command.map(|command| host.for_its_tenant(&command));
+    let (target, workspace) = (args.target.as_deref(), &whose.places.workspace);
+    let advice = agent
+        .advice(&host, workspace, &args.tool, target, args.write)
+        .map_err(|error| unasked(error, &host, &args.tool))?;
+    let Advice { answer, grant, command, section } = advice;
     let id = agent.id.to_string();
-    let section = host.settings.library_section(&agent.id);
     if args.json {
-        let lines = change.as_ref().map(|change| {
-            grant_lines(&host.settings, &agent.id, agent.definition.visibility, change)
-        });
-        let mut told = told(args, &id, &answer, lines.as_deref(), command.as_deref());
+        let mut told = told(args, &id, &answer, grant.as_deref(), command.as_deref());
         if let (Some(section), Some(told)) = (section, told.as_object_mut()) {
             told.insert("library_section".to_owned(), json!(section));
         }
@@ -112,27 +91,15 @@ fn votes(answer: &Explanation, out: &Out) {
     table.print(out);
 }
 
-/// A path as the agent sees it, or a URL; none = the call itself.
-fn question(args: &ExplainArgs, write: bool) -> Result<Question, Failure> {
-    let Some(target) = &args.target else { return Ok(Question::Call) };
-    if target.contains("://") {
-        let parsed = Target::parse(target).map_err(|error| {
-            Failure::usage(format!("`{}`: {error}", Shown::clipped(target, 200)))
-        })?;
-        return Ok(Question::Url(parsed));
+/// A question that has no answer, as the command line says it.
+fn unasked(error: Unasked, host: &Host, tool: &str) -> Failure {
+    match error {
+        Unasked::NoTool => crate::commands::tools::no_tool(host, tool),
+        error @ Unasked::Target { .. } => Failure::usage(error.to_string()),
+        error @ Unasked::Leaves(_) => {
+            Failure::usage(error.to_string()).hint("name the path without `..`")
+        }
     }
-    let path =
-        if target.starts_with('/') { target.clone() } else { format!("{WORKSPACE}/{target}") };
-    if path.split('/').any(|part| part == "..") {
-        return Err(Failure::usage(format!(
-            "`{}` leaves its directory",
-            Shown::clipped(target, 200)
-        ))
-        .hint("name the path without `..`"));
-    }
-    // Who writes to an overlay is allowed to write.
-    let access = if write { Access::Overlay } else { Access::Read };
-    Ok(Question::Path(path, access))
 }
 
 fn headline(args: &ExplainArgs, agent: &str, permission: Permission, out: &Out) {
@@ -152,37 +119,6 @@ fn headline(args: &ExplainArgs, agent: &str, permission: Permission, out: &Out) 
         Shown::new(agent)
     ));
     out.line("");
-}
-
-/// The remedy that would allow it, where the grants are what is missing.
-pub(crate) fn missing(
-    agent: &ResolvedAgent,
-    tool: &str,
-    question: &Question,
-) -> Option<GrantChange> {
-    let asked_tools = agent.definition.asked.tools.clone();
-    let mut change = GrantChange { asked_tools, ..GrantChange::default() };
-    if agent.grants.permission(tool) == Permission::Deny {
-        change.tools.push((ToolName::new(tool).ok()?, Permission::Allow));
-    }
-    match question {
-        Question::Call => {}
-        Question::Path(path, access) => change.mounts.extend(mount(path, *access)),
-        Question::Url(target) => change.hosts.push(refused::rule(target)?),
-    }
-    (!change.is_empty()).then_some(change)
-}
-
-/// The mount that would hold the path: the workspace, or the first directory of the path. Whoever is
-/// to write is granted to write there, and not beside.
-fn mount(path: &str, access: Access) -> Option<MountSpec> {
-    let access = if access == Access::Read { access } else { Access::ReadWrite };
-    if GuestPath::workspace().covers(path) {
-        return Some(MountSpec { guest: GuestPath::workspace(), host: None, access });
-    }
-    let first = path.split('/').find(|part| !part.is_empty())?;
-    let guest = GuestPath::new(&format!("/{first}")).ok()?;
-    Some(MountSpec { guest, host: Some(HOST_PLACEHOLDER.into()), access })
 }
 
 /// Advice to the operator about a refusal.

@@ -112,7 +112,7 @@ fn libraries(places: &Places) -> Option<Check> {
         .map(|(name, library)| {
             (name, State::of(library, &places.libraries().join(&library.directory)))
         })
-        .filter(|(_, state)| *state != State::Whole)
+        .filter(|(_, state)| *state != State::WHOLE)
         .collect();
     let details = altered.iter().map(|(name, state)| {
         format!("`{name}`: {}; `belljar agents update {name}` puts it right", state.as_str())

@@ -102,8 +102,8 @@ fn by_name(vetted: &Vetted) -> BTreeMap<&Slug, &Agent> {
 /// The differences, rights before words.
 fn lines(old: &Agent, new: &Agent) -> Vec<String> {
     let mut lines = Vec::new();
-    signed("asks", &old.asks(), &new.asks(), &mut lines);
-    signed("gets", &old.gets(), &new.gets(), &mut lines);
+    signed("asks", &old.resolved.asks(), &new.resolved.asks(), &mut lines);
+    signed("gets", &old.resolved.gets(), &new.resolved.gets(), &mut lines);
     let status = |agent: &Agent| vec![agent.resolved.status.as_str().to_owned()];
     signed("status", &status(old), &status(new), &mut lines);
     let (before, after) = (&old.resolved.definition, &new.resolved.definition);

@@ -2,51 +2,37 @@
 
 use std::path::Path;
 
-use belljar_definition::MAX_DEFINITION;
+use belljar_catalogue::Pin;
 use belljar_policy::Shown;
-use belljar_sandbox::Digest;
 use serde_json::{Value, json};
 
 use crate::args::server::TenantArg;
 use crate::libraries::{Installed, Lock, is_reserved};
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, read_bounded};
+use crate::setup::home::Places;
 use crate::term::out::{Out, Style};
 use crate::term::table::{Table, plain, styled};
 
-/// How the files of a library are, compared with what was agreed to.
+/// How a library is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    Whole,
-    /// Some file says something else: it is not used.
-    Changed,
-    /// Some file is not there.
-    Missing,
+    /// As its files are.
+    Files(Pin),
     /// It has a name that means something else, from before that was refused: nothing of it is
     /// used.
     Misnamed,
 }
 
 impl State {
+    pub(crate) const WHOLE: Self = Self::Files(Pin::Whole);
+
     pub(crate) fn of(library: &Installed, dir: &Path) -> Self {
-        let mut state = Self::Whole;
-        for (below, digest) in &library.files {
-            match read_bounded(&dir.join(below), MAX_DEFINITION as u64) {
-                Ok(bytes) if Digest::of(&bytes) == *digest => {}
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    return Self::Missing;
-                }
-                Ok(_) | Err(_) => state = Self::Changed,
-            }
-        }
-        state
+        Self::Files(Pin::of(&library.files, dir))
     }
 
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Self::Whole => "ok",
-            Self::Changed => "changed on disk",
-            Self::Missing => "files are missing",
+            Self::Files(pin) => pin.as_str(),
             Self::Misnamed => "name is belljar's own",
         }
     }
@@ -66,7 +52,7 @@ pub(super) fn run(json: bool, of: &TenantArg, places: &Places, out: &Out) -> Res
             (name, library, state, dir)
         })
         .collect();
-    let whole = rows.iter().all(|(_, _, state, _)| *state == State::Whole);
+    let whole = rows.iter().all(|(_, _, state, _)| *state == State::WHOLE);
     let exit = if whole { Exit::Completed } else { Exit::Usage };
     if json {
         let rows = rows.iter().map(|(name, library, state, dir)| {
@@ -89,7 +75,7 @@ pub(super) fn run(json: bool, of: &TenantArg, places: &Places, out: &Out) -> Res
     }
     let mut table = Table::new(out, &["library", ">agents", "state", "revision", "source"]);
     for (name, library, state, _) in &rows {
-        let style = if *state == State::Whole { Style::Green } else { Style::Red };
+        let style = if *state == State::WHOLE { Style::Green } else { Style::Red };
         let revision = library.revision.as_deref().unwrap_or("-");
         table.row([
             plain(name),
@@ -100,7 +86,7 @@ pub(super) fn run(json: bool, of: &TenantArg, places: &Places, out: &Out) -> Res
         ]);
     }
     table.print(out);
-    for (name, _, state, _) in rows.iter().filter(|(_, _, state, _)| *state != State::Whole) {
+    for (name, _, state, _) in rows.iter().filter(|(_, _, state, _)| *state != State::WHOLE) {
         if *state == State::Misnamed {
             out.warning(format_args!(
                 "library `{name}` has a name of belljar's own, and is not used; remove it with \

@@ -22,13 +22,13 @@ const MAX_SHOWN: usize = 30;
 pub(super) fn agents<'a>(agents: impl IntoIterator<Item = &'a Agent>, out: &Out) {
     let mut table = Table::new(out, &["agent", "status", "asks", "gets", "missing"]);
     for agent in agents {
-        let missing = agent.missing();
+        let missing = agent.resolved.lacks();
         let style = if missing.is_empty() { Style::Dim } else { Style::Yellow };
         table.row([
             plain(&agent.resolved.id.slug),
             status_cell(&agent.resolved.status),
-            plain(cell(&agent.asks())),
-            plain(cell(&without_own(agent.gets()))),
+            plain(cell(&agent.resolved.asks())),
+            plain(cell(&without_own(agent.resolved.gets()))),
             styled(style, if missing.is_empty() { "-".to_owned() } else { cell(&missing) }),
         ]);
     }
@@ -124,10 +124,10 @@ pub(super) fn agent(agent: &Agent) -> Value {
         "visibility": definition.visibility,
         "model": definition.model,
         "status": agent.resolved.status.as_str(),
-        "reasons": agent.reasons(),
-        "asks": agent.asks(),
-        "gets": agent.gets(),
-        "missing": agent.missing(),
+        "reasons": agent.resolved.reasons(),
+        "asks": agent.resolved.asks(),
+        "gets": agent.resolved.gets(),
+        "missing": agent.resolved.lacks(),
         "tools": tools,
         "suspicions": suspicions.collect::<Vec<_>>(),
     })

@@ -55,7 +55,7 @@ pub(super) fn run(
     let mut difference = Difference::of(&old, &new);
     // A file that was lost here and is as it was agreed to is no new one.
     difference.added.retain(|agent| !is_agreed(&library, &agent.file));
-    let whole = State::of(&library, &shelf.dir().join(&library.directory)) == State::Whole;
+    let whole = State::of(&library, &shelf.dir().join(&library.directory)) == State::WHOLE;
     let moved = !new.agents.iter().all(|agent| is_agreed(&library, &agent.file));
     let nothing = difference.is_empty() && whole && !moved;
 

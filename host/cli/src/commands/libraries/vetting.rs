@@ -5,10 +5,8 @@ use std::path::PathBuf;
 
 use belljar_agent::{Host, ResolvedAgent, resolve_entry};
 use belljar_definition::suspicion::{Suspicion, suspicions};
-use belljar_definition::{
-    AgentContext, Catalog, Content, Scope, SkipReason, Slug, SourceFile, Status,
-};
-use belljar_policy::{Permission, Shown};
+use belljar_definition::{AgentContext, Catalog, Content, Scope, SkipReason, Slug, SourceFile};
+use belljar_policy::Shown;
 
 use crate::libraries::{Collected, File, LeftOut};
 use crate::setup::home::Places;
@@ -100,89 +98,5 @@ impl Vetted {
         let scope = Scope::Library(self.name.to_string());
         let named = host.settings.grantees().filter(|grantee| grantee.is_of(&scope));
         named.map(ToString::to_string).collect()
-    }
-}
-
-impl Agent {
-    /// The requests of its file, one thing each. A file that names no tools asks for whatever it is
-    /// given.
-    pub(super) fn asks(&self) -> Vec<String> {
-        let definition = &self.resolved.definition;
-        let mut asks = Vec::new();
-        match &definition.asked.tools {
-            None => asks.push("whatever is granted".to_owned()),
-            Some(tools) => asks.extend(tools.iter().map(ToString::to_string)),
-        }
-        let shown = |name: &str| Shown::clipped(name, 60).to_string();
-        asks.extend(definition.unknown_tools.iter().map(|name| shown(name)));
-        asks.extend(definition.unavailable.iter().map(|tool| shown(&tool.name)));
-        asks.extend(definition.unclear.iter().map(|it| shown(&it.name)));
-        for mount in definition.asked.mounts.iter().flatten() {
-            asks.push(format!("mount {} ({})", mount.guest, mount.access));
-        }
-        for host in definition.asked.hosts.iter().flatten() {
-            asks.push(format!("host {}", Shown::clipped(&host.to_string(), 100)));
-        }
-        if asks.is_empty() {
-            asks.push("nothing".to_owned());
-        }
-        asks
-    }
-
-    /// The rights that it would get, one thing each.
-    pub(super) fn gets(&self) -> Vec<String> {
-        let rights = &self.resolved.rights;
-        let tools = rights.tools().map(|(tool, permission)| match permission {
-            Permission::Allow | Permission::Deny => tool.to_string(),
-            Permission::Ask => format!("{tool} (ask)"),
-        });
-        let mut gets: Vec<String> = tools.collect();
-        if gets.is_empty() {
-            gets.push("no tools".to_owned());
-        }
-        gets.extend(
-            rights
-                .mounts()
-                .iter()
-                .filter(|mount| mount.guest.as_str() != "/workspace")
-                .map(|mount| format!("mount {} ({})", mount.guest, mount.access)),
-        );
-        let workspace = rights.mounts().iter().find(|mount| mount.guest.as_str() == "/workspace");
-        if let Some(mount) = workspace.filter(|mount| mount.access.to_string() != "read") {
-            gets.push(format!("mount {} ({})", mount.guest, mount.access));
-        }
-        for list in rights.hosts().lists() {
-            gets.extend(list.rules.iter().map(|rule| format!("host {rule}")));
-        }
-        gets
-    }
-
-    /// The requests that it does not get, in a few words each.
-    pub(super) fn missing(&self) -> Vec<String> {
-        let definition = &self.resolved.definition;
-        let shown = |name: &str| Shown::clipped(name, 60).to_string();
-        let mut missing: Vec<String> =
-            self.resolved.narrowed.iter().map(|note| note.what.replace('`', "")).collect();
-        missing.iter_mut().for_each(|what| {
-            if let Some(tool) = what.strip_prefix("tool ") {
-                *what = tool.to_owned();
-            }
-        });
-        missing.extend(definition.unknown_tools.iter().map(|name| shown(name)));
-        missing.extend(definition.unavailable.iter().map(|tool| shown(&tool.name)));
-        missing.extend(definition.unclear.iter().map(|it| shown(&it.name)));
-        if definition.disabled {
-            missing.push("its file switches it off".to_owned());
-        }
-        missing
-    }
-
-    /// The reasons of its status, in full.
-    pub(super) fn reasons(&self) -> &[String] {
-        match &self.resolved.status {
-            Status::Ready => &[],
-            Status::ReadyWithWarnings { warnings } => warnings,
-            Status::Blocked { reasons } => reasons,
-        }
     }
 }

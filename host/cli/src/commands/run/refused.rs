@@ -4,11 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use belljar_agent::{Host, Outcome, ResolvedAgent, resolve};
+use belljar_agent::{Host, Outcome, ResolvedAgent, missing, resolve, rule};
 use belljar_definition::{GrantChange, grant_command};
 use belljar_policy::{DenyCode, Permission, Question, Shown, Source, Target};
 
-use crate::commands::catalogue::explain;
 use crate::commands::tools::{manifest_of, refused};
 use crate::setup::home::Places;
 use crate::term::out::{Out, Style};
@@ -50,7 +49,7 @@ fn way(
     let question = Question::Url(target.clone());
     let answer = belljar_policy::explain(tool, &question, asked, &manifest, grants, None);
     let change = match (answer.permission, answer.decided_by) {
-        (Permission::Deny, Some(Source::Grants)) => explain::missing(agent, tool, &question)?,
+        (Permission::Deny, Some(Source::Grants)) => missing(agent, tool, &question)?,
         (Permission::Deny, Some(Source::Definition)) => {
             return Some("the agent's own file does not ask for it".to_owned());
         }
@@ -62,7 +61,7 @@ fn way(
         }
         // The rule that fits opens no private address; one of this name does.
         (Permission::Allow | Permission::Ask, _) if code == DenyCode::AddressNotAllowed => {
-            GrantChange { hosts: vec![refused::rule(target)?], ..GrantChange::default() }
+            GrantChange { hosts: vec![rule(target)?], ..GrantChange::default() }
         }
         (Permission::Allow | Permission::Ask, _) => return None,
     };

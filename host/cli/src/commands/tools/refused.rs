@@ -2,6 +2,7 @@
 //! terminal alone. Agents, models and callers of the server are told the refusal and no way around
 //! it.
 
+use belljar_agent::rule;
 use belljar_policy::{Access, DenyCode, HostRule, HostScope, Source, Target, TargetHost, ToolAsk};
 use belljar_sandbox::Denial;
 
@@ -26,11 +27,6 @@ pub(crate) fn target(denial: &Denial) -> Option<Target> {
         | DenyCode::DeniedByHook => false,
     };
     by_rule.then_some(target)
-}
-
-/// The rule for exactly this scheme, host and port.
-pub(crate) fn rule(target: &Target) -> Option<HostRule> {
-    target.to_string().parse().ok()
 }
 
 /// The remedy that lets one `tools call` reach the target: a line of the manifest, an option, or

@@ -1,0 +1,153 @@
+//! Whether an agent may use a tool there, which source says so, and what the operator could do about
+//! it: what `belljar explain` prints and the server answers.
+
+use std::path::Path;
+
+use belljar_definition::{
+    BUILTIN_TOOLS, GrantChange, HOST_PLACEHOLDER, MountSpec, grant_command, grant_lines,
+};
+use belljar_policy::{
+    Access, Explanation, GuestPath, HostRule, Permission, Question, Shown, Source, Target, ToolAsk,
+    ToolName, WORKSPACE,
+};
+
+use crate::host::Host;
+use crate::rights::resolve::ResolvedAgent;
+
+/// Characters of a target that are repeated.
+const MAX_SHOWN: usize = 200;
+
+/// An answer with the remedy, where there is one.
+#[derive(Debug, Clone)]
+pub struct Advice {
+    /// Who says what, and what holds.
+    pub answer: Explanation,
+    /// The lines of `belljar.toml` that would allow it, where the grants are what is missing.
+    pub grant: Option<String>,
+    /// The command that would write them.
+    pub command: Option<String>,
+    /// The section of the agent's library, where that one decides.
+    pub section: Option<String>,
+}
+
+/// A question that has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unasked {
+    /// There is no such tool.
+    #[error("there is no such tool")]
+    NoTool,
+    /// The target is no path and no URL.
+    #[error("`{target}`: {why}")]
+    Target {
+        /// The target, escaped.
+        target: String,
+        /// The fault.
+        why: String,
+    },
+    /// The path steps out of its directory.
+    #[error("`{0}` leaves its directory")]
+    Leaves(String),
+}
+
+impl ResolvedAgent {
+    /// Whether it may call a tool, and use a path or a URL with it. `write`: whether it may write
+    /// there; a tool that asks to write is there to write.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such tool, or the target is none.
+    pub fn advice(
+        &self,
+        host: &Host,
+        workspace: &Path,
+        tool: &str,
+        target: Option<&str>,
+        write: bool,
+    ) -> Result<Advice, Unasked> {
+        let manifest = match host.tools.withholds(tool) {
+            Some(_) => ToolAsk::default(),
+            None => manifest_of(host, tool)?,
+        };
+        let write = write || manifest.mounts == Some(Access::ReadWrite);
+        let question = question(target, write)?;
+        let answer = self.decision(host, workspace, tool, &question, &manifest);
+        let change = match answer.decided_by {
+            Some(Source::Grants) if answer.permission == Permission::Deny => {
+                missing(self, tool, &question)
+            }
+            _ => None,
+        };
+        let command = change.as_ref().map(|change| grant_command(&self.id, change, false));
+        let lines = change.as_ref().map(|change| {
+            grant_lines(&host.settings, &self.id, self.definition.visibility, change)
+        });
+        Ok(Advice {
+            answer,
+            grant: lines,
+            command: command.map(|command| host.for_its_tenant(&command)),
+            section: host.settings.library_section(&self.id),
+        })
+    }
+}
+
+/// The requests of the component that offers a tool; the host's own ask for nothing.
+fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Unasked> {
+    match host.tools.owner(tool) {
+        Some(component) => Ok(component.manifest.ask.clone()),
+        None if BUILTIN_TOOLS.contains(&tool) => Ok(ToolAsk::default()),
+        None => Err(Unasked::NoTool),
+    }
+}
+
+/// A path as the agent sees it, or a URL; none = the call itself.
+fn question(target: Option<&str>, write: bool) -> Result<Question, Unasked> {
+    let Some(target) = target else { return Ok(Question::Call) };
+    let shown = || Shown::clipped(target, MAX_SHOWN).to_string();
+    if target.contains("://") {
+        let parsed = Target::parse(target)
+            .map_err(|error| Unasked::Target { target: shown(), why: error.to_string() })?;
+        return Ok(Question::Url(parsed));
+    }
+    let path = match target.starts_with('/') {
+        true => target.to_owned(),
+        false => format!("{WORKSPACE}/{target}"),
+    };
+    if path.split('/').any(|part| part == "..") {
+        return Err(Unasked::Leaves(shown()));
+    }
+    // Who writes to an overlay is allowed to write.
+    let access = if write { Access::Overlay } else { Access::Read };
+    Ok(Question::Path(path, access))
+}
+
+/// The remedy that would allow it, where the grants are what is missing.
+pub fn missing(agent: &ResolvedAgent, tool: &str, question: &Question) -> Option<GrantChange> {
+    let asked_tools = agent.definition.asked.tools.clone();
+    let mut change = GrantChange { asked_tools, ..GrantChange::default() };
+    if agent.grants.permission(tool) == Permission::Deny {
+        change.tools.push((ToolName::new(tool).ok()?, Permission::Allow));
+    }
+    match question {
+        Question::Call => {}
+        Question::Path(path, access) => change.mounts.extend(mount(path, *access)),
+        Question::Url(target) => change.hosts.push(rule(target)?),
+    }
+    (!change.is_empty()).then_some(change)
+}
+
+/// The rule for exactly this scheme, host and port.
+pub fn rule(target: &Target) -> Option<HostRule> {
+    target.to_string().parse().ok()
+}
+
+/// The mount that would hold the path: the workspace, or the first directory of the path. Whoever is
+/// to write is granted to write there, and not beside.
+fn mount(path: &str, access: Access) -> Option<MountSpec> {
+    let access = if access == Access::Read { access } else { Access::ReadWrite };
+    if GuestPath::workspace().covers(path) {
+        return Some(MountSpec { guest: GuestPath::workspace(), host: None, access });
+    }
+    let first = path.split('/').find(|part| !part.is_empty())?;
+    let guest = GuestPath::new(&format!("/{first}")).ok()?;
+    Some(MountSpec { guest, host: Some(HOST_PLACEHOLDER.into()), access })
+}

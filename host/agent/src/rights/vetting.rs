@@ -1,0 +1,198 @@
+//! The findings about an agent before and after it is trusted: what it asks for, what it gets, what it
+//! lacks; and about installed libraries, whether they are as they were agreed to.
+
+use std::path::{Path, PathBuf};
+
+use belljar_catalogue::{API_LIBRARY, Pin, Root, read_bounded};
+use belljar_definition::suspicion::{Suspicion, suspicions};
+use belljar_definition::{MAX_DEFINITION, Scope, SkipReason, Status};
+use belljar_policy::{Permission, Shown};
+
+use crate::host::Host;
+use crate::rights::resolve::{ResolveError, ResolvedAgent, resolve_all};
+
+/// Characters of a name that is shown.
+const MAX_NAME: usize = 60;
+
+/// Characters of a host rule that is shown.
+const MAX_RULE: usize = 100;
+
+/// An installed library, as it is now.
+#[derive(Debug, Clone)]
+pub struct Vetted {
+    /// Its name.
+    pub name: String,
+    /// Where it came from.
+    pub source: String,
+    /// The commit.
+    pub revision: Option<String>,
+    /// How its files are.
+    pub state: Pin,
+    /// Its agents, by their files.
+    pub agents: Vec<VettedAgent>,
+    /// Files that are no agents now, each with the reason. Foreign text, escaped.
+    pub left_out: Vec<(String, String)>,
+}
+
+/// An agent of a library.
+#[derive(Debug, Clone)]
+pub struct VettedAgent {
+    /// The agent under the grants as they stand.
+    pub agent: ResolvedAgent,
+    /// Its file below the library's directory.
+    pub file: String,
+    /// The digest of the file that was agreed to: SHA-256, in hex.
+    pub digest: String,
+    /// The signs that a person should look at.
+    pub suspicions: Vec<Suspicion>,
+}
+
+impl ResolvedAgent {
+    /// The requests of its file, one thing each. A file that names no tools asks for whatever it is
+    /// given.
+    pub fn asks(&self) -> Vec<String> {
+        let definition = &self.definition;
+        let mut asks = Vec::new();
+        match &definition.asked.tools {
+            None => asks.push("whatever is granted".to_owned()),
+            Some(tools) => asks.extend(tools.iter().map(ToString::to_string)),
+        }
+        let shown = |name: &str| Shown::clipped(name, MAX_NAME).to_string();
+        asks.extend(definition.unknown_tools.iter().map(|name| shown(name)));
+        asks.extend(definition.unavailable.iter().map(|tool| shown(&tool.name)));
+        asks.extend(definition.unclear.iter().map(|it| shown(&it.name)));
+        for mount in definition.asked.mounts.iter().flatten() {
+            asks.push(format!("mount {} ({})", mount.guest, mount.access));
+        }
+        for host in definition.asked.hosts.iter().flatten() {
+            asks.push(format!("host {}", Shown::clipped(&host.to_string(), MAX_RULE)));
+        }
+        if asks.is_empty() {
+            asks.push("nothing".to_owned());
+        }
+        asks
+    }
+
+    /// The rights that it would get, one thing each.
+    pub fn gets(&self) -> Vec<String> {
+        let rights = &self.rights;
+        let tools = rights.tools().map(|(tool, permission)| match permission {
+            Permission::Allow | Permission::Deny => tool.to_string(),
+            Permission::Ask => format!("{tool} (ask)"),
+        });
+        let mut gets: Vec<String> = tools.collect();
+        if gets.is_empty() {
+            gets.push("no tools".to_owned());
+        }
+        gets.extend(
+            rights
+                .mounts()
+                .iter()
+                .filter(|mount| mount.guest.as_str() != "/workspace")
+                .map(|mount| format!("mount {} ({})", mount.guest, mount.access)),
+        );
+        let workspace = rights.mounts().iter().find(|mount| mount.guest.as_str() == "/workspace");
+        if let Some(mount) = workspace.filter(|mount| mount.access.to_string() != "read") {
+            gets.push(format!("mount {} ({})", mount.guest, mount.access));
+        }
+        for list in rights.hosts().lists() {
+            gets.extend(list.rules.iter().map(|rule| format!("host {rule}")));
+        }
+        gets
+    }
+
+    /// The requests that it does not get, in a few words each.
+    pub fn lacks(&self) -> Vec<String> {
+        let definition = &self.definition;
+        let shown = |name: &str| Shown::clipped(name, MAX_NAME).to_string();
+        let mut lacks: Vec<String> =
+            self.narrowed.iter().map(|note| note.what.replace('`', "")).collect();
+        lacks.iter_mut().for_each(|what| {
+            if let Some(tool) = what.strip_prefix("tool ") {
+                *what = tool.to_owned();
+            }
+        });
+        lacks.extend(definition.unknown_tools.iter().map(|name| shown(name)));
+        lacks.extend(definition.unavailable.iter().map(|tool| shown(&tool.name)));
+        lacks.extend(definition.unclear.iter().map(|it| shown(&it.name)));
+        if definition.disabled {
+            lacks.push("its file switches it off".to_owned());
+        }
+        lacks
+    }
+
+    /// The reasons of its status, in full.
+    pub fn reasons(&self) -> &[String] {
+        match &self.status {
+            Status::Ready => &[],
+            Status::ReadyWithWarnings { warnings } => warnings,
+            Status::Blocked { reasons } => reasons,
+        }
+    }
+}
+
+/// The installed libraries, by name, each with all its agents. Reads their files.
+///
+/// # Errors
+///
+/// When the workspace cannot be used.
+pub fn vetted_libraries(host: &Host, workspace: &Path) -> Result<Vec<Vetted>, ResolveError> {
+    let agents = resolve_all(host, workspace)?;
+    let installed = host.library.roots().iter().filter_map(|root| match &root.scope {
+        Scope::Library(name) if name != API_LIBRARY => Some((name, root)),
+        Scope::Library(_) | Scope::Home | Scope::Workspace(_) => None,
+    });
+    Ok(installed.map(|(name, root)| vetted(host, name, root, &agents)).collect())
+}
+
+fn vetted(host: &Host, name: &str, root: &Root, agents: &[ResolvedAgent]) -> Vetted {
+    let catalog = host.library.catalog();
+    let (source, revision) = root.source.clone().unwrap_or_default();
+    let mut vetted = Vetted {
+        name: name.to_owned(),
+        source,
+        revision,
+        state: root.state(),
+        agents: Vec::new(),
+        left_out: Vec::new(),
+    };
+    for (below, digest) in root.pinned.iter().flat_map(|pinned| pinned.iter()) {
+        let path = root.dir.join(below);
+        let file = Shown::new(&below.to_string_lossy()).to_string();
+        let own = |agent: &&ResolvedAgent| {
+            matches!(&agent.id.scope, Scope::Library(of) if of == name)
+                && agent.definition.path == path
+        };
+        if let Some(agent) = agents.iter().find(own) {
+            let text = read_bounded(&path, MAX_DEFINITION as u64).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            vetted.agents.push(VettedAgent {
+                agent: agent.clone(),
+                file,
+                digest: digest.to_string(),
+                suspicions: suspicions(&text, &agent.definition),
+            });
+            continue;
+        }
+        let skipped = catalog.skipped().iter().find(|skipped| skipped.path == path);
+        vetted.left_out.push((file, why_left_out(skipped.map(|skipped| &skipped.reason))));
+    }
+    vetted
+}
+
+/// Why a file that was agreed to is no agent.
+fn why_left_out(reason: Option<&SkipReason>) -> String {
+    let name = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Shown::new(&name).to_string()
+    };
+    match reason {
+        None => "it is not the file that was agreed to, or not there".to_owned(),
+        Some(SkipReason::NotAnAgent(why)) => why.as_str().to_owned(),
+        Some(SkipReason::Quarantined) => "it lies in a folder of drafts".to_owned(),
+        Some(SkipReason::Duplicate(first)) => format!("its name is that of `{}`", name(first)),
+        Some(SkipReason::Invalid(found)) => found
+            .first()
+            .map_or_else(String::new, |found| format!("line {}: {}", found.line, found.message)),
+    }
+}
