@@ -17,6 +17,7 @@ mod service;
 mod trace;
 
 pub use conversation::compaction::Problem as CompactProblem;
+pub use conversation::history::tokens_of;
 pub use conversation::talk::Conversation;
 pub use record::api_agents::api_agents;
 pub use record::hub::{SessionEvent, Watch};

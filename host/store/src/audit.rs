@@ -87,18 +87,37 @@ impl Store {
         limit: u32,
         most_bytes: i64,
     ) -> Result<Page<AuditEntry>, StoreError> {
+        self.audit_of(None, None, before, limit, most_bytes).await
+    }
+
+    /// The same, of one actor or one action alone.
+    pub async fn audit_of(
+        &self,
+        actor: Option<&str>,
+        action: Option<&str>,
+        before: Option<&str>,
+        limit: u32,
+        most_bytes: i64,
+    ) -> Result<Page<AuditEntry>, StoreError> {
         // The sizes first: a line that does not fit is not even read.
         let select = "WITH sized AS (SELECT a.id, octet_length(a.detail) AS bytes FROM audit a \
             WHERE a.tenant = $1 \
             AND a.at >= COALESCE((SELECT t.created FROM tenants t WHERE t.name = $1), 0) \
-            AND ($2 IS NULL OR a.id < $2) ORDER BY a.id DESC LIMIT $3), \
+            AND ($2 IS NULL OR a.id < $2) AND ($5 IS NULL OR a.actor = $5) \
+            AND ($6 IS NULL OR a.action = $6) ORDER BY a.id DESC LIMIT $3), \
             summed AS (SELECT id, SUM(bytes) OVER (ORDER BY id DESC) - bytes AS newer, \
             ROW_NUMBER() OVER (ORDER BY id DESC) AS place FROM sized) \
             SELECT a.id, a.at, a.actor, a.action, a.object, a.detail, \
             (SELECT COUNT(*) FROM sized) FROM summed x JOIN audit a ON a.id = x.id \
             WHERE x.newer < $4 AND x.place < $3 ORDER BY a.id DESC";
         let failed = |error| self.failed("read the audit log", &error);
-        let args = [before.into(), and_one(limit).into(), most_bytes.max(1).into()];
+        let args = [
+            before.into(),
+            and_one(limit).into(),
+            most_bytes.max(1).into(),
+            actor.into(),
+            action.into(),
+        ];
         let rows = self.rows("read the audit log", select, args).await?;
         let bad = |why| self.bad_row("an audit entry".to_owned(), why);
         let entries: Result<_, _> = rows.iter().map(|row| stored(row).map_err(bad)).collect();

@@ -2,7 +2,7 @@
 //! tenants that they belong to.
 //!
 //! ```text
-//! tenants ──< api_keys, agents, usage_days
+//! tenants ──< api_keys, logins, agents, usage_days
 //! sessions ──< messages ──< subagent_sessions, event_blocks, receipts, permission_answers,
 //!    │                      attachments, journal
 //!    └──────< compactions
@@ -33,10 +33,12 @@ mod answer;
 mod attachment;
 mod audit;
 mod compaction;
+mod contents;
 mod error;
 mod event;
 mod journal;
 mod limits;
+mod login;
 mod message;
 mod open;
 mod owner;
@@ -60,13 +62,15 @@ pub use answer::PermissionAnswer;
 pub use attachment::{MAX_ATTACHMENT_BYTES, NewAttachment, StoredAttachment};
 pub use audit::{AuditEntry, MAX_DETAIL_BYTES};
 pub use compaction::Compaction;
+pub use contents::Contents;
 pub use error::StoreError;
 pub use event::{EventBlock, MAX_BLOCK_BYTES, MAX_EVENTS, StoredEvent};
 pub use journal::JournalEntry;
 pub use limits::{MAX_AGENTS, MAX_AGENTS_BYTES};
+pub use login::{NewLogin, StoredLogin};
 pub use message::{Finished, NewMessage, StoredMessage};
 pub use open::{Store, TENANT};
-pub use page::Page;
+pub use page::{Page, Sought};
 pub use receipt::{ReceiptRow, StoredReceipt};
 pub use registry::{MAX_TENANT_NAME, NewKey, Registry, StoredKey, Tenant};
 pub use schema::SCHEMA_VERSION;

@@ -9,6 +9,7 @@ use crate::error::StoreError;
 use crate::message::StoredMessage;
 use crate::open::Store;
 use crate::session::{MAX_LISTED, StoredSession};
+use crate::words::SessionKind;
 
 impl Store {
     /// The sessions that were last added to, the newest first: those behind `before` in that
@@ -27,6 +28,28 @@ impl Store {
             ORDER BY s.updated DESC, s.id DESC LIMIT $3";
         let args = [before.into(), i64::from(limit.min(MAX_LISTED)).into()];
         let rows = self.rows("list the sessions", select, args).await?;
+        rows.iter().map(|row| self.stored(row)).collect()
+    }
+
+    /// The same of those that fit a search. Reads all titles of the tenant.
+    pub async fn sessions_found(
+        &self,
+        sought: &Sought<'_>,
+        before: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<StoredSession>, StoreError> {
+        let select = "SELECT s.id, s.title, s.agent, s.workspace, s.model, s.kind, s.created, \
+            s.updated FROM sessions s LEFT JOIN sessions b ON b.tenant = s.tenant AND b.id = $2 \
+            WHERE s.tenant = $1 AND ($2 IS NULL OR \
+            s.updated < b.updated OR (s.updated = b.updated AND s.id < b.id)) \
+            AND ($3 IS NULL OR s.kind = $3) \
+            AND ($4 IS NULL OR LOWER(s.title) LIKE $4 ESCAPE '\\') \
+            ORDER BY s.updated DESC, s.id DESC LIMIT $5";
+        let like = sought.title.map(like);
+        let kind = sought.kind.map(SessionKind::as_str);
+        let limit = i64::from(limit.min(MAX_LISTED));
+        let args = [before.into(), kind.into(), like.into(), limit.into()];
+        let rows = self.rows("look for sessions", select, args).await?;
         rows.iter().map(|row| self.stored(row)).collect()
     }
 
@@ -97,6 +120,28 @@ pub(crate) fn more(rows: &[SqliteRow]) -> Result<bool, sqlx::Error> {
 /// tells whether there are more.
 pub(crate) fn and_one(limit: u32) -> i64 {
     i64::from(limit.min(MAX_LISTED)).saturating_add(1)
+}
+
+/// The marks of the sessions that are looked for; `None` = any.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sought<'a> {
+    /// A part of the title; ASCII letters of either case.
+    pub title: Option<&'a str>,
+    /// The kind.
+    pub kind: Option<SessionKind>,
+}
+
+/// The pattern of whatever holds a text.
+fn like(text: &str) -> String {
+    let mut pattern = "%".to_owned();
+    for letter in text.chars() {
+        if matches!(letter, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(letter.to_ascii_lowercase());
+    }
+    pattern.push('%');
+    pattern
 }
 
 /// Some rows of a list.

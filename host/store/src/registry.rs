@@ -18,7 +18,7 @@ const ID_BYTES: usize = 16;
 /// Tenants and keys. The only way to another tenant's rows: who holds it acts for the operator.
 #[derive(Debug, Clone)]
 pub struct Registry {
-    store: Store,
+    pub(crate) store: Store,
 }
 
 /// A tenant.

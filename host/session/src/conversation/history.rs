@@ -77,7 +77,7 @@ pub(crate) fn tokens(messages: &[Message]) -> u64 {
 }
 
 /// Tokens of so many bytes.
-pub(crate) fn tokens_of(bytes: u64) -> u64 {
+pub fn tokens_of(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 

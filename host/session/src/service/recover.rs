@@ -38,6 +38,41 @@ impl Service {
     }
 }
 
+impl Service {
+    /// Resumes the interrupted turn of one session, in a task of its own. `false` = there is none that
+    /// could be: one that was marked as interrupted is over.
+    ///
+    /// # Errors
+    ///
+    /// When the session runs, no more turns are taken, or the store cannot be read.
+    pub async fn resume(&self, session: &str) -> Result<bool, ServiceError> {
+        if self.0.draining.is_cancelled() {
+            return Err(ServiceError::Draining);
+        }
+        let claim = Running::claim(&self.0, session, self.0.now());
+        let claim = claim.ok_or_else(|| ServiceError::Busy(session.to_owned()))?;
+        // Read while nobody else can begin one there.
+        let left = self.0.store.in_flight().await?;
+        let of_session = |turn: &StoredTurn| turn.session.id == session;
+        let Some(turn) = left.into_iter().find(of_session) else { return Ok(false) };
+        if turn.session.kind.is_run() {
+            // It is left to whoever began it, on the command line.
+            return Ok(false);
+        }
+        let (inner, session) = (Arc::clone(&self.0), session.to_owned());
+        tokio::spawn(async move {
+            if let Err(error) = inner.resume(claim, turn).await {
+                tracing::warn!(
+                    target: "belljar::session",
+                    %session,
+                    "a turn was not resumed: {error}"
+                );
+            }
+        });
+        Ok(true)
+    }
+}
+
 impl Inner {
     async fn resume(self: &Arc<Self>, claim: Claim, left: StoredTurn) -> Result<(), ServiceError> {
         let begun = left.asked.as_ref().map(|row| PersonMetadata::deserialize(&row.metadata));

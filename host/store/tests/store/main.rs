@@ -9,6 +9,7 @@ mod commit;
 mod events;
 mod keys;
 mod listed;
+mod logins;
 mod migration;
 mod pages;
 mod runs;

@@ -1,0 +1,47 @@
+//! The number of things that belong to a session, and so go with it.
+
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::StoreError;
+use crate::open::Store;
+
+/// The things that belong to a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Contents {
+    /// Messages, of both sides.
+    pub messages: i64,
+    /// Subagents.
+    pub subagents: i64,
+    /// Receipts of calls.
+    pub receipts: i64,
+    /// Files that tools handed over.
+    pub attachments: i64,
+    /// Bytes of them.
+    pub attachment_bytes: i64,
+}
+
+impl Store {
+    /// The things that belong to a session of this tenant; of another's there are none.
+    pub async fn contents(&self, session: &str) -> Result<Contents, StoreError> {
+        let select = "SELECT (SELECT COUNT(*) FROM messages m WHERE m.session_id = s.id), \
+            (SELECT COUNT(*) FROM subagent_sessions c WHERE c.session_id = s.id), \
+            (SELECT COUNT(*) FROM receipts r WHERE r.session_id = s.id), \
+            (SELECT COUNT(*) FROM attachments a WHERE a.session_id = s.id), \
+            (SELECT COALESCE(SUM(a.size), 0) FROM attachments a WHERE a.session_id = s.id) \
+            FROM sessions s WHERE s.tenant = $1 AND s.id = $2";
+        let row = self.row("count what a session has", select, [session.into()]).await?;
+        let bad = |error| self.bad_row("the contents of a session".to_owned(), error);
+        row.map_or_else(|| Ok(Contents::default()), |row| read(&row).map_err(bad))
+    }
+}
+
+fn read(row: &SqliteRow) -> Result<Contents, sqlx::Error> {
+    Ok(Contents {
+        messages: row.try_get(0)?,
+        subagents: row.try_get(1)?,
+        receipts: row.try_get(2)?,
+        attachments: row.try_get(3)?,
+        attachment_bytes: row.try_get(4)?,
+    })
+}

@@ -1,0 +1,151 @@
+//! Logins: the secrets of browsers, each good for as long as what it was let in with.
+
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::StoreError;
+use crate::open::TENANT;
+use crate::registry::Registry;
+use crate::statement::{Nothing, Statement};
+use crate::words::KeyScope;
+
+/// A login to store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewLogin {
+    /// The id that it is looked up by; not secret.
+    pub id: String,
+    /// The key that it was let in with; `None` = the operator's own link, as an admin of [`TENANT`].
+    pub key: Option<String>,
+    /// The digest of its secret; the secret itself is not stored.
+    pub secret_hash: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created: i64,
+    /// When it ends, in milliseconds since 1970.
+    pub expires: i64,
+}
+
+/// A login as it stands in the file, with all that decides about it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct StoredLogin {
+    /// The id that it is looked up by; not secret.
+    pub id: String,
+    /// Its tenant.
+    pub tenant: String,
+    /// [`crate::Tenant::id`] of its tenant.
+    #[serde(skip)]
+    pub tenant_id: String,
+    /// Whether its tenant is disabled: then it opens nothing.
+    pub tenant_disabled: bool,
+    /// The key that it was let in with; `None` = the operator's own link.
+    pub key: Option<String>,
+    /// The scope of that key.
+    pub scope: KeyScope,
+    /// When that key was revoked: from then on it opens nothing.
+    pub revoked: Option<i64>,
+    /// The digest of its secret. To be compared in constant time.
+    #[serde(skip)]
+    pub secret_hash: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created: i64,
+    /// When it ends, in milliseconds since 1970.
+    pub expires: i64,
+}
+
+impl StoredLogin {
+    /// Whether it opens anything at this time.
+    pub fn is_open(&self, now: i64) -> bool {
+        self.revoked.is_none() && !self.tenant_disabled && now < self.expires
+    }
+}
+
+impl Registry {
+    /// Stores a login; of those of its key the newest `most` stay. What has ended by now goes.
+    /// `false` = its key is not there, or was revoked.
+    pub async fn create_login(&self, login: &NewLogin, most: u32) -> Result<bool, StoreError> {
+        const WHAT: &str = "store a login";
+        let of_key = "INSERT INTO logins (id, tenant, of_key, secret_hash, created, expires) \
+            SELECT $2, k.tenant, k.id, $3, $4, $5 FROM api_keys k \
+            WHERE k.id = $1 AND k.revoked IS NULL";
+        let of_link = "INSERT INTO logins (id, tenant, of_key, secret_hash, created, expires) \
+            SELECT $2, t.name, '', $3, $4, $5 FROM tenants t WHERE t.name = $1";
+        let ended = "DELETE FROM logins WHERE expires <= $1";
+        let older = "DELETE FROM logins WHERE of_key = $1 AND id NOT IN \
+            (SELECT id FROM logins WHERE of_key = $1 ORDER BY created DESC, id DESC LIMIT $2)";
+        let (insert, whose) = match &login.key {
+            Some(key) => (of_key, key.as_str()),
+            None => (of_link, TENANT),
+        };
+        let args = [
+            whose.into(),
+            login.id.as_str().into(),
+            login.secret_hash.as_str().into(),
+            login.created.into(),
+            login.expires.into(),
+        ];
+        let key = login.key.as_deref().unwrap_or_default();
+        // One less: the new one comes last, so that how many rows it is tells whether it is there.
+        let room = i64::from(most.saturating_sub(1));
+        let all = || -> Result<_, StoreError> {
+            Ok(vec![
+                Statement::new(WHAT, Nothing::Fine, ended, [login.created.into()])?,
+                Statement::new(WHAT, Nothing::Fine, older, [key.into(), room.into()])?,
+                Statement::new(WHAT, Nothing::Fine, insert, args)?,
+            ])
+        };
+        Ok(self.store.writer.enqueue(None, all()).rows().await? > 0)
+    }
+
+    /// A login by its id: it is for the caller to compare the digest, and to ask
+    /// [`StoredLogin::is_open`].
+    pub async fn find_login(&self, id: &str) -> Result<Option<StoredLogin>, StoreError> {
+        let select = "SELECT l.id, l.tenant, t.id, t.disabled, l.of_key, \
+            COALESCE(k.scope, 'admin'), k.revoked, l.secret_hash, l.created, l.expires \
+            FROM logins l JOIN tenants t ON t.name = l.tenant \
+            LEFT JOIN api_keys k ON k.id = l.of_key \
+            WHERE l.id = $1 AND (l.of_key = '' OR k.id IS NOT NULL)";
+        let row = sqlx::query(select).bind(id).fetch_optional(&self.store.pool).await;
+        let row = row.map_err(|error| self.store.failed("look for a login", &error))?;
+        row.map(|row| self.stored_login(&row)).transpose()
+    }
+
+    /// The logins that have not ended by `now`, by tenant and time; those whose key was revoked too.
+    pub async fn logins(&self, now: i64) -> Result<Vec<StoredLogin>, StoreError> {
+        let select = "SELECT l.id, l.tenant, t.id, t.disabled, l.of_key, \
+            COALESCE(k.scope, 'admin'), k.revoked, l.secret_hash, l.created, l.expires \
+            FROM logins l JOIN tenants t ON t.name = l.tenant \
+            LEFT JOIN api_keys k ON k.id = l.of_key \
+            WHERE l.expires > $1 AND (l.of_key = '' OR k.id IS NOT NULL) \
+            ORDER BY l.tenant, l.created, l.id";
+        let rows = sqlx::query(select).bind(now).fetch_all(&self.store.pool).await;
+        let rows = rows.map_err(|error| self.store.failed("list the logins", &error))?;
+        rows.iter().map(|row| self.stored_login(row)).collect()
+    }
+
+    /// Ends a login. `false` = there is none.
+    pub async fn end_login(&self, id: &str) -> Result<bool, StoreError> {
+        let delete = "DELETE FROM logins WHERE id = $1";
+        Ok(self.change("end a login", Nothing::Fine, delete, [id.into()]).await? > 0)
+    }
+
+    fn stored_login(&self, row: &SqliteRow) -> Result<StoredLogin, StoreError> {
+        login(row).map_err(|why| self.store.bad_row("a login".to_owned(), why))
+    }
+}
+
+fn login(row: &SqliteRow) -> Result<StoredLogin, String> {
+    let plain = |error: sqlx::Error| error.to_string();
+    let text = |index: usize| row.try_get::<String, _>(index).map_err(plain);
+    let disabled: i64 = row.try_get(3).map_err(plain)?;
+    Ok(StoredLogin {
+        id: text(0)?,
+        tenant: text(1)?,
+        tenant_id: text(2)?,
+        tenant_disabled: disabled != 0,
+        key: Some(text(4)?).filter(|key| !key.is_empty()),
+        scope: text(5)?.parse().map_err(|error| format!("{error}"))?,
+        revoked: row.try_get(6).map_err(plain)?,
+        secret_hash: text(7)?,
+        created: row.try_get(8).map_err(plain)?,
+        expires: row.try_get(9).map_err(plain)?,
+    })
+}
