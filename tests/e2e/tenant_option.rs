@@ -77,6 +77,7 @@ const OTHERS: &[&str] = &[
     "init",
     "keys-create",
     "keys-list",
+    "keys-logins",
     "keys-open-to-this-machine",
     "keys-revoke",
     "limits",

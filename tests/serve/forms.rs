@@ -19,9 +19,11 @@ fn filled(path: &str, tenant: &str) -> String {
 
 /// Every route that takes a body.
 fn with_body() -> impl Iterator<Item = (Op, Verb, &'static str)> {
-    let routes = ROUTES.iter().filter(|route| matches!(route.verb, Verb::Post | Verb::Put));
-    // As OpenAI has it, this one takes none.
-    let routes = routes.filter(|route| route.op != Op::CancelResponse);
+    let routes = ROUTES.iter().filter(|route| {
+        // As OpenAI has it, the first of these takes none.
+        let takes_none = matches!(route.op, Op::CancelResponse | Op::Logout | Op::Resume);
+        matches!(route.verb, Verb::Post | Verb::Put) && !takes_none
+    });
     routes.map(|route| (route.op, route.verb, route.path))
 }
 
@@ -75,7 +77,9 @@ async fn a_body_of_another_form_is_refused_by_every_route_and_nothing_is_done() 
         for body in bodies().into_iter().filter(|body| op != Op::Cancel || !body.is_empty()) {
             let answer = call().bytes("application/json", &body).send().await;
             let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
-            is_problem(&answer, &format!("{} {shown}", op.name()), &[400]);
+            // The one that a stranger may send is short.
+            let refused: &[u16] = if op == Op::Login { &[400, 413] } else { &[400] };
+            is_problem(&answer, &format!("{} {shown}", op.name()), refused);
         }
         let answer = call().bytes("text/plain", b"{}").send().await;
         is_problem(&answer, op.name(), &[415]);

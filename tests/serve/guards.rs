@@ -80,7 +80,7 @@ async fn a_query_or_a_path_of_another_form_is_refused() {
         "/v1/sessions/%ff",
         "/v1/agents/Not-A-Slug",
         "/v1/nothing",
-        "/",
+        "/views",
     ] {
         get(path).await.is(404).problem("not-found");
     }

@@ -90,6 +90,7 @@ impl Default for Plan<'_> {
 }
 
 pub(crate) struct World {
+    pub(crate) app: App,
     pub(crate) dir: TempDir,
     pub(crate) store: Store,
     pub(crate) address: SocketAddr,
@@ -185,9 +186,9 @@ impl World {
         };
         let app = App::new(config, store.clone(), Arc::new(opener), admission);
         let stop = CancellationToken::new();
-        let serving = stop.clone();
-        let served = tokio::spawn(async move { app.serve(listener, serving).await });
-        let world = Self { dir, store, address, keys, stop, served: Mutex::new(Some(served)) };
+        let (serving, serves) = (stop.clone(), app.clone());
+        let served = tokio::spawn(async move { serves.serve(listener, serving).await });
+        let world = Self { app, dir, store, address, keys, stop, served: Mutex::new(Some(served)) };
         for tenant in TENANTS {
             world.seed(tenant).await;
         }
@@ -201,6 +202,29 @@ impl World {
     /// A call with the key of a kind of caller: `blue-admin`.
     pub(crate) fn call_as(&self, caller: &str, method: &str, path: &str) -> Call {
         self.call(method, path).key(&self.keys[caller])
+    }
+
+    /// The origin of its own pages.
+    pub(crate) fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Logs a browser in; gives the cookie that it sends from then on.
+    pub(crate) async fn log_in(&self, with: &serde_json::Value) -> String {
+        let call = self.call("POST", "/v1/login").header("origin", &self.origin()).json(with);
+        let answer = call.send().await.is(204);
+        let cookie = answer.headers["set-cookie"].to_str().unwrap();
+        cookie.split(';').next().unwrap().to_owned()
+    }
+
+    /// The same with the key of a kind of caller.
+    pub(crate) async fn log_in_as(&self, caller: &str) -> String {
+        self.log_in(&json!({ "key": self.keys[caller] })).await
+    }
+
+    /// A call of a page of this server, with the cookie of its login.
+    pub(crate) fn call_with(&self, cookie: &str, method: &str, path: &str) -> Call {
+        self.call(method, path).header("cookie", cookie).header("origin", &self.origin())
     }
 
     /// One more key.

@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use belljar_agent::{Clock, SystemClock};
 use belljar_session::{Admission, Look, Service};
 use belljar_store::{Store, StoredSession, TENANT};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -16,6 +17,7 @@ use crate::http::auth::{Caller, Gatekeeper};
 use crate::http::guard::Names;
 use crate::http::in_flight::Flights;
 use crate::http::last_check::LastCheck;
+use crate::http::links::Links;
 use crate::http::outward::{HiddenPlace, Outward};
 use crate::http::peers::Peers;
 use crate::http::problem::Problem;
@@ -115,6 +117,7 @@ struct Inner {
     store: Store,
     services: Services,
     gatekeeper: Gatekeeper,
+    links: Links,
     admission: Arc<Admission>,
     clock: Arc<dyn Clock>,
     rates: Rates,
@@ -154,7 +157,9 @@ impl App {
         tenants: Arc<dyn Tenants>,
         admission: Arc<Admission>,
     ) -> Self {
-        let gatekeeper = Gatekeeper::new(store.registry(), config.open, config.key_check);
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let (registry, check) = (store.registry(), config.key_check);
+        let gatekeeper = Gatekeeper::new(registry, Arc::clone(&clock), config.open, check);
         let outward = Arc::new(Outward::new(&config.hidden));
         Self(Arc::new(Inner {
             rates: Rates::per_second(config.requests_per_second),
@@ -169,7 +174,8 @@ impl App {
             store,
             gatekeeper,
             admission,
-            clock: Arc::new(SystemClock),
+            clock,
+            links: Links::default(),
             metrics: Metrics::default(),
             checked: LastCheck::default(),
             stopping: CancellationToken::new(),
@@ -226,6 +232,25 @@ impl App {
         Ok((enabled, self.0.services.not_served()))
     }
 
+    /// Whether callers need a key.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub async fn needs_keys(&self) -> Result<bool, belljar_store::StoreError> {
+        Ok(!self.0.config.open || self.0.store.registry().keys_needed().await?)
+    }
+
+    /// A token for the operator, who is to follow it to the page: `/login#once=TOKEN`. It opens once,
+    /// for [`crate::LINK_MINUTES`] minutes, with the rights of an admin of the operator's own tenant.
+    ///
+    /// # Errors
+    ///
+    /// When the system gives no random bytes.
+    pub fn offer_link(&self) -> Result<String, getrandom::Error> {
+        self.0.links.offer(Instant::now())
+    }
+
     pub(crate) fn config(&self) -> &ServerConfig {
         &self.0.config
     }
@@ -241,6 +266,10 @@ impl App {
 
     pub(crate) fn gatekeeper(&self) -> &Gatekeeper {
         &self.0.gatekeeper
+    }
+
+    pub(crate) fn links(&self) -> &Links {
+        &self.0.links
     }
 
     pub(crate) fn admission(&self) -> &Admission {

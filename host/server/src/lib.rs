@@ -1,8 +1,8 @@
 //! HTTP and WebSocket in front of sessions: who calls, what that caller may do, and the answer.
 //!
 //! ```text
-//! listen ──> guard (names) ──> gate (key, scope, rate) ──> a handler ──> Service of the tenant
-//!                                 └ audit, metrics            └ problem: every failure
+//! listen ──> guard (names) ──> gate (key or login, scope, rate) ──> a handler ──> Service of the tenant
+//!               └ the page        └ audit, metrics                     └ problem: every failure
 //! ```
 //!
 //! Promises of this crate:
@@ -28,6 +28,7 @@ mod app;
 mod http;
 mod openai;
 mod openapi;
+mod page;
 mod router;
 mod routes;
 mod stream;
@@ -42,6 +43,7 @@ pub use http::auth::has_keys;
 pub use http::guard::{NameError, Names};
 pub use http::in_flight::{DEFAULT_BYTES_IN_FLIGHT, DEFAULT_TENANT_BYTES_IN_FLIGHT};
 pub use http::keys::NewSecret;
+pub use http::links::LINK_MINUTES;
 pub use http::listen::{NoKeys, may_listen};
 pub use http::outward::HiddenPlace;
 pub use http::problem::Kind;

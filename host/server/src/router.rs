@@ -6,20 +6,21 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use belljar_policy::Shown;
 
 use crate::api::{
-    agents, attachments, audit, changes, chat, events, grants, health, metrics, preview, questions,
-    running, sessions, tools, usage,
+    agents, attachments, audit, changes, chat, contents, events, explain, grants, health,
+    libraries, login, metrics, preview, questions, rights, running, sessions, tools, usage,
 };
 use crate::http::gate;
 use crate::http::problem::{Kind, Problem};
 use crate::openai;
 use crate::openapi;
+use crate::page;
 use crate::routes::{Op, ROUTES, Verb};
 use crate::stream::ws;
 
 use crate::app::App;
 
 impl App {
-    /// Everything that the server answers.
+    /// Everything that the server answers: the API, and the page that shows it.
     pub fn router(&self) -> Router {
         let mut router = Router::new();
         for route in ROUTES {
@@ -30,7 +31,7 @@ impl App {
                 handler.route_layer(from_fn_with_state(state, gate::check_caller)),
             );
         }
-        let router = router
+        let router = page::add(router)
             .fallback(async |request: axum::extract::Request| {
                 Problem::not_found("path", request.uri().path())
             })
@@ -71,6 +72,8 @@ fn handler(op: Op, method: MethodFilter) -> MethodRouter<App> {
         Op::WatchEvents => on(method, events::watch),
         Op::ListSubagents => on(method, sessions::subagents),
         Op::ListReceipts => on(method, sessions::receipts),
+        Op::ReadContents => on(method, contents::read),
+        Op::Resume => on(method, contents::resume),
         Op::ListAttachments => on(method, attachments::list),
         Op::ReadAttachment => on(method, attachments::read),
         Op::ReadChanges => on(method, changes::read),
@@ -91,9 +94,15 @@ fn handler(op: Op, method: MethodFilter) -> MethodRouter<App> {
         Op::Preview => on(method, preview::preview),
         Op::ListTools => on(method, tools::list),
         Op::ReadGrants => on(method, grants::read),
+        Op::Explain => on(method, explain::read),
+        Op::ReadRights => on(method, rights::read),
+        Op::ListLibraries => on(method, libraries::list),
         Op::ReadUsage => on(method, usage::read),
         Op::ReadAudit => on(method, audit::read),
         Op::OpenApi => on(method, openapi::document::read),
+        Op::Login => on(method, login::login),
+        Op::Logout => on(method, login::logout),
+        Op::Me => on(method, login::me),
         Op::WebSocket => on(method, ws::upgrade),
         Op::CompleteChat => on(method, openai::chat::complete),
         Op::CreateResponse => on(method, openai::responses::create),

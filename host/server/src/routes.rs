@@ -78,6 +78,8 @@ pub enum Op {
     WatchEvents,
     ListSubagents,
     ListReceipts,
+    ReadContents,
+    Resume,
     ListAttachments,
     ReadAttachment,
     ReadChanges,
@@ -98,9 +100,15 @@ pub enum Op {
     Preview,
     ListTools,
     ReadGrants,
+    Explain,
+    ReadRights,
+    ListLibraries,
     ReadUsage,
     ReadAudit,
     OpenApi,
+    Login,
+    Logout,
+    Me,
     WebSocket,
     CompleteChat,
     CreateResponse,
@@ -148,6 +156,14 @@ pub const ROUTES: &[Route] = &[
         Needs::ReadOnly,
         Object::Session,
     ),
+    route(
+        Op::ReadContents,
+        Verb::Get,
+        "/v1/sessions/{id}/contents",
+        Needs::ReadOnly,
+        Object::Session,
+    ),
+    route(Op::Resume, Verb::Post, "/v1/sessions/{id}/resume", Needs::Member, Object::Session),
     route(
         Op::ListAttachments,
         Verb::Get,
@@ -204,9 +220,15 @@ pub const ROUTES: &[Route] = &[
     route(Op::Preview, Verb::Post, "/v1/preview", Needs::Member, Object::None),
     route(Op::ListTools, Verb::Get, "/v1/tools", Needs::ReadOnly, Object::None),
     route(Op::ReadGrants, Verb::Get, "/v1/grants", Needs::ReadOnly, Object::None),
+    route(Op::Explain, Verb::Get, "/v1/explain", Needs::ReadOnly, Object::None),
+    route(Op::ReadRights, Verb::Get, "/v1/rights", Needs::ReadOnly, Object::None),
+    route(Op::ListLibraries, Verb::Get, "/v1/libraries", Needs::ReadOnly, Object::None),
     route(Op::ReadUsage, Verb::Get, "/v1/usage", Needs::ReadOnly, Object::None),
     route(Op::ReadAudit, Verb::Get, "/v1/audit", Needs::Admin, Object::None),
     route(Op::OpenApi, Verb::Get, "/v1/openapi.json", Needs::Nothing, Object::None),
+    route(Op::Login, Verb::Post, "/v1/login", Needs::Nothing, Object::None),
+    route(Op::Logout, Verb::Post, "/v1/logout", Needs::ReadOnly, Object::None),
+    route(Op::Me, Verb::Get, "/v1/me", Needs::ReadOnly, Object::None),
     route(Op::WebSocket, Verb::Get, "/v1/ws", Needs::ReadOnly, Object::None),
     route(Op::CompleteChat, Verb::Post, "/v1/chat/completions", Needs::Member, Object::None),
     route(Op::CreateResponse, Verb::Post, "/v1/responses", Needs::Member, Object::None),
@@ -249,11 +271,16 @@ impl Route {
     /// Whether the gate writes a call to the audit log: it changes something, and does so when
     /// it answers.
     pub fn is_audited(&self) -> bool {
-        // The first three write their line themselves, when the turn begins. The others are told something to
-        // look at, and change nothing.
+        // All but the last two write their lines themselves, when the turn begins and when it is known who
+        // logs in. The last two are told something to look at, and change nothing.
         let itself = matches!(
             self.op,
-            Op::Chat | Op::CompleteChat | Op::CreateResponse | Op::Preview | Op::ValidateAgent
+            Op::Chat
+                | Op::CompleteChat
+                | Op::CreateResponse
+                | Op::Login
+                | Op::Preview
+                | Op::ValidateAgent
         );
         self.verb != Verb::Get && !itself
     }
@@ -274,6 +301,8 @@ impl Route {
             | Op::ListReceipts
             | Op::ListAgents
             | Op::ReadChanges
+            | Op::ReadRights
+            | Op::ListLibraries
             | Op::ReadAudit
             | Op::ReadResponse
             | Op::ListInputItems
@@ -316,6 +345,8 @@ impl Op {
             Self::WatchEvents => "watch_events",
             Self::ListSubagents => "list_subagents",
             Self::ListReceipts => "list_receipts",
+            Self::ReadContents => "read_contents",
+            Self::Resume => "resume",
             Self::ListAttachments => "list_attachments",
             Self::ReadAttachment => "read_attachment",
             Self::ReadChanges => "read_changes",
@@ -336,9 +367,15 @@ impl Op {
             Self::Preview => "preview",
             Self::ListTools => "list_tools",
             Self::ReadGrants => "read_grants",
+            Self::Explain => "explain",
+            Self::ReadRights => "read_rights",
+            Self::ListLibraries => "list_libraries",
             Self::ReadUsage => "read_usage",
             Self::ReadAudit => "read_audit",
             Self::OpenApi => "openapi",
+            Self::Login => "login",
+            Self::Logout => "logout",
+            Self::Me => "me",
             Self::WebSocket => "websocket",
             Self::CompleteChat => "complete_chat",
             Self::CreateResponse => "create_response",
@@ -382,7 +419,9 @@ mod tests {
 
     #[test]
     fn what_changes_something_needs_more_than_a_key_that_may_look() {
-        for route in ROUTES.iter().filter(|route| route.verb != Verb::Get) {
+        // Whoever logs in has no more than its key yet, and a login is its own to end.
+        let own = |route: &&Route| !matches!(route.op, Op::Login | Op::Logout);
+        for route in ROUTES.iter().filter(|route| route.verb != Verb::Get).filter(own) {
             assert!(route.needs >= Needs::Member, "{}", route.name());
         }
     }

@@ -125,9 +125,15 @@ pub(crate) enum KeysCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Revoke a key: from now on it opens nothing
+    /// List the browsers that are logged in, with a key or by the link that `serve` prints
+    Logins {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revoke a key, or end a login: from now on it opens nothing
     Revoke {
-        /// Its id, as `keys list` shows it
+        /// Its id, as `keys list` or `keys logins` shows it
         id: String,
     },
     /// Let everybody on this machine in without a key, after all keys were revoked; holds from

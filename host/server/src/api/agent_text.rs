@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use belljar_agent::{ResolvedAgent, canonical, resolve_entry};
+use belljar_agent::{Host, ResolvedAgent, canonical, resolve_entry};
 use belljar_catalogue::API_LIBRARY;
 use belljar_definition::{
-    AgentId, CatalogEntry, Diagnostic, NotAnAgent, Parsed, Scope, Severity, Slug, parse_agent_in,
+    AgentId, CatalogEntry, Diagnostic, NotAnAgent, Parsed, Scope, Severity, Slug, Status,
+    parse_agent_in,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -15,6 +16,7 @@ use utoipa::ToSchema;
 use crate::api::grants::{reasons, tools};
 use crate::app::Ctx;
 use crate::http::problem::Problem;
+use crate::routes::Needs;
 
 /// A text that was read.
 pub(crate) struct AgentText {
@@ -44,6 +46,10 @@ pub(crate) struct DefinitionBody {
     status: String,
     /// Why it is not simply ready.
     reasons: Vec<String>,
+    /// The command that unblocks it, for the operator's own terminal, where a grant would; for
+    /// admins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) command: Option<String>,
     /// The tools that it is given: `allow` or `ask`.
     tools: BTreeMap<String, String>,
     /// Its words about delegating; absent where it says nothing.
@@ -85,6 +91,7 @@ pub(crate) struct DiagnosticBody {
 /// Reads a text as the file `slug.md` would be read.
 pub(crate) async fn read_text(ctx: &Ctx, slug: &str, text: &str) -> Result<AgentText, Problem> {
     let (service, text) = (ctx.service.clone(), text.to_owned());
+    let admin = ctx.caller.may(Needs::Admin);
     let path = PathBuf::from(format!("{slug}.md"));
     // A text of the largest size takes some milliseconds.
     let read = move || {
@@ -105,7 +112,7 @@ pub(crate) async fn read_text(ctx: &Ctx, slug: &str, text: &str) -> Result<Agent
                 let agent = resolve_entry(&host, &entry, &workspace);
                 Ok(AgentText {
                     slug: Some(entry.id.slug),
-                    definition: Some(DefinitionBody::of(&agent)),
+                    definition: Some(DefinitionBody::with_command(&agent, &host, admin)),
                     body: Some(entry.definition.body),
                     diagnostics: found,
                 })
@@ -150,6 +157,14 @@ impl AgentText {
 }
 
 impl DefinitionBody {
+    /// The same, with what the operator of this host would type; `admin`: whoever asks may know.
+    pub(crate) fn with_command(agent: &ResolvedAgent, host: &Host, admin: bool) -> Self {
+        let blocked = matches!(agent.status, Status::Blocked { .. });
+        let hint = Some(&agent.hint).filter(|hint| admin && blocked && !hint.is_empty());
+        let command = hint.map(|hint| host.for_its_tenant(hint));
+        Self { command, ..Self::of(agent) }
+    }
+
     pub(crate) fn of(agent: &ResolvedAgent) -> Self {
         let definition = &agent.definition;
         let subagents = definition.subagents.as_ref().map(|ask| SubagentsBody {
@@ -169,6 +184,7 @@ impl DefinitionBody {
             model: definition.model.clone(),
             status: agent.status.as_str().to_owned(),
             reasons: reasons(&agent.status).to_vec(),
+            command: None,
             tools: tools(agent),
             subagents,
         }

@@ -3,7 +3,8 @@
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use belljar_agent::{ResolvedAgent, resolve_all};
-use belljar_definition::{AgentId, Scope, Slug};
+use belljar_catalogue::read_bounded;
+use belljar_definition::{AgentId, MAX_DEFINITION, Scope, Slug};
 use belljar_policy::Shown;
 use belljar_store::{StoreError, StoredAgent};
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use crate::app::Ctx;
 use crate::http::page::PAGE_BYTES;
 use crate::http::problem::{Kind, Problem};
 use crate::http::respond::{Json, JsonBody, PathOf, QueryOf, json_as};
+use crate::routes::Needs;
 
 /// The scope of agents that are kept here: `library/api/NAME` is what every route takes for one.
 const KEPT: &str = "library/api";
@@ -87,7 +89,7 @@ pub(crate) struct AgentSummary {
 pub(crate) struct AgentBody {
     #[serde(flatten)]
     summary: AgentSummary,
-    /// Its text, of those that are kept here.
+    /// Its text, as far as it can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
     /// The system prompt.
@@ -164,7 +166,7 @@ impl Listed<'_> {
     /// `None` = deleted meanwhile.
     async fn summary(&self, ctx: &Ctx) -> Result<Option<AgentSummary>, Problem> {
         match self {
-            Self::File(agent) => Ok(Some(AgentSummary::of_file(agent))),
+            Self::File(agent) => Ok(Some(AgentSummary::of_file(ctx, agent))),
             Self::Kept(slug) => {
                 let Some(row) = ctx.store().agent(slug).await? else { return Ok(None) };
                 let text = read_text(ctx, &row.slug, &row.text).await?;
@@ -174,9 +176,9 @@ impl Listed<'_> {
     }
 }
 
-/// Bytes that an agent takes in the list.
-fn size(summary: &AgentSummary) -> i64 {
-    serde_json::to_vec(summary).map_or(0, |json| i64::try_from(json.len()).unwrap_or(i64::MAX))
+/// Bytes that a row takes in a list.
+pub(crate) fn size(row: &impl Serialize) -> i64 {
+    serde_json::to_vec(row).map_or(0, |json| i64::try_from(json.len()).unwrap_or(i64::MAX))
 }
 
 /// `GET /v1/agents/{slug}`.
@@ -189,8 +191,8 @@ pub(crate) async fn read(ctx: Ctx, PathOf(slug): PathOf<String>) -> Result<Respo
     match on_disk.iter().find(|agent| agent.id.slug == slug) {
         None => Err(Problem::not_found("agent", slug.as_str())),
         Some(agent) => Ok(Json(AgentBody {
-            summary: AgentSummary::of_file(agent),
-            text: None,
+            summary: AgentSummary::of_file(&ctx, agent),
+            text: text_of(agent).await,
             body: Some(agent.definition.body.clone()),
             diagnostics: Vec::new(),
         })
@@ -321,6 +323,18 @@ async fn on_disk(ctx: &Ctx) -> Result<Vec<ResolvedAgent>, Problem> {
     }
 }
 
+/// The text of an agent's file; none where it comes with the program, or is no plain file any more.
+async fn text_of(agent: &ResolvedAgent) -> Option<String> {
+    let path = agent.definition.path.clone();
+    let read = move || {
+        // A link may lead anywhere, and a workspace is a stranger's.
+        let plain = std::fs::symlink_metadata(&path).ok()?.is_file();
+        let bytes = plain.then(|| read_bounded(&path, MAX_DEFINITION as u64).ok())??;
+        String::from_utf8(bytes).ok()
+    };
+    tokio::task::spawn_blocking(read).await.ok().flatten()
+}
+
 async fn saved(ctx: &Ctx, slug: &Slug, status: StatusCode) -> Result<Response, Problem> {
     ctx.service.reload_agents().await?;
     match ctx.store().agent(slug.as_str()).await? {
@@ -347,12 +361,14 @@ async fn kept(ctx: &Ctx, row: StoredAgent, status: StatusCode) -> Result<Respons
 }
 
 impl AgentSummary {
-    fn of_file(agent: &ResolvedAgent) -> Self {
+    fn of_file(ctx: &Ctx, agent: &ResolvedAgent) -> Self {
+        let admin = ctx.caller.may(Needs::Admin);
+        let definition = DefinitionBody::with_command(agent, &ctx.service.host(), admin);
         Self {
             slug: agent.id.slug.to_string(),
             scope: scope(&agent.id),
             updated: None,
-            definition: Some(DefinitionBody::of(agent)),
+            definition: Some(definition),
         }
     }
 
@@ -363,11 +379,19 @@ impl AgentSummary {
 }
 
 /// Where an agent comes from, without paths of the host.
-fn scope(id: &AgentId) -> String {
+pub(crate) fn scope(id: &AgentId) -> String {
     match &id.scope {
         Scope::Home => "home".to_owned(),
         Scope::Library(name) => format!("library/{}", Shown::new(name)),
         Scope::Workspace(_) => "workspace".to_owned(),
+    }
+}
+
+/// The name by which a request finds an agent: its slug, or `library/NAME/slug`.
+pub(crate) fn name_of(id: &AgentId) -> String {
+    match &id.scope {
+        Scope::Home | Scope::Workspace(_) => id.slug.to_string(),
+        Scope::Library(name) => format!("library/{}/{}", Shown::new(name), id.slug),
     }
 }
 

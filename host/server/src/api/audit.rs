@@ -18,6 +18,8 @@ use crate::http::respond::{Json, QueryOf};
 pub(crate) struct AuditQuery {
     limit: Option<u32>,
     before: Option<String>,
+    actor: Option<String>,
+    action: Option<String>,
 }
 
 /// Lines of the audit log, the newest first.
@@ -54,7 +56,9 @@ pub(crate) async fn read(
     QueryOf(query): QueryOf<AuditQuery>,
 ) -> Result<Json<AuditPage>, Problem> {
     let limit = Limit::of(query.limit)?;
-    let page = ctx.store().audit(query.before.as_deref(), limit.rows(), PAGE_BYTES).await?;
+    let AuditQuery { actor, action, before, .. } = &query;
+    let (actor, action, before) = (actor.as_deref(), action.as_deref(), before.as_deref());
+    let page = ctx.store().audit_of(actor, action, before, limit.rows(), PAGE_BYTES).await?;
     let next = next_of(page.rows.last(), page.more, |entry| entry.id.clone());
     let line = |entry: AuditEntry| {
         let AuditEntry { id, at, actor, action, object, detail } = entry;

@@ -26,21 +26,21 @@ pub(crate) struct GrantsBody {
     /// Its identity.
     agent: String,
     /// `ready`, `ready with warnings` or `blocked`.
-    status: String,
+    pub(crate) status: String,
     /// Why it is not simply ready.
-    reasons: Vec<String>,
+    pub(crate) reasons: Vec<String>,
     /// Its tools: `allow`, or `ask` where a person is asked before each call.
     tools: BTreeMap<String, String>,
     /// Its directories, as it sees them: path to `read` or `read-write`.
-    mounts: BTreeMap<String, String>,
+    pub(crate) mounts: BTreeMap<String, String>,
     /// Hosts: a request has to fit a rule of every list.
-    hosts: Vec<HostsBody>,
+    pub(crate) hosts: Vec<HostsBody>,
     /// Names of secrets that the host joins to its requests.
-    secrets: Vec<String>,
+    pub(crate) secrets: Vec<String>,
     /// Its limits.
-    limits: BTreeMap<String, u64>,
+    pub(crate) limits: BTreeMap<String, u64>,
     /// The requests that it does not get.
-    withheld: Vec<WithheldBody>,
+    pub(crate) withheld: Vec<WithheldBody>,
 }
 
 /// The hosts that one source lists.

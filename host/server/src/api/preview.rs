@@ -1,7 +1,7 @@
 //! `POST /v1/preview`: exactly what the model would be sent, without sending it.
 
 use belljar_policy::Shown;
-use belljar_session::{History, TurnRequest};
+use belljar_session::{History, TurnRequest, tokens_of};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -38,7 +38,27 @@ pub(crate) struct Previewed {
     request: Value,
     /// Notes that a person should know about it.
     notes: Vec<String>,
+    /// The parts of the request in its order, with what each costs.
+    blocks: Vec<BlockBody>,
 }
+
+/// A part of a request.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BlockBody {
+    /// `system`: the agent's own words; `discovery`: whom it can hand work to; `advice`: what else
+    /// the host tells it; `message`; `tool`.
+    kind: &'static str,
+    /// Of a message its role, of a tool its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// Bytes of it.
+    bytes: u64,
+    /// Tokens, as far as bytes tell: as the host estimates them itself.
+    tokens: u64,
+}
+
+/// The beginning of the block that names subagents.
+const DISCOVERY: &str = "# Subagents";
 
 /// `POST /v1/preview`.
 pub(crate) async fn preview(
@@ -60,6 +80,62 @@ pub(crate) async fn preview(
     let preview = ctx.service.preview(request).await?;
     let request = serde_json::to_value(&preview.request)
         .map_err(|error| Problem::bug(&format!("a preview is no JSON: {error}")))?;
+    let blocks = blocks(&request);
     let notes = preview.notes.iter().map(|note| Shown::multiline(note).to_string()).collect();
-    Ok(Json(Previewed { model: preview.model, request, notes }))
+    Ok(Json(Previewed { model: preview.model, request, notes, blocks }))
+}
+
+/// The parts of a request, as it is in JSON.
+fn blocks(request: &Value) -> Vec<BlockBody> {
+    let all = |name: &str| request.get(name).and_then(Value::as_array).into_iter().flatten();
+    let word = |value: &Value, name: &str| {
+        value.get(name).and_then(Value::as_str).map(|word| Shown::clipped(word, 80).to_string())
+    };
+    let system = all("system").enumerate().map(|(place, text)| {
+        let text = text.as_str().unwrap_or_default();
+        let kind = match place {
+            0 => "system",
+            _ if text.starts_with(DISCOVERY) => "discovery",
+            _ => "advice",
+        };
+        BlockBody::of(kind, None, text.len())
+    });
+    let whole = |value: &Value| value.to_string().len();
+    let messages = all("messages")
+        .map(|message| BlockBody::of("message", word(message, "role"), whole(message)));
+    let tools = all("tools").map(|tool| BlockBody::of("tool", word(tool, "name"), whole(tool)));
+    system.chain(messages).chain(tools).collect()
+}
+
+impl BlockBody {
+    fn of(kind: &'static str, name: Option<String>, bytes: usize) -> Self {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        Self { kind, name, bytes, tokens: tokens_of(bytes) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_part_of_a_request_is_a_block_with_its_cost() {
+        let request = json!({
+            "system": ["You count.", "# Subagents\n\n- `a`", "Be brief."],
+            "messages": [{ "role": "user", "text": "count" }],
+            "tools": [{ "name": "file_read", "schema": {} }],
+        });
+        let found = blocks(&request);
+        let kinds: Vec<_> = found.iter().map(|block| (block.kind, block.name.as_deref())).collect();
+        let expected = [
+            ("system", None),
+            ("discovery", None),
+            ("advice", None),
+            ("message", Some("user")),
+            ("tool", Some("file_read")),
+        ];
+        assert_eq!(kinds, expected);
+        assert_eq!((found[0].bytes, found[0].tokens), (10, 4));
+    }
 }

@@ -1,13 +1,20 @@
 //! The work that runs now, and ending it.
 
 use belljar_policy::Shown;
+use belljar_session::Service;
+use belljar_store::StoreError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::sessions::without_path;
 use crate::app::Ctx;
-use crate::http::problem::Problem;
-use crate::http::respond::{Json, OptionalJson, PathOf};
+use crate::http::gate;
+use crate::http::problem::{Kind, Problem};
+use crate::http::respond::{Json, OptionalJson, PathOf, QueryOf};
+use crate::routes::Needs;
+
+/// Most turns that are listed.
+const MAX_TURNS: usize = 1_000;
 
 /// Most bytes of the path of a subagent.
 const MAX_PATH: usize = 2_000;
@@ -21,8 +28,12 @@ pub(crate) struct Running {
 /// A turn that runs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RunningBody {
+    /// Its tenant.
+    tenant: String,
     /// Its session.
     session: String,
+    /// The title of the session; empty while the turn waits for a place. Foreign text.
+    title: String,
     /// The agent's message.
     message: String,
     /// The agent.
@@ -52,15 +63,56 @@ impl Cancelled {
     }
 }
 
+/// Whose turns are wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunningQuery {
+    all: Option<bool>,
+}
+
 /// `GET /v1/running`.
-pub(crate) async fn list(ctx: Ctx) -> Json<Running> {
-    let turns = ctx.service.running().into_iter().map(|turn| RunningBody {
-        session: turn.session,
-        message: turn.message,
-        agent: without_path(&turn.agent),
-        started: turn.started,
-    });
-    Json(Running { turns: turns.collect() })
+pub(crate) async fn list(
+    ctx: Ctx,
+    QueryOf(query): QueryOf<RunningQuery>,
+) -> Result<Json<Running>, Problem> {
+    let mut turns = Vec::new();
+    if query.all != Some(true) {
+        add(&ctx.service, &mut turns).await?;
+        return Ok(Json(Running { turns }));
+    }
+    // INV-267: those of others are for the operator alone.
+    if !ctx.caller.may(Needs::Operator) {
+        ctx.app.refused(ctx.caller.proven(), "GET /v1/running?all=true", Kind::Scope).await;
+        return Err(gate::out_of_scope(&ctx.caller, Needs::Operator));
+    }
+    for service in ctx.app.services().all() {
+        add(&service, &mut turns).await?;
+    }
+    Ok(Json(Running { turns }))
+}
+
+/// Adds the turns of one tenant, as far as there is room.
+async fn add(service: &Service, turns: &mut Vec<RunningBody>) -> Result<(), Problem> {
+    for turn in service.running() {
+        if turns.len() >= MAX_TURNS {
+            break;
+        }
+        let title = match service.store().session(&turn.session).await {
+            Ok(session) => session.title,
+            // It waits for a place, and is not stored yet.
+            Err(StoreError::NotFound { .. }) => String::new(),
+            Err(error) => return Err(error.into()),
+        };
+        turns.push(RunningBody {
+            tenant: service.store().tenant().to_owned(),
+            title,
+            session: turn.session,
+            message: turn.message,
+            agent: without_path(&turn.agent),
+            started: turn.started,
+        });
+    }
+    Ok(())
 }
 
 /// `POST /v1/sessions/{id}/cancel`.

@@ -2,15 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use belljar_store::{StoredMessage, StoredReceipt, StoredSession, SubagentRecord};
+use axum::response::{IntoResponse as _, Response};
+use belljar_store::{
+    SessionKind, Sought, StoreError, StoredMessage, StoredReceipt, StoredSession, SubagentRecord,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::api::agents::size;
+use crate::api::csv;
 use crate::app::Ctx;
-use crate::http::page::{Limit, PAGE_BYTES, next_of, page_of};
+use crate::http::page::{Limit, MAX_ROWS, PAGE_BYTES, next_of, page_of};
 use crate::http::problem::{Kind, Problem};
 use crate::http::respond::{Json, PathOf, QueryOf};
+
+/// Most bytes of a search.
+const MAX_SEARCH: usize = 200;
 
 /// Most messages of a page with all that was said: each may be as large as a model's context.
 const MAX_FULL: u32 = 20;
@@ -55,6 +63,9 @@ const OF_SUBAGENTS: &[&str] = &[
 pub(crate) struct PageQuery {
     limit: Option<u32>,
     before: Option<String>,
+    q: Option<String>,
+    kind: Option<String>,
+    running: Option<bool>,
 }
 
 /// Which messages are wanted.
@@ -82,6 +93,15 @@ pub(crate) struct ReceiptsQuery {
     message: Option<String>,
     limit: Option<u32>,
     before: Option<String>,
+    format: Option<ReceiptFormat>,
+}
+
+/// The form of receipts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ReceiptFormat {
+    Json,
+    Csv,
 }
 
 /// Sessions, those that were last added to first.
@@ -246,10 +266,26 @@ pub(crate) async fn list(
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Result<Json<Sessions>, Problem> {
     let limit = Limit::of(query.limit)?;
-    let before = query.before.as_deref();
-    let rows = ctx.store().sessions_page(before, limit.and_one()).await?;
-    let (rows, next) = page_of(rows, limit, |session| session.id.clone());
+    let PageQuery { before, q, kind, running: runs, .. } = query;
+    let title = q.as_deref().map(str::trim).filter(|title| !title.is_empty());
+    if title.is_some_and(|title| title.len() > MAX_SEARCH) {
+        return Err(Problem::invalid(format!("`q` has more than {MAX_SEARCH} bytes")));
+    }
+    let kind = kind.map(|kind| kind.parse::<SessionKind>()).transpose();
+    let kind = kind.map_err(|_| Problem::invalid("`kind` is no kind of session"))?;
     let running = running(&ctx);
+    if runs == Some(true) {
+        let rows = those_that_run(&ctx, &running, title, kind).await?;
+        let (rows, next) = page_behind(rows, before.as_deref(), limit);
+        let sessions = rows.into_iter().map(|row| SessionBody::of(row, &running)).collect();
+        return Ok(Json(Sessions { sessions, next }));
+    }
+    let (store, before, most) = (ctx.store(), before.as_deref(), limit.and_one());
+    let rows = match (title, kind) {
+        (None, None) => store.sessions_page(before, most).await?,
+        (title, kind) => store.sessions_found(&Sought { title, kind }, before, most).await?,
+    };
+    let (rows, next) = page_of(rows, limit, |session| session.id.clone());
     let sessions = rows.into_iter().map(|session| SessionBody::of(session, &running)).collect();
     Ok(Json(Sessions { sessions, next }))
 }
@@ -329,15 +365,79 @@ pub(crate) async fn receipts(
     ctx: Ctx,
     PathOf(id): PathOf<String>,
     QueryOf(query): QueryOf<ReceiptsQuery>,
-) -> Result<Json<Receipts>, Problem> {
+) -> Result<Response, Problem> {
     let session = ctx.session(&id).await?.id;
-    let ReceiptsQuery { message, limit, before } = query;
+    let ReceiptsQuery { message, limit, before, format } = query;
+    if format == Some(ReceiptFormat::Csv) {
+        return table(&ctx, &session, message.as_deref(), before).await;
+    }
     let (limit, message, before) =
         (Limit::of(limit)?.rows(), message.as_deref(), before.as_deref());
     let page = ctx.store().receipts_page(&session, message, before, limit, PAGE_BYTES).await?;
     let next = next_of(page.rows.first(), page.more, |stored| stored.receipt.id.clone());
     let receipts = page.rows.into_iter().map(ReceiptBody::of).collect();
-    Ok(Json(Receipts { receipts, next }))
+    Ok(Json(Receipts { receipts, next }).into_response())
+}
+
+/// As many receipts as there are, up to a page's bytes, in one table.
+async fn table(
+    ctx: &Ctx,
+    session: &str,
+    message: Option<&str>,
+    mut before: Option<String>,
+) -> Result<Response, Problem> {
+    let (mut rows, mut bytes, mut more) = (Vec::new(), 0, true);
+    while more && bytes < PAGE_BYTES {
+        let (from, left) = (before.as_deref(), PAGE_BYTES - bytes);
+        let page = ctx.store().receipts_page(session, message, from, MAX_ROWS, left).await?;
+        more = page.more;
+        before = page.rows.first().map(|stored| stored.receipt.id.clone());
+        bytes = page.rows.iter().fold(bytes, |bytes, row| bytes.saturating_add(size(row)));
+        rows.splice(0..0, page.rows);
+        if before.is_none() {
+            break;
+        }
+    }
+    Ok(csv::response(ctx.app.outward(), &rows, more))
+}
+
+/// The sessions of turns that run, as they are listed.
+async fn those_that_run(
+    ctx: &Ctx,
+    running: &BTreeSet<String>,
+    title: Option<&str>,
+    kind: Option<SessionKind>,
+) -> Result<Vec<StoredSession>, Problem> {
+    let title = title.map(str::to_ascii_lowercase);
+    let mut found = Vec::new();
+    for id in running {
+        let session = match ctx.store().session(id).await {
+            Ok(session) => session,
+            // Its first turn waits for a place, and is not stored yet.
+            Err(StoreError::NotFound { .. }) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let fits = |title: &String| session.title.to_ascii_lowercase().contains(title.as_str());
+        if title.as_ref().is_none_or(fits) && kind.is_none_or(|kind| session.kind == kind) {
+            found.push(session);
+        }
+    }
+    found.sort_by(|one, other| (other.updated, &other.id).cmp(&(one.updated, &one.id)));
+    Ok(found)
+}
+
+/// The rows behind the one of this id, as many as a page has.
+fn page_behind(
+    mut rows: Vec<StoredSession>,
+    before: Option<&str>,
+    limit: Limit,
+) -> (Vec<StoredSession>, Option<String>) {
+    if let Some(before) = before {
+        // Behind one that is not there is none.
+        let seen = rows.iter().position(|row| row.id == before);
+        rows.drain(..seen.map_or(rows.len(), |at| at + 1));
+    }
+    page_of(rows, limit, |session| session.id.clone())
 }
 
 fn running(ctx: &Ctx) -> BTreeSet<String> {

@@ -1,6 +1,8 @@
 //! The tools of a tenant: what they are called, take and ask for. What an agent may use of them
 //! is another question, which `grants` answers.
 
+use std::sync::Arc;
+
 use belljar_agent::{Host, builtin_tool_specs};
 use belljar_catalogue::{Origin, ToolComponent};
 use serde::Serialize;
@@ -23,19 +25,24 @@ pub(crate) struct Tools {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ToolBody {
     /// Its name.
-    name: String,
+    pub(crate) name: String,
     /// The component that offers it; absent where the host itself does.
     component: Option<String>,
     /// `stock`, `home` or `host`.
-    origin: &'static str,
+    pub(crate) origin: &'static str,
     /// The description that a model reads.
     description: String,
     /// JSON Schema of its arguments.
     schema: Value,
     /// Whether it says that it only reads.
-    read_only: bool,
+    pub(crate) read_only: bool,
     /// The requests of its manifest.
     asks: AsksBody,
+    /// SHA-256 of its component, in hex; absent where the host itself offers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    /// The interfaces that its component imports, by name.
+    imports: Vec<String>,
 }
 
 /// The requests of a manifest.
@@ -85,6 +92,8 @@ async fn tools(host: &Host) -> Tools {
                 schema: info.schema.clone(),
                 read_only: info.hints.read_only,
                 asks: AsksBody::of(component),
+                digest: Some(component.wasm.digest().to_string()),
+                imports: imports(component).await,
             });
         }
     }
@@ -96,9 +105,26 @@ async fn tools(host: &Host) -> Tools {
         schema: spec.schema,
         read_only: false,
         asks: AsksBody::default(),
+        digest: None,
+        imports: Vec::new(),
     }));
     tools.sort_by(|a, b| a.name.cmp(&b.name));
     Tools { tools, problems }
+}
+
+/// All tools, by name, for what else is said of them.
+pub(crate) async fn described(ctx: &Ctx) -> Result<Vec<ToolBody>, Problem> {
+    let host = ctx.service.host();
+    let described = tokio::spawn(async move { tools(&host).await }).await;
+    let described = described.map_err(|error| Problem::bug(&format!("listing tools: {error}")))?;
+    Ok(described.tools)
+}
+
+/// The imports of a component. The first time all of it is looked at, which holds up nobody.
+async fn imports(component: &Arc<ToolComponent>) -> Vec<String> {
+    let component = Arc::clone(component);
+    let looked = tokio::task::spawn_blocking(move || component.imports().to_vec()).await;
+    looked.unwrap_or_default()
 }
 
 impl AsksBody {

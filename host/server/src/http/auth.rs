@@ -7,10 +7,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, header};
-use belljar_store::{KeyScope, Registry, StoreError, TENANT};
+use belljar_agent::Clock;
+use belljar_store::{KeyScope, Registry, StoreError, StoredLogin, TENANT};
 use tokio::time::Instant;
 
-use crate::http::keys::Presented;
+use crate::http::cookie;
+use crate::http::keys::{self, Presented};
 use crate::http::problem::{Kind, Problem};
 use crate::routes::Needs;
 
@@ -27,10 +29,21 @@ pub(crate) struct Caller {
     /// Which of all tenants that ever had that name.
     pub(crate) tenant_id: Arc<str>,
     scope: KeyScope,
-    /// `key:<id>`, or `local` where there are no keys.
+    /// `key:<id>`, `login:<id>` of whoever came by the operator's link, or `local` where there are no
+    /// keys.
     pub(crate) actor: Arc<str>,
     /// The key, to be noted as used.
     pub(crate) key: Option<Arc<str>>,
+    /// The login of its browser; `None` = it sends its key itself.
+    pub(crate) login: Option<Login>,
+}
+
+/// The login of a browser.
+#[derive(Debug, Clone)]
+pub(crate) struct Login {
+    pub(crate) id: Arc<str>,
+    /// When it ends, in milliseconds since 1970.
+    pub(crate) expires: i64,
 }
 
 /// Somebody who may not.
@@ -81,16 +94,32 @@ impl Whose {
 }
 
 /// Looks keys up.
-#[derive(Debug)]
 pub(crate) struct Gatekeeper {
     registry: Registry,
+    clock: Arc<dyn Clock>,
     /// Whether callers without a key may be let in at all: on a loopback address alone.
     open: AtomicBool,
     checked: Mutex<Option<Instant>>,
-    /// The findings about keys whose streams are open, and when: all streams of a key share a look.
-    looks: Mutex<HashMap<Arc<str>, (Instant, bool)>>,
+    /// The findings about keys and logins whose streams are open, and when: all streams of one share a
+    /// look.
+    looks: Mutex<HashMap<Held, (Instant, bool)>>,
     /// How long a look counts.
     fresh: Duration,
+}
+
+/// A thing that a caller holds, by its id.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Held {
+    Key(Arc<str>),
+    Login(Arc<str>),
+}
+
+/// The part of a request that says who sent it.
+#[derive(Debug, PartialEq, Eq)]
+enum Credential<'a> {
+    Key(&'a str),
+    /// A cookie, which a browser sends by itself.
+    Login(&'a str),
 }
 
 impl Caller {
@@ -116,36 +145,118 @@ impl Caller {
         Proven { tenant, tenant_id, actor }
     }
 
+    /// Whether it is whoever is at this machine, because there are no keys.
+    pub(crate) fn is_anybody(&self) -> bool {
+        self.key.is_none() && self.login.is_none()
+    }
+
+    fn held(&self) -> Option<Held> {
+        let login = self.login.as_ref().map(|login| Held::Login(Arc::clone(&login.id)));
+        login.or_else(|| self.key.as_ref().map(|key| Held::Key(Arc::clone(key))))
+    }
+
     /// The person at this machine, where there are no keys.
     fn local() -> Self {
         let actor: Arc<str> = TENANT.into();
-        let tenant = Arc::clone(&actor);
-        Self { tenant_id: Arc::clone(&tenant), tenant, scope: KeyScope::Admin, actor, key: None }
+        let (tenant, tenant_id) = (Arc::clone(&actor), Arc::clone(&actor));
+        let scope = KeyScope::Admin;
+        Self { tenant_id, tenant, scope, actor, key: None, login: None }
+    }
+
+    /// The operator, who has followed the link of this server.
+    pub(crate) fn by_link() -> Self {
+        Self { actor: "link".into(), ..Self::local() }
+    }
+
+    /// The same caller, by this login from now on.
+    pub(crate) fn logged_in(self, login: Login) -> Self {
+        let actor = match &self.key {
+            Some(_) => self.actor,
+            None => format!("login:{}", login.id).into(),
+        };
+        Self { actor, login: Some(login), ..self }
+    }
+
+    fn of_login(login: StoredLogin) -> Self {
+        let (actor, expires) = (actor_of(&login).into(), login.expires);
+        Self {
+            tenant: login.tenant.into(),
+            tenant_id: login.tenant_id.into(),
+            scope: login.scope,
+            actor,
+            key: login.key.map(Into::into),
+            login: Some(Login { id: login.id.into(), expires }),
+        }
+    }
+}
+
+/// The name of a login in the audit log: that of the key that it stands for.
+fn actor_of(login: &StoredLogin) -> String {
+    match &login.key {
+        Some(key) => format!("key:{key}"),
+        None => format!("login:{}", login.id),
     }
 }
 
 impl Gatekeeper {
     /// `open`: callers without a key are the person at this machine, as long as there never was
     /// a key. `fresh`: how old what is known of a key may be where [`Self::admitted`] is asked.
-    pub(crate) fn new(registry: Registry, open: bool, fresh: Duration) -> Self {
+    pub(crate) fn new(
+        registry: Registry,
+        clock: Arc<dyn Clock>,
+        open: bool,
+        fresh: Duration,
+    ) -> Self {
         let (checked, looks) = (Mutex::default(), Mutex::default());
-        Self { registry, open: AtomicBool::new(open), checked, looks, fresh }
+        Self { registry, clock, open: AtomicBool::new(open), checked, looks, fresh }
     }
 
     /// Who sent this request.
     pub(crate) async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Stranger> {
         match presented(headers) {
-            Ok(Some(text)) => self.by_key(text).await,
+            Ok(Some(Credential::Key(text))) => self.by_key(text).await,
+            Ok(Some(Credential::Login(text))) => match self.by_login(text).await {
+                // Its browser need not send what is left of another time: nobody has to.
+                Err(_) if self.is_open().await => Ok(Caller::local()),
+                known => known,
+            },
             Ok(None) if self.is_open().await => Ok(Caller::local()),
             Ok(None) => Err(Stranger::because("there is no key in the request")),
             Err(problem) => Err(Stranger { problem, claimed: None, tried: true }),
         }
     }
 
-    async fn by_key(&self, text: &str) -> Result<Caller, Stranger> {
+    /// INV-261: the holder of a login, as long as its key opens.
+    async fn by_login(&self, text: &str) -> Result<Caller, Stranger> {
+        let refused = || Stranger { tried: true, ..Stranger::because("the login has ended") };
+        let Some(presented) = Presented::parse(keys::LOGIN, text) else { return Err(refused()) };
+        let stored = match self.registry.find_login(presented.id).await {
+            Ok(stored) => stored,
+            Err(error) => {
+                return Err(Stranger { problem: error.into(), claimed: None, tried: false });
+            }
+        };
+        let opens = presented.opens(stored.as_ref().map(|login| login.secret_hash.as_str()));
+        let Some(login) = stored else { return Err(refused()) };
+        if opens && login.is_open(self.now()) {
+            return Ok(Caller::of_login(login));
+        }
+        let proven = opens.then(|| actor_of(&login));
+        let tenant = Whose { name: login.tenant.into(), id: login.tenant_id.into() };
+        let claimed = Some(Claim { tenant, proven });
+        // Who has its secret guesses nothing: a page that was open when its key ended.
+        Err(Stranger { claimed, tried: !opens, ..refused() })
+    }
+
+    fn now(&self) -> i64 {
+        self.clock.now().as_millisecond()
+    }
+
+    /// The holder of a key.
+    pub(crate) async fn by_key(&self, text: &str) -> Result<Caller, Stranger> {
         // Why a key does not open is for the log: a stranger learns nothing of which keys exist.
         let refused = || Stranger { tried: true, ..Stranger::because("the key is not valid") };
-        let Some(presented) = Presented::parse(text) else { return Err(refused()) };
+        let Some(presented) = Presented::parse(keys::KEY, text) else { return Err(refused()) };
         let stored = match self.registry.find_key(presented.id).await {
             Ok(stored) => stored,
             Err(error) => {
@@ -166,14 +277,15 @@ impl Gatekeeper {
             scope: key.scope,
             actor: actor.into(),
             key: Some(key.id.into()),
+            login: None,
         })
     }
 
     /// As [`Self::still_admits`], by a look that may be as old as streams look: for many of them a
     /// read of the store for each key, and not for each stream.
     pub(crate) async fn admitted(&self, caller: &Caller) -> bool {
-        let Some(key) = &caller.key else { return self.is_open().await };
-        let known = self.looks().get(key).copied();
+        let Some(held) = caller.held() else { return self.is_open().await };
+        let known = self.looks().get(&held).copied();
         if let Some((at, admitted)) = known
             && at.elapsed() < self.fresh
         {
@@ -183,19 +295,32 @@ impl Gatekeeper {
         let admitted = self.still_admits(caller).await;
         let mut looks = self.looks();
         looks.retain(|_, (at, _)| now.saturating_duration_since(*at) < self.fresh);
-        looks.insert(Arc::clone(key), (now, admitted));
+        looks.insert(held, (now, admitted));
         admitted
     }
 
-    fn looks(&self) -> MutexGuard<'_, HashMap<Arc<str>, (Instant, bool)>> {
+    fn looks(&self) -> MutexGuard<'_, HashMap<Held, (Instant, bool)>> {
         self.looks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a caller whose connection stays open may still be there: its key was not revoked.
+    /// Whether a caller whose connection stays open may still be there: its key was not revoked, and
+    /// its login has not ended.
     pub(crate) async fn still_admits(&self, caller: &Caller) -> bool {
-        let Some(key) = &caller.key else { return self.is_open().await };
-        match self.registry.find_key(key).await {
-            Ok(found) => found.is_some_and(|key| key.revoked.is_none() && !key.tenant_disabled),
+        let found = match caller.held() {
+            None => return self.is_open().await,
+            Some(Held::Key(key)) => {
+                let found = self.registry.find_key(&key).await;
+                let opens =
+                    |key: belljar_store::StoredKey| key.revoked.is_none() && !key.tenant_disabled;
+                found.map(|found| found.is_some_and(opens))
+            }
+            Some(Held::Login(login)) => {
+                let (found, now) = (self.registry.find_login(&login).await, self.now());
+                found.map(|found| found.is_some_and(|login| login.is_open(now)))
+            }
+        };
+        match found {
+            Ok(admitted) => admitted,
             Err(error) => {
                 tracing::error!(%error, "a key cannot be looked up");
                 false
@@ -236,7 +361,20 @@ impl Gatekeeper {
     }
 }
 
+impl std::fmt::Debug for Gatekeeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gatekeeper").field("open", &self.open).finish_non_exhaustive()
+    }
+}
+
 impl Stranger {
+    /// Somebody with a link that opens nothing.
+    pub(crate) fn with_link() -> Self {
+        let problem = Problem::new(Kind::NoKey, "this link opens nothing any more")
+            .hint("a link opens once, within minutes; `belljar serve` prints one when it starts");
+        Self { problem, claimed: None, tried: true }
+    }
+
     fn because(why: &str) -> Self {
         let problem = Problem::new(Kind::NoKey, why)
             .hint("send `Authorization: Bearer bj_…`; the operator of this server makes keys");
@@ -253,10 +391,14 @@ pub async fn has_keys(registry: &Registry) -> Result<bool, StoreError> {
     Ok(registry.keys(None).await?.iter().any(|key| key.revoked.is_none()))
 }
 
-/// The key that a request carries: in `Authorization`, or among a WebSocket's subprotocols.
-fn presented(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+/// The thing that a request carries to say who sent it: a key in `Authorization` or among a
+/// WebSocket's subprotocols, or else a login in its cookie.
+fn presented(headers: &HeaderMap) -> Result<Option<Credential<'_>>, Problem> {
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
-    let Some(line) = lines.next() else { return Ok(subprotocol(headers)) };
+    let Some(line) = lines.next() else {
+        let key = subprotocol(headers).map(Credential::Key);
+        return Ok(key.or_else(|| cookie::sent(headers).map(Credential::Login)));
+    };
     let wrong = || {
         Problem::new(Kind::NoKey, "`Authorization` holds no key")
             .hint("write it as `Authorization: Bearer bj_…`")
@@ -266,7 +408,11 @@ fn presented(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     }
     let (scheme, key) =
         line.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(wrong)?;
-    if scheme.eq_ignore_ascii_case("bearer") { Ok(Some(key.trim())) } else { Err(wrong()) }
+    if scheme.eq_ignore_ascii_case("bearer") {
+        Ok(Some(Credential::Key(key.trim())))
+    } else {
+        Err(wrong())
+    }
 }
 
 /// The key among the subprotocols that a browser offers.
@@ -294,7 +440,7 @@ mod tests {
 
     fn caller(tenant: &str, scope: KeyScope) -> Caller {
         let tenant: Arc<str> = tenant.into();
-        Caller { tenant_id: tenant.clone(), tenant, scope, actor: "key:x".into(), key: None }
+        Caller { tenant_id: tenant.clone(), tenant, scope, ..Caller::local() }
     }
 
     #[test]
@@ -316,16 +462,19 @@ mod tests {
         let with = |name: header::HeaderName, value: &str| {
             HeaderMap::from_iter([(name, value.parse().unwrap())])
         };
-        let key = |headers: &HeaderMap| presented(headers).map(|key| key.map(str::to_owned));
-        assert_eq!(key(&HeaderMap::new()).unwrap(), None);
+        assert_eq!(presented(&HeaderMap::new()).unwrap(), None);
+        let key = Some(Credential::Key("bj_a"));
         for good in ["Bearer bj_a", "bearer bj_a"] {
-            let headers = with(header::AUTHORIZATION, good);
-            assert_eq!(key(&headers).unwrap().as_deref(), Some("bj_a"));
+            assert_eq!(presented(&with(header::AUTHORIZATION, good)).unwrap(), key);
         }
         for bad in ["Basic bj_a", "bj_a", ""] {
-            assert!(key(&with(header::AUTHORIZATION, bad)).is_err(), "{bad}");
+            assert!(presented(&with(header::AUTHORIZATION, bad)).is_err(), "{bad}");
         }
-        let headers = with(header::SEC_WEBSOCKET_PROTOCOL, "belljar.v1, bearer.bj_a");
-        assert_eq!(key(&headers).unwrap().as_deref(), Some("bj_a"));
+        let mut headers = with(header::SEC_WEBSOCKET_PROTOCOL, "belljar.v1, bearer.bj_a");
+        assert_eq!(presented(&headers).unwrap(), key);
+        headers.insert(header::COOKIE, "belljar=bl_a".parse().unwrap());
+        assert_eq!(presented(&headers).unwrap(), key, "a key comes first");
+        let cookie = with(header::COOKIE, "belljar=bl_a");
+        assert_eq!(presented(&cookie).unwrap(), Some(Credential::Login("bl_a")));
     }
 }

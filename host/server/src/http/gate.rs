@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use belljar_policy::{GUEST_MARK, Shown};
@@ -17,12 +17,13 @@ use tracing::Instrument as _;
 
 use crate::app::{App, Matched};
 use crate::http::auth::{Caller, Claim, Stranger};
+use crate::http::cookie;
 use crate::http::peers::{Peer, PeerPlace};
 use crate::http::problem::{Kind, Problem};
 use crate::http::rate::Taken;
 use crate::http::respond;
 use crate::openai;
-use crate::routes::{Needs, Route};
+use crate::routes::{Needs, Op, Route, Verb};
 use crate::trace;
 
 /// How long a call may take that waits for no turn. Describing a tool for the first time compiles
@@ -53,6 +54,7 @@ pub(crate) async fn protect(State(app): State<App>, request: Request, next: Next
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::CACHE_CONTROL, "no-store"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
         (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'; sandbox"),
     ] {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
@@ -112,39 +114,51 @@ pub(crate) async fn check_caller(
     let object = object_of(&request);
     let place = request.extensions().get::<Arc<PeerPlace>>().cloned();
     let peer = place.as_ref().map(|place| place.peer());
-    let mut response = match admitted(&app, route, request.headers(), peer, &object).await {
-        Err(problem) => problem.into_response(),
-        Ok(None) => call(route, request, next).await,
-        Ok(Some(caller)) => {
-            if let Some(place) = place {
-                place.let_in();
-            }
-            let span = trace::request(route, &caller, request.headers());
-            let called = caller.clone();
-            request.extensions_mut().insert(caller.clone());
-            // INV-115: what it holds comes back with the end of its answer.
-            let flight = app.flights().of(&caller.tenant);
-            request.extensions_mut().insert(flight.clone());
-            let outward = Arc::clone(app.outward());
-            let answering = async {
-                if let Err(problem) = flight.hold(route.holds()).await {
-                    problem.into_response()
-                } else if route.is_audited() {
-                    audited(app, route, caller, object, request, next).await
-                } else {
-                    call(route, request, next).await
+    let mut response =
+        match admitted(&app, route, (request.uri(), request.headers()), peer, &object).await {
+            Err(problem) => refused(problem, &request),
+            Ok(None) => call(route, request, next).await,
+            Ok(Some(caller)) => {
+                if let Some(place) = place {
+                    place.let_in();
                 }
-            };
-            let mut response = answering.instrument(span.clone()).await;
-            // Its body has to be there to be counted.
-            respond::say(&outward, &mut response);
-            let mut response = flight.carry(response);
-            trace::answered(&span, response.status());
-            response.extensions_mut().insert(called);
-            response
-        }
-    };
+                let span = trace::request(route, &caller, request.headers());
+                let called = caller.clone();
+                request.extensions_mut().insert(caller.clone());
+                // INV-115: what it holds comes back with the end of its answer.
+                let flight = app.flights().of(&caller.tenant);
+                request.extensions_mut().insert(flight.clone());
+                let outward = Arc::clone(app.outward());
+                let answering = async {
+                    if let Err(problem) = flight.hold(route.holds()).await {
+                        problem.into_response()
+                    } else if route.is_audited() {
+                        audited(app, route, caller, object, request, next).await
+                    } else {
+                        call(route, request, next).await
+                    }
+                };
+                let mut response = answering.instrument(span.clone()).await;
+                // Its body has to be there to be counted.
+                respond::say(&outward, &mut response);
+                let mut response = flight.carry(response);
+                trace::answered(&span, response.status());
+                response.extensions_mut().insert(called);
+                response
+            }
+        };
     response.extensions_mut().insert(Matched(route));
+    response
+}
+
+/// The answer to whoever is not let in. A browser forgets a login that has ended: it would be taken
+/// for somebody who tries many.
+fn refused(problem: Problem, request: &Request) -> Response {
+    let over = problem.kind() == Kind::NoKey && cookie::is_sent(request.headers());
+    let mut response = problem.into_response();
+    if let Some(forget) = cookie::forget(request.headers()).filter(|_| over) {
+        response.headers_mut().insert(header::SET_COOKIE, forget);
+    }
     response
 }
 
@@ -178,7 +192,7 @@ async fn audited(
 async fn admitted(
     app: &App,
     route: &Route,
-    headers: &HeaderMap,
+    (uri, headers): (&Uri, &HeaderMap),
     peer: Option<Peer>,
     object: &str,
 ) -> Result<Option<Caller>, Problem> {
@@ -186,36 +200,53 @@ async fn admitted(
         return Ok(None);
     }
     let address = peer.map(|peer| peer.to_string()).unwrap_or_default();
-    // INV-99: before the key is looked up, which is what trying many costs.
-    if let Some(wait) = app.tried().wait(&address, Instant::now()) {
-        app.stranger(None, Kind::TooMany);
-        let detail = "too many keys that do not open came from this address";
-        return Err(Problem::too_many(detail, wait));
-    }
+    slow_down(app, &address)?;
     let caller = match app.gatekeeper().caller(headers).await {
         Ok(caller) => caller,
-        Err(Stranger { problem, claimed, tried }) => {
-            if tried {
-                app.tried().take(&address, Instant::now());
-            }
-            match &claimed {
-                Some(Claim { tenant, proven: Some(actor) }) => {
-                    app.refused(tenant.proven(actor), object, problem.kind()).await;
-                }
-                Some(Claim { tenant, proven: None }) => {
-                    app.stranger(Some(tenant.clone()), problem.kind());
-                }
-                None => app.stranger(None, problem.kind()),
-            }
+        Err(stranger) => return Err(turn_away(app, stranger, &address, object).await),
+    };
+    if caller.login.is_some() {
+        let told = route.verb != Verb::Get || route.op == Op::WebSocket;
+        if let Err(problem) = app.config().names.check_own(uri, headers, told) {
+            app.refused(caller.proven(), object, problem.kind()).await;
             return Err(problem);
         }
-    };
+    }
     spend(app, &caller)?;
     if !caller.may(route.needs) {
         app.refused(caller.proven(), object, Kind::Scope).await;
         return Err(out_of_scope(&caller, route.needs));
     }
     Ok(Some(caller))
+}
+
+/// INV-99: an address that tried too many keys waits, before the next one is looked up, which is what
+/// trying many costs.
+pub(crate) fn slow_down(app: &App, address: &str) -> Result<(), Problem> {
+    let Some(wait) = app.tried().wait(address, Instant::now()) else { return Ok(()) };
+    app.stranger(None, Kind::TooMany);
+    Err(Problem::too_many("too many keys that do not open came from this address", wait))
+}
+
+/// Notes that somebody was not let in; gives what it is told.
+pub(crate) async fn turn_away(
+    app: &App,
+    stranger: Stranger,
+    address: &str,
+    object: &str,
+) -> Problem {
+    let Stranger { problem, claimed, tried } = stranger;
+    if tried {
+        app.tried().take(address, Instant::now());
+    }
+    match &claimed {
+        Some(Claim { tenant, proven: Some(actor) }) => {
+            app.refused(tenant.proven(actor), object, problem.kind()).await;
+        }
+        Some(Claim { tenant, proven: None }) => app.stranger(Some(tenant.clone()), problem.kind()),
+        None => app.stranger(None, problem.kind()),
+    }
+    problem
 }
 
 /// Takes one from what the caller's key may do, and notes now and then that it is used.

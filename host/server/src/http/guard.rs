@@ -90,6 +90,37 @@ impl Names {
             .hint("the operator of this server names the origins that may"))
     }
 
+    /// INV-262: checks that a request which a browser sends a cookie with comes from a page of this
+    /// server, and of no other: not even one that may call with a key of its own. `told`: it has to
+    /// say so, since it may change something.
+    pub(crate) fn check_own(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+        told: bool,
+    ) -> Result<(), Problem> {
+        let called = self.check_host(uri, headers)?;
+        let mut origins = headers.get_all(header::ORIGIN).iter();
+        let own = match (origins.next(), origins.next()) {
+            (None, _) => !told,
+            (Some(origin), None) => origin
+                .to_str()
+                .ok()
+                .and_then(parse_origin)
+                .is_some_and(|origin| is_same(&origin, &called)),
+            (Some(_), Some(_)) => false,
+        };
+        // A page on another port of this machine is of the same site, so the cookie comes along.
+        let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+        if own && site.is_none_or(|site| matches!(site, b"same-origin" | b"none")) {
+            return Ok(());
+        }
+        let why =
+            "a login is for pages of this server alone, and this request does not come from one";
+        Err(Problem::new(Kind::Origin, why)
+            .hint("a program sends its key: `Authorization: Bearer bj_…`"))
+    }
+
     fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<HostName, Problem> {
         let mut hosts = headers.get_all(header::HOST).iter();
         let text = hosts.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -204,6 +235,38 @@ mod tests {
         }
         for bad in ["null", "http://localhost", "http://127.0.0.1:8080", "https://evil.test", "x"] {
             assert_eq!(from(bad), Err(Kind::Origin), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_login_counts_for_pages_of_this_server_alone() {
+        let names = Names::loopback(8080).origin("https://app.example.org").unwrap();
+        let from = |told: bool, lines: &[(&'static str, &str)]| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, "localhost:8080".parse().unwrap());
+            for (name, value) in lines {
+                headers.append(*name, value.parse().unwrap());
+            }
+            let checked = names.check_own(&Uri::from_static("/"), &headers, told);
+            checked.map_err(|problem| problem.kind())
+        };
+        let own = ("origin", "http://localhost:8080");
+        assert_eq!(from(true, &[own]), Ok(()));
+        assert_eq!(from(true, &[own, ("sec-fetch-site", "same-origin")]), Ok(()));
+        assert_eq!(from(false, &[("sec-fetch-site", "none")]), Ok(()));
+        assert_eq!(from(false, &[]), Ok(()));
+        for bad in [
+            vec![],
+            vec![own, own],
+            vec![own, ("sec-fetch-site", "same-site")],
+            vec![("origin", "https://app.example.org")],
+            vec![("origin", "http://localhost:3000")],
+            vec![("origin", "null")],
+        ] {
+            assert_eq!(from(true, &bad), Err(Kind::Origin), "{bad:?}");
+        }
+        for site in ["same-site", "cross-site"] {
+            assert_eq!(from(false, &[("sec-fetch-site", site)]), Err(Kind::Origin), "{site}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! The text of API keys: `bj_<id>_<secret>`, made, read and compared.
+//! The text of API keys: `bj_<id>_<secret>`, made, read and compared; and of logins, which are
+//! `bl_…`, and of links that open once, `bo_…`. None is taken for another.
 //!
 //! The id is 16 lower-case hex digits and no secret. The secret is 32 random bytes in base64url
 //! (43 characters); what is stored of it is its SHA-256.
@@ -8,7 +9,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-const PREFIX: &str = "bj_";
+/// The prefix of a key.
+pub(crate) const KEY: &str = "bj_";
+/// The prefix of a login, which a browser keeps in a cookie.
+pub(crate) const LOGIN: &str = "bl_";
+/// The prefix of a link that opens once.
+pub(crate) const ONCE: &str = "bo_";
+
 const ID_BYTES: usize = 8;
 const ID_DIGITS: usize = 2 * ID_BYTES;
 const SECRET_BYTES: usize = 32;
@@ -35,24 +42,29 @@ pub(crate) struct Presented<'a> {
 }
 
 impl NewSecret {
-    /// Makes one from the system's randomness.
+    /// Makes a key from the system's randomness.
     ///
     /// # Errors
     ///
     /// When the system gives no random bytes.
     pub fn generate() -> Result<Self, getrandom::Error> {
+        Self::of(KEY)
+    }
+
+    /// The same for one of another prefix.
+    pub(crate) fn of(prefix: &str) -> Result<Self, getrandom::Error> {
         let mut bytes = [0; ID_BYTES + SECRET_BYTES];
         getrandom::fill(&mut bytes)?;
         let (id, secret) = bytes.split_at(ID_BYTES);
         let (id, secret) = (hex(id), URL_SAFE_NO_PAD.encode(secret));
-        Ok(Self { text: format!("{PREFIX}{id}_{secret}"), hash: digest(&secret), id })
+        Ok(Self { text: format!("{prefix}{id}_{secret}"), hash: digest(&secret), id })
     }
 }
 
 impl<'a> Presented<'a> {
-    /// Reads the form; `None` where the text is no key.
-    pub(crate) fn parse(text: &'a str) -> Option<Self> {
-        let (id, secret) = text.strip_prefix(PREFIX)?.split_at_checked(ID_DIGITS)?;
+    /// Reads the form; `None` where the text is no secret of this prefix.
+    pub(crate) fn parse(prefix: &str, text: &'a str) -> Option<Self> {
+        let (id, secret) = text.strip_prefix(prefix)?.split_at_checked(ID_DIGITS)?;
         let secret = secret.strip_prefix('_')?;
         let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
@@ -85,7 +97,7 @@ mod tests {
     #[test]
     fn a_new_key_opens_with_its_own_secret_alone() {
         let (one, other) = (NewSecret::generate().unwrap(), NewSecret::generate().unwrap());
-        let presented = Presented::parse(&one.text).unwrap();
+        let presented = Presented::parse(KEY, &one.text).unwrap();
         assert_eq!(presented.id, one.id);
         assert!(presented.opens(Some(&one.hash)));
         assert!(!presented.opens(Some(&other.hash)));
@@ -101,7 +113,13 @@ mod tests {
         for text in
             ["", "bj_", &key[1..], &key[..key.len() - 1], &longer, "bj_é", &key.to_uppercase()]
         {
-            assert!(Presented::parse(text).is_none(), "{text}");
+            assert!(Presented::parse(KEY, text).is_none(), "{text}");
+        }
+        for prefix in [LOGIN, ONCE] {
+            assert!(Presented::parse(prefix, &key).is_none(), "a key is no {prefix}");
+            let other = NewSecret::of(prefix).unwrap().text;
+            assert!(Presented::parse(KEY, &other).is_none(), "{prefix} is no key");
+            assert!(Presented::parse(prefix, &other).is_some());
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The layers that every connection and every request passes, whatever it asks for.
 
 pub(crate) mod auth;
+pub(crate) mod cookie;
 pub(crate) mod cors;
 pub(crate) mod gate;
 pub(crate) mod guard;
@@ -8,6 +9,7 @@ pub(crate) mod held;
 pub(crate) mod in_flight;
 pub(crate) mod keys;
 pub(crate) mod last_check;
+pub(crate) mod links;
 pub(crate) mod listen;
 pub(crate) mod meter;
 pub(crate) mod outward;

@@ -115,6 +115,30 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     }
 }
 
+/// A small body in JSON of somebody who may be nobody: at most so many bytes, within
+/// [`BODY_TIMEOUT`]. A parser's message may repeat a secret, so it is not told.
+pub(crate) async fn small_body<T: DeserializeOwned>(
+    request: Request,
+    most: usize,
+) -> Result<T, Problem> {
+    if !is_json(request.headers()) {
+        let detail = "the body has to be `application/json`";
+        return Err(Problem::new(Kind::MediaType, detail));
+    }
+    let reading = axum::body::to_bytes(request.into_body(), most);
+    let bytes = match tokio::time::timeout(BODY_TIMEOUT, reading).await {
+        Err(_) => {
+            let detail = format!("the body did not arrive within {BODY_TIMEOUT:?}");
+            return Err(Problem::new(Kind::Timeout, detail));
+        }
+        Ok(read) => read.map_err(|_| {
+            let detail = format!("the body broke off, or has more than {most} bytes");
+            Problem::new(Kind::TooLarge, detail)
+        })?,
+    };
+    serde_json::from_slice(&bytes).map_err(|_| Problem::invalid("the body does not fit"))
+}
+
 /// A body of JSON, or none: then its default.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
 

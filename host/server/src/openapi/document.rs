@@ -67,7 +67,10 @@ pub(crate) fn document() -> OpenApi {
     }
     let key = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
-        .description(Some("a key: `bj_…`, which the operator of the server makes"))
+        .description(Some(
+            "a key: `bj_…`, which the operator of the server makes. A browser may log in with it, \
+             and sends the cookie that it is given then",
+        ))
         .build();
     let components = ComponentsBuilder::new()
         .schemas_from_iter(schemas.0)
@@ -180,6 +183,13 @@ fn given(gives: &Gives, schemas: &mut Schemas) -> (u16, Documented) {
                 .content("text/event-stream", event());
             (200, both.build())
         }
+        Gives::JsonOrTable(named) => {
+            let both = ResponseBuilder::new()
+                .description("done")
+                .content("application/json", reference(&named(schemas)))
+                .content("text/csv", text());
+            (200, both.build())
+        }
         Gives::Events => (200, response("events, each with its id", "text/event-stream", event())),
         Gives::Text => (200, response("text", "text/plain", text())),
         Gives::Bytes => {
@@ -190,6 +200,7 @@ fn given(gives: &Gives, schemas: &mut Schemas) -> (u16, Documented) {
             let any = Content::new(Some(ObjectBuilder::new().schema_type(Type::Object)));
             (200, response("done", "application/json", any))
         }
+        Gives::Nothing => (204, ResponseBuilder::new().description("done").build()),
         Gives::Upgrade => {
             let about = "a WebSocket: `ClientMessage` there, `ServerMessage` and events back";
             (101, ResponseBuilder::new().description(about).build())
@@ -274,7 +285,8 @@ mod tests {
             let stopped = usize::from(route.op == Op::Chat);
             assert_eq!(fine, 1 + stopped, "{}", route.name());
             let guarded = responses.contains_key("401") && responses.contains_key("403");
-            assert_eq!(guarded, route.needs > Needs::Nothing, "{}", route.name());
+            let refuses = route.needs > Needs::Nothing || route.op == Op::Login;
+            assert_eq!(guarded, refuses, "{}", route.name());
             let parts = path["parameters"]
                 .as_array()
                 .map_or(0, |all| all.iter().filter(|parameter| parameter["in"] == "path").count());
@@ -283,6 +295,22 @@ mod tests {
         let operations = document["paths"].as_object().unwrap().values();
         let count: usize = operations.map(|path| path.as_object().unwrap().len()).sum();
         assert_eq!(count, ROUTES.len());
+    }
+
+    /// The page is typed by a file, so that no server has to run where it is built.
+    #[test]
+    fn the_document_that_the_page_is_typed_by_is_this_one() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/web/openapi.json");
+        let text = format!("{}\n", serde_json::to_string_pretty(&document()).unwrap());
+        if std::env::var_os("BELLJAR_DESCRIBE").is_some() {
+            std::fs::write(path, &text).unwrap();
+        }
+        let kept = std::fs::read_to_string(path).unwrap();
+        assert!(
+            kept.replace("\r\n", "\n") == text,
+            "the API is not what the page was built for; run `BELLJAR_DESCRIBE=1 cargo test typed_by`, \
+             then `cargo xtask web`"
+        );
     }
 
     #[test]

@@ -4,8 +4,8 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::Type;
 
 use crate::api::{
-    agents, attachments, audit, changes, grants, health, preview, questions, running, sessions,
-    tools, turn, usage,
+    agents, attachments, audit, changes, contents, explain, grants, health, libraries, login,
+    preview, questions, rights, running, sessions, tools, turn, usage,
 };
 use crate::http::problem::Kind;
 use crate::openai;
@@ -38,6 +38,8 @@ pub(crate) enum Gives {
     JsonAs(u16, Named),
     /// An object or a stream of events, as the caller likes.
     JsonOrEvents(Named),
+    /// An object, or a table as a file, as the caller likes.
+    JsonOrTable(Named),
     /// A stream of events.
     Events,
     /// Text.
@@ -46,6 +48,8 @@ pub(crate) enum Gives {
     Bytes,
     /// Any JSON.
     Any,
+    /// Nothing, with the status 204.
+    Nothing,
     /// Another protocol.
     Upgrade,
 }
@@ -66,7 +70,25 @@ const LIMIT: Query =
     query("limit", Type::Integer, "how many rows, 1 to 200; 50 where it is absent");
 const BEFORE: Query = query("before", Type::String, "`next` of the page before");
 const MESSAGE: Query = query("message", Type::String, "only those of this turn");
-const PAGE: &[Query] = &[LIMIT, BEFORE];
+const SESSIONS: &[Query] = &[
+    LIMIT,
+    BEFORE,
+    query("q", Type::String, "only those whose title has this text, in either case"),
+    query("kind", Type::String, "only those of this kind: `api`, `chat`, `run` or `team`"),
+    query("running", Type::Boolean, "`true`: only those with a turn that runs"),
+];
+const RUNNING: &[Query] =
+    &[query("all", Type::Boolean, "`true`: of every tenant, for the operator of the server")];
+const EXPLAIN: &[Query] = &[
+    Query { name: "agent", kind: Type::String, required: true, about: "the agent's name" },
+    Query { name: "tool", kind: Type::String, required: true, about: "the tool's name" },
+    query(
+        "target",
+        Type::String,
+        "a path as the agent sees it, or a URL; absent = the call itself",
+    ),
+    query("write", Type::Boolean, "`true`: whether it may write there"),
+];
 const MESSAGES: &[Query] = &[
     query(
         "limit",
@@ -90,8 +112,18 @@ const BYTES: Query = query(
     Type::Integer,
     "how many rows, 1 to 200; 50 where it is absent. A page ends behind 2 MiB, with fewer",
 );
-const AUDIT: &[Query] = &[BYTES, BEFORE];
-const RECEIPTS: &[Query] = &[MESSAGE, BYTES, BEFORE];
+const AUDIT: &[Query] = &[
+    BYTES,
+    BEFORE,
+    query("actor", Type::String, "only lines of this one"),
+    query("action", Type::String, "only lines of this action"),
+];
+const RECEIPTS: &[Query] = &[
+    MESSAGE,
+    BYTES,
+    BEFORE,
+    query("format", Type::String, "`json`, or `csv`: one table, without `limit`"),
+];
 const SUBAGENTS: &[Query] = &[MESSAGE, BYTES, AFTER];
 const CHANGES: &[Query] = &[
     query("path", Type::String, "a path below the workspace, with all below it; absent = all"),
@@ -123,7 +155,7 @@ const TURN: &[Kind] = &[
 
 /// The inputs and outputs of an operation.
 pub(crate) fn doc(op: Op) -> Doc {
-    use Gives::{Any, Bytes, Events, Json, JsonAs, JsonOrEvents, Text, Upgrade};
+    use Gives::{Any, Bytes, Events, Json, JsonAs, JsonOrEvents, JsonOrTable, Text, Upgrade};
     const NONE: &[Kind] = &[];
     let read =
         |tag, summary, gives| Doc { summary, tag, body: None, gives, query: &[], problems: NONE };
@@ -136,7 +168,7 @@ pub(crate) fn doc(op: Op) -> Doc {
             read("turns", "say something to an agent", JsonOrEvents(of::<turn::Answered>)),
         ),
         Op::ListSessions => {
-            paged(PAGE, read("sessions", "list sessions", Json(of::<sessions::Sessions>)))
+            paged(SESSIONS, read("sessions", "list sessions", Json(of::<sessions::Sessions>)))
         }
         Op::DeleteSessions => Doc {
             problems: &[Kind::Busy],
@@ -158,8 +190,17 @@ pub(crate) fn doc(op: Op) -> Doc {
         ),
         Op::ListReceipts => paged(
             RECEIPTS,
-            read("sessions", "list what tool calls did", Json(of::<sessions::Receipts>)),
+            read("sessions", "list what tool calls did", JsonOrTable(of::<sessions::Receipts>)),
         ),
+        Op::ReadContents => read(
+            "sessions",
+            "count what is deleted with a session",
+            Json(of::<contents::ContentsBody>),
+        ),
+        Op::Resume => Doc {
+            problems: &[Kind::Busy],
+            ..read("turns", "resume an interrupted turn", Json(of::<contents::Resumed>))
+        },
         Op::ListAttachments => {
             read("sessions", "list files of a session", Json(of::<attachments::Attachments>))
         }
@@ -212,7 +253,9 @@ pub(crate) fn doc(op: Op) -> Doc {
         Op::ListQuestions => {
             read("questions", "list all open questions", Json(of::<questions::Questions>))
         }
-        Op::ListRunning => read("turns", "list the turns that run", Json(of::<running::Running>)),
+        Op::ListRunning => {
+            paged(RUNNING, read("turns", "list the turns that run", Json(of::<running::Running>)))
+        }
         Op::ListAgents => paged(AGENTS, read("agents", "list agents", Json(of::<agents::Agents>))),
         Op::CreateAgent => taking(
             of::<agents::NewAgentBody>,
@@ -244,6 +287,23 @@ pub(crate) fn doc(op: Op) -> Doc {
             problems: &[Kind::NotFound],
             ..read("agents", "say what an agent may do", Json(of::<grants::GrantsBody>))
         },
+        Op::Explain => Doc {
+            query: EXPLAIN,
+            problems: &[Kind::NotFound],
+            ..read(
+                "agents",
+                "say whether an agent may use a tool, and who decides",
+                Json(of::<explain::Explained>),
+            )
+        },
+        Op::ReadRights => paged(
+            AGENTS,
+            read("agents", "say which agents may use which tools", Json(of::<rights::RightsBody>)),
+        ),
+        Op::ListLibraries => paged(
+            AGENTS,
+            read("agents", "list installed libraries", Json(of::<libraries::Libraries>)),
+        ),
         Op::ReadUsage => {
             paged(SINCE, read("operations", "what was used, by day", Json(of::<usage::Usage>)))
         }
@@ -251,6 +311,13 @@ pub(crate) fn doc(op: Op) -> Doc {
             paged(AUDIT, read("operations", "read the audit log", Json(of::<audit::AuditPage>)))
         }
         Op::OpenApi => read("operations", "this document", Any),
+        Op::Login => taking(
+            of::<login::LoginBody>,
+            &[Kind::NoKey, Kind::Origin, Kind::TooMany],
+            read("login", "log a browser in, by a cookie", Gives::Nothing),
+        ),
+        Op::Logout => read("login", "end a login", Gives::Nothing),
+        Op::Me => read("login", "say who calls", Json(of::<login::Me>)),
         Op::WebSocket => read("turns", "turns and events on one connection", Upgrade),
         Op::CompleteChat => taking(
             of::<openai::chat::CompletionBody>,

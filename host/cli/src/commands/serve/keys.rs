@@ -1,8 +1,8 @@
-//! `belljar keys`: the keys of the server, made, listed and revoked.
+//! `belljar keys`: the keys of the server, made, listed and revoked, and the logins of browsers.
 
 use belljar_policy::Shown;
 use belljar_server::{NewSecret, has_keys};
-use belljar_store::{KeyScope, NewKey, Store, StoreError, StoredKey, TENANT};
+use belljar_store::{KeyScope, NewKey, Store, StoreError, StoredKey, StoredLogin, TENANT};
 use serde_json::json;
 
 use crate::args::server::{KeysArgs, KeysCommand, ScopeArg};
@@ -38,27 +38,41 @@ pub(crate) fn run(args: &KeysArgs, places: &Places, out: &Out) -> Result<Exit, F
                 let keys = registry.keys(tenant.as_deref()).await.map_err(failed)?;
                 if *json { out.json(&keys)? } else { list(&keys, out) }
             }
-            KeysCommand::Revoke { id } => {
-                let known = registry.find_key(id).await.map_err(failed)?;
-                let Some(key) = known else {
-                    let id = Shown::clipped(id, 64);
-                    return Err(Failure::usage(format!("there is no key `{id}`"))
-                        .hint("`belljar keys list` shows the ids"));
-                };
-                if registry.revoke_key(id, now()).await.map_err(failed)? {
-                    audit(store, &key.tenant, "revoke_key", id, json!({})).await?;
-                    out.note(format_args!("key `{id}` opens nothing any more"));
-                    if !has_keys(&registry).await.map_err(failed)? {
-                        out.note("it was the last one: the server lets nobody in without a key");
-                    }
-                } else {
-                    out.note(format_args!("key `{id}` was revoked before"));
-                }
+            KeysCommand::Logins { json } => {
+                let logins = registry.logins(now()).await.map_err(failed)?;
+                if *json { out.json(&logins)? } else { list_logins(&logins, out) }
             }
+            KeysCommand::Revoke { id } => revoke(id, store, out).await?,
             KeysCommand::OpenToThisMachine { yes } => open(*yes, store, out).await?,
         }
         Ok(Exit::Completed)
     })
+}
+
+/// Revokes a key, or ends a login where that is what has the id.
+async fn revoke(id: &str, store: &Store, out: &Out) -> Result<(), Failure> {
+    let registry = store.registry();
+    if let Some(key) = registry.find_key(id).await.map_err(failed)? {
+        if !registry.revoke_key(id, now()).await.map_err(failed)? {
+            out.note(format_args!("key `{id}` was revoked before"));
+            return Ok(());
+        }
+        audit(store, &key.tenant, "revoke_key", id, json!({})).await?;
+        out.note(format_args!("key `{id}` opens nothing any more"));
+        if !has_keys(&registry).await.map_err(failed)? {
+            out.note("it was the last one: the server lets nobody in without a key");
+        }
+        return Ok(());
+    }
+    let Some(login) = registry.find_login(id).await.map_err(failed)? else {
+        let id = Shown::clipped(id, 64);
+        return Err(Failure::usage(format!("there is no key or login `{id}`"))
+            .hint("`belljar keys list` and `belljar keys logins` show the ids"));
+    };
+    registry.end_login(id).await.map_err(failed)?;
+    audit(store, &login.tenant, "end_login", id, json!({})).await?;
+    out.note(format_args!("login `{id}` has ended: its browser has to log in again"));
+    Ok(())
 }
 
 /// Takes back that a key is needed: by a person, in so many words, and never beside a key.
@@ -140,6 +154,32 @@ fn list(keys: &[StoredKey], out: &Out) {
             plain(shown_time(key.created)),
             plain(key.last_used.map_or_else(|| "never".to_owned(), shown_time)),
             plain(Shown::new(&key.label)),
+        ]);
+    }
+    table.print(out);
+}
+
+fn list_logins(logins: &[StoredLogin], out: &Out) {
+    if logins.is_empty() {
+        out.note("no browser is logged in");
+        return;
+    }
+    let mut table = Table::new(out, &["id", "tenant", "scope", "state", "made", "ends", "with"]);
+    for login in logins {
+        let state = match (login.revoked, login.tenant_disabled) {
+            (Some(_), _) => "key revoked",
+            (None, true) => "tenant disabled",
+            (None, false) => "valid",
+        };
+        let with = login.key.as_ref().map_or_else(|| "link".to_owned(), |key| format!("key {key}"));
+        table.row([
+            plain(&login.id),
+            plain(Shown::new(&login.tenant)),
+            plain(login.scope),
+            plain(state),
+            plain(shown_time(login.created)),
+            plain(shown_time(login.expires)),
+            plain(with),
         ]);
     }
     table.print(out);

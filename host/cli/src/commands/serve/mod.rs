@@ -23,7 +23,7 @@ use belljar_server::{
     App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_ADDRESS_FAILURES, DEFAULT_AUDIT_DAYS,
     DEFAULT_BYTES_IN_FLIGHT, DEFAULT_DRAIN, DEFAULT_KEY_CHECK, DEFAULT_RATE,
     DEFAULT_STRANGER_NOTES, DEFAULT_TENANT_BYTES_IN_FLIGHT, DEFAULT_TENANT_CHECK, HiddenPlace,
-    NameError, Names, ServerConfig, connections_within, has_keys, may_listen,
+    LINK_MINUTES, NameError, Names, ServerConfig, connections_within, has_keys, may_listen,
 };
 use belljar_session::Admission;
 use belljar_store::{Store, TENANT};
@@ -310,10 +310,38 @@ async fn serve(
     out.note(started(address, tenants, not_served, raised));
     // The one line of the result: whoever starts this knows now that it answers, and where.
     out.line(format_args!("listening on http://{address}"));
+    say_where_the_page_is(app, address, out).await?;
     let _memory = memory::give_back_regularly();
     app.serve(listener, stop).await;
     out.note("stopped");
     Ok(Exit::Completed)
+}
+
+/// INV-263: the way to the page, for a person at a terminal. Where a key is needed it is a link that
+/// opens once, which no log ever holds.
+async fn say_where_the_page_is(app: &App, address: SocketAddr, out: &Out) -> Result<(), Failure> {
+    if out.keeps_log() {
+        return Ok(());
+    }
+    let page = page_at(address);
+    if !app.needs_keys().await.map_err(failed)? {
+        out.note(format_args!("the page: {page}/"));
+        return Ok(());
+    }
+    let token = app
+        .offer_link()
+        .map_err(|error| Failure::new(format!("the system gives no random bytes: {error}")))?;
+    out.note(format_args!("the page, once and within {LINK_MINUTES} minutes without a key:"));
+    out.note(format_args!("  {page}/login#once={token}"));
+    Ok(())
+}
+
+/// Where a browser of this machine finds the page.
+fn page_at(address: SocketAddr) -> String {
+    match (address.ip().is_unspecified(), address.port()) {
+        (true, port) => format!("http://localhost:{port}"),
+        (false, _) => format!("http://{address}"),
+    }
 }
 
 /// Reads all settings again at each SIGHUP, until this is dropped.

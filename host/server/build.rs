@@ -1,0 +1,126 @@
+//! Embeds the page, `web/dist`: each file as it is, and packed where that makes it smaller.
+//!
+//! A build script rather than a macro, because cargo then sees every file: a changed or a new one
+//! rebuilds the program.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest as _, Sha256};
+
+/// The text of the shell that the digest of the page takes the place of.
+const UNBUILT: &str = r#"name="belljar-page" content="development""#;
+
+/// The file that every view begins with.
+const SHELL: &str = "index.html";
+
+/// Hex digits of the digest: enough to tell one build from another.
+const DIGITS: usize = 16;
+
+/// Media types by the ends of names. What has none of these ends is no part of a page.
+const TYPES: &[(&str, &str)] = &[
+    ("css", "text/css; charset=utf-8"),
+    ("html", "text/html; charset=utf-8"),
+    ("ico", "image/x-icon"),
+    ("js", "text/javascript; charset=utf-8"),
+    ("json", "application/json"),
+    ("png", "image/png"),
+    ("svg", "image/svg+xml"),
+    ("txt", "text/plain; charset=utf-8"),
+    ("woff2", "font/woff2"),
+];
+
+fn main() -> io::Result<()> {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    let dist = root.join("web/dist");
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={}", dist.display());
+    let mut files = Vec::new();
+    collect(&dist, &dist, &mut files)?;
+    files.sort();
+    let mut sum = Sha256::new();
+    for (name, bytes) in &files {
+        for part in [name.as_bytes(), bytes.as_slice()] {
+            sum.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
+            sum.update(part);
+        }
+    }
+    let digest: String = sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = digest.get(..DIGITS).unwrap_or_default();
+    let mut code = String::new();
+    put(&mut code, format_args!("pub(crate) const DIGEST: &str = {digest:?};"));
+    put(&mut code, format_args!("pub(crate) static FILES: &[File] = &["));
+    for (number, (name, bytes)) in files.into_iter().enumerate() {
+        let bytes = if name == SHELL { stamped(bytes, digest)? } else { bytes };
+        embed(&mut code, &out.join(format!("page{number}")), &name, &bytes)?;
+    }
+    put(&mut code, format_args!("];"));
+    fs::write(out.join("page.rs"), code)
+}
+
+/// The files below a directory, by their paths there; none where there is no directory.
+fn collect(root: &Path, dir: &Path, files: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(root, &path, files)?;
+        } else {
+            let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
+            files.push((name.replace('\\', "/"), fs::read(&path)?));
+        }
+    }
+    Ok(())
+}
+
+/// The shell with the digest of the page in it.
+fn stamped(bytes: Vec<u8>, digest: &str) -> io::Result<Vec<u8>> {
+    let bad = |why: &str| io::Error::new(io::ErrorKind::InvalidData, format!("`{SHELL}` {why}"));
+    let text = String::from_utf8(bytes).map_err(|_| bad("is no text"))?;
+    if text.matches(UNBUILT).count() != 1 {
+        return Err(bad(&format!("does not have `<meta {UNBUILT}>` once")));
+    }
+    let stamp = format!(r#"name="belljar-page" content="{digest}""#);
+    Ok(text.replace(UNBUILT, &stamp).into_bytes())
+}
+
+fn embed(code: &mut String, at: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let end = name.rsplit_once('.').map_or("", |(_, end)| end);
+    let Some((_, media_type)) = TYPES.iter().find(|(known, _)| *known == end) else {
+        let why = format!("`{name}` of the page has no media type");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    };
+    let (plain, packed) = (at.with_extension("bin"), at.with_extension("gz"));
+    fs::write(&plain, bytes)?;
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes)?;
+    let small = encoder.finish()?;
+    let packed_code = if small.len() < bytes.len() {
+        fs::write(&packed, small)?;
+        format!("Some(include_bytes!({packed:?}))")
+    } else {
+        "None".to_owned()
+    };
+    put(
+        code,
+        format_args!(
+            "    File {{ name: {name:?}, media_type: {media_type:?}, bytes: include_bytes!({plain:?}), \
+             packed: {packed_code} }},"
+        ),
+    );
+    Ok(())
+}
+
+/// Writing to a text cannot fail.
+fn put(code: &mut String, line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(code, "{line}");
+}

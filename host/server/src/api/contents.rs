@@ -1,0 +1,73 @@
+//! `GET /v1/sessions/{id}/contents`: what goes with a session; and resuming it.
+
+use belljar_session::ServiceError;
+use belljar_store::Contents;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::Ctx;
+use crate::http::problem::Problem;
+use crate::http::respond::{Json, PathOf};
+
+/// The things that are deleted with a session.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ContentsBody {
+    /// Messages, of both sides.
+    messages: i64,
+    /// Subagents.
+    subagents: i64,
+    /// Receipts of calls.
+    receipts: i64,
+    /// Files that tools handed over.
+    attachments: i64,
+    /// Bytes of them.
+    attachment_bytes: i64,
+    /// Changes on its overlays that nobody has decided about; absent while a turn runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<usize>,
+    /// Whether a turn runs: then it cannot be deleted.
+    running: bool,
+}
+
+/// Whether there was a turn to resume.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Resumed {
+    /// `false`: none was left off where it could be resumed. One that is marked as interrupted is
+    /// over, and the next message goes on from there.
+    resumed: bool,
+}
+
+/// `GET /v1/sessions/{id}/contents`.
+pub(crate) async fn read(
+    ctx: Ctx,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<ContentsBody>, Problem> {
+    let session = ctx.session(&id).await?.id;
+    let Contents { messages, subagents, receipts, attachments, attachment_bytes } =
+        ctx.store().contents(&session).await?;
+    let count = ctx.service.review(&session, |review| {
+        let places = review.changes()?;
+        Ok(places.iter().map(|(_, changes)| changes.files().len()).sum())
+    });
+    let changes = match count.await {
+        Ok(changes) => Some(changes),
+        Err(ServiceError::Busy(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let running = ctx.service.running().iter().any(|turn| turn.session == session);
+    Ok(Json(ContentsBody {
+        messages,
+        subagents,
+        receipts,
+        attachments,
+        attachment_bytes,
+        changes,
+        running,
+    }))
+}
+
+/// `POST /v1/sessions/{id}/resume`.
+pub(crate) async fn resume(ctx: Ctx, PathOf(id): PathOf<String>) -> Result<Json<Resumed>, Problem> {
+    let session = ctx.session(&id).await?.id;
+    Ok(Json(Resumed { resumed: ctx.service.resume(&session).await? }))
+}

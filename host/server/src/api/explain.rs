@@ -1,0 +1,126 @@
+//! `GET /v1/explain`: may this agent use that tool there, and which of the sources says so.
+
+use belljar_agent::{Advice, Unasked};
+use belljar_policy::Vote;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::api::agents::name_of;
+use crate::api::grants::find;
+use crate::api::turn::named;
+use crate::app::Ctx;
+use crate::http::problem::Problem;
+use crate::http::respond::{Json, QueryOf};
+use crate::routes::Needs;
+
+/// Most bytes of a tool's name, and of a target.
+const MAX_TOOL: usize = 200;
+const MAX_TARGET: usize = 4_096;
+
+/// The question.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExplainQuery {
+    agent: String,
+    tool: String,
+    target: Option<String>,
+    write: Option<bool>,
+}
+
+/// The answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Explained {
+    /// The agent, as requests name it.
+    agent: String,
+    /// The tool.
+    tool: String,
+    /// The path or URL; absent = the call itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    /// `allow`, `ask` or `deny`.
+    permission: String,
+    /// The first source that refuses, or that asks: `definition`, `manifest`, `grants`, `parent`,
+    /// `hook` or `host`; absent where all allow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decided_by: Option<String>,
+    /// The word of each source.
+    votes: Vec<VoteBody>,
+    /// The lines of `belljar.toml` that would allow it, where the grants are what is missing; for
+    /// admins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grant: Option<String>,
+    /// The command that would write them, for the operator's own terminal; for admins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    /// The section that holds for each agent of its library.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    library_section: Option<String>,
+}
+
+/// The word of one source.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct VoteBody {
+    /// Who.
+    source: String,
+    /// `allows`, `asks`, `refuses` or `says nothing`.
+    verdict: String,
+    /// Why, in a few words.
+    why: String,
+}
+
+/// `GET /v1/explain`.
+pub(crate) async fn read(
+    ctx: Ctx,
+    QueryOf(query): QueryOf<ExplainQuery>,
+) -> Result<Json<Explained>, Problem> {
+    let ExplainQuery { agent, tool, target, write } = query;
+    if tool.len() > MAX_TOOL || target.as_ref().is_some_and(|target| target.len() > MAX_TARGET) {
+        return Err(Problem::invalid("`tool` or `target` is too long"));
+    }
+    let Some(name) = named("agent", Some(agent))? else {
+        return Err(Problem::invalid("`agent` is missing"));
+    };
+    let agent = find(&ctx, name).await?;
+    let (service, asked) = (ctx.service.clone(), (tool.clone(), target.clone()));
+    let look = move || {
+        let (tool, target) = asked;
+        let (host, workspace) = (service.host(), service.workspace());
+        let advice = agent.advice(&host, workspace, &tool, target.as_deref(), write == Some(true));
+        (name_of(&agent.id), advice)
+    };
+    let found = tokio::task::spawn_blocking(look).await;
+    let (agent, advice) =
+        found.map_err(|error| Problem::bug(&format!("explaining failed: {error}")))?;
+    let Advice { answer, grant, command, section } = advice.map_err(|error| match error {
+        Unasked::NoTool => Problem::not_found("tool", &tool),
+        other @ (Unasked::Target { .. } | Unasked::Leaves(_)) => {
+            Problem::invalid(other.to_string())
+        }
+    })?;
+    // The way around a refusal is for whoever may know of it.
+    let admin = ctx.caller.may(Needs::Admin);
+    Ok(Json(Explained {
+        agent,
+        tool,
+        target,
+        permission: word(&answer.permission),
+        decided_by: answer.decided_by.as_ref().map(word),
+        votes: answer.votes.iter().map(VoteBody::of).collect(),
+        grant: grant.filter(|_| admin),
+        command: command.filter(|_| admin),
+        library_section: section,
+    }))
+}
+
+impl VoteBody {
+    fn of(vote: &Vote) -> Self {
+        let (verdict, why) = (vote.verdict.to_string(), vote.why.clone());
+        Self { source: word(&vote.source), verdict, why }
+    }
+}
+
+/// The word that a value is in JSON.
+pub(crate) fn word(value: &impl Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().map(str::to_owned).unwrap_or_default()
+}

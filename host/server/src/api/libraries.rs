@@ -1,0 +1,173 @@
+//! `GET /v1/libraries`: what was installed from others, whether it is still that, and what a person
+//! should look at in it.
+
+use belljar_agent::{Vetted, VettedAgent, vetted_libraries};
+use belljar_definition::suspicion::RULES;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::api::agents::{name_of, size};
+use crate::app::Ctx;
+use crate::http::page::PAGE_BYTES;
+use crate::http::problem::Problem;
+use crate::http::respond::{Json, QueryOf};
+use crate::routes::Needs;
+
+/// Which libraries are wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LibrariesQuery {
+    after: Option<String>,
+}
+
+/// The installed libraries, by name.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Libraries {
+    libraries: Vec<LibraryBody>,
+    /// The signs that are looked for.
+    rules: Vec<RuleBody>,
+    /// The value to send as `after` for the next ones; absent where there are none. A page ends
+    /// behind 2 MiB; one library may be larger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// A library.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LibraryBody {
+    name: String,
+    /// Where it came from. Foreign text.
+    source: String,
+    /// The commit.
+    revision: Option<String>,
+    /// `ok`, or how its files are not what was agreed to: those are not used.
+    state: &'static str,
+    agents: Vec<LibraryAgentBody>,
+    /// Its files that are no agents now.
+    left_out: Vec<LeftOutBody>,
+}
+
+/// An agent of a library. Its texts are its author's.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LibraryAgentBody {
+    /// The agent, as requests name it.
+    agent: String,
+    slug: String,
+    /// `ready`, `ready with warnings` or `blocked`.
+    status: String,
+    /// Why it is not simply ready.
+    reasons: Vec<String>,
+    /// The command that unblocks it, where it is blocked and a grant would; for admins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    /// Its file, below the library's directory.
+    file: String,
+    /// The digest of the file that was agreed to: SHA-256, in hex.
+    digest: String,
+    /// The requests of its file.
+    asks: Vec<String>,
+    /// The rights that it gets.
+    gets: Vec<String>,
+    /// The requests that it does not get.
+    missing: Vec<String>,
+    /// The signs that a person should look at.
+    suspicions: Vec<SuspicionBody>,
+}
+
+/// A sign in an agent's file.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SuspicionBody {
+    /// The name of the rule.
+    rule: String,
+    /// The line, from 1.
+    line: u32,
+    /// The text; escaped.
+    found: String,
+}
+
+/// A file that is no agent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LeftOutBody {
+    path: String,
+    why: String,
+}
+
+/// A rule by which signs are found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RuleBody {
+    name: String,
+    why: String,
+}
+
+/// `GET /v1/libraries`.
+pub(crate) async fn list(
+    ctx: Ctx,
+    QueryOf(query): QueryOf<LibrariesQuery>,
+) -> Result<Json<Libraries>, Problem> {
+    let failed = |error: &dyn std::fmt::Display| Problem::bug(&format!("listing them: {error}"));
+    let (service, admin) = (ctx.service.clone(), ctx.caller.may(Needs::Admin));
+    let look = move || {
+        let host = service.host();
+        let vetted = vetted_libraries(&host, service.workspace());
+        let vetted = vetted.map_err(|error| error.to_string())?;
+        let (mut libraries, mut bytes, mut next) = (Vec::new(), 0, None);
+        let behind = |one: &Vetted| query.after.as_ref().is_none_or(|after| one.name > *after);
+        for one in vetted.into_iter().filter(behind) {
+            if bytes >= PAGE_BYTES {
+                next = libraries.last().map(|last: &LibraryBody| last.name.clone());
+                break;
+            }
+            let command = |agent: &VettedAgent| {
+                let hint = &agent.agent.hint;
+                Some(host.for_its_tenant(hint)).filter(|_| admin && !hint.is_empty())
+            };
+            let library = LibraryBody::of(one, command);
+            bytes = bytes.saturating_add(size(&library));
+            libraries.push(library);
+        }
+        Ok::<_, String>((libraries, next))
+    };
+    let found = tokio::task::spawn_blocking(look).await.map_err(|error| failed(&error))?;
+    let (libraries, next) = found.map_err(|error| failed(&error))?;
+    let rule = |rule: &belljar_definition::suspicion::Rule| RuleBody {
+        name: rule.name.to_string(),
+        why: rule.why.to_string(),
+    };
+    Ok(Json(Libraries { libraries, rules: RULES.iter().map(rule).collect(), next }))
+}
+
+impl LibraryBody {
+    fn of(vetted: Vetted, command: impl Fn(&VettedAgent) -> Option<String>) -> Self {
+        let Vetted { name, source, revision, state, agents, left_out } = vetted;
+        let agent = |one: &VettedAgent| LibraryAgentBody {
+            agent: name_of(&one.agent.id),
+            slug: one.agent.id.slug.to_string(),
+            status: one.agent.status.as_str().to_owned(),
+            reasons: one.agent.reasons().to_vec(),
+            command: command(one),
+            file: one.file.clone(),
+            digest: one.digest.clone(),
+            asks: one.agent.asks(),
+            gets: one.agent.gets(),
+            missing: one.agent.lacks(),
+            suspicions: one
+                .suspicions
+                .iter()
+                .map(|it| SuspicionBody {
+                    rule: it.rule.name.to_string(),
+                    line: it.line,
+                    found: it.found.clone(),
+                })
+                .collect(),
+        };
+        let left_out = left_out.into_iter().map(|(path, why)| LeftOutBody { path, why });
+        Self {
+            name,
+            source,
+            revision,
+            state: state.as_str(),
+            agents: agents.iter().map(agent).collect(),
+            left_out: left_out.collect(),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `POST /v1/login`, `POST /v1/logout` and `GET /v1/me`: a browser's login, which stands for the key
+//! that it was let in with.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use belljar_store::NewLogin;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::time::Instant;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::http::auth::{Caller, Login, Stranger};
+use crate::http::keys::{LOGIN, NewSecret};
+use crate::http::peers::PeerPlace;
+use crate::http::problem::{Kind, Problem};
+use crate::http::respond::{Json, small_body};
+use crate::http::{cookie, gate};
+use crate::page;
+
+/// How long a login lasts, however much it is used.
+const LASTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// Logins that one key has at a time; the oldest ends when there is one more.
+const MAX_LOGINS: u32 = 32;
+
+/// Most bytes of the body: a key with room to spare.
+const MAX_BODY: usize = 1 << 10;
+
+/// The thing to log in with: one of the two.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LoginBody {
+    /// A key, `bj_…`.
+    key: Option<String>,
+    /// The token of a link that `belljar serve` has printed, `bo_…`. It opens once.
+    once: Option<String>,
+}
+
+/// Who calls, and the server that answers.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Me {
+    /// The tenant.
+    tenant: String,
+    /// `admin`, `member` or `read-only`.
+    scope: &'static str,
+    /// Whether it is the operator of this server: an admin of the operator's own tenant.
+    operator: bool,
+    /// The name in the audit log: `key:<id>`, `login:<id>`, or `local` where there are no keys.
+    actor: String,
+    /// When the login ends, in milliseconds since 1970; absent where a key was sent, or none is
+    /// needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    login_ends: Option<i64>,
+    /// The digest of the page that this server has; another than that of the page which asks says
+    /// that the page is older or newer.
+    page: &'static str,
+    /// The version of belljar.
+    version: &'static str,
+    /// Whether callers need a key.
+    keys: bool,
+}
+
+/// `POST /v1/login`.
+pub(crate) async fn login(
+    State(app): State<App>,
+    place: Option<Extension<Arc<PeerPlace>>>,
+    request: Request,
+) -> Result<Response, Problem> {
+    const OBJECT: &str = "POST /v1/login";
+    let address = place.map(|Extension(place)| place.peer().to_string()).unwrap_or_default();
+    gate::slow_down(&app, &address)?;
+    let headers = request.headers().clone();
+    // INV-262: a page of another origin logs nobody in.
+    app.config().names.check_own(request.uri(), &headers, false)?;
+    let LoginBody { key, once } = small_body(request, MAX_BODY).await?;
+    let caller = match (key, once) {
+        (Some(key), None) => app.gatekeeper().by_key(key.trim()).await,
+        (None, Some(once)) => match app.links().take(once.trim(), Instant::now()) {
+            true => Ok(Caller::by_link()),
+            false => Err(Stranger::with_link()),
+        },
+        (Some(_), Some(_)) | (None, None) => {
+            return Err(Problem::invalid("the body has to have one of `key` and `once`"));
+        }
+    };
+    let caller = match caller {
+        Ok(caller) => caller,
+        Err(stranger) => return Err(gate::turn_away(&app, stranger, &address, OBJECT).await),
+    };
+    gate::spend(&app, &caller)?;
+    let (text, caller) = keep(&app, caller).await?;
+    let detail = json!({ "by": if caller.key.is_some() { "key" } else { "link" } });
+    let id = caller.login.as_ref().map(|login| login.id.to_string()).unwrap_or_default();
+    app.audit(&caller, "login", format!("login {id}"), detail).await;
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    if let Some(cookie) = cookie::set(&headers, &text, LASTS) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+/// Stores a login of somebody who was let in; gives its text, and the caller that it stands for.
+async fn keep(app: &App, caller: Caller) -> Result<(String, Caller), Problem> {
+    let secret = NewSecret::of(LOGIN)
+        .map_err(|error| Problem::bug(&format!("the system gives no random bytes: {error}")))?;
+    let created = app.now();
+    let lasts = i64::try_from(LASTS.as_millis()).unwrap_or(i64::MAX);
+    let login = NewLogin {
+        id: secret.id.clone(),
+        key: caller.key.as_deref().map(str::to_owned),
+        secret_hash: secret.hash,
+        created,
+        expires: created.saturating_add(lasts),
+    };
+    // The key may have been revoked since.
+    if !app.store().registry().create_login(&login, MAX_LOGINS).await? {
+        return Err(Problem::new(Kind::NoKey, "the key is not valid"));
+    }
+    let login = Login { id: login.id.into(), expires: login.expires };
+    Ok((secret.text, caller.logged_in(login)))
+}
+
+/// `POST /v1/logout`. Whoever is logged in by no cookie stays as it is.
+pub(crate) async fn logout(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    if let Some(login) = &caller.login {
+        app.store().registry().end_login(&login.id).await?;
+    }
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    if let Some(cookie) = cookie::forget(&headers) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+/// `GET /v1/me`.
+pub(crate) async fn me(Extension(caller): Extension<Caller>) -> Json<Me> {
+    Json(Me {
+        tenant: caller.tenant.to_string(),
+        scope: caller.scope(),
+        operator: caller.may(crate::routes::Needs::Operator),
+        actor: caller.actor.to_string(),
+        login_ends: caller.login.as_ref().map(|login| login.expires),
+        page: page::DIGEST,
+        version: env!("CARGO_PKG_VERSION"),
+        keys: !caller.is_anybody(),
+    })
+}

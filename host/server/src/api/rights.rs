@@ -1,0 +1,191 @@
+//! `GET /v1/rights`: which agent may use which tool, and who decided; with all else that it has.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use belljar_agent::{Host, ResolvedAgent, resolve_all};
+use belljar_policy::{LIMITS, Permission, Question, Source, ToolAsk};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::api::agents::{name_of, scope, size};
+use crate::api::explain::word;
+use crate::api::grants::GrantsBody;
+use crate::api::tools;
+use crate::app::Ctx;
+use crate::http::page::PAGE_BYTES;
+use crate::http::problem::Problem;
+use crate::http::respond::{Json, QueryOf};
+use crate::routes::Needs;
+
+/// Most agents of a page.
+const MAX_AGENTS: usize = 100;
+
+/// Which agents are wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RightsQuery {
+    after: Option<String>,
+}
+
+/// The rights of all agents.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RightsBody {
+    /// The tools, in the order of the cells.
+    tools: Vec<ColumnBody>,
+    /// The limits that there are.
+    limits: Vec<LimitBody>,
+    /// The agents, in the catalogue's order.
+    agents: Vec<RowBody>,
+    /// The value to send as `after` for the next ones; absent where there are none. A page has at
+    /// most 100 agents and ends behind 2 MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// A tool.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ColumnBody {
+    name: String,
+    /// `stock`, `home` or `host`.
+    origin: &'static str,
+    /// Whether it says that it only reads.
+    read_only: bool,
+}
+
+/// A limit.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LimitBody {
+    key: &'static str,
+    unit: &'static str,
+    /// The value that holds without a grant.
+    default: u64,
+    /// The use that it bounds.
+    why: &'static str,
+}
+
+/// An agent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RowBody {
+    /// The agent, as requests name it.
+    agent: String,
+    slug: String,
+    /// `home`, `workspace`, or `library/NAME`.
+    scope: String,
+    /// For each tool: `allow`, `ask:SOURCE`, `deny:SOURCE`, or `absent` where its own file names tools
+    /// and not this one. SOURCE is `definition`, `manifest`, `grants`, `parent`, `hook` or `host`.
+    cells: Vec<String>,
+    /// The command that unblocks it, where it is blocked and a grant would; for admins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    #[serde(flatten)]
+    grants: RestBody,
+}
+
+/// All else that an agent has.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RestBody {
+    /// `ready`, `ready with warnings` or `blocked`.
+    status: String,
+    /// Why it is not simply ready.
+    reasons: Vec<String>,
+    /// Its directories, as it sees them: path to access.
+    mounts: BTreeMap<String, String>,
+    /// Hosts: a request has to fit a rule of every list.
+    hosts: Vec<crate::api::grants::HostsBody>,
+    /// Names of secrets that the host joins to its requests.
+    secrets: Vec<String>,
+    /// Its limits.
+    limits: BTreeMap<String, u64>,
+    /// The requests that it does not get.
+    withheld: Vec<crate::api::grants::WithheldBody>,
+}
+
+/// `GET /v1/rights`.
+pub(crate) async fn read(
+    ctx: Ctx,
+    QueryOf(query): QueryOf<RightsQuery>,
+) -> Result<Json<RightsBody>, Problem> {
+    let failed = |error: &dyn std::fmt::Display| Problem::bug(&format!("listing rights: {error}"));
+    let described = tools::described(&ctx).await?;
+    let (service, admin) = (ctx.service.clone(), ctx.caller.may(Needs::Admin));
+    let names: Vec<String> = described.iter().map(|tool| tool.name.clone()).collect();
+    // It looks at files, and at each tool for each agent.
+    let look = move || {
+        let (host, workspace) = (service.host(), service.workspace());
+        let agents = resolve_all(&host, workspace).map_err(|error| error.to_string())?;
+        // Behind one that is not there is none.
+        let seen = query.after.map_or(0, |after| {
+            let found = agents.iter().position(|agent| name_of(&agent.id) == after);
+            found.map_or(agents.len(), |at| at.saturating_add(1))
+        });
+        let (mut rows, mut bytes, mut next) = (Vec::new(), 0, None);
+        for agent in agents.iter().skip(seen) {
+            if rows.len() >= MAX_AGENTS || bytes >= PAGE_BYTES {
+                next = rows.last().map(|row: &RowBody| row.agent.clone());
+                break;
+            }
+            let row = RowBody::of(agent, &host, workspace, &names, admin);
+            bytes = bytes.saturating_add(size(&row));
+            rows.push(row);
+        }
+        Ok::<_, String>((rows, next))
+    };
+    let (agents, next) = tokio::task::spawn_blocking(look)
+        .await
+        .map_err(|error| failed(&error))?
+        .map_err(|error| failed(&error))?;
+    let limits = LIMITS.iter().map(|row| LimitBody {
+        key: row.key,
+        unit: row.unit,
+        default: row.default,
+        why: row.why,
+    });
+    let column = |tool: &tools::ToolBody| ColumnBody {
+        name: tool.name.clone(),
+        origin: tool.origin,
+        read_only: tool.read_only,
+    };
+    let tools = described.iter().map(column).collect();
+    Ok(Json(RightsBody { tools, limits: limits.collect(), agents, next }))
+}
+
+impl RowBody {
+    fn of(
+        agent: &ResolvedAgent,
+        host: &Host,
+        workspace: &std::path::Path,
+        tools: &[String],
+        admin: bool,
+    ) -> Self {
+        let GrantsBody { status, reasons, mounts, hosts, secrets, limits, withheld, .. } =
+            GrantsBody::of(agent);
+        let asked = agent.definition.asked.tools.as_ref();
+        let asked: Option<BTreeSet<&str>> =
+            asked.map(|tools| tools.iter().map(|tool| tool.as_str()).collect());
+        let cell = |tool: &String| {
+            let manifest = ToolAsk::default();
+            let answer = agent.decision(host, workspace, tool, &Question::Call, &manifest);
+            let by = answer.decided_by.as_ref().map(word).unwrap_or_default();
+            let names_others = asked.as_ref().is_some_and(|asked| !asked.contains(tool.as_str()));
+            match answer.permission {
+                Permission::Allow => "allow".to_owned(),
+                Permission::Ask => format!("ask:{by}"),
+                Permission::Deny
+                    if names_others && answer.decided_by == Some(Source::Definition) =>
+                {
+                    "absent".to_owned()
+                }
+                Permission::Deny => format!("deny:{by}"),
+            }
+        };
+        let hint = Some(host.for_its_tenant(&agent.hint)).filter(|_| !agent.hint.is_empty());
+        Self {
+            agent: name_of(&agent.id),
+            slug: agent.id.slug.to_string(),
+            scope: scope(&agent.id),
+            cells: tools.iter().map(cell).collect(),
+            command: hint.filter(|_| admin),
+            grants: RestBody { status, reasons, mounts, hosts, secrets, limits, withheld },
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Links that open once: tokens that this process has given to its operator, and that nobody has
+//! followed yet. They are in its memory alone, as digests, so a restart ends them.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::http::keys::{NewSecret, ONCE, Presented};
+
+/// For how many minutes a link opens.
+pub const LINK_MINUTES: u64 = 10;
+
+const LASTS: Duration = Duration::from_secs(60 * LINK_MINUTES);
+
+/// Most links at a time; the oldest goes first.
+const MAX_LINKS: usize = 8;
+
+/// The links that nobody has followed.
+#[derive(Debug, Default)]
+pub(crate) struct Links(Mutex<Vec<Link>>);
+
+#[derive(Debug)]
+struct Link {
+    id: String,
+    hash: String,
+    made: Instant,
+}
+
+impl Links {
+    /// Makes one, and gives its token.
+    pub(crate) fn offer(&self, now: Instant) -> Result<String, getrandom::Error> {
+        let NewSecret { id, text, hash } = NewSecret::of(ONCE)?;
+        let mut links = self.open(now);
+        if links.len() >= MAX_LINKS {
+            links.remove(0);
+        }
+        links.push(Link { id, hash, made: now });
+        Ok(text)
+    }
+
+    /// INV-263: whether this token opens: once, and while it is young.
+    pub(crate) fn take(&self, token: &str, now: Instant) -> bool {
+        let Some(presented) = Presented::parse(ONCE, token) else { return false };
+        let mut links = self.open(now);
+        let found = links.iter().position(|link| link.id == presented.id);
+        let hash = found.and_then(|at| links.get(at)).map(|link| link.hash.as_str());
+        let opens = presented.opens(hash);
+        if let Some(at) = found.filter(|_| opens) {
+            links.remove(at);
+        }
+        opens
+    }
+
+    /// Those that are young enough.
+    fn open(&self, now: Instant) -> MutexGuard<'_, Vec<Link>> {
+        let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        links.retain(|link| now.saturating_duration_since(link.made) < LASTS);
+        links
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_opens_once_and_only_while_it_is_young() {
+        let (links, now) = (Links::default(), Instant::now());
+        let [one, other] = [links.offer(now).unwrap(), links.offer(now).unwrap()];
+        assert!(!links.take("", now) && !links.take(&one[..one.len() - 1], now));
+        let mixed = format!("{}{}", &one[..20], &other[20..]);
+        assert!(!links.take(&mixed, now), "the id of one with the secret of another");
+        assert!(links.take(&one, now));
+        assert!(!links.take(&one, now), "a second time");
+        assert!(!links.take(&other, now + LASTS), "too late");
+        let kept = format!("{links:?}");
+        assert!(!kept.contains(&other[20..]), "{kept}");
+    }
+
+    #[test]
+    fn there_are_so_many_links_and_the_oldest_goes_first() {
+        let (links, now) = (Links::default(), Instant::now());
+        let all: Vec<String> = (0..=MAX_LINKS).map(|_| links.offer(now).unwrap()).collect();
+        assert!(!links.take(&all[0], now));
+        assert!(all[1..].iter().all(|token| links.take(token, now)));
+    }
+}

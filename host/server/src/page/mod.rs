@@ -1,0 +1,156 @@
+//! The page: what a browser is given to look at all of this with. Its files are in the program, the
+//! same for everybody, with nothing of a tenant's in them, so that no key is needed for them.
+//!
+//! Everything that it shows it asks the API for, as any other client does.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Extension, Router};
+use tokio::time::Instant;
+
+use crate::app::App;
+use crate::http::peers::PeerPlace;
+use crate::http::problem::Problem;
+use crate::http::rate::Taken;
+
+/// A file of the page.
+pub(crate) struct File {
+    /// Its path below `dist`.
+    name: &'static str,
+    media_type: &'static str,
+    bytes: &'static [u8],
+    /// The same, packed with gzip, where that is smaller.
+    packed: Option<&'static [u8]>,
+}
+
+include!(concat!(env!("OUT_DIR"), "/page.rs"));
+
+/// The file that every view begins with.
+const SHELL: &str = "index.html";
+
+/// The directory of files whose names are digests of what is in them: they never change.
+const ASSETS: &str = "assets/";
+
+/// The first parts of the paths of views.
+const VIEWS: [&str; 9] =
+    ["agents", "audit", "libraries", "login", "rights", "running", "sessions", "tools", "usage"];
+
+/// INV-260: what a browser lets the page do. Nothing of another origin, no script but the files of
+/// the page, no text as markup but through the sanitiser, and in no frame.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; \
+    form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+    trusted-types dompurify";
+
+/// Devices that a page could ask for. This one asks for none.
+const PERMISSIONS: &str = "camera=(), display-capture=(), geolocation=(), microphone=(), \
+    payment=(), usb=()";
+
+/// Adds the page to the paths of the server. Where the program was built without it, there is none.
+pub(crate) fn add(mut router: Router<App>) -> Router<App> {
+    let Some(shell) = FILES.iter().find(|file| file.name == SHELL) else { return router };
+    let show = move |app: State<App>,
+                     place: Option<Extension<Arc<PeerPlace>>>,
+                     headers: HeaderMap| { serve(shell, app, place, headers) };
+    router = router.route("/", get(show));
+    for view in VIEWS {
+        router = router
+            .route(&format!("/{view}"), get(show))
+            .route(&format!("/{view}/{{*rest}}"), get(show));
+    }
+    for file in FILES.iter().filter(|file| file.name != SHELL) {
+        let show = move |app: State<App>, place: Option<Extension<Arc<PeerPlace>>>, headers| {
+            serve(file, app, place, headers)
+        };
+        router = router.route(&format!("/{}", file.name), get(show));
+    }
+    router
+}
+
+/// A file, to whom has not asked for too many of them.
+async fn serve(
+    file: &'static File,
+    State(app): State<App>,
+    place: Option<Extension<Arc<PeerPlace>>>,
+    headers: HeaderMap,
+) -> Response {
+    let address = place.map(|Extension(place)| place.peer().to_string()).unwrap_or_default();
+    if let Taken::After(wait) = app.rates().take(&format!("page {address}"), Instant::now()) {
+        let detail = "too many files of the page were asked for from this address";
+        return Problem::too_many(detail, wait).into_response();
+    }
+    file.response(&headers)
+}
+
+impl File {
+    fn response(&'static self, asked: &HeaderMap) -> Response {
+        let packed = self.packed.filter(|_| takes_packed(asked));
+        let body = Bytes::from_static(packed.unwrap_or(self.bytes));
+        let mut response = Response::new(Body::from(body));
+        let lasts = if self.name.starts_with(ASSETS) {
+            "public, max-age=31536000, immutable"
+        } else {
+            "no-cache"
+        };
+        let headers = response.headers_mut();
+        if packed.is_some() {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        for (name, value) in [
+            ("content-type", self.media_type),
+            ("cache-control", lasts),
+            ("vary", "accept-encoding"),
+            ("content-security-policy", POLICY),
+            ("cross-origin-opener-policy", "same-origin"),
+            ("permissions-policy", PERMISSIONS),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        response
+    }
+}
+
+/// Whether a browser unpacks gzip.
+fn takes_packed(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
+    let words = lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(','));
+    words.map(str::trim).any(|word| {
+        let (name, weight) = word.split_once(';').unwrap_or((word, ""));
+        let none = weight.trim().strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0));
+        name.trim().eq_ignore_ascii_case("gzip") && !none
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_packed_for_whom_unpacks_it() {
+        let takes = |value: &str| {
+            let line = (header::ACCEPT_ENCODING, value.parse().unwrap());
+            takes_packed(&HeaderMap::from_iter([line]))
+        };
+        assert!(takes("gzip") && takes("br, GZIP;q=0.5") && takes("deflate,gzip , br"));
+        assert!(!takes("br") && !takes("gzip;q=0") && !takes("identity") && !takes(""));
+        assert!(!takes_packed(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn every_script_and_style_of_the_shell_is_a_file_of_the_page() {
+        let Some(shell) = FILES.iter().find(|file| file.name == SHELL) else { return };
+        let text = std::str::from_utf8(shell.bytes).unwrap();
+        assert!(text.contains(&format!("content=\"{DIGEST}\"")), "{text}");
+        let places = text.split(['"', '\'']).filter(|part| part.starts_with('/'));
+        for place in places {
+            assert!(FILES.iter().any(|file| file.name == &place[1..]), "{place}");
+        }
+        // The policy lets none of these run.
+        assert!(!text.contains("<style") && !text.contains("style=") && !text.contains("onload="));
+    }
+}
