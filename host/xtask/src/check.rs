@@ -13,7 +13,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use crate::{metadata, patches, supply, tidy, tools};
+use crate::{metadata, patches, supply, tidy, tools, web};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -39,7 +39,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
         true => (clippy_of_guests, docs_of_built),
         false => (clippy, docs),
     };
-    let stages: [(&str, Stage); 7] = [
+    let stages: [(&str, Stage); 8] = [
         ("fmt", |root| cargo(root, &["fmt", "--all", "--check"])),
         ("clippy", clippy),
         ("docs", docs),
@@ -47,6 +47,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
         ("supply", supply::check),
         ("patches", patches::check),
         ("tools", tools::check_all),
+        ("page", web::check),
     ];
     let mut failed = Vec::new();
     for (name, stage) in stages {

@@ -18,6 +18,7 @@ mod supply;
 mod tidy;
 mod tools;
 mod twice;
+mod web;
 
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitCode};
@@ -68,10 +69,14 @@ enum Command {
     TestGuests(guests::Arguments),
     /// Run the tests against a real llama.cpp server
     TestPeers,
+    /// Run the tests of the page in a browser: Debian's Chromium, by Playwright
+    TestPage,
     /// Check that no dependency is compiled twice for the program and its tests
     Twice,
     /// Rebuild the tool components under `tools/prebuilt`, or check that they are current
     Tools(tools::Arguments),
+    /// Rebuild the page that the server shows, `host/server/web/dist`, or check that it is current
+    Web(web::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -108,8 +113,10 @@ fn run(command: Command) -> Result<()> {
         Command::TestDist(arguments) => dist::test(&root, &arguments),
         Command::TestPeers => peers::run(&root),
         Command::TestGuests(arguments) => guests::run(&root, &arguments),
+        Command::TestPage => web::test(&root),
         Command::Twice => twice::run(&root),
         Command::Tools(arguments) => tools::run(&root, &arguments),
+        Command::Web(arguments) => web::run(&root, &arguments),
     }
 }
 

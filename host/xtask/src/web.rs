@@ -1,0 +1,203 @@
+//! `cargo xtask web`: the page, built from `host/server/web` into its `dist`; and the test of it in a
+//! browser.
+//!
+//! The built files are committed, so that nobody needs Node to compile belljar. `dist.toml` beside it says
+//! what it was built from, and `cargo xtask check` holds both against each other.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use walkdir::WalkDir;
+
+use crate::built;
+use crate::tools::hex;
+
+/// The sources of the page.
+const WEB: &str = "host/server/web";
+
+/// The tests of it.
+const TESTS: &str = "tests/page";
+
+/// The record of a build, beside `dist`.
+const RECORD: &str = "dist.toml";
+const HEADER: &str = "# Written by `cargo xtask web`.\n\n";
+
+/// Everything that shapes the page. What stands in `scripts` only helps its authors.
+const SOURCES: &[&str] = &[
+    "index.html",
+    "openapi.json",
+    "package-lock.json",
+    "package.json",
+    "public",
+    "src",
+    "tsconfig.json",
+    "vite.config.ts",
+];
+
+/// The page, built once.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    /// SHA-256 over the sources, in hex.
+    sources: String,
+    /// SHA-256 over the files of `dist`, in hex.
+    dist: String,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Build nothing: fail when the page does not match its sources
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
+    if arguments.check {
+        return check(root);
+    }
+    let web = root.join(WEB);
+    npm(&web, &["ci", "--no-audit", "--no-fund"])?;
+    // The types of the API, so that the page does not build where it uses what is not there.
+    npm(&web, &["run", "schema", "--", "openapi.json"])?;
+    npm(&web, &["run", "build"])?;
+    let text = format!("{HEADER}{}", toml::to_string(&Record::of(root)?)?);
+    let path = web.join(RECORD);
+    std::fs::write(&path, text).with_context(|| format!("failed to write `{}`", path.display()))
+}
+
+/// Holds the committed page against its sources.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    let path = root.join(WEB).join(RECORD);
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("failed to read `{}`", path.display()))?;
+    let kept: Record =
+        toml::from_str(&text).with_context(|| format!("failed to parse `{}`", path.display()))?;
+    let now = Record::of(root)?;
+    if kept.sources != now.sources {
+        bail!("the page in `{WEB}/dist` is not built from its sources; run `cargo xtask web`");
+    }
+    ensure!(
+        kept.dist == now.dist,
+        "files in `{WEB}/dist` are not those that were built; run `cargo xtask web`"
+    );
+    Ok(())
+}
+
+/// Runs the tests of the page in a browser, against the belljar of this tree.
+pub(crate) fn test(root: &Path) -> Result<()> {
+    let tests = root.join(TESTS);
+    let belljar = built(root)?;
+    if !tests.join("node_modules").is_dir() {
+        npm(&tests, &["ci", "--no-audit", "--no-fund"])?;
+    }
+    let status = Command::new("npx")
+        .args(["playwright", "test"])
+        .current_dir(&tests)
+        .env("BELLJAR_BIN", &belljar)
+        .status()
+        .context("failed to start npx; install Node 20 or newer")?;
+    ensure!(status.success(), "the page does not do what its tests say");
+    Ok(())
+}
+
+fn npm(directory: &Path, arguments: &[&str]) -> Result<()> {
+    let status = Command::new("npm")
+        .args(arguments)
+        .current_dir(directory)
+        .status()
+        .context("failed to start npm; install Node 20 or newer")?;
+    ensure!(status.success(), "`npm {}` failed in `{}`", arguments.join(" "), directory.display());
+    Ok(())
+}
+
+impl Record {
+    fn of(root: &Path) -> Result<Self> {
+        let web = root.join(WEB);
+        Ok(Self { sources: digest(&web, SOURCES)?, dist: digest(&web, &["dist"])? })
+    }
+}
+
+/// SHA-256 over files by name, in hex. Of a text, line endings do not count: a checkout may change
+/// them.
+fn digest(web: &Path, places: &[&str]) -> Result<String> {
+    let mut sum = Sha256::new();
+    let mut add = |part: &[u8]| {
+        sum.update((part.len() as u64).to_le_bytes());
+        sum.update(part);
+    };
+    for place in places {
+        let start = web.join(place);
+        if !start.exists() {
+            continue;
+        }
+        for entry in WalkDir::new(&start).sort_by_file_name() {
+            let entry = entry.with_context(|| format!("failed to list `{place}`"))?;
+            if !entry.file_type().is_file() {
+                continue;
+            }
+            let name = entry.path().strip_prefix(web)?.to_string_lossy().replace('\\', "/");
+            let bytes = std::fs::read(entry.path())
+                .with_context(|| format!("failed to read `{name}` of the page"))?;
+            let bytes = match String::from_utf8(bytes) {
+                Ok(text) => text.replace("\r\n", "\n").into_bytes(),
+                Err(error) => error.into_bytes(),
+            };
+            add(name.as_bytes());
+            add(&bytes);
+        }
+    }
+    Ok(hex(&sum.finalize()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn tree() -> (tempfile::TempDir, std::path::PathBuf) {
+        let root = tempfile::tempdir().unwrap();
+        let web = root.path().join(WEB);
+        for (name, content) in [
+            ("index.html", "<p>\n"),
+            ("src/b.ts", "b\n"),
+            ("src/a/c.ts", "c\n"),
+            ("src/icon.png", "\u{0}\n"),
+            ("dist/index.html", "<p>\n"),
+            ("scripts/help.mjs", "help\n"),
+            ("node_modules/x/index.js", "x\n"),
+        ] {
+            let path = web.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let text = toml::to_string(&Record::of(root.path()).unwrap()).unwrap();
+        fs::write(web.join(RECORD), text).unwrap();
+        (root, web)
+    }
+
+    #[test]
+    fn a_page_is_current_until_a_source_or_a_built_file_changes() {
+        for (name, content, why) in [
+            ("src/b.ts", "other\n", Some("not built from its sources")),
+            ("src/new.ts", "b\n", Some("not built from its sources")),
+            ("index.html", "<p>x\n", Some("not built from its sources")),
+            ("dist/index.html", "<p>x\n", Some("not those that were built")),
+            ("dist/more.js", "x\n", Some("not those that were built")),
+            ("src/b.ts", "b\r\n", None),
+            ("scripts/help.mjs", "other\n", None),
+            ("node_modules/x/index.js", "y\n", None),
+        ] {
+            let (root, web) = tree();
+            check(root.path()).unwrap();
+            fs::write(web.join(name), content).unwrap();
+            match (check(root.path()), why) {
+                (Ok(()), None) => {}
+                (Err(error), Some(why)) => assert!(error.to_string().contains(why), "{error}"),
+                (found, _) => panic!("{name}: {found:?}"),
+            }
+        }
+    }
+}
