@@ -324,6 +324,8 @@ export const text = {
     turns: 'Turn',
     turn: (n: number) => `turn ${n}`,
     list: 'Files, hosts and secrets',
+    sandbox: 'sandbox',
+    sandboxWhy: 'The call itself is allowed; what it reached for is outside of what this agent has.',
   },
   compare: {
     title: 'Compare two runs',

@@ -1350,7 +1350,7 @@ export interface components {
             asks: string[];
             /** @description The command that unblocks it, where it is blocked and a grant would; for admins. */
             command?: string | null;
-            /** @description What was agreed to: SHA-256 of the file, in hex. */
+            /** @description The digest of the file that was agreed to: SHA-256, in hex. */
             digest: string;
             /** @description Its file, below the library's directory. */
             file: string;

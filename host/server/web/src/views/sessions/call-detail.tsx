@@ -146,7 +146,7 @@ function Refusals({ receipt, call }: { receipt: Receipt | undefined; call: Call 
 /** The words of the sources. */
 interface Explained {
   permission: string;
-  decided_by?: string;
+  decided_by?: string | null;
   votes: { source: string; verdict: string; why: string }[];
   grant?: string;
   command?: string;
@@ -184,6 +184,13 @@ function Why(props: { open: OpenSession; message: string; agent: string; tool: s
                 </li>
               );
             })}
+            {found.decided_by == null && (
+              <li class="vote is-refuses decides">
+                <strong>{text.glass.sandbox}</strong> refuses
+                <span class="tag">{text.glass.decided}</span>
+                <span class="note">{text.glass.sandboxWhy}</span>
+              </li>
+            )}
           </ul>
           {found.command && (
             <>
