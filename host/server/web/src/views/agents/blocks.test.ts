@@ -32,16 +32,13 @@ describe('a request', () => {
     expect(blocks[6]?.bytes).toBe(JSON.stringify(REQUEST.tools[0]).length);
   });
 
-  it('takes measures of the server where there are some', () => {
-    const measured = [
-      { kind: 'system', name: '', bytes: 16, tokens: 5 },
-      { kind: 'tool', name: 'file_list', bytes: 1, tokens: 77 },
-      { kind: 'new-word', name: 'x', bytes: 1, tokens: 1, text: 'own' },
-    ];
+  it('takes measures of the server where they are of the same parts', () => {
+    const measured = blocksOf(REQUEST).map((_, at) => ({ bytes: at, tokens: 10 * at }));
     const blocks = blocksOf(REQUEST, measured);
-    expect(blocks.map((block) => block.tokens)).toEqual([5, 77, 1]);
-    expect(blocks[1]?.text).toContain('"Lists."');
-    expect(blocks[2]).toMatchObject({ kind: 'advice', text: 'own' });
+    expect(blocks.map((block) => block.tokens)).toEqual([0, 10, 20, 30, 40, 50, 60]);
+    expect(blocks.map((block) => block.name)).toEqual(blocksOf(REQUEST).map((block) => block.name));
+    expect(blocksOf(REQUEST, measured.slice(1))).toEqual(blocksOf(REQUEST));
+    expect(blocksOf(REQUEST, null)).toEqual(blocksOf(REQUEST));
   });
 
   it('of another form is empty rather than an error', () => {

@@ -1,5 +1,7 @@
 /** The request that a model would be sent, cut into blocks with their sizes. */
 
+import type { Of } from '../../api/client';
+
 /** The kinds of blocks. */
 export type BlockKind = 'system' | 'discovery' | 'skills' | 'advice' | 'message' | 'tool';
 
@@ -16,14 +18,8 @@ export interface Block {
 /** Bytes of a token where nobody has counted: what the estimate divides by. */
 const BYTES_PER_TOKEN = 4;
 
-/** The same as the server measured it, in the same order. */
-export interface Measured {
-  kind: string;
-  name: string;
-  bytes: number;
-  tokens: number;
-  text?: string | null;
-}
+/** The same as the server measured it: the parts of the request in the order of sending. */
+export type Measured = Pick<Of<'BlockBody'>, 'bytes' | 'tokens'>;
 
 interface Request {
   system?: unknown;
@@ -31,22 +27,14 @@ interface Request {
   tools?: unknown;
 }
 
-/** Cuts a request, and takes the server's own measures where it gave them. */
+/** Cuts a request, and takes the server's own measures where they are of the same parts. */
 export function blocksOf(request: unknown, measured?: readonly Measured[] | null): Block[] {
   const cut = cutRequest((request ?? {}) as Request);
-  if (!measured || measured.length === 0) return cut;
-  const texts = new Map(cut.map((block) => [`${slot(block.kind)}/${block.name}`, block.text]));
-  const inOrder = cut.map((block) => block.text);
-  return measured.map((block, at) => ({
-    kind: kindOf(block.kind),
-    name: block.name,
-    bytes: block.bytes,
-    tokens: block.tokens,
-    text:
-      block.text ??
-      texts.get(`${slot(kindOf(block.kind))}/${block.name}`) ??
-      (measured.length === cut.length ? (inOrder[at] ?? '') : ''),
-  }));
+  if (measured?.length !== cut.length) return cut;
+  return cut.map((block, at) => {
+    const { bytes, tokens } = measured[at] ?? block;
+    return { ...block, bytes, tokens };
+  });
 }
 
 /** Sums of blocks by kind, in the order in which they are sent. */
@@ -99,15 +87,6 @@ function headed(text: string): BlockKind {
   if (text.startsWith('# Subagents')) return 'discovery';
   if (text.startsWith('# Skills')) return 'skills';
   return 'advice';
-}
-
-function kindOf(word: string): BlockKind {
-  const known: readonly string[] = ['system', 'discovery', 'skills', 'advice', 'message', 'tool'];
-  return known.includes(word) ? (word as BlockKind) : 'advice';
-}
-
-function slot(kind: BlockKind): string {
-  return kind === 'tool' || kind === 'message' ? kind : 'system';
 }
 
 function textOf(part: unknown): string {

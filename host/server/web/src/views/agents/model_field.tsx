@@ -1,8 +1,6 @@
 /** The model of an agent: a role, a model by name, or the operator's choice. */
 
 import { useId, useState } from 'preact/hooks';
-import { send } from '../../api/client';
-import { useLoad } from '../../lib/load';
 import { text } from '../../text';
 import { Field, type Fields } from './form';
 
@@ -13,19 +11,9 @@ const ROLES = ['main', 'fast', 'strong', 'compaction', 'fallback'] as const;
 
 const NAMED = 'by-name';
 
-interface Models {
-  models: string[];
-  roles: Record<string, string>;
-}
-
 export function ModelField({ form, disabled, put }: Fields) {
   const id = useId();
   const [naming, setNaming] = useState(false);
-  // A server that does not say which models it has leaves the names to whoever writes them.
-  const { data } = useLoad(
-    (signal) => send<Models>('GET', '/v1/models', undefined, { signal }),
-    [],
-  );
   const role = form.scalar(['modelRole']);
   const model = form.scalar(['model']);
   const picked =
@@ -56,7 +44,7 @@ export function ModelField({ form, disabled, put }: Fields) {
           <option value="">{t.modelDefault}</option>
           {ROLES.map((one) => (
             <option key={one} value={`role:${one}`}>
-              {t.modelRole(one, data?.roles?.[one])}
+              {t.modelRole(one)}
             </option>
           ))}
           {picked.startsWith('role:') && !known && (
@@ -69,7 +57,6 @@ export function ModelField({ form, disabled, put }: Fields) {
         <Field label={t.modelName} id={`${id}-name`}>
           <input
             id={`${id}-name`}
-            list={`${id}-models`}
             value={String(model ?? '')}
             disabled={disabled || form.isOther(['model'], 'scalar')}
             autocomplete="off"
@@ -77,11 +64,6 @@ export function ModelField({ form, disabled, put }: Fields) {
             maxLength={200}
             onInput={(event) => put(['model'], event.currentTarget.value.trim() || undefined)}
           />
-          <datalist id={`${id}-models`}>
-            {(data?.models ?? []).map((name) => (
-              <option key={name} value={name} />
-            ))}
-          </datalist>
         </Field>
       )}
     </>

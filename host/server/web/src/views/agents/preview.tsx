@@ -1,7 +1,7 @@
 /** Exactly what a model would be sent first, and what each part of it costs. */
 
 import { useState } from 'preact/hooks';
-import { send } from '../../api/client';
+import { api, got, type Of } from '../../api/client';
 import * as format from '../../lib/format';
 import { useLoad } from '../../lib/load';
 import { text } from '../../text';
@@ -9,16 +9,11 @@ import { Copy, Empty, Num, Waiting } from '../../ui/basics';
 import { Block, Name } from '../../ui/foreign';
 import { ProblemPanel } from '../../ui/problem';
 import { Table } from '../../ui/table';
-import { blocksOf, byKind, type Block as Part, type Measured } from './blocks';
+import { blocksOf, byKind, type Block as Part } from './blocks';
 
 const t = text.preview;
 
-interface Previewed {
-  model: string;
-  request: unknown;
-  notes: string[];
-  blocks?: Measured[] | null;
-}
+type Previewed = Of<'Previewed'>;
 
 export function Preview(props: {
   /** The agent as requests name it; `undefined` = it was never saved. */
@@ -33,7 +28,7 @@ export function Preview(props: {
     (signal) =>
       name === undefined
         ? Promise.resolve(null)
-        : send('POST', '/v1/preview', { agent: name, text: asked }, { signal }),
+        : got(api.POST('/v1/preview', { body: { agent: name, text: asked }, signal })),
     [name, asked],
   );
   return (

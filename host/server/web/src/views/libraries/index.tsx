@@ -1,7 +1,7 @@
 /** Libraries that are installed, and what their vetting said. */
 
 import { useState } from 'preact/hooks';
-import { send } from '../../api/client';
+import { api, got, type Of } from '../../api/client';
 import { useLoad } from '../../lib/load';
 import { go } from '../../router';
 import type { ViewProps } from '../../routes';
@@ -17,46 +17,29 @@ import './libraries.css';
 
 const t = text.libraries;
 
-/** Something in a text that a person should look at. */
-interface Suspicion {
-  rule: string;
-  line: number;
-  found: string;
-}
+type Vetted = Of<'LibraryAgentBody'>;
+type Library = Of<'LibraryBody'>;
+type Libraries = Omit<Of<'Libraries'>, 'next'>;
 
-interface Vetted {
-  agent: string;
-  slug: string;
-  status: string;
-  reasons: string[];
-  command?: string | null;
-  file: string;
-  digest: string;
-  asks: string[];
-  gets: string[];
-  missing: string[];
-  suspicions: Suspicion[];
-}
-
-interface Library {
-  name: string;
-  source: string;
-  revision: string | null;
-  state: string;
-  agents: Vetted[];
-  left_out: { path: string; why: string }[];
-}
-
-interface Libraries {
-  libraries: Library[];
-  rules: { name: string; why: string }[];
+/** All libraries, page by page. A library that goes on is there once, with all its agents. */
+async function allLibraries(signal: AbortSignal): Promise<Libraries> {
+  const all: Libraries = { libraries: [], rules: [] };
+  for (let after: string | undefined; ;) {
+    const query = after === undefined ? {} : { after };
+    const page = await got(api.GET('/v1/libraries', { params: { query }, signal }));
+    all.rules = page.rules;
+    for (const library of page.libraries) {
+      const known = all.libraries.find((one) => one.name === library.name);
+      if (known) known.agents.push(...library.agents);
+      else all.libraries.push(library);
+    }
+    if (!page.next) return all;
+    after = page.next;
+  }
 }
 
 export default function LibrariesView({ path }: ViewProps) {
-  const { data, problem, reload } = useLoad<Libraries>(
-    (signal) => send('GET', '/v1/libraries', undefined, { signal }),
-    [],
-  );
+  const { data, problem, reload } = useLoad(allLibraries, []);
   const only = data?.libraries.length === 1;
   return (
     <div class="view libraries">

@@ -1,6 +1,6 @@
 /** Rights: each agent a row, each tool a column, in each cell the answer and who gave it. */
 
-import { useMemo } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { useKeys } from '../../lib/keys';
 import { useLoad } from '../../lib/load';
 import { useWide } from '../../lib/wide';
@@ -11,7 +11,7 @@ import { Empty, Waiting } from '../../ui/basics';
 import { FilterBox } from '../../ui/filter';
 import { ProblemPanel } from '../../ui/problem';
 import { Cards } from './cards';
-import { allRights } from './data';
+import { allRights, type Rights } from './data';
 import { Grid } from './grid';
 import { Legend } from './mark';
 import { narrowed } from './matrix';
@@ -22,7 +22,11 @@ import './rights.css';
 const t = text.rights;
 
 export default function RightsView({ query }: ViewProps) {
-  const { data, problem, reload } = useLoad(allRights, []);
+  const [some, setSome] = useState<Rights>();
+  const whole = useLoad((signal) => allRights(signal, setSome), []);
+  const { problem, reload } = whole;
+  // The first rows are looked at while the others are worked out.
+  const data = whole.data ?? some;
   const wide = useWide(800);
   const filter = {
     agent: query.get('agents') ?? '',
@@ -57,7 +61,7 @@ export default function RightsView({ query }: ViewProps) {
           </h1>
         </header>
         {problem && <ProblemPanel problem={problem} retry={reload} />}
-        {!data && !problem && <Waiting>{t.loading}</Waiting>}
+        {!whole.data && !problem && <Waiting>{t.loading}</Waiting>}
         {data?.agents.length === 0 && (
           <Empty title={t.none}>
             <p>{t.noneHow}</p>

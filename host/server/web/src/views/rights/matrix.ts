@@ -1,5 +1,7 @@
 /** The matrix of rights: what its cells say, and which rows and columns are shown. */
 
+import type { Of } from '../../api/client';
+
 /** Who decided about a right. */
 export type Source = 'definition' | 'manifest' | 'grants' | 'parent' | 'hook' | 'host';
 
@@ -12,34 +14,11 @@ export interface Cell {
   by: Source | null;
 }
 
-/** The hosts that one source lists. */
-export interface HostList {
-  source: string;
-  rules: string[];
-}
-
 /** A row as the server gives it. */
-export interface AgentRights {
-  agent: string;
-  slug: string;
-  scope: string;
-  status: string;
-  reasons: string[];
-  command?: string | null;
-  cells: string[];
-  mounts: Record<string, string>;
-  hosts: HostList[];
-  secrets: string[];
-  limits: Record<string, number>;
-  withheld: { by: string; wanted: string }[];
-}
+export type AgentRights = Of<'RowBody'>;
 
 /** A column as the server gives it. */
-export interface RightsTool {
-  name: string;
-  origin: string;
-  read_only: boolean;
-}
+export type RightsTool = Of<'ColumnBody'>;
 
 const SOURCES: readonly string[] = ['definition', 'manifest', 'grants', 'parent', 'hook', 'host'];
 

@@ -101,8 +101,7 @@ function Why({ agent, tool }: { agent: string; tool: string }) {
 }
 
 function Votes({ of }: { of: Explained }) {
-  const advice =
-    of.decided_by === null ? undefined : of.command ? undefined : t.advice[of.decided_by];
+  const advice = of.decided_by && !of.command ? t.advice[of.decided_by] : undefined;
   return (
     <>
       <ul class="plain votes" aria-label={t.sources}>

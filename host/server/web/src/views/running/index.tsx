@@ -1,7 +1,7 @@
 /** The turns that run now, of this tenant or of all, and ending them. */
 
 import { useEffect, useState } from 'preact/hooks';
-import { api, got, send, type Of } from '../../api/client';
+import { api, got, type Of } from '../../api/client';
 import { Problem } from '../../api/problem';
 import * as format from '../../lib/format';
 import { useLoad } from '../../lib/load';
@@ -22,19 +22,14 @@ const t = text.running;
 /** Milliseconds between two looks. */
 const PAUSE = 2_000;
 
-type Turn = Of<'RunningBody'> & {
-  tenant?: string | null;
-  title?: string | null;
-  subagents?: number | null;
-};
+type Turn = Of<'RunningBody'>;
 
 export default function Running({ query }: ViewProps) {
   const own = me.value.state === 'in' ? me.value.me : undefined;
   const isOperator = own?.operator === true;
   const all = isOperator && query.get('all') === 'true';
   const { data, problem, reload, loading } = useLoad(
-    (signal) =>
-      send<{ turns: Turn[] }>('GET', `/v1/running${all ? '?all=true' : ''}`, undefined, { signal }),
+    (signal) => got(api.GET('/v1/running', { params: { query: all ? { all } : {} }, signal })),
     [all],
   );
   const now = useNow(PAUSE, reload, loading);
@@ -90,14 +85,12 @@ export default function Running({ query }: ViewProps) {
             key={`${turn.tenant ?? ''}/${turn.message}`}
             turn={turn}
             now={now}
-            isOwn={turn.tenant === undefined || turn.tenant === null || turn.tenant === own?.tenant}
+            isOwn={turn.tenant === own?.tenant}
             end={() => setEnding(turn)}
           />
         ))}
       </ul>
-      {all && turns.some((turn) => turn.tenant && turn.tenant !== own?.tenant) && (
-        <p class="note">{t.others}</p>
-      )}
+      {all && turns.some((turn) => turn.tenant !== own?.tenant) && <p class="note">{t.others}</p>}
       {ending && (
         <End
           turn={ending}
@@ -151,14 +144,11 @@ function Row({
         )}
         <span class="note">
           <Name of={turn.agent} />
-          {turn.tenant && (
+          {!isOwn && (
             <>
               {' · '}
               <Name of={turn.tenant} />
             </>
-          )}
-          {turn.subagents !== undefined && turn.subagents !== null && turn.subagents > 0 && (
-            <> · {format.counted(turn.subagents, 'subagent')}</>
           )}
         </span>
       </span>

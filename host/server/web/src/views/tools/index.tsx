@@ -17,11 +17,11 @@ import './tools.css';
 
 const t = text.tools;
 
-type Tool = Of<'ToolBody'> & { digest?: string | null; imports?: string[] };
+type Tool = Of<'ToolBody'>;
 
 export default function Tools({ path, query }: ViewProps) {
   const { data, problem, reload } = useLoad((signal) => got(api.GET('/v1/tools', { signal })), []);
-  const rights = useLoad(allRights, []);
+  const rights = useLoad((signal) => allRights(signal), []);
   const filter = query.get('q') ?? '';
   const narrow = (q: string) => go(withQuery({ q }), { replace: true });
   const tools: Tool[] = data?.tools ?? [];
@@ -180,7 +180,6 @@ function asks(tool: Tool): string {
 
 function Imports({ of }: { of: Tool }) {
   if (of.origin === 'host') return <>{t.importsHost}</>;
-  if (of.imports === undefined) return <>–</>;
   if (of.imports.length === 0) return <>{t.importsNone}</>;
   return (
     <ul class="plain imports">

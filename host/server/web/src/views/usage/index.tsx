@@ -1,6 +1,6 @@
 /** Usage by day, agent and model: bars, and a table with all numbers beside. */
 
-import { send } from '../../api/client';
+import { api, got, type Of } from '../../api/client';
 import * as format from '../../lib/format';
 import { useLoad } from '../../lib/load';
 import { go, withQuery } from '../../router';
@@ -33,18 +33,15 @@ const RANGES = [7, 30, 90, 365] as const;
 export type Measure = 'tokens' | 'turns' | 'tool_calls' | 'fuel';
 const MEASURES: readonly Measure[] = ['tokens', 'turns', 'tool_calls', 'fuel'];
 
-interface Usage {
-  since: string;
-  days: (Counts & { day: string })[];
-  rows?: UsageRow[] | null;
-}
+/** Days, and where the server counts them apart, agents and models. */
+type Usage = Of<'Usage'> & { rows?: UsageRow[] | null };
 
 export default function UsageView({ query }: ViewProps) {
   const range = RANGES.find((days) => String(days) === query.get('days')) ?? 30;
   const today = new Date().toISOString().slice(0, 10);
   const since = daysBefore(today, range - 1);
   const { data, problem, reload } = useLoad<Usage>(
-    (signal) => send('GET', `/v1/usage?since=${since}`, undefined, { signal }),
+    (signal) => got(api.GET('/v1/usage', { params: { query: { since } }, signal })),
     [since],
   );
   const by = (['day', 'agent', 'model'] as const).find((one) => one === query.get('by')) ?? 'day';
@@ -61,13 +58,15 @@ export default function UsageView({ query }: ViewProps) {
           words={(days) => t.days(Number(days))}
           pick={(days) => change({ days })}
         />
-        <Picks
-          label={t.by}
-          all={['day', 'agent', 'model']}
-          at={by}
-          words={(one) => t.bys[one] ?? one}
-          pick={(one) => change({ by: one })}
-        />
+        {data?.rows && (
+          <Picks
+            label={t.by}
+            all={['day', 'agent', 'model']}
+            at={by}
+            words={(one) => t.bys[one] ?? one}
+            pick={(one) => change({ by: one })}
+          />
+        )}
         <Picks
           label={t.measure}
           all={MEASURES}
