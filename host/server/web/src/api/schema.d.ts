@@ -173,6 +173,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/chat/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * a chat completion, as OpenAI has it
+         * @description Needs a key of the scope `member` or `admin`.
+         */
+        post: operations["complete_chat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/explain": {
         parameters: {
             query?: never;
@@ -293,6 +313,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * list agents as models
+         * @description Needs a key.
+         */
+        get: operations["list_models"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models/{model}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * read an agent as a model
+         * @description Needs a key.
+         */
+        get: operations["read_model"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/openapi.json": {
         parameters: {
             query?: never;
@@ -345,6 +405,90 @@ export interface paths {
          * @description Needs a key.
          */
         get: operations["list_questions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * a response, as OpenAI and Open Responses have it
+         * @description Needs a key of the scope `member` or `admin`.
+         */
+        post: operations["create_response"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses/{response}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * read a response
+         * @description Needs a key.
+         */
+        get: operations["read_response"];
+        put?: never;
+        post?: never;
+        /**
+         * delete a response with its session
+         * @description Needs a key of the scope `member` or `admin`.
+         */
+        delete: operations["delete_response"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses/{response}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * end a response in the background
+         * @description Needs a key of the scope `member` or `admin`.
+         */
+        post: operations["cancel_response"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses/{response}/input_items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * list what was asked
+         * @description Needs a key.
+         */
+        get: operations["list_input_items"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1044,6 +1188,15 @@ export interface components {
             /** @description The text of the message. */
             text: string;
         };
+        /** @description The answer in a completion. */
+        Choice: {
+            /** @description `stop`, `length` or `tool_calls`. */
+            finish_reason: string;
+            /** Format: int32 */
+            index: number;
+            logprobs?: unknown;
+            message: components["schemas"]["CompletionMessage"];
+        };
         /** @description A message of a client. `id` is its own and comes back in what answers it. */
         ClientMessage: {
             /** Format: int64 */
@@ -1096,6 +1249,84 @@ export interface components {
             origin: string;
             /** @description Whether it says that it only reads. */
             read_only: boolean;
+        };
+        /** @description A chat completion. */
+        Completion: {
+            /** @description One. */
+            choices: components["schemas"]["Choice"][];
+            /**
+             * Format: int64
+             * @description In seconds since 1970.
+             */
+            created: number;
+            id: string;
+            /** @description The agent. */
+            model: string;
+            /** @description `chat.completion`. */
+            object: string;
+            service_tier: string;
+            system_fingerprint?: string | null;
+            usage: components["schemas"]["CompletionUsage"];
+        };
+        /**
+         * @description A chat completion to be made. Of the parameters that OpenAI has besides, some are taken without an
+         *     effect and the others are refused; the guide lists both.
+         */
+        CompletionBody: {
+            /**
+             * Format: int64
+             * @description Most tokens of each answer of the model.
+             */
+            max_completion_tokens?: number | null;
+            /**
+             * Format: int64
+             * @description The same, by its older name.
+             */
+            max_tokens?: number | null;
+            /** @description The whole conversation, as OpenAI has it. */
+            messages: unknown[];
+            /** @description Notes of the caller's. */
+            metadata?: unknown;
+            /** @description The agent. */
+            model: string;
+            /** @description Whether a step may call several of them. Default: yes. */
+            parallel_tool_calls?: boolean | null;
+            /** @description How much the model should think. */
+            reasoning_effort?: string | null;
+            /** @description `text`, `json_object` or `json_schema`. */
+            response_format?: unknown;
+            /** @description `false`: the session is deleted when it has answered. */
+            store?: boolean | null;
+            /** @description Whether the answer comes in chunks. */
+            stream?: boolean | null;
+            stream_options?: components["schemas"]["StreamOptions"] | null;
+            /** Format: double */
+            temperature?: number | null;
+            /** @description `auto` or `none`. */
+            tool_choice?: unknown;
+            /** @description Tools that the caller executes: functions. */
+            tools?: unknown[] | null;
+        };
+        /** @description The message in it. Foreign text: escape it before a person sees it. */
+        CompletionMessage: {
+            annotations: unknown[];
+            content?: string | null;
+            refusal?: string | null;
+            role: string;
+            /** @description Calls of the caller's tools. */
+            tool_calls?: unknown[];
+        };
+        /** @description The usage of the whole turn, subagents included. */
+        CompletionUsage: {
+            /** Format: int64 */
+            completion_tokens: number;
+            completion_tokens_details: unknown;
+            /** Format: int64 */
+            prompt_tokens: number;
+            /** @description `cached_tokens`: those that the provider read from its cache. */
+            prompt_tokens_details: unknown;
+            /** Format: int64 */
+            total_tokens: number;
         };
         /** @description The things that are deleted with a session. */
         ContentsBody: {
@@ -1250,6 +1481,22 @@ export interface components {
         DiscardedBody: {
             discarded: string[];
         };
+        /** @description A failure. */
+        ErrorBody: {
+            /** @description The fault. */
+            error: components["schemas"]["ErrorDetail"];
+        };
+        /** @description The fault of a request. */
+        ErrorDetail: {
+            /** @description The fault as a word. */
+            code?: string | null;
+            /** @description The fault, and what to do about it. Escaped for a person's eyes. */
+            message: string;
+            /** @description The parameter at fault, where it is one. */
+            param?: string | null;
+            /** @description `invalid_request_error`, `rate_limit_error`, `insufficient_quota` or `server_error`. */
+            type: string;
+        };
         /** @description The answer. */
         Explained: {
             /** @description The agent, as requests name it. */
@@ -1320,6 +1567,15 @@ export interface components {
             rules: string[];
             /** @description Who lists them. */
             source: string;
+        };
+        /** @description The items of an input. */
+        InputItems: {
+            data: unknown[];
+            first_id?: string | null;
+            has_more: boolean;
+            last_id?: string | null;
+            /** @description `list`. */
+            object: string;
         };
         /** @description A path that was left, and why. */
         LeftBody: {
@@ -1465,12 +1721,71 @@ export interface components {
             next?: number | null;
             summary?: components["schemas"]["SummaryBody"] | null;
         };
+        /** @description An agent. */
+        Model: {
+            /**
+             * Format: int64
+             * @description Not known: 0.
+             */
+            created: number;
+            /** @description Its name, as `model` takes it. */
+            id: string;
+            /** @description `model`. */
+            object: string;
+            /** @description `belljar`. */
+            owned_by: string;
+        };
+        /** @description The agents. */
+        Models: {
+            data: components["schemas"]["Model"][];
+            /** @description `list`. */
+            object: string;
+        };
         /** @description An agent to keep. */
         NewAgentBody: {
             /** @description Its name: lower-case letters and digits, joined by `-`. */
             slug: string;
             /** @description The markdown file. */
             text: string;
+        };
+        /**
+         * @description A response to be made. Of the parameters that OpenAI has besides, some are taken without an effect
+         *     and the others are refused; the guide lists both.
+         */
+        NewResponseBody: {
+            /** @description Whether it is answered at once, and read later. */
+            background?: boolean | null;
+            /** @description A text, or items. */
+            input: unknown;
+            /** @description Words beside the input, for this response alone. The agent's own prompt stays. */
+            instructions?: string | null;
+            /**
+             * Format: int64
+             * @description Most tokens of each answer of the model.
+             */
+            max_output_tokens?: number | null;
+            /** @description Notes of the caller's. */
+            metadata?: unknown;
+            /** @description The agent. */
+            model: string;
+            /** @description Whether a step may call several of them. Default: yes. */
+            parallel_tool_calls?: boolean | null;
+            /** @description The response to go on from. */
+            previous_response_id?: string | null;
+            /** @description `effort`: how much the model should think. */
+            reasoning?: unknown;
+            /** @description `false`: the session is deleted when it has answered. */
+            store?: boolean | null;
+            /** @description Whether it comes event by event. */
+            stream?: boolean | null;
+            /** Format: double */
+            temperature?: number | null;
+            /** @description `format`: `text`, `json_object` or `json_schema`. */
+            text?: unknown;
+            /** @description `auto` or `none`. */
+            tool_choice?: unknown;
+            /** @description Tools that the caller executes: functions. */
+            tools?: unknown[] | null;
         };
         /**
          * @description A word of permission.
@@ -1645,6 +1960,72 @@ export interface components {
             next?: string | null;
             receipts: components["schemas"]["ReceiptBody"][];
         };
+        /** @description A response. */
+        ResponseBody: {
+            background: boolean;
+            /**
+             * Format: int64
+             * @description The same; `null` until it is completed.
+             */
+            completed_at?: number | null;
+            /**
+             * Format: int64
+             * @description In seconds since 1970.
+             */
+            created_at: number;
+            error?: unknown;
+            /** Format: double */
+            frequency_penalty: number;
+            id: string;
+            incomplete_details?: unknown;
+            instructions?: string | null;
+            /** Format: int64 */
+            max_output_tokens?: number | null;
+            /** Format: int64 */
+            max_tool_calls?: number | null;
+            metadata: unknown;
+            /** @description The agent. */
+            model: string;
+            /** @description `response`. */
+            object: string;
+            /**
+             * @description Messages of the agent, one for each step that said something, and its calls of the caller's tools.
+             *     Foreign text: escape it before a person sees it.
+             */
+            output: unknown[];
+            parallel_tool_calls: boolean;
+            /** Format: double */
+            presence_penalty: number;
+            previous_response_id?: string | null;
+            prompt_cache_key: unknown;
+            reasoning?: unknown;
+            safety_identifier: unknown;
+            service_tier: string;
+            /** @description `queued`, `in_progress`, `completed`, `incomplete`, `failed` or `cancelled`. */
+            status: string;
+            store: boolean;
+            /** Format: double */
+            temperature: number;
+            text: unknown;
+            tool_choice: string;
+            tools: unknown[];
+            /** Format: int64 */
+            top_logprobs: number;
+            /** Format: double */
+            top_p: number;
+            truncation: unknown;
+            /** @description `null` until it has ended. */
+            usage?: unknown;
+            user: unknown;
+        };
+        /** @description That a response is gone. */
+        ResponseDeleted: {
+            /** @description `true`. */
+            deleted: boolean;
+            id: string;
+            /** @description `response`. */
+            object: string;
+        };
         /** @description All else that an agent has. */
         RestBody: {
             /** @description Hosts: a request has to fit a rule of every list. */
@@ -1809,6 +2190,10 @@ export interface components {
             /** @description The value to send as `before` for the next ones; absent where there are none. */
             next?: string | null;
             sessions: components["schemas"]["SessionBody"][];
+        };
+        /** @description How a stream is to be. */
+        StreamOptions: {
+            include_usage?: boolean;
         };
         /** @description A subagent. Its texts are foreign. */
         SubagentBody: {
@@ -3106,6 +3491,170 @@ export interface operations {
             };
         };
     };
+    complete_chat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompletionBody"];
+            };
+        };
+        responses: {
+            /** @description its outcome; with `stream`, events and at last `done` with the same */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Completion"];
+                    "text/event-stream": {
+                        data: string;
+                        event?: string;
+                        id?: string;
+                    };
+                };
+            };
+            /** @description the request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description a valid key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the key does not allow this; pages of this origin may not call */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description there is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the request took too long to arrive */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description a turn is running; the name is taken */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description somebody else has changed it */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the request is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the body has to be JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description this server does not go by that name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the agent cannot be used */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description too many requests; what may be used in a day is used up */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the server cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description as much is stored as may be */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     explain: {
         parameters: {
             query: {
@@ -3628,6 +4177,183 @@ export interface operations {
             };
         };
     };
+    list_models: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Models"];
+                };
+            };
+            /** @description the request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description a valid key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the key does not allow this; pages of this origin may not call */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description this server does not go by that name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the server cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_model: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                model: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Model"];
+                };
+            };
+            /** @description the request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description a valid key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the key does not allow this; pages of this origin may not call */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description there is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description this server does not go by that name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the server cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     openapi: {
         parameters: {
             query?: never;
@@ -3859,6 +4585,574 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+        };
+    };
+    create_response: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewResponseBody"];
+            };
+        };
+        responses: {
+            /** @description its outcome; with `stream`, events and at last `done` with the same */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResponseBody"];
+                    "text/event-stream": {
+                        data: string;
+                        event?: string;
+                        id?: string;
+                    };
+                };
+            };
+            /** @description the request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description a valid key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the key does not allow this; pages of this origin may not call */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description there is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the request took too long to arrive */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description a turn is running; the name is taken */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description somebody else has changed it */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the request is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the body has to be JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description this server does not go by that name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the agent cannot be used */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description too many requests; what may be used in a day is used up */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the server cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description as much is stored as may be */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    read_response: {
+        parameters: {
+            query?: {
+                /** @description `false`: a response that is stored comes in one piece */
+                stream?: boolean;
+            };
+            header?: never;
+            path: {
+                response: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResponseBody"];
+                };
+            };
+            /** @description the request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description a valid key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the key does not allow this; pages of this origin may not call */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description there is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description this server does not go by that name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the server cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_response: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                response: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResponseDeleted"];
+                };
+            };
+            /** @description the request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description a valid key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the key does not allow this; pages of this origin may not call */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description there is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description a turn is running */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description somebody else has changed it */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description this server does not go by that name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the server cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    cancel_response: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                response: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResponseBody"];
+                };
+            };
+            /** @description the request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description a valid key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the key does not allow this; pages of this origin may not call */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description there is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description this server does not go by that name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the server cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_input_items: {
+        parameters: {
+            query?: {
+                /** @description the id of the last item of the page before */
+                after?: string;
+                /** @description how many items, 1 to 100; 20 where it is absent */
+                limit?: number;
+                /** @description `desc`, the last first, or `asc` */
+                order?: string;
+            };
+            header?: never;
+            path: {
+                response: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InputItems"];
+                };
+            };
+            /** @description the request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description a valid key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the key does not allow this; pages of this origin may not call */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description there is no such thing */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description this server does not go by that name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description the server cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
         };

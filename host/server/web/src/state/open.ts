@@ -20,6 +20,8 @@ export type AttachmentRow = Of<'AttachmentBody'>;
 const SLICE = 8;
 /** Milliseconds after which changed rows are read. */
 const SOON = 150;
+/** Milliseconds after which it is looked again at what no event tells. */
+const LATER = 1_000;
 /** Most receipts that are read of a turn. */
 const MAX_RECEIPTS = 5_000;
 
@@ -182,13 +184,13 @@ export class OpenSession {
     }
   }
 
-  #soon(name: string, work: () => Promise<void>): void {
+  #soon(name: string, work: () => Promise<void>, after = SOON): void {
     if (this.#timers.has(name) || this.#closed) return;
     const timer = window.setTimeout(() => {
       this.#timers.delete(name);
       // What could not be read stays as it was; the stream says that the server is away.
       work().catch(() => {});
-    }, SOON);
+    }, after);
     this.#timers.set(name, timer);
   }
 
@@ -205,7 +207,10 @@ export class OpenSession {
   }
 
   async #about(): Promise<void> {
-    this.about.value = await got(api.GET('/v1/sessions/{id}', { params: { path: { id: this.id } } }));
+    const about = await got(api.GET('/v1/sessions/{id}', { params: { path: { id: this.id } } }));
+    this.about.value = about;
+    // It may have been read in the moment in which its turn ended, of which no event follows.
+    if (about.running && !this.running()) this.#soon('about', () => this.#about(), LATER);
   }
 
   async #messages(): Promise<void> {

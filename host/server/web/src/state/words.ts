@@ -40,7 +40,8 @@ export function telling(call: Pick<Call, 'arguments'>): string {
 
 /** A call in words: `reading src/alarm.py`. */
 export function callWords(call: Call): { what: string; on: string } {
-  const verb = text.calls.verbs[call.tool];
+  // A model may call a tool `constructor`, which every object has.
+  const verb = Object.hasOwn(text.calls.verbs, call.tool) ? text.calls.verbs[call.tool] : undefined;
   return verb ? { what: verb, on: telling(call) } : { what: text.calls.calling, on: call.tool };
 }
 

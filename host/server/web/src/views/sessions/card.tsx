@@ -87,9 +87,9 @@ export function Card(props: { open: OpenSession; message: string; place: BatchPl
   return (
     <section class="card" role="region" aria-label={text.card.title}>
       <header class="card-head">
-        <h3>
+        <h2>
           {text.card.title} <span class="card-done num">{text.card.done(head.done, head.total)}</span>
-        </h3>
+        </h2>
         <span class="card-counts">
           {(['running', 'waiting', 'queued', 'partial', 'failed', 'cancelled'] as const)
             .filter((state) => head.counts[state])

@@ -15,6 +15,9 @@ import { begin } from './begin';
 import { Composer } from './composer';
 import { sessionHref } from './address';
 
+/** The roles of models that every server has. */
+const ROLES = ['main', 'fast', 'strong'];
+
 type AgentRow = Of<'AgentSummary'>;
 
 const LAST = 'belljar.agent';
@@ -35,7 +38,6 @@ async function allAgents(): Promise<AgentRow[]> {
 
 export function NewSession({ agent: asked }: { agent: string | undefined }) {
   const agents = useLoad(allAgents, []);
-  const models = useLoad(modelNames, []);
   const [agent, setAgent] = useState(asked ?? localStorage.getItem(LAST) ?? '');
   const [model, setModel] = useState('');
   const [problem, setProblem] = useState<Problem>();
@@ -100,7 +102,7 @@ export function NewSession({ agent: asked }: { agent: string | undefined }) {
               {text.begin.model}
               <select value={model} onChange={(event) => setModel(event.currentTarget.value)} title={text.begin.modelHow}>
                 <option value="">{text.begin.modelOwn}</option>
-                {(models.data ?? ['main', 'fast', 'strong']).map((one) => (
+                {ROLES.map((one) => (
                   <option key={one} value={one}>
                     {one}
                   </option>
@@ -131,12 +133,4 @@ export function NewSession({ agent: asked }: { agent: string | undefined }) {
       )}
     </div>
   );
-}
-
-/** The models and roles of this server, where it says them. */
-async function modelNames(): Promise<string[]> {
-  const answer = await fetch('/v1/models', { credentials: 'same-origin' });
-  if (!answer.ok) throw new Problem('none', answer.status, '');
-  const said = (await answer.json()) as { models?: string[]; roles?: Record<string, string> };
-  return [...new Set([...Object.keys(said.roles ?? {}), ...(said.models ?? [])])];
 }

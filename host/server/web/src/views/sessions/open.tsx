@@ -232,6 +232,11 @@ function Transcript({ open }: { open: OpenSession }) {
     upto: open.summary?.upto,
     stored: open.subagents,
   });
+  const { said } = open;
+  // Who says something sees it, wherever they had scrolled to.
+  useEffect(() => {
+    if (said !== undefined) list.current?.show(pieces.length - 1, 'end');
+  }, [said]);
   const ready = open.ready.value || pieces.length > 0;
   if (!ready) return <Waiting>{text.chat.connecting}</Waiting>;
   if (pieces.length === 0) {

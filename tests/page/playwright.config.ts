@@ -1,0 +1,28 @@
+import { defineConfig } from "@playwright/test";
+
+const sandbox = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+
+export default defineConfig({
+  testDir: "specs",
+  outputDir: "out/results",
+  // What is waited for has a limit of its own; a test that takes longer waits for what never comes.
+  timeout: 90_000,
+  expect: { timeout: 20_000 },
+  fullyParallel: false,
+  workers: 2,
+  forbidOnly: true,
+  retries: 0,
+  reporter: [["list"]],
+  use: {
+    browserName: "chromium",
+    locale: "en-GB",
+    viewport: { width: 1400, height: 900 },
+    actionTimeout: 20_000,
+    launchOptions: {
+      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+      args: [...sandbox, "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"],
+    },
+    trace: "off",
+    screenshot: "off",
+  },
+});

@@ -1,0 +1,80 @@
+// What a session changed: looked at by file, taken, thrown away, and taken back.
+
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { at } from "../kit/at.ts";
+import type { Jar } from "../kit/jar.ts";
+import * as scenes from "../kit/scenes.ts";
+import { expect, type Page, test } from "../kit/test.ts";
+
+test.use({ plan: {} });
+
+const BEFORE = "high water at 06:12\nlow water at 12:30\n";
+const AFTER = "high water at 06:12\nlow water at 12:40\n";
+
+async function review(page: Page, jar: Jar, word: string): Promise<string> {
+  const { session } = await jar.chat("writer", await scenes.written(jar, word));
+  await page.goto(`/sessions/${session}`);
+  await at(page).review();
+  return session;
+}
+
+const there = (jar: Jar, path: string) => readFile(join(jar.workspace, path), "utf8").catch(() => null);
+
+test("changes are shown by file, what would run later first", async ({ page, jar, word }) => {
+  await review(page, jar, word);
+  const files = at(page).files();
+  await expect(files).toHaveCount(3);
+  await expect(files.nth(0)).toContainText(`lefthook-${word}.yml`);
+  await expect(files.nth(0)).toContainText(/runs it at every commit/);
+  await expect(page.getByRole("main")).toContainText("low water at 12:30");
+  await expect(page.getByRole("main")).toContainText("low water at 12:40");
+});
+
+test("one file is taken, and the others stay where they are", async ({ page, jar, word }) => {
+  await review(page, jar, word);
+  await at(page).decide(`tides-${word}.md`, /^apply/i);
+  await expect.poll(() => there(jar, `tides-${word}.md`)).toBe(AFTER);
+  await expect(at(page).files()).toHaveCount(2);
+  expect(await there(jar, `table-${word}.md`)).toBeNull();
+  expect(await there(jar, `lefthook-${word}.yml`)).toBeNull();
+});
+
+test("what was taken is taken back", async ({ page, jar, word }) => {
+  await review(page, jar, word);
+  await at(page).decide(`tides-${word}.md`, /^apply/i);
+  await expect.poll(() => there(jar, `tides-${word}.md`)).toBe(AFTER);
+  await page.getByRole("button", { name: /^undo/i }).click();
+  await expect.poll(() => there(jar, `tides-${word}.md`)).toBe(BEFORE);
+  await expect(at(page).files()).toHaveCount(3);
+});
+
+test("one file is thrown away, and is in nobody's way then", async ({ page, jar, word }) => {
+  const session = await review(page, jar, word);
+  await at(page).decide(`table-${word}.md`, /^discard/i);
+  await expect(at(page).files()).toHaveCount(2);
+  const { places } = await jar.changes(session);
+  expect(places[0].files.map((file: { path: string }) => file.path)).not.toContain(`table-${word}.md`);
+  expect(await there(jar, `table-${word}.md`)).toBeNull();
+});
+
+test("what would run later is taken only when it is said to be meant", async ({ page, jar, word }) => {
+  await review(page, jar, word);
+  await at(page).decideAll(/^apply/i);
+  await expect.poll(() => there(jar, `tides-${word}.md`)).toBe(AFTER);
+  expect(await there(jar, `lefthook-${word}.yml`)).toBeNull();
+  await expect(at(page).files()).toHaveCount(1);
+  await at(page).decide(`lefthook-${word}.yml`, /^apply/i);
+  await expect.poll(() => there(jar, `lefthook-${word}.yml`)).toContain(word);
+});
+
+test("a file that both changed is left, shown as both have it, and decided by the person", async ({ page, jar, word }) => {
+  const session = await review(page, jar, word);
+  await jar.file(`tides-${word}.md`, "high water at 06:12\nlow water at 13:00\n");
+  await page.reload();
+  const file = at(page).files().filter({ hasText: `tides-${word}.md` });
+  await expect(file).toContainText(/conflict|both/i);
+  await at(page).decide(`tides-${word}.md`, /^take the agent/i);
+  await expect.poll(() => there(jar, `tides-${word}.md`)).toBe(AFTER);
+  expect(session).toBeTruthy();
+});

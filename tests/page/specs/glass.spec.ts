@@ -1,0 +1,96 @@
+// The glass: what a run did, what it was refused and by whom, and its receipts.
+
+import { readFile } from "node:fs/promises";
+import { at } from "../kit/at.ts";
+import * as scenes from "../kit/scenes.ts";
+import { expect, test } from "../kit/test.ts";
+
+test.use({ plan: {} });
+
+test("each call is a row with its time, fuel and bytes", async ({ page, jar, word }) => {
+  const { session } = await jar.chat("scout", scenes.refused(jar, word));
+  await page.goto(`/sessions/${session}`);
+  const calls = at(page).calls();
+  await expect(calls).toHaveCount(3);
+  await expect(calls.nth(0)).toContainText("file_read");
+  await expect(calls.nth(2)).toContainText("file_search");
+  await calls.nth(0).click();
+  const { receipts } = await jar.get(`/v1/sessions/${session}/receipts`);
+  const receipt = receipts[0].body.receipt;
+  await expect(at(page).glass()).toContainText("/workspace/notes.md");
+  await expect(at(page).glass()).toContainText(/fuel/i);
+  await expect(at(page).glass()).toContainText(/memory/i);
+  await expect(at(page).glass().locator(`[value="${receipt.fuel}"], [title*="${receipt.fuel}"]`).first()).toBeAttached();
+});
+
+test("a refusal stands out, in words, and says who decided", async ({ page, jar, word }) => {
+  const { session } = await jar.chat("scout", scenes.refused(jar, word));
+  await page.goto(`/sessions/${session}`);
+  const refusal = at(page).refusals().first();
+  await expect(refusal).toContainText(/refused/i);
+  await expect(refusal).toContainText("etc/passwd");
+  await expect(refusal).toContainText(/leads above/);
+  await expect(at(page).glass()).toContainText(/refused/i);
+});
+
+test("a tool that an agent does not have is explained by its four sources", async ({ page, jar, word }) => {
+  const ask = `Fetch it, ${word}.`;
+  jar.model.play(ask, { calls: [{ name: "file_write", arguments: { path: "x.md", content: word } }] }, { say: `Refused, ${word}.` });
+  const { session } = await jar.chat("scout", ask);
+  await page.goto(`/sessions/${session}`);
+  await at(page).refusals().first().getByRole("link", { name: /why/i }).click();
+  const votes = at(page).glass().getByRole("listitem").filter({ hasText: /allows|refuses|says nothing/ });
+  await expect(votes.first()).toBeVisible();
+  expect(await votes.count()).toBeGreaterThanOrEqual(4);
+  await expect(votes.filter({ hasText: "decided" })).toHaveCount(1);
+  await expect(votes.filter({ hasText: "decided" })).toContainText("definition");
+});
+
+test("receipts are there as JSON and as CSV", async ({ page, jar, word }) => {
+  const { session } = await jar.chat("scout", scenes.refused(jar, word));
+  await page.goto(`/sessions/${session}`);
+  const stored = await jar.get(`/v1/sessions/${session}/receipts`);
+  await at(page).calls().first().waitFor();
+  const take = async (name: RegExp): Promise<string> => {
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      at(page).glass().getByRole("link", { name }).or(at(page).glass().getByRole("button", { name })).first().click(),
+    ]);
+    return readFile(await download.path(), "utf8");
+  };
+  expect(JSON.parse(await take(/json/i)).map((one: { id: string }) => one.id)).toEqual(stored.receipts.map((one: { id: string }) => one.id));
+  const lines = (await take(/csv/i)).trim().split("\n");
+  expect(lines).toHaveLength(1 + stored.receipts.length);
+  expect(lines[0]).toMatch(/tool/);
+  expect(lines[1]).toContain("file_read");
+});
+
+test("the calls of subagents stand below them", async ({ page, jar, word }) => {
+  const team = scenes.team(jar, word, { done: 2 });
+  const { session } = await jar.chat("keeper", team.ask);
+  await page.goto(`/sessions/${session}`);
+  await expect(at(page).glass().getByText("file_read")).toHaveCount(2);
+  await expect(at(page).glass()).toContainText("scout#1");
+});
+
+test("two runs are compared side by side", async ({ page, jar, word }) => {
+  const first = await jar.chat("scout", scenes.refused(jar, word));
+  const second = await jar.chat("scout", scenes.refused(jar, `${word}b`));
+  await page.goto(`/sessions/${first.session}`);
+  await at(page).compareWith(second.session);
+  const both = page.getByRole("main");
+  await expect(both).toContainText(word);
+  await expect(both).toContainText(`${word}b`);
+  await expect(both).toContainText("file_search");
+});
+
+test("the glass folds away and comes back by its key", async ({ page, jar, word }) => {
+  const { session } = await jar.chat("scout", scenes.refused(jar, word));
+  await page.goto(`/sessions/${session}`);
+  await expect(at(page).glass()).toBeVisible();
+  await page.getByRole("heading").first().focus().catch(() => undefined);
+  await page.locator("body").press("g");
+  await expect(at(page).glass()).toBeHidden();
+  await page.locator("body").press("g");
+  await expect(at(page).glass()).toBeVisible();
+});
