@@ -1,4 +1,4 @@
-"""Unit tests, with any Python: `python3 -m unittest`, with `sdk/python/src` on its path."""
+"""Unit tests, with any Python: `PYTHONPATH=sdk/python/src python3 -m unittest`."""
 
 import unittest
 

@@ -172,7 +172,7 @@ test("a deleted session says so and has a way on", async ({ page, jar, word }) =
   await expect(at(page).conversation()).toContainText(`Farewell, ${word}.`);
   await jar.api("DELETE", `/v1/sessions/${session}`);
   await at(page).say("Are you there?");
-  await expect(page.getByRole("main")).toContainText("This session is gone");
+  await expect(page.getByRole("main")).toContainText("there is no session");
   await page.reload();
   await expect(page.getByRole("main")).toContainText("This session is gone");
   await page.getByRole("main").getByRole("link").first().click();

@@ -1,6 +1,8 @@
-// Pictures of every view, for people to look at: in `out/screenshots`, at three widths, light and dark.
+// Pictures of every view, for people to look at: in `out/screenshots`, at three widths, light and dark. Those
+// in `out/guide` are what README and guide show; they are copied to `host/docs/images` by hand.
 
-import { test } from "../kit/test.ts";
+import { at } from "../kit/at.ts";
+import { expect, test } from "../kit/test.ts";
 import { furnish, type Made, open, VIEWS } from "../kit/views.ts";
 
 test.use({ plan: {} });
@@ -23,3 +25,27 @@ for (const view of VIEWS) {
     }
   });
 }
+
+test("pictures for the guide", async ({ page, jar }) => {
+  await jar.post(`/v1/sessions/${made.asked}/questions/1`, { answer: "no" });
+  await jar.idle(made.asked);
+  await page.setViewportSize({ width: 1280, height: 760 });
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  const take = (name: string) => page.screenshot({ path: `out/guide/${name}.png` });
+  await page.goto(`/sessions/${made.team}`);
+  await expect(at(page).waiting()).toHaveCount(0);
+  await expect(at(page).head()).toContainText("3 of 3 done");
+  await expect(at(page).glass()).toContainText("scout#2");
+  await take("page-subagents");
+  await page.goto(`/sessions/${made.refused}`);
+  await at(page).refusals().first().getByRole("link", { name: /why/i }).click();
+  await expect(at(page).glass()).toContainText("decided");
+  await take("page-refused");
+  await jar.changes(made.written);
+  await page.goto(`/sessions/${made.written}/changes`);
+  await expect(page.getByRole("main")).toContainText("low water at 12:40");
+  await take("page-changes");
+  await page.goto("/agents/home/scout");
+  await expect(at(page).source()).toContainText("You find files.");
+  await take("page-agent");
+});
