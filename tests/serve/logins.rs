@@ -4,7 +4,7 @@ use belljar_server::{ROUTES, Verb};
 use belljar_store::KeyScope;
 use serde_json::{Value, json};
 
-use crate::client::PATIENCE;
+use crate::client::{Answer, PATIENCE};
 use crate::kit::{Plan, World, make_keys, session};
 
 /// The actions of a tenant's audit log with their actors, the oldest first.
@@ -145,12 +145,18 @@ async fn nothing_is_changed_by_a_cookie_from_anywhere_but_a_page_of_this_server(
         };
         let port = world.address.port();
         let near = format!("http://localhost:{}", if port == 1 { 2 } else { port - 1 });
-        call().send().await.is(403).problem("origin");
+        // OpenAI's wires say it in a shape of their own.
+        let shaped = ["/v1/chat/completions", "/v1/responses"];
+        let refused = |answer: Answer| match shaped.iter().any(|it| route.path.starts_with(it)) {
+            true => drop(answer.is(403)),
+            false => drop(answer.is(403).problem("origin")),
+        };
+        refused(call().send().await);
         for origin in [app, &near, "null", "https://evil.test"] {
-            call().header("origin", origin).send().await.is(403).problem("origin");
+            refused(call().header("origin", origin).send().await);
         }
         let same_site = call().header("origin", &world.origin());
-        same_site.header("sec-fetch-site", "same-site").send().await.is(403).problem("origin");
+        refused(same_site.header("sec-fetch-site", "same-site").send().await);
     }
     // A page on another port may not even look.
     let look = world.call("GET", "/v1/sessions").header("cookie", &cookie);

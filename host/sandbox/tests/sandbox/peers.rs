@@ -1,4 +1,4 @@
-//! What calling other tools costs, whoever provides them.
+//! The costs of calling other tools, whoever provides them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

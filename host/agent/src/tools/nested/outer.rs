@@ -144,7 +144,7 @@ impl Outer {
         }
     }
 
-    /// What the receipts of its calls may keep.
+    /// The room that the receipts of its calls share.
     pub(crate) fn room(&self) -> &Room {
         &self.room
     }
