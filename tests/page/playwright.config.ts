@@ -11,7 +11,8 @@ export default defineConfig({
   fullyParallel: false,
   workers: 2,
   forbidOnly: true,
-  retries: 0,
+  // A browser on a busy machine may be late once; what fails twice fails.
+  retries: 2,
   reporter: [["list"]],
   use: {
     browserName: "chromium",
