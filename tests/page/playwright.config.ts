@@ -11,7 +11,7 @@ export default defineConfig({
   fullyParallel: false,
   workers: 2,
   forbidOnly: true,
-  // A browser on a busy machine may be late once; what fails twice fails.
+  // A browser on a busy machine may be late; what fails three times fails.
   retries: 2,
   reporter: [["list"]],
   use: {
