@@ -23,6 +23,9 @@ use crate::report::Row;
 /// Files of the task that is done by calls and by code.
 const FILES: usize = 40;
 
+/// Calls that one answer of a model makes: an agent takes at most 32 in a step.
+const CALLS_PER_STEP: usize = 20;
+
 /// Calls that one script makes; the default limit of nested calls is 1,000.
 const NESTED: usize = 500;
 
@@ -226,13 +229,12 @@ fn billed(outcome: &Outcome) -> u64 {
     outcome.total.input_tokens.saturating_add(outcome.total.output_tokens)
 }
 
-/// A transcript in which one answer makes these calls, and the next is the end.
+/// A transcript in which answers make these calls, and the last is the end.
 fn turns(calls: &[serde_json::Value]) -> String {
-    let calls = serde_json::Value::from(calls);
-    format!(
-        "transcript: 1\nagents:\n  - agent: it\n    turns:\n      \
-         - calls: {calls}\n      - say: \"200\"\n"
-    )
+    let steps = calls.chunks(CALLS_PER_STEP);
+    let steps = steps.map(|calls| format!("      - calls: {}\n", serde_json::Value::from(calls)));
+    let steps: String = steps.collect();
+    format!("transcript: 1\nagents:\n  - agent: it\n    turns:\n{steps}      - say: \"200\"\n")
 }
 
 fn world(root: &Path, settings: &str, transcript: &str) -> anyhow::Result<World> {
