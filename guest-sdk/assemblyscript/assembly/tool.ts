@@ -3,6 +3,21 @@
 import { JsonObject, listOf, listOfTexts, parse, quoted, Type, Value } from "./json";
 import { Output } from "./output";
 
+// Characters of a text that a message quotes.
+const MOST_SHOWN: i32 = 40;
+
+function mismatch(where: string, expected: string, value: Value): string {
+  return "`" + where + "`: expected " + expected + ", got " + shown(value);
+}
+
+function shown(value: Value): string {
+  if (value.type == Type.Null) return "null";
+  if (value.type == Type.Boolean) return value.flag ? "true" : "false";
+  if (value.type == Type.Number) return "the number " + value.raw.substring(0, MOST_SHOWN);
+  if (value.type == Type.Text) return "the text `" + value.text.substring(0, MOST_SHOWN) + "`";
+  return value.type == Type.List ? "a list" : "an object";
+}
+
 class Field {
   optional: bool = false;
   constructor(
@@ -20,19 +35,28 @@ class Field {
     return schema.toString();
   }
 
-  fits(value: Value): bool {
+  // Why a value does not fit; empty where it does.
+  misfit(value: Value): string {
     if (this.type == "string") {
-      return value.type == Type.Text && (this.choices.length == 0 || this.choices.includes(value.text));
+      if (value.type != Type.Text) return mismatch(this.name, "a string", value);
+      if (this.choices.length == 0 || this.choices.includes(value.text)) return "";
+      const listed = this.choices.map<string>((one) => "`" + one + "`").join(", ");
+      return "`" + this.name + "`: " + shown(value) + " is none of " + listed;
     }
-    if (this.type == "boolean") return value.type == Type.Boolean;
+    if (this.type == "boolean") return value.type == Type.Boolean ? "" : mismatch(this.name, "true or false", value);
     if (this.type == "array") {
-      if (value.type != Type.List) return false;
-      for (let at = 0; at < value.items.length; at++) if (value.items[at].type != Type.Text) return false;
-      return true;
+      if (value.type != Type.List) return mismatch(this.name, "a list", value);
+      for (let at = 0; at < value.items.length; at++) {
+        const item = value.items[at];
+        if (item.type != Type.Text) return mismatch(this.name + "[" + at.toString() + "]", "a string", item);
+      }
+      return "";
     }
-    if (value.type != Type.Number) return false;
+    const expected = this.type == "number" ? "a number" : "an integer";
+    if (value.type != Type.Number) return mismatch(this.name, expected, value);
     const number = parseFloat(value.raw);
-    return this.type == "number" || (isFinite(number) && Math.trunc(number) == number);
+    const fits = this.type == "number" || (isFinite(number) && Math.trunc(number) == number);
+    return fits ? "" : mismatch(this.name, expected, value);
   }
 }
 
@@ -111,8 +135,9 @@ export class Tool {
       const field = this.fields[at], value = given.get(field.name);
       if (value === null || (field.optional && value.type == Type.Null)) {
         if (!field.optional) return Output.invalidArguments("missing field `" + field.name + "`");
-      } else if (!field.fits(value)) {
-        return Output.invalidArguments("`" + field.name + "`: it has to fit " + field.schema());
+      } else {
+        const why = field.misfit(value);
+        if (why != "") return Output.invalidArguments(why);
       }
     }
     return this.run(new Args(given));
