@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::component::bindings::exports::belljar::tool::tools::{Definition, Hints as WitHints};
 use crate::component::cache::{Cache, Kind as Kept};
+use crate::component::compile::WAIT;
 use crate::component::described::{self, Claim, DescribeLimits};
 use crate::component::inspect;
 use crate::component::kind::Kind;
@@ -23,7 +24,7 @@ use crate::error::DescribeError;
 use crate::jar::store::{Done, Job};
 
 /// How long the broker may take: compiling, and `describe` itself.
-const MAKE_WAIT: Duration = Duration::from_secs(240);
+const MAKE_WAIT: Duration = WAIT.saturating_add(Duration::from_secs(60));
 
 /// Answers that were checked.
 #[derive(Debug)]
