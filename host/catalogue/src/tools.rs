@@ -291,8 +291,8 @@ impl ToolCatalogue {
             code,
             message: why.clone(),
             hint: Some(format!(
-                "if you trust it, add `digest = \"sha256:{digest}\"` under `[tools.{name}]` in \
-                 `belljar.toml`"
+                "if you trust it, `belljar grant AGENT --tool {name}` lets an agent call it and pins \
+                 `digest = \"sha256:{digest}\"` under `[tools.{name}]` in `belljar.toml`"
             )),
         });
         self.held.insert(name, why);

@@ -37,6 +37,7 @@ async fn an_installed_tool_counts_once_its_digest_is_pinned() {
     assert_eq!(codes(&unpinned), ["unpinned-tool"]);
     let hint = unpinned.problems()[0].hint.clone().unwrap();
     assert!(hint.contains(&format!("digest = \"sha256:{digest}\"")), "{hint}");
+    assert!(hint.contains("`belljar grant AGENT --tool mine`"), "{hint}");
     assert!(unpinned.owner("mine").is_none() && unpinned.known().contains("mine"));
 
     let pin = format!("[tools.mine]\ndigest = \"sha256:{digest}\"\n");
