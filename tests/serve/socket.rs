@@ -65,6 +65,18 @@ impl Socket {
         }
     }
 
+    /// The next message of a type; before it may be those of other types, and no more.
+    async fn hear_until(&mut self, wanted: &str, before: &[&str]) -> Value {
+        loop {
+            let message = self.hear().await.expect("the connection was closed");
+            let kind = message["type"].as_str().unwrap_or_default();
+            if kind == wanted {
+                return message;
+            }
+            assert!(before.contains(&kind), "{message}");
+        }
+    }
+
     pub(crate) async fn ask(&mut self, message: Value) -> Value {
         self.say(message).await;
         self.hear().await.expect("the connection was closed")
@@ -134,6 +146,26 @@ async fn another_tenants_session_is_not_there_on_a_socket_either() {
     }
     let own = socket.ask(json!({ "type": "cancel", "session": session("blue") })).await;
     assert_eq!((&own["type"], &own["cancelled"]), (&json!("cancelled"), &json!(false)));
+}
+
+#[tokio::test]
+async fn a_session_that_is_deleted_ends_what_watches_it_and_nothing_else() {
+    let world = World::new().await;
+    let mut socket = Socket::open(&world, "blue-admin").await;
+    let mut other = Socket::open(&world, "red-admin").await;
+    let subscribe = |whose| json!({ "type": "subscribe", "session": session(whose), "after": 0 });
+    socket.say(subscribe("blue")).await;
+    other.say(subscribe("red")).await;
+    assert_eq!(socket.hear_until("subscribed", &["event"]).await["session"], session("blue"));
+    assert_eq!(other.hear_until("subscribed", &["event"]).await["session"], session("red"));
+    let deleted = format!("/v1/sessions/{}", session("blue"));
+    world.call_as("blue-admin", "DELETE", &deleted).send().await.is(200);
+    assert_eq!(socket.hear_until("unsubscribed", &["event"]).await["session"], session("blue"));
+    // The connection itself goes on, and so does the neighbour's watch.
+    let again = socket.ask(subscribe("blue")).await;
+    assert_eq!(again["problem"]["type"], "/problems/not-found", "{again}");
+    other.say(json!({ "type": "ping" })).await;
+    other.hear_until("pong", &["event"]).await;
 }
 
 #[tokio::test]

@@ -57,6 +57,10 @@ export class Guard {
       if (!this.origins.has(new URL(download.url().replace(/^blob:/, "")).origin))
         this.breaches.push(`downloaded from elsewhere: ${download.url()}`);
     });
+    page.on("websocket", (socket) => {
+      const { host } = new URL(socket.url());
+      if (![...this.origins].some((origin) => new URL(origin).host === host)) this.breaches.push(`opened a socket elsewhere: ${socket.url()}`);
+    });
     page.on("console", (message) => {
       if (message.type() !== "error") return;
       const text = message.text();
@@ -66,5 +70,6 @@ export class Guard {
   }
 }
 
-/** The browser's own line for each answer above 399, which the page itself deals with. */
-const FAILED_CALL = /^Failed to load resource: (the server responded with a status of|net::ERR_)/;
+/** The browser's own line for each answer above 399 and each connection that fails, which the page itself
+ * deals with. */
+const FAILED_CALL = /^Failed to load resource: (the server responded with a status of|net::ERR_)|^WebSocket connection to '\S+' failed: (Error in connection establishment|Error during WebSocket handshake|WebSocket is closed|Connection closed)/;

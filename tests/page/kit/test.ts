@@ -2,6 +2,7 @@
 
 import { AxeBuilder } from "@axe-core/playwright";
 import { test as base, expect, type BrowserContext, type Page } from "@playwright/test";
+import { serveDist } from "./dist.ts";
 import { Guard } from "./guard.ts";
 import { Jar, type Plan } from "./jar.ts";
 
@@ -37,6 +38,7 @@ export const test = base.extend<Each, Shared>({
   guard: [
     async ({ context, jar }, use, info) => {
       const guard = await Guard.over(context, jar.url);
+      await serveDist(context, jar.url);
       await use(guard);
       if (info.status === "passed") expect(guard.breaches).toEqual([]);
       else for (const breach of guard.breaches) console.log(breach);
@@ -52,6 +54,7 @@ export const test = base.extend<Each, Shared>({
     await use(async (jar) => {
       const context = await browser.newContext({ ...contextOptions, viewport, locale, baseURL: jar.url });
       made.push([context, await Guard.over(context, jar.url)]);
+      await serveDist(context, jar.url);
       return context.newPage();
     });
     for (const [context, guard] of made) {

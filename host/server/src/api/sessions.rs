@@ -314,8 +314,7 @@ pub(crate) async fn delete_all(ctx: Ctx) -> Result<Json<Deleted>, Problem> {
     if let Some(session) = running(&ctx).first() {
         return Err(busy(&format!("session `{session}` is answering, and maybe others are")));
     }
-    let deleted = ctx.store().delete_all_sessions().await?;
-    ctx.service.remove_stale_layers().await;
+    let deleted = ctx.service.delete_all().await?;
     Ok(Json(Deleted { deleted }))
 }
 

@@ -57,7 +57,7 @@ pub(crate) enum ServerMessage {
         id: Option<String>,
         session: String,
     },
-    /// They are sent no more.
+    /// They are sent no more: as was asked, or because the session was deleted or the server stops.
     Unsubscribed {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,

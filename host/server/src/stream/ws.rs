@@ -370,8 +370,10 @@ impl Connection {
         let (outbox, room) = (self.outbox.clone(), Arc::clone(&self.room));
         let outward = Arc::clone(self.ctx.app.outward());
         let mut events = Pump::start(watch);
+        let name = session.clone();
         let task = tokio::spawn(async move {
             let _flight = flight;
+            let ended = ServerMessage::Unsubscribed { id: None, session: name };
             while let Some(event) = events.next().await {
                 let text = format!("{{\"type\":\"event\",\"event\":{}}}", event.json);
                 let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX).min(MAX_OUTBOX_BYTES);
@@ -382,6 +384,7 @@ impl Connection {
                 }
                 sender.send_replace(event.id);
             }
+            say(&outbox, &outward, &ended).await;
         });
         self.watched.insert(session, Watched { task: task.abort_handle(), sent });
     }

@@ -173,6 +173,7 @@ export const text = {
     agent: 'Agent',
     deleted: 'This session is gone: it was deleted, here or in another tab.',
     deletedHow: 'Choose another one, or begin a new one.',
+    deletedDraft: 'What you typed stands in the new one.',
     starting: 'Starting …',
     queued: 'Waiting for its turn: as many turns run as may.',
     calls: (count: number) => (count === 1 ? '1 call' : `${count} calls`),

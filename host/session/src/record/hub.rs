@@ -99,6 +99,11 @@ impl Hub {
         }
     }
 
+    /// Lets the watchers of one session go: there is nothing more to see of it.
+    pub(crate) fn end(&self, session: &str) {
+        self.sessions().remove(session);
+    }
+
     /// Lets all watchers go.
     pub(crate) fn close(&self) {
         self.sessions().clear();
@@ -110,8 +115,8 @@ impl Hub {
 }
 
 impl Watch {
-    /// The next event; `None` = the host shuts down, or the store failed. It is safe to drop
-    /// the future and to ask again.
+    /// The next event; `None` = the host shuts down, the session was deleted, or the store failed.
+    /// It is safe to drop the future and to ask again.
     pub async fn next(&mut self) -> Option<SessionEvent> {
         loop {
             if let Some(event) = self.stored().await? {

@@ -247,7 +247,7 @@ impl Service {
     }
 
     /// Removes the overlays of sessions that are not in the store any more.
-    pub async fn remove_stale_layers(&self) {
+    async fn remove_stale_layers(&self) {
         match remove_stale_layers(&self.0.store).await {
             Ok(held) => self.0.layers().removed(held),
             Err(error) => tracing::warn!(

@@ -72,6 +72,19 @@ impl Service {
             return Err(ServiceError::Busy(session.to_owned()));
         }
         let deleted = self.0.store.delete_session(session).await?;
+        self.0.hub.end(session);
+        self.remove_stale_layers().await;
+        Ok(deleted)
+    }
+
+    /// Deletes all sessions with all that belongs to them; gives how many there were.
+    ///
+    /// # Errors
+    ///
+    /// When the store fails.
+    pub async fn delete_all(&self) -> Result<u64, ServiceError> {
+        let deleted = self.0.store.delete_all_sessions().await?;
+        self.0.hub.close();
         self.remove_stale_layers().await;
         Ok(deleted)
     }

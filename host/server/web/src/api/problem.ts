@@ -44,13 +44,19 @@ export class Problem extends Error {
 
   /** The problem of an answer that is none of success. */
   static from(response: Response, body: unknown): Problem {
-    const said: Body = typeof body === 'object' && body !== null ? body : {};
-    const kind = said.type?.split('/').pop() || `status-${response.status}`;
     const after = Number(response.headers.get('retry-after'));
-    return new Problem(kind, response.status, said.detail ?? said.title ?? text.problems.status(response.status), {
+    return Problem.said(body, response.status, Number.isFinite(after) && after > 0 ? after : undefined);
+  }
+
+  /** A problem as the server has put it. */
+  static said(body: unknown, status?: number, after?: number): Problem {
+    const said: Body = typeof body === 'object' && body !== null ? body : {};
+    const number = status ?? said.status ?? 0;
+    const kind = said.type?.split('/').pop() || `status-${number}`;
+    return new Problem(kind, number, said.detail ?? said.title ?? text.problems.status(number), {
       hint: said.hint ?? undefined,
       limit: said.limit,
-      after: Number.isFinite(after) && after > 0 ? after : undefined,
+      after,
     });
   }
 

@@ -1,7 +1,7 @@
 /** The events of a session as a stream that outlives the connection: it is opened again where it
  * broke off, behind the event that was seen last, and says in which state it is. */
 
-import { createParser } from 'eventsource-parser';
+import { bySocket, byStream } from './carrier';
 import { lostKey } from './client';
 import type { SessionEvent } from './events';
 import { Problem } from './problem';
@@ -16,10 +16,32 @@ export type StreamState =
 
 /** Longest wait before it is tried again, in milliseconds. */
 const MAX_WAIT = 15_000;
-/** The server says something every 15 s; after this silence the connection is taken for dead. */
-const SILENCE = 40_000;
-/** A page that nobody sees gives its connection back after this: a browser has six for a server. */
+/** Longest time that a look at whether the server is there takes. */
+const LOOK = 10_000;
+/** A page that nobody sees draws nothing, and is told of nothing: it catches up when it is seen. */
 const HIDDEN = 5_000;
+/** After so many WebSockets that a server which answers has not taken, none is tried any more. */
+const REFUSED = 2;
+
+/** How many WebSockets in a row were not taken although the server answers. */
+let refused = 0;
+
+/** Why a way broke off of which nobody said why; `undefined`: the server answers, and has the
+ * session. */
+async function look(session: string): Promise<Problem | undefined> {
+  try {
+    const response = await fetch(`/v1/sessions/${encodeURIComponent(session)}`, {
+      headers: { accept: 'application/json' },
+      credentials: 'same-origin',
+      cache: 'no-store',
+      signal: AbortSignal.timeout(LOOK),
+    });
+    if (response.ok) return undefined;
+    return Problem.from(response, await response.json().catch(() => undefined));
+  } catch {
+    return Problem.of(new TypeError('nobody answers'));
+  }
+}
 
 /** Reads the events of a session from behind `after` on. `take` gets them in blocks, in order and
  * without gap or repeat. Gives the way to stop. */
@@ -33,69 +55,56 @@ export function follow(
   let failures = 0;
   let stopped = false;
   let paused = false;
-  let abort: AbortController | undefined;
+  let close = () => {};
   let timer = 0;
   let hiding = 0;
+  /** Counts the ways that were opened; what an older one still says is not heard. */
+  let turn = 0;
 
-  const open = async () => {
+  const leave = () => {
+    turn += 1;
     clearTimeout(timer);
-    abort?.abort();
+    close();
+    close = () => {};
+  };
+
+  const open = () => {
+    leave();
     if (stopped || paused) return;
-    const own = (abort = new AbortController());
+    const own = turn;
+    let opened = false;
+    const carrier = refused < REFUSED ? bySocket : byStream;
     say({ state: 'connecting' });
-    let watchdog = 0;
-    const heard = () => {
-      clearTimeout(watchdog);
-      watchdog = window.setTimeout(() => own.abort(new TypeError('silence')), SILENCE);
-    };
-    try {
-      heard();
-      const response = await fetch(`/v1/sessions/${encodeURIComponent(session)}/events`, {
-        headers: { accept: 'text/event-stream', 'last-event-id': String(seen) },
-        credentials: 'same-origin',
-        cache: 'no-store',
-        signal: own.signal,
-      });
-      if (!response.ok || !response.body) {
-        throw Problem.from(response, await response.json().catch(() => undefined));
-      }
-      failures = 0;
-      say({ state: 'open' });
-      let block: SessionEvent[] = [];
-      const parser = createParser({
-        onEvent: ({ data }) => {
-          const event = read(data);
-          if (!event || event.event_id <= seen) return;
-          seen = event.event_id;
-          block.push(event);
-        },
-      });
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (;;) {
-        const { done, value } = await reader.read();
-        if (done || own !== abort) break;
-        heard();
-        parser.feed(value);
-        if (block.length) take(block);
-        block = [];
-      }
-      throw new TypeError('the stream ended');
-    } catch (error) {
-      if (stopped || paused || own !== abort) return;
-      const problem = Problem.of(own.signal.aborted ? new TypeError('silence') : error);
-      if (problem.status === 401) lostKey();
-      if (problem.status >= 400 && problem.status < 500 && problem.status !== 408 && problem.status !== 429) {
-        say({ state: 'gone', problem });
-        return;
-      }
-      failures += 1;
-      const wait = problem.after ? problem.after * 1000 : Math.min(MAX_WAIT, 250 * 2 ** Math.min(failures, 7));
-      const at = Date.now() + wait * (0.75 + Math.random() / 2);
-      say({ state: 'retry', at, problem });
-      timer = window.setTimeout(open, at - Date.now());
-    } finally {
-      clearTimeout(watchdog);
+    close = carrier(session, seen, {
+      open: () => {
+        opened = true;
+        failures = 0;
+        if (carrier === bySocket) refused = 0;
+        say({ state: 'open' });
+      },
+      events: (events) => {
+        const fresh = events.filter((event) => event.event_id > seen && (seen = event.event_id));
+        if (fresh.length > 0) take(fresh);
+      },
+      ended: (problem) => void end(own, problem, opened || carrier === byStream),
+    });
+  };
+
+  const end = async (own: number, said: Problem | undefined, taken: boolean) => {
+    const found = said ?? (await look(session));
+    if (own !== turn) return;
+    if (!found && !taken) refused += 1;
+    const problem = found ?? Problem.of(new TypeError('the stream ended'));
+    if (problem.status === 401) lostKey();
+    if (problem.status >= 400 && problem.status < 500 && problem.status !== 408 && problem.status !== 429) {
+      say({ state: 'gone', problem });
+      return;
     }
+    failures += 1;
+    const wait = problem.after ? problem.after * 1000 : Math.min(MAX_WAIT, 250 * 2 ** Math.min(failures, 7));
+    const at = Date.now() + wait * (0.75 + Math.random() / 2);
+    say({ state: 'retry', at, problem });
+    timer = window.setTimeout(open, at - Date.now());
   };
 
   const seenAgain = () => {
@@ -103,51 +112,29 @@ export function follow(
     if (document.visibilityState === 'hidden') {
       hiding = window.setTimeout(() => {
         paused = true;
-        abort?.abort();
-        clearTimeout(timer);
+        leave();
         say({ state: 'paused' });
       }, HIDDEN);
     } else if (paused) {
       paused = false;
-      void open();
+      open();
     }
   };
   const online = () => {
     failures = 0;
-    void open();
+    open();
   };
   document.addEventListener('visibilitychange', seenAgain);
   globalThis.addEventListener('online', online);
-  void open();
+  open();
   return {
     now: online,
     stop: () => {
       stopped = true;
-      clearTimeout(timer);
+      leave();
       clearTimeout(hiding);
-      abort?.abort();
       document.removeEventListener('visibilitychange', seenAgain);
       globalThis.removeEventListener('online', online);
     },
   };
-}
-
-/** The turn that an event belongs to. */
-const TURN = /^\{"event_id":\d+,"at":\d+,"session":"[^"]*","message":"([^"]*)"/;
-
-/** An event out of its JSON. A warning and a tool's progress have words of their own in `message`,
- * behind the turn's id of the same name: they become `words`. */
-export function read(data: string): SessionEvent | undefined {
-  try {
-    const event = JSON.parse(data) as SessionEvent & { words?: string };
-    if (typeof event?.event_id !== 'number' || typeof event.type !== 'string') return undefined;
-    const turn = TURN.exec(data)?.[1];
-    if (turn !== undefined && turn !== event.message) {
-      event.words = event.message;
-      event.message = turn;
-    }
-    return event;
-  } catch {
-    return undefined;
-  }
 }

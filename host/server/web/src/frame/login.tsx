@@ -46,10 +46,13 @@ export function Login({ lost }: { lost: boolean }) {
       return;
     }
     // Whoever is in already, or needs no key, has nothing to do here.
-    void lookMe().then(() => {
-      if (me.peek().state === 'in') go(wanted(), { replace: true });
-    });
+    void lookMe();
   }, []);
+  const inside = me.value.state === 'in';
+  useEffect(() => {
+    // Also where another tab has logged this browser in.
+    if (inside && !linked) go(wanted(), { replace: true });
+  }, [inside]);
 
   return (
     <main class="alone login">

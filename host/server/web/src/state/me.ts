@@ -3,6 +3,7 @@
 import { computed, signal } from '@preact/signals';
 import { lostKey, onUnauthorized, send } from '../api/client';
 import { Problem } from '../api/problem';
+import { isAnother } from './whose';
 
 /** What the server says of us. */
 export interface Caller {
@@ -36,6 +37,9 @@ export const outdated = computed(() => {
   return now.state === 'in' && OWN !== 'development' && OWN !== '' && now.me.page !== '' && now.me.page !== OWN;
 });
 
+/** Whose sessions and agents are shown. */
+export const tenant = computed(() => (me.value.state === 'in' ? me.value.me.tenant : ''));
+
 /** Whether the caller may change what the tenant has, or talk, or only look. */
 export const scope = computed(() => (me.value.state === 'in' ? me.value.me.scope : 'read-only'));
 
@@ -50,10 +54,25 @@ onUnauthorized(() => {
   me.value = { state: 'out', lost: before === 'in' || (me.value.state === 'out' && me.value.lost) };
 });
 
-/** Asks the server who we are. */
+/** The tabs of this browser, which have one login together: each says when it logs in or out. */
+const tabs = new BroadcastChannel('belljar.login');
+
+tabs.onmessage = ({ data }: MessageEvent<'in' | 'out'>) => {
+  if (data === 'in') void lookMe();
+  else if (me.peek().state === 'in') me.value = { state: 'out', lost: false };
+};
+
+/** Asks the server who we are. Where it is somebody else than this page was shown to, nothing of the
+ * page stays: it is loaded anew. */
 export async function lookMe(): Promise<void> {
   try {
-    me.value = { state: 'in', me: await send<Caller>('GET', '/v1/me') };
+    const caller = await send<Caller>('GET', '/v1/me');
+    if (isAnother(caller)) {
+      me.value = { state: 'unknown' };
+      location.reload();
+      return;
+    }
+    me.value = { state: 'in', me: caller };
   } catch (error) {
     const problem = Problem.of(error);
     if (problem.status !== 401) me.value = me.value.state === 'in' ? me.value : { state: 'unreachable', problem };
@@ -63,6 +82,7 @@ export async function lookMe(): Promise<void> {
 /** Logs in by a key, or by a word that opens once. */
 export async function login(body: { key: string } | { once: string }): Promise<void> {
   await send('POST', '/v1/login', body, { quiet: true });
+  tabs.postMessage('in');
   me.value = { state: 'unknown' };
   await lookMe();
 }
@@ -70,6 +90,7 @@ export async function login(body: { key: string } | { once: string }): Promise<v
 /** Logs out, here and on the server. */
 export async function logout(): Promise<void> {
   await send('POST', '/v1/logout');
+  tabs.postMessage('out');
   me.value = { state: 'out', lost: false };
 }
 

@@ -88,6 +88,16 @@ export class OpenSession {
     void this.#rows(false);
   }
 
+  /** Looks whether the session is still there. */
+  async check(): Promise<void> {
+    try {
+      await this.#about();
+    } catch (error) {
+      const problem = Problem.of(error);
+      if (problem.status === 404) this.problem.value = problem;
+    }
+  }
+
   turn(message: string): Turn | undefined {
     return this.fold.turns.get(message);
   }
@@ -189,7 +199,7 @@ export class OpenSession {
     const timer = window.setTimeout(() => {
       this.#timers.delete(name);
       // What could not be read stays as it was; the stream says that the server is away.
-      work().catch(() => {});
+      work().catch((error: unknown) => void (Problem.of(error).status === 404 && this.check()));
     }, after);
     this.#timers.set(name, timer);
   }

@@ -4,7 +4,7 @@
 import { createParser } from 'eventsource-parser';
 import { lostKey, type Of } from '../../api/client';
 import { Problem } from '../../api/problem';
-import { read } from '../../api/stream';
+import { read } from '../../api/read';
 
 /** Begins a turn and gives its session. */
 export async function begin(body: Partial<Of<'ChatBody'>> & { text: string }): Promise<{ session: string; message: string }> {

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { text } from '../../text';
+import { draftOf, keepDraft, NEW } from './draft';
 
 export function Composer(props: {
   send: (words: string) => Promise<boolean>;
@@ -16,14 +17,11 @@ export function Composer(props: {
   /** Sending has to wait: a turn runs. */
   busy?: boolean;
 }) {
-  const kept = `belljar.draft.${props.draft ?? 'new'}`;
-  const [words, setWords] = useState(() => sessionStorage.getItem(kept) ?? '');
+  const draft = props.draft ?? NEW;
+  const [words, setWords] = useState(() => draftOf(draft));
   const field = useRef<HTMLTextAreaElement>(null);
   const id = useId();
-  useEffect(() => {
-    if (words) sessionStorage.setItem(kept, words.slice(0, 100_000));
-    else sessionStorage.removeItem(kept);
-  }, [words]);
+  useEffect(() => keepDraft(draft, words), [words]);
   useEffect(() => {
     if (props.focus) field.current?.focus();
   }, []);

@@ -5,7 +5,7 @@ import { api, got, type Of } from '../../api/client';
 import { Problem } from '../../api/problem';
 import { useLoad } from '../../lib/load';
 import { go } from '../../router';
-import { mayTalk } from '../../state/me';
+import { mayTalk, tenant } from '../../state/me';
 import { touchSessions } from '../../state/sessions';
 import { text } from '../../text';
 import { Empty, Waiting } from '../../ui/basics';
@@ -20,7 +20,8 @@ const ROLES = ['main', 'fast', 'strong'];
 
 type AgentRow = Of<'AgentSummary'>;
 
-const LAST = 'belljar.agent';
+/** Whom this tenant talked to last. */
+const last = () => `belljar.agent.${tenant.peek()}`;
 
 const nameOf = (agent: AgentRow) => `${agent.scope}/${agent.slug}`;
 
@@ -38,7 +39,7 @@ async function allAgents(): Promise<AgentRow[]> {
 
 export function NewSession({ agent: asked }: { agent: string | undefined }) {
   const agents = useLoad(allAgents, []);
-  const [agent, setAgent] = useState(asked ?? localStorage.getItem(LAST) ?? '');
+  const [agent, setAgent] = useState(asked ?? localStorage.getItem(last()) ?? '');
   const [model, setModel] = useState('');
   const [problem, setProblem] = useState<Problem>();
   const [sending, setSending] = useState(false);
@@ -54,7 +55,7 @@ export function NewSession({ agent: asked }: { agent: string | undefined }) {
     setSending(true);
     setProblem(undefined);
     try {
-      localStorage.setItem(LAST, nameOf(chosen));
+      localStorage.setItem(last(), nameOf(chosen));
       const turn = await begin({ agent: nameOf(chosen), text: words, ...(model.trim() && { model: model.trim() }) });
       touchSessions();
       go(sessionHref(turn.session));

@@ -22,6 +22,7 @@ import { begin } from './begin';
 import { CallDetail } from './call-detail';
 import { Child } from './child';
 import { Composer } from './composer';
+import { handOn, keepDraft } from './draft';
 import { Glass } from './glass';
 import { PieceView } from './piece-view';
 import { conversation, type Piece } from './pieces';
@@ -41,22 +42,30 @@ export function OpenView({ id, rest }: { id: string; rest: readonly string[] }) 
     return () => open.close();
   }, [open]);
   const problem = open.problem.value;
-  if (problem) {
-    const gone = problem.status === 404;
-    return (
-      <div class="view">
-        <h1>{gone ? text.chat.deleted : text.frame.broken}</h1>
-        <ProblemPanel problem={problem} retry={gone ? undefined : () => location.reload()}>
-          {gone && <p>{text.chat.deletedHow}</p>}
-          <a class="button small" href="/sessions/new">
-            {text.nav.new}
-          </a>
-        </ProblemPanel>
-      </div>
-    );
-  }
+  if (problem) return <Lost id={id} problem={problem} />;
   if (rest[0] === 'changes') return <Changes open={open} />;
   return <Conversation open={open} shown={beside(rest)} />;
+}
+
+/** A session that cannot be shown. What was typed for it is not lost: it stands in the next one. */
+function Lost({ id, problem }: { id: string; problem: Problem }) {
+  const gone = problem.status === 404;
+  const [draft, setDraft] = useState(false);
+  useEffect(() => {
+    if (gone) setDraft(handOn(id));
+  }, [gone, id]);
+  return (
+    <div class="view">
+      <h1>{gone ? text.chat.deleted : text.frame.broken}</h1>
+      <ProblemPanel problem={problem} retry={gone ? undefined : () => location.reload()}>
+        {gone && <p>{text.chat.deletedHow}</p>}
+        {draft && <p>{text.chat.deletedDraft}</p>}
+        <a class="button small" href="/sessions/new">
+          {text.nav.new}
+        </a>
+      </ProblemPanel>
+    </div>
+  );
 }
 
 function Conversation({ open, shown }: { open: OpenSession; shown: Beside }) {
@@ -293,7 +302,13 @@ function Foot({ open }: { open: OpenSession }) {
     } catch (error) {
       open.said = undefined;
       open.version.value += 1;
-      setProblem(Problem.of(error));
+      const problem = Problem.of(error);
+      setProblem(problem);
+      if (problem.status === 404) {
+        // It may have been deleted meanwhile.
+        keepDraft(open.id, words);
+        void open.check();
+      }
       return false;
     } finally {
       setState('no');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { read } from '../src/api/stream';
+import { read } from '../src/api/read';
 
 describe('an event', () => {
   it('keeps its turn where its own words have the same name', () => {
