@@ -57,6 +57,13 @@ export class Jar {
     return jar;
   }
 
+  /** Another server of the same home, at an address of its own. */
+  async beside(): Promise<Jar> {
+    const other = new Jar(this.model, this.dir);
+    await other.serve();
+    return other;
+  }
+
   get home(): string {
     return join(this.dir, "home");
   }
@@ -296,6 +303,9 @@ main = "tide"
 fast = "brook"
 compaction = "tide"
 
+[subagents]
+max_depth = 2
+
 [grants.keeper]
 limits = { steps = 500 }
 
@@ -318,6 +328,8 @@ const AGENTS: Record<string, string> = {
   "agents/asker.md": agent("asker", "Writes after asking.", "tools: [file_read, file_write]\n", "You ask first."),
   "agents/teller.md": agent("teller", "Tells.", "tools: []\n", "You tell."),
   "agents/courier.md": agent("courier", "Fetches pages.", "tools: [web_fetch]\nhosts: ['https://example.org']\n", "You fetch."),
+  "agents/chief.md": agent("chief", "Has scouts sent out.", "", "You have scouts sent out."),
+  "agents/scribe.md": agent("scribe", "Writes programs.", "tools: [run_javascript, file_read]\n", "You write programs."),
   "agents/warden.md": agent("warden", "Wards.", "tools: [file_read]\n", "You ward."),
   "agents/broken.md": "---\nname: broken\ndescription: Asks for what is not there.\ntools: [file_serch]\nvisibility: user-facing\n---\nYou look.\n",
 };

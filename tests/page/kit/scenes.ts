@@ -38,6 +38,31 @@ export function team(jar: Jar, word: string, plan: { done?: number; held?: numbe
   return { ask, goals, gate };
 }
 
+/** A turn in which the keeper sends a chief, who sends scouts. */
+export function chain(jar: Jar, word: string): { ask: string; goals: string[]; order: string } {
+  const ask = `Have somebody have the gauges looked at, ${word}.`;
+  const order = `Send scouts for ${word}.`;
+  const goals = [0, 1].map((index) => `Scout out gauge ${index} of ${word}.`);
+  goals.forEach((goal, index) => jar.model.play(goal, call("file_read", { path: "notes.md" }), say(`Gauge ${index} of ${word} is well.`)));
+  const tasks = goals.map((task) => ({ agent: "scout", task }));
+  jar.model.play(order, call("delegate_parallel", { tasks }, `I send scouts, ${word}.`), say(`Both gauges of ${word} are well.`));
+  jar.model.play(ask, call("delegate_parallel", { tasks: [{ agent: "chief", task: order }] }), say(`The chief of ${word} is content.`));
+  return { ask, goals, order };
+}
+
+/** A turn with a program that reads so many files, and one that it may not. */
+export function programmed(jar: Jar, word: string): string {
+  const ask = `Write a program, ${word}.`;
+  const code = [
+    "const paths = ['notes.md', 'stations/old-bridge.md', '../../etc/passwd'];",
+    "let read = 0;",
+    "for (const path of paths) { try { tools.file_read({path}); read += 1; } catch (error) {} }",
+    `\`read \${read} of ${word}\``,
+  ].join("\n");
+  jar.model.play(ask, call("run_javascript", { code }), say(`The program of ${word} ran.`));
+  return ask;
+}
+
 /** A turn whose calls are allowed, refused and wrong. */
 export function refused(jar: Jar, word: string): string {
   const ask = `Look where you may not, ${word}.`;
@@ -98,4 +123,19 @@ export function slow(jar: Jar, word: string): { ask: string; gate: Gate } {
   const ask = `Take your time, ${word}.`;
   jar.model.play(ask, { say: [`The first half of ${word}, `, gate, `and the second half of ${word}.`] });
   return { ask, gate };
+}
+
+/** A session with 10,000 events, in ten turns of calls and streamed words. */
+export async function long(jar: Jar): Promise<{ session: string; events: number }> {
+  let session: string | undefined;
+  for (let turn = 0; turn < 10; turn += 1) {
+    const ask = `Turn ${turn} of the long session.`;
+    const calls = [...Array(20).keys()].map(() => ({ name: "file_read", arguments: { path: "notes.md" } }));
+    const steps = [...Array(10).keys()].map((step) => ({ say: [...Array(60).keys()].map((word) => `${turn}.${step}.${word} `), calls }));
+    jar.model.play(ask, ...steps, say(`End of turn ${turn}.`));
+    session = (await jar.chat("keeper", ask, session)).session;
+  }
+  if (!session) throw new Error("no turn");
+  const stored = await jar.api("GET", `/v1/sessions/${session}/events?follow=false&after=0`);
+  return { session, events: stored.text.split("\n\n").length - 1 };
 }

@@ -1,33 +1,17 @@
 // A session with 10,000 events: it is shown, scrolled and written in, and the page stays small.
 
 import { at } from "../kit/at.ts";
-import type { Jar } from "../kit/jar.ts";
+import * as scenes from "../kit/scenes.ts";
 import { expect, test } from "../kit/test.ts";
 
 test.use({ plan: {} });
 
 const EVENTS = 10_000;
 
-/** A session with so many events, in turns of calls and streamed words. */
-async function large(jar: Jar): Promise<string> {
-  let session: string | undefined;
-  for (let turn = 0; turn < 10; turn += 1) {
-    const ask = `Turn ${turn} of the long session.`;
-    const calls = [...Array(20).keys()].map(() => ({ name: "file_read", arguments: { path: "notes.md" } }));
-    const steps = [...Array(10).keys()].map((step) => ({ say: [...Array(60).keys()].map((word) => `${turn}.${step}.${word} `), calls }));
-    jar.model.play(ask, ...steps, { say: `End of turn ${turn}.` });
-    session = (await jar.chat("keeper", ask, session)).session;
-  }
-  if (!session) throw new Error("no turn");
-  const events = await jar.api("GET", `/v1/sessions/${session}/events?follow=false&after=0`);
-  const count = events.text.split("\n\n").length - 1;
-  expect(count).toBeGreaterThanOrEqual(EVENTS);
-  return session;
-}
-
 test("10,000 events in one session are scrolled through and written under", async ({ page, jar, word }) => {
   test.setTimeout(240_000);
-  const session = await large(jar);
+  const { session, events } = await scenes.long(jar);
+  expect(events).toBeGreaterThanOrEqual(EVENTS);
   await page.goto(`/sessions/${session}`);
   await expect(at(page).conversation()).toContainText("End of turn 9.");
   await at(page).calls().first().waitFor();

@@ -177,3 +177,29 @@ test("fifty subagents of a turn are counted and shown, and the page stays small"
   await expect(at(page).card().getByText(`Look at gauge 49 of ${word}.`)).toBeVisible();
   expect(await page.locator("*").count()).toBeLessThan(4_000);
 });
+
+test("subagents of a subagent are counted in its row, and have a card of their own in it", async ({ page, jar, word }) => {
+  const { ask, goals, order } = scenes.chain(jar, word);
+  const { session } = await jar.chat("keeper", ask);
+  await page.goto(`/sessions/${session}`);
+  await expect(at(page).head()).toContainText("1 of 1 done");
+  await expect(at(page).rows()).toHaveCount(1);
+  await expect(at(page).rows().first()).toContainText("chief");
+  await expect(at(page).rows().first()).toContainText(/2 subagents/);
+  await at(page).rows().first().getByRole("link").first().click();
+  const child = at(page).child();
+  await expect(child).toContainText(order);
+  const inner = child.getByRole("region", { name: /subagents/i });
+  await expect(inner.getByRole("heading")).toContainText("2 of 2 done");
+  const rows = inner.locator("[data-child]");
+  await expect(rows).toHaveCount(2);
+  for (const [index, goal] of goals.entries()) await expect(rows.nth(index)).toContainText(goal);
+  await rows.nth(1).getByRole("link").first().click();
+  await expect(at(page).child()).toContainText(`Gauge 1 of ${word} is well.`);
+  await expect(at(page).child()).toContainText("file_read");
+  // What is shown has an address, and the way back leads to who sent it.
+  await page.reload();
+  await expect(at(page).child()).toContainText(`Gauge 1 of ${word} is well.`);
+  await at(page).child().getByRole("link", { name: /^← .*chief/ }).click();
+  await expect(at(page).child()).toContainText(order);
+});

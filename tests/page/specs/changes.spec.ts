@@ -78,3 +78,18 @@ test("a file that both changed is left, shown as both have it, and decided by th
   await expect.poll(() => there(jar, `tides-${word}.md`)).toBe(AFTER);
   expect(session).toBeTruthy();
 });
+
+test("what the workspace has is kept where the person says so, and nothing waits any more", async ({ page, jar, word }) => {
+  const session = await review(page, jar, word);
+  const theirs = "high water at 06:12\nlow water at 13:00\n";
+  await jar.file(`tides-${word}.md`, theirs);
+  await page.reload();
+  const file = at(page).files().filter({ hasText: `tides-${word}.md` });
+  await expect(file).toContainText(/conflict|both/i);
+  await at(page).decide(`tides-${word}.md`, /^keep the workspace/i);
+  await expect(file).toHaveCount(0);
+  await expect(at(page).files()).toHaveCount(2);
+  expect(await there(jar, `tides-${word}.md`)).toBe(theirs);
+  const { places } = await jar.changes(session);
+  expect(places[0].files.map((one: { path: string }) => one.path)).not.toContain(`tides-${word}.md`);
+});

@@ -166,17 +166,33 @@ test("where older turns were summarised, it says so, and the summary can be read
   await expect(at(page).conversation()).toContainText(/sent (to the model )?as a summary/i);
 });
 
-test("a deleted session says so and has a way on", async ({ page, jar, word }) => {
+test("a session that is deleted elsewhere says so by itself, and what was typed stands in the next one", async ({ page, jar, word }) => {
   const { session } = await jar.chat("teller", scenes.told(jar, word, `Farewell, ${word}.`));
   await page.goto(`/sessions/${session}`);
   await expect(at(page).conversation()).toContainText(`Farewell, ${word}.`);
+  await at(page).message().fill(`Are you there, ${word}?`);
   await jar.api("DELETE", `/v1/sessions/${session}`);
-  await at(page).say("Are you there?");
-  await expect(page.getByRole("main")).toContainText("there is no session");
+  await expect(page.getByRole("main")).toContainText("This session is gone");
+  await page.getByRole("main").getByRole("link").first().click();
+  await expect(page).toHaveURL(/\/sessions\/new$/);
+  await expect(at(page).message()).toHaveValue(`Are you there, ${word}?`);
+});
+
+test("who says something to a session that is gone is told so, and keeps the words", async ({ page, jar, word }) => {
+  const { session } = await jar.chat("teller", scenes.told(jar, word, `Farewell, ${word}.`));
+  // It is deleted when the words are on their way.
+  await page.route("**/v1/chat", async (route) => {
+    await jar.api("DELETE", `/v1/sessions/${session}`);
+    await route.continue();
+  });
+  await page.goto(`/sessions/${session}`);
+  await expect(at(page).conversation()).toContainText(`Farewell, ${word}.`);
+  await at(page).say(`Are you there, ${word}?`);
+  await expect(page.getByRole("main")).toContainText("This session is gone");
   await page.reload();
   await expect(page.getByRole("main")).toContainText("This session is gone");
   await page.getByRole("main").getByRole("link").first().click();
-  await expect(page).not.toHaveURL(new RegExp(session));
+  await expect(at(page).message()).toHaveValue(`Are you there, ${word}?`);
 });
 
 test("a server that restarts is waited for, and what happened meanwhile is caught up with", async ({ page, jar, guard, word }) => {

@@ -94,3 +94,21 @@ test("the glass folds away and comes back by its key", async ({ page, jar, word 
   await page.locator("body").press("g");
   await expect(at(page).glass()).toBeVisible();
 });
+
+test("the calls of a program stand below its own, refused ones too", async ({ page, jar, word }) => {
+  const { session } = await jar.chat("scribe", scenes.programmed(jar, word));
+  const { receipts } = await jar.get(`/v1/sessions/${session}/receipts`);
+  expect(receipts.map((one: { tool: string }) => one.tool).sort()).toEqual(["file_read", "file_read", "file_read", "run_javascript"]);
+  await page.goto(`/sessions/${session}`);
+  await expect(at(page).calls()).toHaveCount(4);
+  await expect(at(page).calls().nth(0)).toContainText("run_javascript");
+  for (const index of [1, 2, 3]) await expect(at(page).calls().nth(index)).toContainText("file_read");
+  // In the conversation there is what the model has called.
+  await expect(at(page).conversation()).toContainText("run_javascript");
+  await expect(at(page).conversation().getByText("old-bridge.md")).toHaveCount(0);
+  await at(page).calls().nth(0).click();
+  const detail = at(page).glass();
+  await expect(detail).toContainText("Calls that it made");
+  await expect(detail).toContainText("old-bridge.md");
+  await expect(detail).toContainText(/refused/i);
+});

@@ -3,7 +3,7 @@
 
 import type { Reply } from "../kit/jar.ts";
 import { Jar } from "../kit/jar.ts";
-import { accessible, expect, fits, test, type Page } from "../kit/test.ts";
+import { accessible, expect, fits, Gate, test, type Page } from "../kit/test.ts";
 
 const TENANTS = ["local", "blue", "red"];
 const keys: Record<string, string> = {};
@@ -120,16 +120,88 @@ test("the link that the server prints opens once, and leaves nothing in the addr
   expect(await second.context().cookies()).toEqual([]);
 });
 
-test("logging out ends it in every tab", async ({ page, tab }) => {
+test("logging out ends it in every tab at once", async ({ page, tab }) => {
   await enter(page, keys.blue ?? "");
   const other = await tab();
   await other.goto("/usage");
   await expect(other.getByRole("heading", { level: 1 })).toContainText(/usage/i);
   await page.getByRole("button", { name: "log out" }).click();
-  await expect(page.getByLabel("Key", { exact: true })).toBeVisible();
+  for (const one of [page, other]) await expect(one.getByLabel("Key", { exact: true })).toBeVisible();
+  expect((await page.context().cookies()).filter((one) => one.value !== "")).toEqual([]);
   await other.reload();
   await expect(other.getByLabel("Key", { exact: true })).toBeVisible();
-  expect((await page.context().cookies()).filter((one) => one.value !== "")).toEqual([]);
+  // And logging in lets every tab in again, where it was.
+  await page.getByLabel("Key", { exact: true }).fill(keys.blue ?? "");
+  await page.keyboard.press("Enter");
+  await expect(other.getByRole("heading", { level: 1 })).toContainText(/usage/i);
+});
+
+/** Says something as a tenant; gives its session. */
+async function said(jar: Jar, tenant: string, text: string, answer: string): Promise<string> {
+  jar.model.play(text, { say: answer });
+  const turn = await jar.api("POST", "/v1/chat", { agent: "general-purpose", text }, { authorization: `Bearer ${keys[tenant]}` });
+  return turn.json.session;
+}
+
+test("who logs in after somebody else has the page to themselves, in every tab", async ({ page, tab, jar, word }) => {
+  const session = await said(jar, "blue", `For blue alone, ${word}.`, `Kept for blue, ${word}.`);
+  await said(jar, "red", `For red alone, ${word}.`, `Kept for red, ${word}.`);
+  await enter(page, keys.blue ?? "");
+  const other = await tab();
+  await other.goto(`/sessions/${session}`);
+  await expect(other.getByText(`Kept for blue, ${word}.`)).toBeVisible();
+  await other.getByRole("textbox", { name: "message" }).fill(`a secret of ${word}`);
+  await page.getByRole("button", { name: "log out" }).click();
+  await page.getByLabel("Key", { exact: true }).fill(keys.red ?? "");
+  await page.keyboard.press("Enter");
+  for (const one of [page, other]) {
+    await expect(one.getByText(`For red alone, ${word}.`).first()).toBeVisible();
+    await expect(one.locator("body")).not.toContainText(/blue/);
+  }
+  await expect(other.getByRole("main")).toContainText("This session is gone");
+  const left = await other.evaluate(() => JSON.stringify(sessionStorage));
+  expect(left).not.toContain(`a secret of ${word}`);
+});
+
+test("a key that is revoked ends the page in every tab, whatever it shows", async ({ page, tab, jar, word }) => {
+  const session = await said(jar, "red", `Until then, ${word}.`, `So far, ${word}.`);
+  const short = await jar.key("red", "member");
+  await enter(page, short);
+  const tabs = [page, await tab(), await tab()];
+  for (const one of tabs) {
+    await one.goto(`/sessions/${session}`);
+    await expect(one.getByText(`So far, ${word}.`)).toBeVisible();
+  }
+  await jar.does("keys", "revoke", short.slice(3, 19));
+  for (const one of tabs) {
+    await expect(one.getByRole("alert")).toContainText("revoked");
+    await expect(one.getByText(`So far, ${word}.`)).toHaveCount(0);
+  }
+});
+
+test("the operator sees what runs of all tenants, and ends only their own", async ({ page, jar, browserOf, word }) => {
+  const gate = new Gate();
+  const ask = `Take your time, ${word}.`;
+  jar.model.play(ask, { say: [gate, `At last, ${word}.`] });
+  const turn = jar.api("POST", "/v1/chat", { agent: "general-purpose", text: ask }, { authorization: `Bearer ${keys.blue}` });
+  await gate.waited();
+  await enter(page, keys.local ?? "");
+  await page.goto("/running");
+  const rows = page.getByRole("main").getByRole("listitem");
+  await expect(page.getByRole("main")).toContainText("Nothing runs");
+  await page.getByRole("button", { name: "All tenants" }).click();
+  await expect(rows.filter({ hasText: "blue" })).toHaveCount(1);
+  await expect(rows.getByRole("button")).toHaveCount(0);
+  await expect(rows.getByRole("link")).toHaveCount(0);
+  // Nobody else is offered that, not even by its address.
+  const red = await browserOf(jar);
+  await enter(red, keys.red ?? "");
+  await red.goto("/running?all=true");
+  await expect(red.getByRole("main")).toContainText("Nothing runs");
+  await expect(red.getByRole("button", { name: "All tenants" })).toHaveCount(0);
+  gate.open();
+  await turn;
+  await expect(rows).toHaveCount(0);
 });
 
 test("a key that is revoked while its page is open says so and offers a way on", async ({ page, jar }) => {

@@ -21,7 +21,11 @@ export function Composer(props: {
   const [words, setWords] = useState(() => draftOf(draft));
   const field = useRef<HTMLTextAreaElement>(null);
   const id = useId();
-  useEffect(() => keepDraft(draft, words), [words]);
+  const sending = useRef(false);
+  useEffect(() => {
+    // What is on its way is kept until it has arrived.
+    if (!sending.current || words) keepDraft(draft, words);
+  }, [words]);
   useEffect(() => {
     if (props.focus) field.current?.focus();
   }, []);
@@ -35,8 +39,12 @@ export function Composer(props: {
   const send = async () => {
     if (!can) return;
     const sent = words;
+    sending.current = true;
     setWords('');
-    if (!(await props.send(sent))) setWords(sent);
+    const arrived = await props.send(sent);
+    sending.current = false;
+    if (!arrived) setWords(sent);
+    else if (draftOf(draft) === sent) keepDraft(draft, '');
   };
   return (
     <form

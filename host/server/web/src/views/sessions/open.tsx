@@ -22,7 +22,7 @@ import { begin } from './begin';
 import { CallDetail } from './call-detail';
 import { Child } from './child';
 import { Composer } from './composer';
-import { handOn, keepDraft } from './draft';
+import { handOn } from './draft';
 import { Glass } from './glass';
 import { PieceView } from './piece-view';
 import { conversation, type Piece } from './pieces';
@@ -304,11 +304,8 @@ function Foot({ open }: { open: OpenSession }) {
       open.version.value += 1;
       const problem = Problem.of(error);
       setProblem(problem);
-      if (problem.status === 404) {
-        // It may have been deleted meanwhile.
-        keepDraft(open.id, words);
-        void open.check();
-      }
+      // It may have been deleted meanwhile.
+      if (problem.status === 404) void open.check();
       return false;
     } finally {
       setState('no');
@@ -345,7 +342,9 @@ function Foot({ open }: { open: OpenSession }) {
 function Resume({ open, act, busy }: { open: OpenSession; act: (work: () => Promise<unknown>) => Promise<void>; busy: boolean }) {
   const resume = async () => {
     const answer = await fetch(`/v1/sessions/${encodeURIComponent(open.id)}/resume`, { method: 'POST', credentials: 'same-origin' });
-    if (!answer.ok) throw Problem.from(answer, await answer.json().catch(() => undefined));
+    const said = (await answer.json().catch(() => undefined)) as { resumed?: boolean } | undefined;
+    if (!answer.ok) throw Problem.from(answer, said);
+    if (said?.resumed === false) throw new Problem('not-resumed', 0, text.chat.notResumed);
   };
   return (
     <button type="button" disabled={busy} onClick={() => void act(resume)}>
