@@ -15,6 +15,8 @@ export class Guard {
   readonly breaches: string[] = [];
   private readonly origins = new Set<string>();
   private expected: RegExp[] = [];
+  /** Questions of the page itself, which are answered with no. */
+  private questions: RegExp[] = [];
 
   /** Watches all pages of a context. */
   static async over(context: BrowserContext, origin: string): Promise<Guard> {
@@ -46,10 +48,16 @@ export class Guard {
     this.expected.push(...errors);
   }
 
+  /** Questions that the page asks in a dialog of the browser's; they are answered with no. */
+  asked(...questions: RegExp[]): void {
+    this.questions.push(...questions);
+  }
+
   private watch(page: Page): void {
     page.on("dialog", (dialog) => {
       // A page may ask before it is left; nothing of it comes from a text.
-      if (dialog.type() !== "beforeunload") this.breaches.push(`opened a dialog: ${dialog.message()}`);
+      const own = dialog.type() === "beforeunload" || (dialog.type() === "confirm" && this.questions.some((one) => one.test(dialog.message())));
+      if (!own) this.breaches.push(`opened a dialog: ${dialog.message()}`);
       void dialog.dismiss().catch(() => undefined);
     });
     page.on("popup", (popup) => this.breaches.push(`opened a window: ${popup.url()}`));

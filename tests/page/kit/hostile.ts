@@ -132,6 +132,16 @@ const MARKDOWN = [
   "&lt;img src=x onerror=window.pwned=1&gt; &#60;script&#62;window.pwned=1&#60;/script&#62;",
   "# " + "H".repeat(4000),
   "[^1]\n\n[^1]: <img src=x onerror=window.pwned=1>",
+  'x <kbd><div/class="shade"/>',
+  'x <kbd><a/href="https&#58;//evil.invalid/"/class="button primary">Log&#32;in&#32;again<&#47;a>',
+  "x <kbd><svg/onload=window.pwned=1>",
+  "x <kbd><div/class='question'><p/class='question-head'>",
+  "- <pre><img/src=x/onerror=window.pwned=1>",
+  "| <code><b/id=page> |\n| - |\n| <script><svg/onload=window.pwned=1> |",
+  ">".repeat(5_000),
+  `${"- ".repeat(2_000)}x`,
+  `${"a.".repeat(60_000)}@`,
+  "_a_b".repeat(10_000),
 ];
 
 const LOOKS = [

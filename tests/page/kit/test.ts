@@ -66,14 +66,23 @@ export const test = base.extend<Each, Shared>({
 });
 
 /** That axe finds nothing wrong with what is shown. */
-export async function accessible(page: Page): Promise<void> {
-  const { violations } = await new AxeBuilder({ page }).analyze();
+export async function accessible(page: Page, rules?: string[]): Promise<void> {
+  const axe = new AxeBuilder({ page });
+  const { violations } = await (rules ? axe.withRules(rules) : axe).analyze();
   const found = violations.map(({ id, help, nodes }) => ({
     id,
     help,
     at: nodes.slice(0, 5).map((node) => `${node.target.join(" ")}: ${node.html.slice(0, 200)}: ${node.failureSummary ?? ""}`),
   }));
   expect.soft(found).toEqual([]);
+}
+
+/** The same in both themes. What the second one changes is colours, so that is what is looked at there. */
+export async function accessibleInBoth(page: Page): Promise<void> {
+  await page.emulateMedia({ colorScheme: "light" });
+  await accessible(page);
+  await page.emulateMedia({ colorScheme: "dark" });
+  await accessible(page, ["color-contrast", "link-in-text-block"]);
 }
 
 /** That nothing is wider than the window, and the page itself does not scroll sideways. */

@@ -2,7 +2,7 @@
 
 import { at } from "../kit/at.ts";
 import * as scenes from "../kit/scenes.ts";
-import { accessible, expect, fits, test } from "../kit/test.ts";
+import { accessibleInBoth, expect, fits, test } from "../kit/test.ts";
 import { furnish, type Made, open, VIEWS } from "../kit/views.ts";
 
 test.use({ plan: {} });
@@ -18,10 +18,7 @@ for (const view of VIEWS) {
     for (const width of [360, 1400]) {
       await page.setViewportSize({ width, height: 900 });
       await open(page, view, made);
-      for (const colorScheme of ["light", "dark"] as const) {
-        await page.emulateMedia({ colorScheme });
-        await accessible(page);
-      }
+      await accessibleInBoth(page);
     }
   });
 }

@@ -103,8 +103,33 @@ test("a saved agent is the one that runs, and its reload shows it", async ({ pag
   await at(page).type(TEXT(`kept-${word}`).replace(`You are kept-${word}.`, `You are new-${word}.`));
   await page.getByRole("button", { name: "save" }).click();
   await expect.poll(async () => (await jar.get(`/v1/agents/kept-${word}`)).text).toContain(`You are new-${word}.`);
+  // Until the page knows that it is saved, it asks before it is left.
+  await expect(page.getByRole("button", { name: "save" })).toBeDisabled();
   await page.reload();
   await expect(at(page).source()).toContainText(`You are new-${word}.`);
+});
+
+test("what was typed is not lost by a key or by the browser's way back", async ({ page, jar, guard, word }) => {
+  guard.asked(/./);
+  await jar.post("/v1/agents", { slug: `typed-${word}`, text: TEXT(`typed-${word}`) });
+  await page.goto("/agents");
+  await at(page).agent(`typed-${word}`).click();
+  await expect(at(page).source()).toContainText(`You are typed-${word}.`);
+  await at(page).type(TEXT(`typed-${word}`).replace("You are", "They are"));
+  const url = page.url();
+  const leave = async (how: () => Promise<unknown>) => {
+    const [dialog] = await Promise.all([page.waitForEvent("dialog"), how()]);
+    expect(dialog.type()).toBe("confirm");
+    await expect(page).toHaveURL(url);
+    await expect(at(page).source()).toContainText(`They are typed-${word}.`);
+  };
+  await page.keyboard.press("Escape");
+  await leave(() => page.keyboard.press("Escape"));
+  await leave(() => page.evaluate(() => history.back()));
+  await leave(() => page.getByRole("navigation", { name: "views" }).getByRole("link", { name: "tools" }).click());
+  // A look at the preview is no leaving.
+  await at(page).preview();
+  await expect(page.getByRole("main")).toContainText(`They are typed-${word}.`);
 });
 
 test("who saves over somebody else's change is told, and loses nothing", async ({ page, tab, jar, word }) => {

@@ -81,6 +81,9 @@ test("the page has no image and no link of an answer's that leads elsewhere by i
   await expect(at(page).conversation().locator("img[src^=http]")).toHaveCount(0);
   const link = at(page).conversation().getByRole("link", { name: /a table/ });
   await expect(link).toHaveAttribute("href", `https://example.org/${word}`);
+  // It leaves the page where it is, and tells nobody where it came from.
+  await expect(link).toHaveAttribute("target", "_blank");
+  await expect(link).toHaveAttribute("rel", /noopener noreferrer/);
 });
 
 test("a file that an agent hands over is there to be taken", async ({ page, jar, word }) => {
@@ -207,6 +210,33 @@ test("a server that restarts is waited for, and what happened meanwhile is caugh
   await expect(at(page).conversation()).toContainText(`Meanwhile, ${word}.`);
   await expect(at(page).connection()).toHaveCount(0);
   await expect(at(page).conversation().getByText(`Before, ${word}.`)).toHaveCount(1);
+});
+
+test("a view that cannot be loaded says why, and is there when the server is", async ({ page, jar, guard, word }) => {
+  guard.expect(/ERR_|Failed to fetch dynamically/);
+  const { session } = await jar.chat("teller", scenes.told(jar, word, `Here, ${word}.`));
+  await page.goto(`/sessions/${session}`);
+  await expect(at(page).conversation()).toContainText(`Here, ${word}.`);
+  await jar.terminate();
+  await page.getByRole("navigation", { name: "views" }).getByRole("link", { name: "libraries" }).click();
+  await expect(page.getByRole("main")).toContainText(/server does not answer|nobody answers|cannot be reached/i);
+  await expect(page.getByRole("main")).not.toContainText(/updated/);
+  await jar.serve();
+  await page.getByRole("main").getByRole("button", { name: /reload/i }).click();
+  await expect(page.getByRole("main")).toContainText("Agents that somebody else wrote");
+});
+
+test("what would freeze or break the reading of an answer is shown as it is", async ({ page, jar, word }) => {
+  const texts = [">".repeat(5_000), `${"- ".repeat(2_000)}x`, `${"a.".repeat(25_000)}@`, "_a_b".repeat(12_000)];
+  let session: string | undefined;
+  for (const [index, text] of texts.entries()) {
+    const ask = `Text ${index}, ${word}.`;
+    jar.model.play(ask, { say: `${text}\n\nEnd of ${index}, ${word}.` });
+    session = (await jar.chat("teller", ask, session)).session;
+    await page.goto(`/sessions/${session}`);
+    await expect(at(page).conversation()).toContainText(`End of ${index}, ${word}.`);
+  }
+  await expect(at(page).message()).toBeEnabled();
 });
 
 test("a page that is older than its server says so and offers a reload", async ({ page, jar, word }) => {

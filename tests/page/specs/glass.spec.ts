@@ -84,6 +84,25 @@ test("two runs are compared side by side", async ({ page, jar, word }) => {
   await expect(both).toContainText("file_search");
 });
 
+test("a comparison whose address was cut shows the last turns of both", async ({ page, jar, word }) => {
+  const first = await jar.chat("scout", scenes.refused(jar, word));
+  const second = await jar.chat("scout", scenes.refused(jar, `${word}b`));
+  await page.goto(`/sessions/compare?a=${first.session}&b=${second.session}`);
+  await expect(page.getByRole("main")).toContainText("file_search");
+  await expect(page).toHaveURL(new RegExp(`at=${first.message}`));
+  await expect(page).toHaveURL(new RegExp(`bt=${second.message}`));
+});
+
+test("why a tool was refused that nobody has is said in a sentence", async ({ page, jar, word }) => {
+  const ask = `Make one up, ${word}.`;
+  jar.model.play(ask, { calls: [{ name: "tide_table", arguments: { place: word } }] }, { say: `There is none, ${word}.` });
+  const { session } = await jar.chat("scout", ask);
+  await page.goto(`/sessions/${session}`);
+  await at(page).refusals().first().getByRole("link", { name: /why/i }).click();
+  await expect(at(page).glass()).toContainText("a tool that nobody has");
+  await expect(at(page).glass()).not.toContainText("another tab");
+});
+
 test("the glass folds away and comes back by its key", async ({ page, jar, word }) => {
   const { session } = await jar.chat("scout", scenes.refused(jar, word));
   await page.goto(`/sessions/${session}`);

@@ -115,14 +115,15 @@ test("as arguments, errors and refusals of tool calls", async ({ page, jar, word
 });
 
 test("as questions, options and arguments that a person is to allow", async ({ page, jar, word }) => {
-  for (const text of short(300).filter(words).slice(0, 24)) {
+  for (const [index, text] of short(300).filter(words).slice(0, 24).entries()) {
     const ask = `Wonder, ${word}.`;
     jar.model.play(ask, { calls: [{ name: "clarify", arguments: { question: `${text} ?`, options: [text, "harmless"] } }] }, { say: `Over, ${word}.` });
     const session = await jar.begin("keeper", ask);
     await page.goto(`/sessions/${session}`);
     await expect(at(page).question()).toBeVisible();
     await unharmed(page);
-    await at(page).question().getByRole("button", { name: "harmless" }).last().click();
+    if (index % 6 === 0) await at(page).question().getByRole("button", { name: "harmless" }).last().click();
+    else await jar.post(`/v1/sessions/${session}/questions/1`, { text: "harmless" });
     await expect(at(page).conversation()).toContainText(`Over, ${word}.`);
   }
   const ask = `Write it, ${word}.`;
@@ -179,13 +180,27 @@ test("as names, descriptions and prompts of agents", async ({ page, jar }) => {
   await harmless(page);
 });
 
-test("as parts of the address", async ({ page }) => {
+test("as parts of the address", async ({ page, jar }) => {
+  await page.goto("/");
   for (const [index, text] of short(200).filter(words).entries()) {
     const view = index % 2 === 0 ? "sessions" : "agents/home";
-    await page.goto(`/${view}/${encodeURIComponent(text)}`).catch((error: Error) => {
-      // What a browser or a server does not take is shown nowhere.
-      if (!/ERR_|Invalid url/i.test(error.message)) throw error;
-    });
+    const path = `/${view}/${encodeURIComponent(text)}`;
+    // Some as the first address of a page, the others by a link in it.
+    if (index % 12 < 2) {
+      await page.goto(path).catch((error: Error) => {
+        // What a browser or a server does not take is shown nowhere.
+        if (!/ERR_|Invalid url/i.test(error.message)) throw error;
+      });
+    } else {
+      await page.evaluate((href) => {
+        const link = document.body.appendChild(document.createElement("a"));
+        link.setAttribute("href", href);
+        link.click();
+        link.remove();
+      }, path);
+      await expect(page).toHaveURL(new URL(path, jar.url).href);
+    }
+    await expect(page.getByRole("main")).toBeVisible();
     await unharmed(page);
   }
   await page.goto(`/login?next=${encodeURIComponent("//evil.invalid")}`);

@@ -3,7 +3,7 @@
 
 import type { Reply } from "../kit/jar.ts";
 import { Jar } from "../kit/jar.ts";
-import { accessible, expect, fits, Gate, test, type Page } from "../kit/test.ts";
+import { accessibleInBoth, expect, fits, Gate, test, type Page } from "../kit/test.ts";
 
 const TENANTS = ["local", "blue", "red"];
 const keys: Record<string, string> = {};
@@ -118,6 +118,19 @@ test("the link that the server prints opens once, and leaves nothing in the addr
   await expect(second.getByRole("alert")).toContainText(/used already/);
   await expect(second.getByLabel("Key", { exact: true })).toBeVisible();
   expect(await second.context().cookies()).toEqual([]);
+});
+
+test("the link opens where the way in is shown already, too", async ({ jar, browserOf }) => {
+  await jar.terminate();
+  await jar.serveAtTerminal();
+  await expect.poll(() => jar.link).toMatch(/#once=/);
+  const page = await browserOf(jar);
+  await page.goto("/login");
+  await expect(page.getByLabel("Key", { exact: true })).toBeVisible();
+  // Pasted into the address bar, which changes what stands behind the `#` and no more.
+  await page.goto(jar.link ?? "");
+  await expect(page.getByRole("navigation", { name: "views" }).first()).toBeVisible();
+  expect(page.url()).not.toContain("once");
 });
 
 test("logging out ends it in every tab at once", async ({ page, tab }) => {
@@ -260,9 +273,6 @@ test("no barrier on the way in, light and dark, narrow and wide", async ({ page 
     await page.goto("/agents");
     await expect(page.getByLabel("Key", { exact: true })).toBeVisible();
     await fits(page);
-    for (const colorScheme of ["light", "dark"] as const) {
-      await page.emulateMedia({ colorScheme });
-      await accessible(page);
-    }
+    await accessibleInBoth(page);
   }
 });

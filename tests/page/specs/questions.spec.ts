@@ -90,6 +90,35 @@ test("a question stands on top of every page, and leads to where the work is", a
   await expect(at(page).conversation()).toContainText(`That was all of ${word}.`);
 });
 
+test("a key answers nothing that nobody has seen", async ({ page, jar, word }) => {
+  const sessions = [await jar.begin("asker", scenes.asking(jar, word)), await jar.begin("asker", scenes.asking(jar, `${word}b`))];
+  await page.goto("/agents");
+  await expect(at(page).waiting()).toHaveText(/^2 /);
+  for (const key of ["a", "A", "a", "a"]) await page.locator("body").press(key);
+  await page.getByRole("button", { name: "Questions that wait for you" }).click();
+  await expect(at(page).questionElsewhere(`log-${word}-0.md`)).toBeVisible();
+  for (const key of ["a", "A", "a", "a"]) await page.locator("body").press(key);
+  // In the session that asks it is seen, and there a key that is held answers one alone.
+  await page.goto(`/sessions/${sessions[0]}`);
+  await expect(at(page).question().getByRole("button", { name: /^no/i })).toBeEnabled();
+  await page.locator("body").press("x");
+  await expect(at(page).conversation()).toContainText(`That was all of ${word}.`);
+  await page.goto(`/sessions/${sessions[1]}`);
+  await at(page).question(`log-${word}b-0.md`).getByRole("button", { name: /^no/i }).click();
+  await expect(at(page).conversation()).toContainText(`That was all of ${word}b.`);
+  for (const session of sessions) expect(await changed(jar, session)).toEqual([]);
+});
+
+test("an option that an agent offers is taken by no key", async ({ page, jar, word }) => {
+  const session = await jar.begin("keeper", scenes.wondering(jar, word, ["delete them", "keep them"]));
+  await page.goto(`/sessions/${session}`);
+  await expect(at(page).question().getByRole("button", { name: "keep them" })).toBeEnabled();
+  await page.locator("body").press("a");
+  await at(page).question().getByRole("button", { name: "keep them" }).click();
+  await expect(at(page).conversation()).toContainText(`Thank you, ${word}.`);
+  expect(told(jar, word)).toContain("keep them");
+});
+
 test("a question that was answered elsewhere is gone everywhere", async ({ page, tab, jar, word }) => {
   const session = await jar.begin("asker", scenes.asking(jar, word));
   const other = await tab();

@@ -31,20 +31,39 @@ export const place = signal<Place>(read());
 /** The first part of the path. */
 export const segment = computed(() => place.value.path[0] ?? 'sessions');
 
-const leaving = new Set<() => boolean>();
+const leaving = new Set<(to: string) => boolean>();
 
 /** Asks `mayLeave` before another view is shown; `false` keeps this one. Gives the way to stop. */
-export function guardLeaving(mayLeave: () => boolean): () => void {
+export function guardLeaving(mayLeave: (to: string) => boolean): () => void {
   leaving.add(mayLeave);
   return () => leaving.delete(mayLeave);
 }
 
+/** How many steps of this page lie behind: so it is known how far a step of the browser's own went. */
+let steps: number = history.state?.step ?? 0;
+
+function mayGo(to: string): boolean {
+  for (const mayLeave of leaving) if (!mayLeave(to)) return false;
+  return true;
+}
+
 /** Shows another place. `replace`: without a step to go back to. */
 export function go(href: string, { replace = false } = {}): void {
-  if (href === place.value.href) return;
-  for (const mayLeave of leaving) if (!mayLeave()) return;
-  if (replace) history.replaceState({ belljar: true }, '', href);
-  else history.pushState({ belljar: true }, '', href);
+  if (href === place.value.href || !mayGo(href)) return;
+  if (!replace) steps += 1;
+  const state = { belljar: true, step: steps };
+  if (replace) history.replaceState(state, '', href);
+  else history.pushState(state, '', href);
+  place.value = read();
+}
+
+/** The browser has taken a step by itself: it is taken back where something would be lost. */
+function stepped(to: number): void {
+  const href = globalThis.location.pathname + globalThis.location.search;
+  // The way back of a step that was taken back.
+  if (to === steps && href === place.peek().href) return;
+  if (!mayGo(href)) return history.go(steps - to);
+  steps = to;
   place.value = read();
 }
 
@@ -72,9 +91,7 @@ export function withQuery(changes: Record<string, string | null>): string {
 
 /** Follows the address bar, and makes links of this page change it without a reload. */
 export function startRouter(): void {
-  globalThis.addEventListener('popstate', () => {
-    place.value = read();
-  });
+  globalThis.addEventListener('popstate', ({ state }) => stepped((state as { step?: number } | null)?.step ?? 0));
   document.addEventListener('click', (event) => {
     if (event.defaultPrevented || event.button !== 0) return;
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

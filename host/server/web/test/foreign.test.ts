@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cut, hides, line, visible } from '../src/lib/foreign';
+import { cut, exact, hides, line, visible } from '../src/lib/foreign';
 
 describe('foreign text', () => {
   it('shows what would hide or turn round', () => {
@@ -32,5 +32,16 @@ describe('foreign text', () => {
     const long = line('x'.repeat(1 << 20));
     expect(long.length).toBe(301);
     expect(long.endsWith('…')).toBe(true);
+  });
+});
+
+describe('a path', () => {
+  it('is not taken for another one because of its blanks', () => {
+    expect(exact('src/a b.md')).toBe('src/a b.md');
+    expect(exact(' README.md ')).toBe('␣README.md␣');
+    expect(exact('a  b')).toBe('a␣␣b');
+    expect(exact('notes.md\u00a0')).toBe('notes.md⟨U+00A0⟩');
+    expect(exact('a\u3000b\u2800')).toBe('a⟨U+3000⟩b⟨U+2800⟩');
+    expect(exact('x'.repeat(400)).length).toBe(301);
   });
 });

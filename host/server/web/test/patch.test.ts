@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readPatch, unquoted } from '../src/lib/patch';
+import { modeOf, readPatch, unquoted } from '../src/lib/patch';
 
 const PATCH = `diff --git a/list.txt b/list.txt
 index 1..2
@@ -58,5 +58,16 @@ describe('a patch', () => {
 
   it('has names as git quotes them', () => {
     expect(unquoted('\\303\\244\\t\\\\')).toBe('ä\t\\');
+  });
+});
+
+describe('the mode of a file', () => {
+  it('is said where it changes, or is not that of any other', () => {
+    const of = (head: string) => modeOf(readPatch(`diff --git a/x b/x\n${head}`)[0] ?? { path: '', head: [], hunks: [] });
+    expect(of('new file mode 100644\n')).toBeUndefined();
+    expect(of('index 1..2\n')).toBeUndefined();
+    expect(of('new file mode 100755\n')).toEqual({ before: undefined, after: '100755' });
+    expect(of('old mode 100644\nnew mode 100755\n')).toEqual({ before: '100644', after: '100755' });
+    expect(of('new file mode 120000\n')?.after).toBe('120000');
   });
 });

@@ -25,8 +25,8 @@ export function Frame({ children }: { children: ComponentChildren }) {
   useKeys([
     { key: '/', about: text.keys.search, run: search },
     { key: 'n', about: text.keys.new, run: () => go('/sessions/new') },
-    { key: 'j', about: text.keys.next, run: () => step(1) },
-    { key: 'k', about: text.keys.previous, run: () => step(-1) },
+    { key: 'j', about: text.keys.next, held: true, run: () => step(1) },
+    { key: 'k', about: text.keys.previous, held: true, run: () => step(-1) },
     { key: '?', about: text.keys.list, run: () => setHelp((on) => !on) },
     { key: 'Escape', about: text.keys.back, typing: true, run: escape },
   ]);

@@ -1,10 +1,10 @@
 /** A view that is loaded when it is first shown. */
 
 import { useEffect, useState } from 'preact/hooks';
-import { Problem } from '../api/problem';
 import type { View, ViewRow } from '../routes';
 import { text } from '../text';
 import { Waiting } from '../ui/basics';
+import { loadAnew, whyMissing } from '../ui/missing';
 import { ProblemPanel } from '../ui/problem';
 
 const loaded = new Map<string, View>();
@@ -22,8 +22,10 @@ export function LoadedView(props: { row: ViewRow; path: readonly string[]; query
         loaded.set(row.segment, module.default);
         if (!left) draw((n) => n + 1);
       },
-      // The files of an older page are gone from an updated server.
-      () => !left && setProblem(new Problem('page', 0, text.frame.outdated)),
+      async () => {
+        const why = await whyMissing();
+        if (!left) setProblem(why);
+      },
     );
     return () => {
       left = true;
@@ -34,7 +36,7 @@ export function LoadedView(props: { row: ViewRow; path: readonly string[]; query
     return (
       <div class="view">
         <ProblemPanel problem={problem}>
-          <button type="button" class="small" onClick={() => location.reload()}>
+          <button type="button" class="small" onClick={() => void loadAnew()}>
             {text.actions.reload}
           </button>
         </ProblemPanel>

@@ -41,12 +41,19 @@ export function Login({ lost }: { lost: boolean }) {
     setState('no');
   };
   useEffect(() => {
-    if (linked && me.peek().state !== 'in') {
-      void enter({ once: linked });
-      return;
-    }
     // Whoever is in already, or needs no key, has nothing to do here.
-    void lookMe();
+    if (linked && me.peek().state !== 'in') void enter({ once: linked });
+    else void lookMe();
+    // The link may be opened where this page is shown already.
+    const look = () => {
+      const once = takeOnce();
+      if (!once) return;
+      setState('once');
+      setWrong('');
+      void enter({ once });
+    };
+    addEventListener('hashchange', look);
+    return () => removeEventListener('hashchange', look);
   }, []);
   const inside = me.value.state === 'in';
   useEffect(() => {

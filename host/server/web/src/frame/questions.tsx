@@ -10,7 +10,7 @@ import { answerByKey, ofList, QuestionBox } from '../ui/question';
 import { Status } from '../ui/status';
 
 export function Questions() {
-  const [open, setOpen] = useState(true);
+  const [open, setOpen] = useState<boolean>();
   useEffect(watchQuestions, []);
   useKeys([
     { key: 'a', about: text.keys.once, run: () => answerByKey('a') },
@@ -26,17 +26,19 @@ export function Questions() {
   if (all.length === 0) return null;
   const here = place.value.path[0] === 'sessions' ? place.value.path[1] : undefined;
   const elsewhere = all.filter((one) => one.session !== here);
+  // One is shown where there is room. More would push away what somebody looks at.
+  const shown = open ?? (elsewhere.length === 1 && matchMedia('(min-width: 800px)').matches);
   return (
     <div role="group" class="banner warn questions" aria-label={text.asking.all}>
       <div class="questions-head">
         <Status state="waiting" word={text.frame.waiting(all.length)} />
         {elsewhere.length > 0 && (
-          <button type="button" class="small" aria-expanded={open} onClick={() => setOpen(!open)}>
-            {open ? '▾' : '▸'} {text.asking.all}
+          <button type="button" class="small" aria-expanded={shown} onClick={() => setOpen(!shown)}>
+            {shown ? '▾' : '▸'} {text.asking.all}
           </button>
         )}
       </div>
-      {open && elsewhere.length > 0 && (
+      {shown && elsewhere.length > 0 && (
         <ul class="plain">
           {elsewhere.slice(0, 20).map((one) => (
             <li key={`${one.session} ${one.id}`}>

@@ -10,6 +10,8 @@ export interface Binding {
   run: (event: KeyboardEvent) => void | boolean;
   /** It is taken while somebody types, too. */
   typing?: boolean;
+  /** It goes on while the key is held. */
+  held?: boolean;
 }
 
 const scopes = signal<readonly { current: readonly Binding[] }[]>([]);
@@ -52,6 +54,7 @@ export function startKeys(): void {
     for (const scope of [...scopes.value].reverse()) {
       for (const binding of scope.current) {
         if (binding.key !== event.key || (typing && !binding.typing)) continue;
+        if (event.repeat && !binding.held) return event.preventDefault();
         if (binding.run(event) !== false) {
           event.preventDefault();
           return;

@@ -23,6 +23,13 @@ export interface FilePatch {
   hunks: Hunk[];
 }
 
+/** The mode of a file before and after, where it is not that of any other file. */
+export function modeOf(file: FilePatch): { before: string | undefined; after: string | undefined } | undefined {
+  const find = (words: RegExp) => file.head.map((row) => words.exec(row)?.[1]).find((mode) => mode !== undefined);
+  const [before, after] = [find(/^old mode (\d+)$/), find(/^new (?:file )?mode (\d+)$/)];
+  return after === undefined || (before === undefined && after === '100644') ? undefined : { before, after };
+}
+
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
 
 /** The path in a `---` or `+++` line, without its prefix; quotes of git are taken off. */

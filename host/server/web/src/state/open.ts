@@ -50,6 +50,8 @@ export class OpenSession {
   attachments: AttachmentRow[] = [];
   /** What was said here and is not among the rows yet. */
   said: string | undefined;
+  /** The turn that nobody works on although it has not ended, and the event up to which that holds. */
+  #left: { message: string; seen: number; sure: boolean } | undefined;
   #queue: SessionEvent[] = [];
   #frame = 0;
   #quiet = 0;
@@ -124,8 +126,9 @@ export class OpenSession {
   #settle(): void {
     clearTimeout(this.#quiet);
     this.#quiet = window.setTimeout(() => {
-      if (this.#queue.length === 0) this.ready.value = true;
-      else this.#settle();
+      if (this.#queue.length > 0) return this.#settle();
+      this.ready.value = true;
+      if (this.running()) this.#soon('about', () => this.#about());
     }, 120);
   }
 
@@ -220,7 +223,15 @@ export class OpenSession {
     const about = await got(api.GET('/v1/sessions/{id}', { params: { path: { id: this.id } } }));
     this.about.value = about;
     // It may have been read in the moment in which its turn ended, of which no event follows.
-    if (about.running && !this.running()) this.#soon('about', () => this.#about(), LATER);
+    const running = this.running();
+    if (about.running && !running) this.#soon('about', () => this.#about(), LATER);
+    if (about.running || !running) return;
+    // Its end may be on its way, so it is looked at twice.
+    const { seen } = this.fold;
+    const sure = this.#left?.seen === seen;
+    this.#left = { message: running.message, seen, sure };
+    if (sure) this.#changed();
+    else this.#soon('about', () => this.#about(), LATER);
   }
 
   async #messages(): Promise<void> {
@@ -284,7 +295,10 @@ export class OpenSession {
     const turn = this.fold.turns.get(message);
     if (turn && !isRunning(turn)) return turn.root.state as 'completed';
     const row = this.messages.find((one) => one.id === message);
-    if (!row || row.status === 'in_flight') return 'running';
+    if (!row || row.status === 'in_flight') {
+      const left = this.#left?.sure && this.#left.message === message && this.#left.seen === this.fold.seen;
+      return left && !this.about.peek()?.running ? 'interrupted' : 'running';
+    }
     return row.status as 'completed';
   }
 }

@@ -4,6 +4,7 @@
 import { signal } from '@preact/signals';
 import { api, got, type Of } from '../api/client';
 import { announce } from './live';
+import { me } from './me';
 import { text } from '../text';
 
 export type Question = Of<'QuestionBody'>;
@@ -19,7 +20,7 @@ const name = (one: Question) => `${one.session} ${one.id}`;
 
 async function look(): Promise<void> {
   clearTimeout(timer);
-  if (document.visibilityState === 'visible') {
+  if (me.peek().state === 'in' && document.visibilityState === 'visible') {
     try {
       const found = (await got(api.GET('/v1/questions'))).questions;
       const fresh = found.filter((one) => !known.has(name(one)));

@@ -1,13 +1,13 @@
 /** Foreign text on the page: isolated from what stands around it, and bounded. */
 
 import { useState } from 'preact/hooks';
-import { cut, line, MAX_LINE, MAX_SHOWN, visible } from '../lib/foreign';
+import { cut, exact, line, MAX_LINE, MAX_SHOWN, visible } from '../lib/foreign';
 import { bytes } from '../lib/format';
 import { text } from '../text';
 
 /** A name or a short text in a line. `code`: a path, a tool, an id. */
 export function Name({ of, code = false, most = MAX_LINE }: { of: string; code?: boolean; most?: number }) {
-  const shown = line(of, most);
+  const shown = code ? exact(of, most) : line(of, most);
   const title = of.length > most || shown !== of ? visible(cut(of, 2_000)) : undefined;
   const Tag = code ? 'code' : 'bdi';
   return (

@@ -5,6 +5,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { Problem } from '../api/problem';
 import { text } from '../text';
 import { Waiting } from './basics';
+import { loadAnew, whyMissing } from './missing';
 import { ProblemPanel } from './problem';
 
 export function lazy<Props extends object>(load: () => Promise<{ default: ComponentType<Props> }>): ComponentType<Props> {
@@ -19,8 +20,7 @@ export function lazy<Props extends object>(load: () => Promise<{ default: Compon
           loaded = module.default;
           draw((n) => n + 1);
         },
-        // The files of an older page are gone from an updated server.
-        () => setProblem(new Problem('page', 0, text.frame.outdated)),
+        async () => setProblem(await whyMissing()),
       );
     }, []);
     const Shown = loaded;
@@ -28,7 +28,7 @@ export function lazy<Props extends object>(load: () => Promise<{ default: Compon
     if (!problem) return <Waiting>{text.frame.loading}</Waiting>;
     return (
       <ProblemPanel problem={problem}>
-        <button type="button" class="small" onClick={() => location.reload()}>
+        <button type="button" class="small" onClick={() => void loadAnew()}>
           {text.actions.reload}
         </button>
       </ProblemPanel>

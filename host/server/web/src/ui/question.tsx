@@ -1,6 +1,6 @@
 /** A question of an agent: what it wants to do, with what it would touch, and the answers. */
 
-import { useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { Problem } from '../api/problem';
 import { mayTalk } from '../state/me';
 import { answer, questions, type Question } from '../state/questions';
@@ -26,6 +26,9 @@ export function ofList(one: Question): Asked {
       : { kind: 'clarify' as const, question: one.question, options: one.options };
   return { id: one.id, agent: one.agent, at: one.asked, what };
 }
+
+/** Milliseconds for which a question that has just come takes no answer. */
+const SETTLES = 500;
 
 /** `compact`: in a banner, where the arguments are folded. */
 export function QuestionBox(props: { session: string; asked: Asked; compact?: boolean; link?: string }) {
@@ -57,7 +60,13 @@ export function QuestionBox(props: { session: string; asked: Asked; compact?: bo
     }
     setSending(false);
   };
-  const disabled = sending || !mayTalk.value;
+  const [settled, setSettled] = useState(false);
+  useEffect(() => {
+    // Who was about to press or click something else has not meant this.
+    const timer = setTimeout(() => setSettled(true), SETTLES);
+    return () => clearTimeout(timer);
+  }, []);
+  const disabled = sending || !settled || !mayTalk.value;
 
   return (
     <div ref={box} class={`question${compact ? ' compact' : ''}`} role="group" aria-label={text.asking.label(asked.agent)} data-question={`${session} ${asked.id}`}>
@@ -126,7 +135,6 @@ export function QuestionBox(props: { session: string; asked: Asked; compact?: bo
               key={at}
               type="button"
               disabled={disabled}
-              data-answer={at === 0 ? 'a' : undefined}
               onClick={() => void send({ text: option })}
             >
               <Name of={option} most={120} />
@@ -187,10 +195,20 @@ export function pretty(json: string): string {
   }
 }
 
-/** Answers the question that has the focus, or else the first that is seen, with a key. */
+/** The question that a key is for: the one that has the focus, or the only one of the session that is
+ * shown. One whose arguments are folded is not: nobody has seen them. */
+function meant(): Element | undefined {
+  const focused = document.activeElement?.closest('.question');
+  const own = [...document.querySelectorAll('main .question')];
+  const one = focused ?? (own.length === 1 ? own[0] : undefined);
+  if (!one || one.querySelector('details:not([open])')) return undefined;
+  const { top, bottom } = one.getBoundingClientRect();
+  return bottom > 0 && top < innerHeight ? one : undefined;
+}
+
+/** Answers a question for which a key is meant. */
 export function answerByKey(key: 'a' | 'A' | 'x'): boolean {
-  const near = document.activeElement?.closest('.question') ?? document.querySelector('main .question') ?? document.querySelector('.question');
-  const button = near?.querySelector<HTMLButtonElement>(`[data-answer="${key}"]:not(:disabled)`);
+  const button = meant()?.querySelector<HTMLButtonElement>(`[data-answer="${key}"]:not(:disabled)`);
   button?.click();
   return button != null;
 }

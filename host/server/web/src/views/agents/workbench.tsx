@@ -270,7 +270,7 @@ function useUnsaved(unsaved: boolean): void {
     if (!unsaved) return;
     const path = location.pathname;
     const stop = guardLeaving(
-      () => !asksBeforeLeaving || location.pathname !== path || confirm(text.editor.leave),
+      (to) => !asksBeforeLeaving || to.split('?')[0] === path || confirm(text.editor.leave),
     );
     const warn = (event: BeforeUnloadEvent) => event.preventDefault();
     window.addEventListener('beforeunload', warn);

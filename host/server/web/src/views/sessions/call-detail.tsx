@@ -166,7 +166,12 @@ function Why(props: { open: OpenSession; message: string; agent: string; tool: s
   return (
     <details class="why" open={opened}>
       <summary>{text.glass.why}</summary>
-      {asked.problem && <ProblemPanel problem={asked.problem} />}
+      {asked.problem?.status === 404 && (
+        <p>
+          {text.glass.noTool} <a href="/tools">{text.glass.allTools}</a>
+        </p>
+      )}
+      {asked.problem && asked.problem.status !== 404 && <ProblemPanel problem={asked.problem} />}
       {asked.loading && <Waiting>{text.frame.loading}</Waiting>}
       {found && (
         <>

@@ -22,14 +22,17 @@ import { agentHref } from './address';
 /** Rows from which on the done ones fold. */
 const FOLD = 4;
 
-const OVER: readonly string[] = ['completed', 'partial', 'failed', 'cancelled'];
+const OVER: readonly string[] = ['completed', 'partial', 'failed', 'cancelled', 'interrupted'];
 
 /** The rows of one card. A run whose events are not kept has those of the store. */
 export function rowsOf(open: OpenSession, message: string, place: Pick<BatchPlace, 'children'>, parent: string): CardRow[] {
   const stored = open.subagents.get(message) ?? new Map();
   const turn = open.turn(message) ?? noTurn(message);
   const paths = place.children.length > 0 ? place.children : [...stored.keys()].filter((path) => parentOf(path) === parent || !path.includes('/'));
-  return paths.map((path) => cardRow(turn, path, stored));
+  const rows = paths.map((path) => cardRow(turn, path, stored));
+  if (open.status(message) !== 'interrupted') return rows;
+  // Nobody works on it any more, until it is gone on with.
+  return rows.map((row) => (OVER.includes(row.state) ? row : { ...row, state: 'interrupted', now: undefined }));
 }
 
 function parentOf(path: string): string {
@@ -66,7 +69,7 @@ export function Card(props: { open: OpenSession; message: string; place: BatchPl
   const [ending, setEnding] = useState(false);
   const rows = rowsOf(open, message, place, parent);
   const head = cardHead(rows);
-  const done = rows.filter((row) => OVER.includes(row.state) && row.state !== 'failed');
+  const done = rows.filter((row) => OVER.includes(row.state) && row.state !== 'failed' && row.state !== 'interrupted');
   const folds = rows.length >= FOLD && done.length > 1;
   const shown = folds && !unfolded ? rows.filter((row) => !done.includes(row)) : rows;
   const alive = rows.filter((row) => !OVER.includes(row.state));
@@ -91,7 +94,7 @@ export function Card(props: { open: OpenSession; message: string; place: BatchPl
           {text.card.title} <span class="card-done num">{text.card.done(head.done, head.total)}</span>
         </h2>
         <span class="card-counts">
-          {(['running', 'waiting', 'queued', 'partial', 'failed', 'cancelled'] as const)
+          {(['running', 'waiting', 'queued', 'interrupted', 'partial', 'failed', 'cancelled'] as const)
             .filter((state) => head.counts[state])
             .map((state) => (
               <Status key={state} state={state} word={text.card.count(head.counts[state] ?? 0, text.status[state])} />

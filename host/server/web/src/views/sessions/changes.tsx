@@ -4,7 +4,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { api, got, type Of } from '../../api/client';
 import { Problem } from '../../api/problem';
 import { useLoad } from '../../lib/load';
-import { readPatch, type FilePatch } from '../../lib/patch';
+import { modeOf, readPatch, type FilePatch } from '../../lib/patch';
 import { mayTalk } from '../../state/me';
 import type { OpenSession } from '../../state/open';
 import { announce } from '../../state/live';
@@ -295,6 +295,20 @@ function FileDiff({ session, file, known, waiting }: { session: string; file: Ch
   const patch = known ?? alone.data;
   if (alone.problem) return <ProblemPanel problem={alone.problem} />;
   if (!patch && (waiting || alone.loading)) return <Waiting>{text.frame.loading}</Waiting>;
+  const mode = patch && modeOf(patch);
+  return (
+    <>
+      {mode && (
+        <p class="change-why">
+          {text.changes.mode(mode.before)} <code>{mode.after}</code> {text.changes.modes[mode.after ?? '']}
+        </p>
+      )}
+      <FileLines file={file} patch={patch} />
+    </>
+  );
+}
+
+function FileLines({ file, patch }: { file: Change; patch: FilePatch | undefined }) {
   if (patch && patch.hunks.length > 0) return <Diff hunks={patch.hunks} label={text.changes.diff(file.path.slice(0, 200))} />;
   return <p class="note pad">{file.binary ? text.changes.binary : file.added + file.removed > 0 ? text.changes.unpatched : text.changes.none}</p>;
 }

@@ -102,10 +102,10 @@ export function Child({ open, message, path }: { open: OpenSession; message: str
           {!spoke && result?.output && <Markdown of={result.output} />}
           {turn && [...turn.questions.values()].filter((asked) => asked.agent === path).map((asked) => <QuestionBox key={asked.id} session={open.id} asked={asked} />)}
         </section>
-        {result?.findings != null && (
+        {result?.findings?.kind === 'valid' && (
           <section>
             <h3>{text.child.findings}</h3>
-            <Block of={JSON.stringify(result.findings, null, 2)} label={text.child.findings} />
+            <Block of={JSON.stringify(result.findings.findings, null, 2)} label={text.child.findings} />
           </section>
         )}
         {result && (
@@ -142,7 +142,7 @@ export function Child({ open, message, path }: { open: OpenSession; message: str
 /** The parts of a stored result that are shown. */
 interface Result {
   output?: string;
-  findings?: unknown;
+  findings?: { kind: string; findings?: unknown } | null;
   paths_read?: string[];
   paths_written?: string[];
   warnings?: string[];

@@ -4,7 +4,7 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { api, got } from '../../api/client';
 import { fuel, millis } from '../../lib/format';
 import { useLoad } from '../../lib/load';
-import { go } from '../../router';
+import { go, place } from '../../router';
 import { sessions, watchSessions } from '../../state/sessions';
 import { allReceipts, type ReceiptRow } from '../../state/open';
 import { text } from '../../text';
@@ -21,7 +21,9 @@ export default function Compare({ query }: { query: URLSearchParams }) {
   const a = { session: query.get('a') ?? '', message: query.get('at') ?? '' };
   const b = { session: query.get('b') ?? '', message: query.get('bt') ?? '' };
   const set = (changes: Record<string, string>) => {
-    const next = new URLSearchParams({ a: a.session, at: a.message, b: b.session, bt: b.message, ...changes });
+    // Both sides may say what they have at once.
+    const next = new URLSearchParams(place.peek().query);
+    for (const [name, value] of Object.entries(changes)) next.set(name, value);
     go(`/sessions/compare?${next.toString()}`, { replace: true });
   };
   const left = useReceipts(a);

@@ -17,8 +17,6 @@ import { Card } from './card';
 import type { Piece } from './pieces';
 import type { Note } from '../../state/fold';
 
-/** A text that still comes is read as markdown up to here. */
-const MAX_LIVE = 20_000;
 /** Calls in a row from which on they fold. */
 const FOLD = 4;
 
@@ -57,7 +55,7 @@ export function PieceView({ open, piece, live, linked = true }: { open: OpenSess
     case 'said':
       return (
         <article class="answer" aria-label={shortName(piece.agent)} data-step="" tabIndex={-1} aria-busy={piece.live || undefined}>
-          <Markdown of={piece.said.text} plain={piece.live && piece.said.text.length > MAX_LIVE} />
+          <Markdown of={piece.said.text} live={piece.live} />
         </article>
       );
     case 'text':
