@@ -56,6 +56,7 @@ test("a whole turn with a question is done by keyboard alone", async ({ page, ja
   await page.keyboard.press("Enter");
   await expect(at(page).question()).toBeVisible();
   await page.keyboard.press("Escape");
+  await expect(at(page).question().getByRole("button", { name: /once/i })).toBeEnabled();
   await page.locator("body").press("a");
   await expect(at(page).conversation()).toContainText(`That was all of ${word}.`);
   const { places } = await jar.changes(at(page).session());

@@ -129,7 +129,7 @@ test("what was typed is not lost by a key or by the browser's way back", async (
   await leave(() => page.getByRole("navigation", { name: "views" }).getByRole("link", { name: "tools" }).click());
   // A look at the preview is no leaving.
   await at(page).preview();
-  await expect(page.getByRole("main")).toContainText(`They are typed-${word}.`);
+  await expect(page.getByRole("main")).toContainText("What a model is sent first");
 });
 
 test("who saves over somebody else's change is told, and loses nothing", async ({ page, tab, jar, word }) => {

@@ -6,11 +6,13 @@ import { expect, test } from "../kit/test.ts";
 
 test.use({ plan: {} });
 
-test("a turn that a dead server left is gone on with where a person says so, and only then", async ({ jar, browserOf, word }) => {
+test("a turn that a dead server left is gone on with where a person says so, and only then", async ({ page: first, jar, browserOf, word }) => {
   // It was there before, so that it has nothing to resume when it starts.
   const beside = await jar.beside();
   const team = scenes.team(jar, word, { done: 1, held: 1 });
   const session = await jar.begin("keeper", team.ask);
+  await first.goto(`/sessions/${session}`);
+  await expect(at(first).head()).toContainText("1 of 2 done");
   await team.gate.waited();
   await jar.kill();
   const page = await browserOf(beside);
