@@ -256,6 +256,9 @@ export const text = {
     spoken: (agent: string, what: string) => `${agent} ${what}`,
     label: (agent: string) => `Question of ${agent}`,
     all: 'Questions that wait for you',
+    show: 'Show',
+    fold: 'Fold',
+    which: (word: string) => `${word} questions that wait for you`,
     cutNote: 'The arguments are longer than what is shown here.',
   },
   glass: {

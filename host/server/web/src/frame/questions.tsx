@@ -33,8 +33,14 @@ export function Questions() {
       <div class="questions-head">
         <Status state="waiting" word={text.frame.waiting(all.length)} />
         {elsewhere.length > 0 && (
-          <button type="button" class="small" aria-expanded={shown} onClick={() => setOpen(!shown)}>
-            {shown ? '▾' : '▸'} {text.asking.all}
+          <button
+            type="button"
+            class="small"
+            aria-expanded={shown}
+            aria-label={text.asking.which(shown ? text.asking.fold : text.asking.show)}
+            onClick={() => setOpen(!shown)}
+          >
+            {shown ? `▾ ${text.asking.fold}` : `▸ ${text.asking.show}`}
           </button>
         )}
       </div>

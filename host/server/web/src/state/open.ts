@@ -18,6 +18,8 @@ export type AttachmentRow = Of<'AttachmentBody'>;
 
 /** Milliseconds of work on events before the page may draw. */
 const SLICE = 8;
+/** Milliseconds after which an event is taken at once: one frame. */
+const QUIET = 16;
 /** Milliseconds after which changed rows are read. */
 const SOON = 150;
 /** Milliseconds after which it is looked again at what no event tells. */
@@ -54,6 +56,8 @@ export class OpenSession {
   #left: { message: string; seen: number; sure: boolean } | undefined;
   #queue: SessionEvent[] = [];
   #frame = 0;
+  /** When events were taken last. */
+  #worked = 0;
   #quiet = 0;
   #timers = new Map<string, number>();
   #stop: () => void = () => {};
@@ -134,7 +138,10 @@ export class OpenSession {
 
   #take(events: SessionEvent[]): void {
     for (const event of events) this.#queue.push(event);
-    if (!this.#frame) this.#frame = requestAnimationFrame(() => this.#work());
+    // The first one for a while is shown by the frame that comes next; of many, one frame has as many as
+    // it can.
+    if (!this.#frame && performance.now() - this.#worked > QUIET) this.#work();
+    else if (!this.#frame) this.#frame = requestAnimationFrame(() => this.#work());
     if (!this.ready.peek()) this.#settle();
   }
 
@@ -154,6 +161,7 @@ export class OpenSession {
     }
     this.#queue = this.#queue.slice(at);
     if (this.#queue.length > 0) this.#frame = requestAnimationFrame(() => this.#work());
+    this.#worked = performance.now();
     this.#changed();
   }
 
