@@ -11,10 +11,11 @@ export default defineConfig({
   timeout: 90_000,
   expect: { timeout: 20_000 },
   fullyParallel: false,
-  workers: 2,
+  // One more than the two cores of the smallest machine that runs this: much of a test is waiting.
+  workers: 3,
   forbidOnly: true,
-  // A browser on a busy machine may be late; what fails three times fails.
-  retries: 2,
+  // A browser on a busy machine may be late; what fails twice fails.
+  retries: 1,
   reporter: [["list"]],
   use: {
     browserName: "chromium",

@@ -557,6 +557,7 @@ export const text = {
     saving: 'Saving …',
     saved: 'Saved',
     unsaved: 'Changed, not saved',
+    talk: 'New session with it',
     duplicate: 'Duplicate',
     delete: 'Delete',
     preview: 'Preview',

@@ -1,7 +1,7 @@
 /** The page: who looks at it, the frame, and the view that the address names. */
 
 import { useComputed } from '@preact/signals';
-import { useEffect, useErrorBoundary } from 'preact/hooks';
+import { useEffect, useErrorBoundary, useRef } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 import { lookMe, me } from '../state/me';
 import { spoken } from '../state/live';
@@ -71,6 +71,13 @@ function CurrentView() {
   useEffect(() => {
     document.title = row ? `${row.label} · ${text.name}` : text.name;
   }, [row]);
+  const path = place.value.path.join('/');
+  const first = useRef(true);
+  useEffect(() => {
+    // What had the focus is gone with the view that it was on.
+    if (!first.current && document.activeElement === document.body) document.getElementById('main')?.focus({ preventScroll: true });
+    first.current = false;
+  }, [path]);
   if (!row) {
     return (
       <div class="view">

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { signal } from '@preact/signals';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { listed, step, useKeys } from '../lib/keys';
 import { go, place, segment } from '../router';
 import { VIEWS } from '../routes';
@@ -22,6 +22,14 @@ export function Frame({ children }: { children: ComponentChildren }) {
   useEffect(() => {
     sideOpen.value = false;
   }, [href]);
+  const opener = useRef<HTMLButtonElement>(null);
+  const wasOpen = useRef(false);
+  useEffect(() => {
+    // The focus goes along, into the sheet and back.
+    if (sideOpen.value) document.querySelector<HTMLElement>('#side a, #side button')?.focus();
+    else if (wasOpen.current && (document.activeElement === document.body || document.activeElement?.closest('#side'))) opener.current?.focus();
+    wasOpen.current = sideOpen.value;
+  }, [sideOpen.value]);
   useKeys([
     { key: '/', about: text.keys.search, run: search },
     { key: 'n', about: text.keys.new, run: () => go('/sessions/new') },
@@ -44,9 +52,10 @@ export function Frame({ children }: { children: ComponentChildren }) {
           <button type="button" class="shade" aria-label={text.actions.close} onClick={() => (sideOpen.value = false)} />
         )}
         <Side />
-        <main class="view-box" id="main" tabIndex={-1} aria-label={text.nav.main}>
+        <main class="view-box" id="main" tabIndex={-1} aria-label={text.nav.main} inert={sideOpen.value}>
           <div class="top">
             <button
+              ref={opener}
               type="button"
               class="small"
               aria-expanded={sideOpen.value}
@@ -144,7 +153,7 @@ function Help({ onClose }: { onClose: () => void }) {
 function search(): void {
   const field =
     document.querySelector<HTMLElement>('main [data-search]') ?? document.querySelector<HTMLElement>('[data-search]');
-  if (field?.closest('#side')) sideOpen.value = true;
+  if (field?.closest('#side') && matchMedia('(max-width: 799px)').matches) sideOpen.value = true;
   requestAnimationFrame(() => field?.focus());
 }
 

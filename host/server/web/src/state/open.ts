@@ -132,6 +132,7 @@ export class OpenSession {
     this.#quiet = window.setTimeout(() => {
       if (this.#queue.length > 0) return this.#settle();
       this.ready.value = true;
+      this.#soon('untold', () => this.#untold());
       if (this.running()) this.#soon('about', () => this.#about());
     }, 120);
   }
@@ -195,7 +196,7 @@ export class OpenSession {
         this.#soon('messages', () => this.#messages());
         this.#soon('about', () => this.#about());
         this.#soon('attachments', () => this.#attachments());
-        this.#soon(`subagents ${event.message}`, () => this.#subagents(event.message));
+        if (this.subagents.has(event.message)) this.#soon(`subagents ${event.message}`, () => this.#subagents(event.message));
         if (this.receipts.has(event.message)) this.#soon(`receipts ${event.message}`, () => this.readReceipts(event.message, true));
         break;
       case 'run_started':
@@ -218,13 +219,21 @@ export class OpenSession {
   async #rows(first: boolean): Promise<void> {
     try {
       await Promise.all([this.#about(), this.#messages(), this.#attachments()]);
-      await Promise.all(this.messages.filter((row) => row.role === 'assistant').slice(-20).map((row) => this.#subagents(row.id)));
-      if (this.#closed) return;
-      if (!first) for (const message of this.receipts.keys()) await this.readReceipts(message, true);
+      if (this.#closed || first) return;
+      for (const message of this.subagents.keys()) await this.#subagents(message);
+      for (const message of this.receipts.keys()) await this.readReceipts(message, true);
     } catch (error) {
       const problem = Problem.of(error);
-      if (!problem.passes && problem.status !== 401) this.problem.value = problem;
+      if (problem.passes || problem.status === 429) this.#soon('rows', () => this.#rows(first), (problem.after ?? 2) * LATER);
+      else if (problem.status !== 401) this.problem.value = problem;
     }
+  }
+
+  /** The subagents of the last turns whose events are not kept, of which only their rows tell. */
+  async #untold(): Promise<void> {
+    const told = (message: string) => this.fold.turns.has(message) || this.subagents.has(message);
+    const last = this.messages.filter((row) => row.role === 'assistant').slice(-20);
+    for (const row of last) if (!told(row.id)) await this.#subagents(row.id);
   }
 
   async #about(): Promise<void> {

@@ -12,6 +12,8 @@ export type Question = Of<'QuestionBody'>;
 export const questions = signal<readonly Question[]>([]);
 
 const EVERY = 3_000;
+/** A tab that is not seen says by its title that somebody waits. */
+const HIDDEN = 20_000;
 let timer = 0;
 let begun = false;
 let known = new Set<string>();
@@ -20,7 +22,7 @@ const name = (one: Question) => `${one.session} ${one.id}`;
 
 async function look(): Promise<void> {
   clearTimeout(timer);
-  if (me.peek().state === 'in' && document.visibilityState === 'visible') {
+  if (me.peek().state === 'in') {
     try {
       const found = (await got(api.GET('/v1/questions'))).questions;
       const fresh = found.filter((one) => !known.has(name(one)));
@@ -31,7 +33,7 @@ async function look(): Promise<void> {
       // The next look may find it.
     }
   }
-  timer = window.setTimeout(() => void look(), EVERY);
+  timer = window.setTimeout(() => void look(), document.visibilityState === 'visible' ? EVERY : HIDDEN);
 }
 
 /** Looks now. */
@@ -39,7 +41,7 @@ export function lookQuestions(): void {
   void look();
 }
 
-/** Keeps looking, while the page is seen. */
+/** Keeps looking. */
 export function watchQuestions(): void {
   if (begun) return;
   begun = true;

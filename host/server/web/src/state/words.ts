@@ -11,8 +11,36 @@ export interface Words {
   at: number | undefined;
 }
 
-/** The argument that says most about a call. */
-const TELLING = ['path', 'file_path', 'pattern', 'query', 'command', 'url', 'name', 'agent', 'question', 'id', 'task'];
+/** The argument that says what a tool does, by the tool: a model may give it others beside that. Of a
+ * tool that is not known here none is: what its arguments mean is not known either. */
+const TELLING: Record<string, readonly string[]> = {
+  Bash: ['command'],
+  Edit: ['file_path', 'path'],
+  Glob: ['pattern'],
+  Grep: ['pattern'],
+  LS: ['path'],
+  Read: ['file_path', 'path'],
+  WebFetch: ['url'],
+  Write: ['file_path', 'path'],
+  agent_cancel: ['id'],
+  agent_result: ['id'],
+  agent_status: ['id'],
+  attach_file: ['path'],
+  clarify: ['question'],
+  file_edit: ['path'],
+  file_find: ['pattern'],
+  file_list: ['path'],
+  file_read: ['path'],
+  file_search: ['pattern'],
+  file_write: ['path'],
+  notebook_edit: ['path'],
+  shell: ['command'],
+  skill: ['name'],
+  spawn_agent: ['agent', 'task'],
+  use_skill: ['name'],
+  web_fetch: ['url'],
+  web_search: ['query'],
+};
 
 /** The arguments as an object, if they are whole. */
 export function argumentsOf(call: Pick<Call, 'arguments'>): Record<string, unknown> | undefined {
@@ -27,15 +55,15 @@ export function argumentsOf(call: Pick<Call, 'arguments'>): Record<string, unkno
 }
 
 /** The one argument that says most about a call. */
-export function telling(call: Pick<Call, 'arguments'>): string {
+export function telling(call: Pick<Call, 'arguments' | 'tool'>): string {
   const args = argumentsOf(call);
-  if (!args) return '';
-  for (const name of TELLING) {
+  if (!args || !Object.hasOwn(TELLING, call.tool)) return '';
+  for (const name of TELLING[call.tool] ?? []) {
     const value = args[name];
     if (typeof value === 'string' && value !== '') return value;
+    if (typeof value === 'number') return String(value);
   }
-  const first = Object.values(args).find((value) => typeof value === 'string' || typeof value === 'number');
-  return first === undefined ? '' : String(first);
+  return '';
 }
 
 /** A call in words: `reading src/alarm.py`. */

@@ -78,10 +78,10 @@ export function QuestionBox(props: { session: string; asked: Asked; compact?: bo
           </strong>{' '}
           {what.kind === 'permission' ? text.asking.permission : text.asking.clarify}{' '}
           {what.kind === 'permission' ? <Name of={what.tool} code most={80} /> : ''}
-          {what.kind === 'permission' && telling({ arguments: args }) && (
+          {what.kind === 'permission' && telling({ tool: what.tool, arguments: args }) && (
             <>
               {': '}
-              {callWords({ tool: what.tool, arguments: args } as never).what} <Name of={telling({ arguments: args })} code most={160} />
+              {callWords({ tool: what.tool, arguments: args } as never).what} <Name of={telling({ tool: what.tool, arguments: args })} code most={160} />
             </>
           )}
         </span>
@@ -185,11 +185,18 @@ function Touch({ of }: { of: (Question & Touches) | undefined }) {
   );
 }
 
+/** JSON without the blanks between its parts. */
+function bare(json: string): string {
+  return json.replace(/("(?:[^"\\]|\\.)*")|\s+/g, (_all, text: string | undefined) => text ?? '');
+}
+
 /** JSON with its lines; anything else as it is. */
 export function pretty(json: string): string {
   if (json.length > 200_000) return json;
   try {
-    return JSON.stringify(JSON.parse(json), null, 2);
+    const value: unknown = JSON.parse(json);
+    // Fields that come twice and long numbers would not be shown as they are.
+    return JSON.stringify(value) === bare(json) ? JSON.stringify(value, null, 2) : json;
   } catch {
     return json;
   }

@@ -135,6 +135,11 @@ export function Workbench(props: {
             {text.editor.save}
           </button>
         )}
+        {detail && mayTalk.value && !dirty && (
+          <a class="button" href={`/sessions/new?agent=${encodeURIComponent(`${detail.row.scope}/${detail.row.slug}`)}`}>
+            {text.editor.talk}
+          </a>
+        )}
         {detail && mayAdmin.value && (
           <a
             class="button"

@@ -5,6 +5,14 @@ import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hook
 import { text } from '../../text';
 import { draftOf, keepDraft, NEW } from './draft';
 
+/** Whether the next one goes on where the last one was written in. */
+let goesOn = false;
+
+/** What is said begins a session: the person goes on writing there. */
+export function goOn(): void {
+  goesOn = true;
+}
+
 export function Composer(props: {
   send: (words: string) => Promise<boolean>;
   sending: boolean;
@@ -27,7 +35,8 @@ export function Composer(props: {
     if (!sending.current || words) keepDraft(draft, words);
   }, [words]);
   useEffect(() => {
-    if (props.focus) field.current?.focus();
+    if (props.focus || goesOn) field.current?.focus();
+    goesOn = false;
   }, []);
   useLayoutEffect(() => {
     const it = field.current;

@@ -12,7 +12,7 @@ import { Empty, Waiting } from '../../ui/basics';
 import { Name } from '../../ui/foreign';
 import { ProblemPanel } from '../../ui/problem';
 import { begin } from './begin';
-import { Composer } from './composer';
+import { Composer, goOn } from './composer';
 import { sessionHref } from './address';
 
 /** The roles of models that every server has. */
@@ -58,6 +58,7 @@ export function NewSession({ agent: asked }: { agent: string | undefined }) {
       localStorage.setItem(last(), nameOf(chosen));
       const turn = await begin({ agent: nameOf(chosen), text: words, ...(model.trim() && { model: model.trim() }) });
       touchSessions();
+      goOn();
       go(sessionHref(turn.session));
       return true;
     } catch (error) {

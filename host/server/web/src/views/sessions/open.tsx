@@ -368,10 +368,11 @@ async function whenFree<T>(read: () => Promise<T>): Promise<T> {
 /** How many files wait for a decision. */
 function ChangesLine({ open, running }: { open: OpenSession; running: boolean }) {
   void open.version.value;
+  const ready = open.ready.value;
   const changes = useLoad(async () => {
-    if (running) return undefined;
+    if (running || !ready) return undefined;
     return whenFree(() => got(api.GET('/v1/sessions/{id}/changes', { params: { path: { id: open.id } } })));
-  }, [open.id, running, latestMessage(open)]);
+  }, [open.id, running, ready, latestMessage(open)]);
   const files = changes.data?.places.reduce((sum, one) => sum + one.of, 0) ?? 0;
   if (files === 0) return null;
   return (
