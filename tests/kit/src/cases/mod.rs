@@ -29,6 +29,9 @@ struct Case {
     name: String,
     #[serde(default = "read")]
     access: Access,
+    /// The arguments of calls that the same store answers before.
+    #[serde(default)]
+    before: Vec<Value>,
     arguments: Value,
     #[serde(default)]
     files: BTreeMap<String, FileSpec>,

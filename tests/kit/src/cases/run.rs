@@ -69,11 +69,14 @@ async fn run_case(
         cancel: CancellationToken::new(),
     };
     let jar = sandbox.jar(spec).expect("a jar opens");
-    let arguments = match &case.arguments {
+    let arguments = |value: &serde_json::Value| match value {
         serde_json::Value::String(text) => fill(text),
         value => fill(&value.to_string()),
     };
-    let result = jar.call(permit, &arguments).await;
+    for earlier in &case.before {
+        jar.call(permit.clone(), &arguments(earlier)).await;
+    }
+    let result = jar.call(permit, &arguments(&case.arguments)).await;
     jar.close().await;
     faults(case, &result, root.path(), &server.uri())
 }
