@@ -74,8 +74,7 @@ pub(crate) fn deny(linker: &mut Linker<Guest>, import: &str) -> wasmtime::Result
     peers.func_wrap(
         "call-many",
         |mut cx: StoreContextMut<'_, Guest>, (many,): (Vec<wit::Call>,)| {
-            let told: Vec<Told> = many.iter().map(|_| nobody(&mut cx)).collect();
-            Ok((told,))
+            Ok((nobody_many(&mut cx, many.len())?,))
         },
     )
 }
@@ -88,8 +87,7 @@ fn list(cx: &mut StoreContextMut<'_, Guest>) -> wasmtime::Result<Vec<wit::Defini
     let all = peers.list().into_iter().filter(|peer| nest.shows(&peer.tool));
     let all: Vec<_> = all.map(definition).collect();
     let bytes = all.iter().map(|it| it.name.len() + it.description.len() + it.input_schema.len());
-    let left = cx.get_fuel()?.saturating_sub(bytes.sum::<usize>() as u64);
-    cx.set_fuel(left)?;
+    pay(cx, bytes.sum())?;
     Ok(all)
 }
 
@@ -99,10 +97,11 @@ async fn calls(
 ) -> wasmtime::Result<Vec<Told>> {
     let guest = cx.data_mut();
     let (peers, nest) = match guest.peers.clone() {
-        Reach::Nobody => return Ok(many.iter().map(|_| nobody(cx)).collect()),
+        Reach::Nobody => return nobody_many(cx, many.len()),
         Reach::TooDeep(most) => {
             let what = format!("calls may not be nested deeper than {most} levels");
-            return Ok(many.iter().map(|_| too_deep(cx, &what)).collect());
+            noted(many.len()).for_each(|_| refuse(cx, DenyCode::LimitReached, &what));
+            return the_same(cx, many.len(), ToolErrorKind::Denied, &what);
         }
         Reach::Open(peers, nest) => (peers, nest),
     };
@@ -110,14 +109,13 @@ async fn calls(
     if many.is_empty() {
         return Ok(Vec::new());
     }
-    let all = |kind, text: &str| Ok(many.iter().map(|_| failed(kind, text)).collect());
     if many.len() > MAX_AT_ONCE {
         let text = format!("{} calls at once, and at most {MAX_AT_ONCE} are made", many.len());
-        return all(ToolErrorKind::TooLarge, &text);
+        return the_same(cx, many.len(), ToolErrorKind::TooLarge, &text);
     }
     if let Err(most) = nest.take(many.len() as u64) {
         let text = format!("too many calls: at most {most} are made below one call of the model");
-        return all(ToolErrorKind::Failed, &text);
+        return the_same(cx, many.len(), ToolErrorKind::Failed, &text);
     }
     let standing = guest.standstill.begin();
     let left = cx.get_fuel()?;
@@ -146,9 +144,32 @@ fn nobody(cx: &mut StoreContextMut<'_, Guest>) -> Told {
     failed(ToolErrorKind::Denied, &DenyCode::InterfaceNotGranted.to_string())
 }
 
-fn too_deep(cx: &mut StoreContextMut<'_, Guest>, what: &str) -> Told {
-    refuse(cx, DenyCode::LimitReached, what);
-    failed(ToolErrorKind::Denied, what)
+fn nobody_many(cx: &mut StoreContextMut<'_, Guest>, count: usize) -> wasmtime::Result<Vec<Told>> {
+    noted(count).for_each(|_| drop(nobody(cx)));
+    the_same(cx, count, ToolErrorKind::Denied, &DenyCode::InterfaceNotGranted.to_string())
+}
+
+/// INV-257: the refusals of a `call-many` that stand in log and receipt: a guest may ask for some
+/// hundred thousand at once.
+fn noted(count: usize) -> std::ops::Range<usize> {
+    0..count.min(MAX_AT_ONCE)
+}
+
+/// INV-257: one answer to each of many calls that are not made, paid for by the byte.
+fn the_same(
+    cx: &mut StoreContextMut<'_, Guest>,
+    count: usize,
+    kind: ToolErrorKind,
+    text: &str,
+) -> wasmtime::Result<Vec<Told>> {
+    pay(cx, count.saturating_mul(text.len()))?;
+    Ok((0..count).map(|_| failed(kind, text)).collect())
+}
+
+/// Takes fuel for so many bytes. A guest that has less ends when it runs on.
+fn pay(cx: &mut StoreContextMut<'_, Guest>, bytes: usize) -> wasmtime::Result<()> {
+    let left = cx.get_fuel()?.saturating_sub(bytes as u64);
+    cx.set_fuel(left)
 }
 
 fn refuse(cx: &mut StoreContextMut<'_, Guest>, code: DenyCode, facts: &str) {

@@ -85,6 +85,15 @@ pub(super) const ATTACKS: &[Attack<Arena>] = &[
         run: |arena| Box::pin(flood(arena)),
     },
     Attack {
+        id: "agents-peers-flood-of-refusals",
+        kind: Kind::Agents,
+        tries: "fills log and receipt with the refusals of calls that it asks for at once, by the thousand",
+        stopped_by: "of such refusals a bounded number is noted, and each is paid for (INV-257)",
+        told: "64 of 5000 noted",
+        embedded: true,
+        run: |arena| Box::pin(flood_of_refusals(arena)),
+    },
+    Attack {
         id: "agents-peers-spend-its-fuel-twice",
         kind: Kind::Agents,
         tries: "has other tools burn the fuel that its own call has not",
@@ -307,6 +316,23 @@ async fn flood(arena: &Arena) -> Stopped {
         return Err(Escape::new(format!("{made} calls were made")));
     }
     Ok(Verdict::told(said.last().map(Value::to_string).unwrap_or_default()))
+}
+
+async fn flood_of_refusals(arena: &Arena) -> Stopped {
+    let one = json!({ "tool": "file_read", "arguments": {} });
+    let steps = [json!({ "do": "many", "calls": vec![one; 5_000] })];
+    let scene = scene(arena, BARE, &granted(r#"["caller", "file_read"]"#), &steps, "")?;
+    let outcome = finished(&scene).await?;
+    let [call] = outcome.receipts.as_slice() else {
+        return Err(Escape::new(format!("{} calls were made", outcome.receipts.len())));
+    };
+    let noted = call.receipt.denials.len() as u64 + call.receipt.denials_dropped;
+    let said = said(&scene)?;
+    let denied = said
+        .first()
+        .and_then(|it| it["ok"].as_array())
+        .map_or(0, |answers| answers.iter().filter(|answer| answer["error"] == "denied").count());
+    Ok(Verdict::told(format!("{noted} of {denied} noted")))
 }
 
 async fn spends(arena: &Arena) -> Stopped {
