@@ -157,7 +157,7 @@ pub(crate) trait Effects: Send + Sync {
 
     /// Keeps what is recorded of calls that a call made before the process died, and did not make when
     /// it ran again. Says how it went another way, if it did.
-    fn left_over(&self, _: &Agent<'_>, _: &Outer) -> Option<String> {
+    async fn left_over(&self, _: &Agent<'_>, _: &Outer, _: &Loop) -> Option<String> {
         None
     }
 

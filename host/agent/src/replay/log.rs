@@ -13,7 +13,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use belljar_model::Reply;
+use belljar_model::{Reply, ToolCall};
 use serde::{Deserialize, Serialize};
 
 use crate::agent_loop::ledger::Place;
@@ -121,6 +121,10 @@ pub struct PlannedChild {
     pub slug: String,
     /// Its spawn index.
     pub spawn_index: u32,
+    /// The call that starts it in the background, where a tool makes that call: nobody makes it again
+    /// once the tool has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<ToolCall>,
 }
 
 /// The log of an interrupted run.

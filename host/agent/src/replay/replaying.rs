@@ -22,15 +22,17 @@ use crate::subagent::background::Ended;
 use crate::subagent::planned::Planned;
 use crate::subagent::planned::Starting;
 use crate::subagent::progress::Batch;
+use crate::subagent::spawn::still_running;
 use crate::tools::answer::Answer;
 use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::call::Call;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Decision, Refusal};
-use crate::tools::nested::outer::{Outer, address_within};
+use crate::tools::nested::outer::{Nested, Outer, address_within, called};
 use crate::tools::result;
 
-/// The end of a subagent that was started by code, and cannot be started again.
+/// The end of a subagent that was started by code, and may not be started again or is not known well
+/// enough.
 const ENDED_WITH_THE_PROGRAM: &str = "the program ended while it ran; how far it got is not known";
 
 /// Gives what is persisted of one agent, and hands on to `after` what is not.
@@ -85,7 +87,9 @@ impl<E: Effects> Replaying<E> {
             let _ = agent.job.budget.bill(Meter::Fuel, receipt.receipt.fuel);
             if let Some(nested) = call.nested {
                 // INV-252: and it is gone from the call that makes it, as it was then.
-                nested.within.bill(receipt.receipt.fuel);
+                if let Some(within) = nested.within {
+                    within.bill(receipt.receipt.fuel);
+                }
             }
             let files = persisted.attachments.clone();
             agent.ledger.executed(call.position, receipt.clone(), files);
@@ -106,7 +110,9 @@ impl<E: Effects> Replaying<E> {
                 agent.worktree_was(call, asked).await;
             }
             Decision::Builtin(_, BuiltinCall::Result { id, .. } | BuiltinCall::Cancel { id }) => {
-                if past.ended_in_background(id) {
+                // Of one that ended later nobody knows yet.
+                let ended = persisted.content != still_running(id);
+                if ended && (past.ended_in_background(id) || agent.background.has_ended(id)) {
                     agent.background.known(id);
                 }
             }
@@ -120,14 +126,19 @@ impl<E: Effects> Replaying<E> {
                 }
             }
         }
-        recall_within(agent, &calls_of(agent, call));
+        recall_within(agent, &calls_of(agent, call), machine).await;
         Some(persisted.answer())
     }
 
     /// The answer of a call with effects that had begun and has no result: whoever made it again
     /// might do twice what was to be done once. `None` = it had not begun, or started subagents,
     /// which resume by themselves.
-    async fn interrupted(&self, agent: &Agent<'_>, call: Call<'_>) -> Option<Answer> {
+    async fn interrupted(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        machine: &Loop,
+    ) -> Option<Answer> {
         let begun = self.begun(call)?;
         if !begun.is_empty() || agent.replayable.contains(call.call.name.as_str()) {
             return None;
@@ -135,7 +146,7 @@ impl<E: Effects> Replaying<E> {
         agent.started(call);
         let executed = result::of_interrupted(&call.call.name, arguments(call.call));
         let answer = agent.note(call, executed);
-        recall_within(agent, &calls_of(agent, call));
+        recall_within(agent, &calls_of(agent, call), machine).await;
         agent.persist_result(call, &answer).await;
         Some(answer)
     }
@@ -202,12 +213,12 @@ impl<E: Effects> Effects for Replaying<E> {
         if let Some(answer) = self.answered(agent, call, &decision, machine).await {
             return answer;
         }
-        if let Some(answer) = self.interrupted(agent, call).await {
+        if let Some(answer) = self.interrupted(agent, call, machine).await {
             return answer;
         }
         let answer = self.after.call(agent, call, decision, machine).await;
         // Where it did not run again, because it is refused now.
-        recall_within(agent, &calls_of(agent, call));
+        recall_within(agent, &calls_of(agent, call), machine).await;
         answer
     }
 
@@ -285,9 +296,10 @@ impl<E: Effects> Effects for Replaying<E> {
         self.past_of(call).is_some_and(|past| past.was_asked(call.step, call.position))
     }
 
-    fn left_over(&self, agent: &Agent<'_>, outer: &Outer) -> Option<String> {
+    async fn left_over(&self, agent: &Agent<'_>, outer: &Outer, machine: &Loop) -> Option<String> {
         let past = outer.past()?;
-        recall(agent, past, outer.address(), |position| !outer.has_made(position));
+        let left = recall(agent, past, outer.address(), &|position| !outer.has_made(position));
+        resume(agent, left, machine).await;
         outer.ends(past)
     }
 
@@ -315,16 +327,35 @@ fn calls_of(agent: &Agent<'_>, call: Call<'_>) -> Arc<str> {
     address_within(&address_of(agent.job, call), call.step, call.position)
 }
 
-/// The calls that a call made which is not made again: they count as they did then.
-fn recall_within(agent: &Agent<'_>, address: &str) {
+/// The calls that a call made which is not made again: they count as they did then, and what they
+/// started in the background resumes.
+async fn recall_within(agent: &Agent<'_>, address: &Arc<str>, machine: &Loop) {
     if let Some(past) = agent.job.shared.replay.take(address) {
-        recall(agent, &past, address, |_| true);
+        let left = recall(agent, &past, address, &|_| true);
+        resume(agent, left, machine).await;
     }
 }
 
+/// A call that a tool made, which is not made again, and that had started a subagent in the background
+/// which has not ended.
+struct Started {
+    /// The log that it stands in, and its address.
+    past: Arc<AgentPast>,
+    address: Arc<str>,
+    step: u64,
+    position: usize,
+}
+
 /// INV-252: what is recorded of calls that a tool made, and that are not made again, stays: receipts,
-/// subagents, what they cost. `is_left` tells which of them these are.
-fn recall(agent: &Agent<'_>, past: &AgentPast, address: &str, is_left: impl Fn(usize) -> bool) {
+/// subagents, what they cost. `is_left` tells which of them these are. Gives those that started what
+/// has not ended.
+fn recall(
+    agent: &Agent<'_>,
+    past: &Arc<AgentPast>,
+    address: &Arc<str>,
+    is_left: &dyn Fn(usize) -> bool,
+) -> Vec<Started> {
+    let mut started = Vec::new();
     for (step, position) in past.places() {
         if !is_left(position) {
             continue;
@@ -339,28 +370,58 @@ fn recall(agent: &Agent<'_>, past: &AgentPast, address: &str, is_left: impl Fn(u
             bill_child(agent, summary);
             agent.ledger.child(place, summary.clone());
         }
-        if let Some(id) = result.and_then(|result| result.background.as_deref()) {
-            recall_background(agent, id, past.child(step, (position, 0)));
+        let id = result.and_then(|result| result.background.as_deref());
+        match (past.child(step, (position, 0)), id) {
+            (Some(child), Some(id)) => recall_background(agent, id, child),
+            (None, Some(_)) => {
+                let (past, address) = (Arc::clone(past), Arc::clone(address));
+                started.push(Started { past, address, step, position });
+            }
+            (_, None) => {}
         }
-        recall_within(agent, &address_within(address, step, position));
+        let within = address_within(address, step, position);
+        if let Some(past) = agent.job.shared.replay.take(&within) {
+            started.extend(recall(agent, &past, &within, &|_| true));
+        }
     }
+    started
 }
 
-/// A subagent that code had started in the background. Its call is not made again, so nobody knows its
-/// task any more: where it had not ended, that is its end.
-fn recall_background(agent: &Agent<'_>, id: &str, child: Option<&ChildSummary>) {
-    let (name, task, ended) = match child {
-        Some(ChildSummary { task, outcome, .. }) => {
-            let conclusion = frame::conclusion(&outcome.agent, outcome, MAX_CONCLUSION_BYTES);
-            (outcome.agent.as_str(), task.as_str(), Ended { status: outcome.status, conclusion })
+/// A subagent that code had started in the background, and that had ended: its end is told.
+fn recall_background(agent: &Agent<'_>, id: &str, child: &ChildSummary) {
+    let ChildSummary { task, outcome, .. } = child;
+    let conclusion = frame::conclusion(&outcome.agent, outcome, MAX_CONCLUSION_BYTES);
+    agent.background.add(id, ("", &outcome.agent, task), CancellationToken::new());
+    agent.background.ended(id, Ended { status: outcome.status, conclusion });
+}
+
+/// INV-252: resumes what such calls had started, by the rights that hold now. Where it cannot resume,
+/// its end says so.
+async fn resume(agent: &Agent<'_>, started: Vec<Started>, machine: &Loop) {
+    for Started { past, address, step, position } in started {
+        let made = past.begun(step, position).and_then(<[_]>::first);
+        let made = made.and_then(|child| child.call.as_ref());
+        if let Some(made) = made
+            && let Decision::Builtin(permit, BuiltinCall::Spawn(asked)) =
+                machine.dispatcher().decide(made, 0)
+        {
+            let caller = made.id.rsplit_once('.').map_or("", |(caller, _)| caller);
+            let outer = Outer::new(caller, address, Some(Arc::clone(&past)), None);
+            let called = called(made);
+            let nested = Nested { outer: &outer, within: None, asked: &made.name, called: &called };
+            let call = Call { step, position, call: made, nested: Some(nested) };
+            agent.spawn(call, permit, asked, machine.request()).await;
+            if agent.background.of_call(&made.id).is_some() {
+                continue;
+            }
         }
-        None => {
+        let id = past.result(step, position).and_then(|result| result.background.as_deref());
+        if let Some(id) = id {
             let conclusion = frame::refused_child("", ENDED_WITH_THE_PROGRAM);
-            ("", "", Ended { status: Status::Cancelled, conclusion })
+            agent.background.add(id, ("", "", ""), CancellationToken::new());
+            agent.background.ended(id, Ended { status: Status::Cancelled, conclusion });
         }
-    };
-    agent.background.add(id, ("", name, task), CancellationToken::new());
-    agent.background.ended(id, ended);
+    }
 }
 
 /// The usage of a subagent counts as it did then.

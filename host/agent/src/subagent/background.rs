@@ -120,6 +120,11 @@ impl Background {
         }
     }
 
+    /// Whether one has ended.
+    pub(crate) fn has_ended(&self, id: &str) -> bool {
+        self.entries().iter().any(|entry| entry.id == id && entry.done.is_some())
+    }
+
     /// Where one stands; from now on the parent knows of its end.
     pub(crate) fn look(&self, id: &str) -> Standing {
         let mut entries = self.entries();

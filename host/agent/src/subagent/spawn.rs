@@ -156,9 +156,7 @@ impl Agent<'_> {
         };
         match standing {
             Some(Standing::Ended(ended)) => answer_of(ended),
-            Some(Standing::Running) => {
-                Answer { content: format!("`{id}` is still running"), is_error: false }
-            }
+            Some(Standing::Running) => Answer { content: still_running(id), is_error: false },
             Some(Standing::Unknown) => self.no_such(id),
             None => Answer { content: "cancelled".to_owned(), is_error: true },
         }
@@ -253,7 +251,7 @@ impl Agent<'_> {
     pub(crate) async fn persist_queued(&self, call: Call<'_>, children: &[&Planned], begun: bool) {
         let queued = || children.iter().map(|planned| self.queued(call, planned)).collect();
         let begun = (begun && self.job.shared.persists_steps()).then(|| {
-            let children = children.iter().map(|planned| planned.entry()).collect();
+            let children = children.iter().map(|planned| planned.entry(call)).collect();
             let called = call.nested.map(|nested| nested.called.to_owned());
             self.job
                 .entry_of(call, StepKind::Begun { children, called, course: None, asked: false })
@@ -295,12 +293,14 @@ impl Agent<'_> {
 }
 
 impl Planned {
-    /// Its entry in the log before it starts.
-    fn entry(&self) -> PlannedChild {
+    /// Its entry in the log before this call starts it.
+    fn entry(&self, call: Call<'_>) -> PlannedChild {
+        let outlives = call.nested.is_some() && self.asked.background;
         PlannedChild {
             place: self.place,
             slug: self.agent.id.slug.to_string(),
             spawn_index: self.spawn_index,
+            call: outlives.then(|| call.call.clone()),
         }
     }
 }
@@ -377,6 +377,11 @@ async fn end_layers(own: Layers, status: Status, name: String) -> Vec<String> {
         Ok(told) => told.iter().filter_map(Told::of_child).collect(),
         Err(_) => vec!["what it changed could not be merged".to_owned()],
     }
+}
+
+/// The answer about a subagent in the background that has not ended.
+pub(crate) fn still_running(id: &str) -> String {
+    format!("`{id}` is still running")
 }
 
 fn answer_of(ended: Ended) -> Answer {

@@ -8,7 +8,7 @@ use belljar_agent::{Approval, Asker, CallReceipt, EventKind, Outcome, Question, 
 use belljar_catalogue::StockTool;
 use belljar_kit::world::{BARE, Plan, World, agent, results, stock};
 use belljar_kit::{hostile, wat_tool};
-use belljar_policy::DenyCode;
+use belljar_policy::{DenyCode, Source};
 use belljar_sandbox::{Ending, Wasm};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -146,6 +146,24 @@ async fn without_a_manifest_that_asks_there_is_nobody() {
 }
 
 #[tokio::test]
+async fn a_flood_of_refused_calls_is_noted_up_to_a_bound_and_paid_for() {
+    let setup = Setup::new(r#"["caller", "file_read"]"#, BARE);
+    let one = json!({"tool": "file_read", "arguments": {}});
+    let many = |n: usize| json!({"do": "many", "calls": vec![one.clone(); n]});
+    let (world, outcome) = setup.go(&[many(2), many(2_000), json!({"do": "list"})]).await;
+    let said = said(&world);
+    for (answers, count) in [(&said[0], 2), (&said[1], 2_000)] {
+        let answers = answers["ok"].as_array().unwrap();
+        assert_eq!(answers.len(), count, "one for each");
+        assert!(answers.iter().all(|it| it["error"] == "denied"), "{:?}", answers.first());
+    }
+    assert_eq!(said[2], json!({"ok": []}), "the tool goes on");
+    let receipt = &outcome.receipts[0].receipt;
+    let noted = receipt.denials.len() as u64 + receipt.denials_dropped;
+    assert_eq!(noted, 2 + 64, "as many as can be made at once");
+}
+
+#[tokio::test]
 async fn names_outside_the_manifest_the_rights_and_the_world_are_refused_alike() {
     const READ: &str = "manifest = 1\ndescription = \"test\"\npeers = [\"file_read\", \"shell\"]\n";
     let setup = Setup::new(r#"["caller", "file_read", "file_write"]"#, READ);
@@ -162,6 +180,73 @@ async fn names_outside_the_manifest_the_rights_and_the_world_are_refused_alike()
     // Each attempt stands in a receipt of its own.
     let refused = outcome.receipts.iter().filter(|call| !call.receipt.denials.is_empty());
     assert_eq!(refused.count(), 3);
+}
+
+#[tokio::test]
+async fn the_refusal_of_a_nested_call_names_who_decided() {
+    const SOME: &str = "manifest = 1\ndescription = \"test\"\n\
+        peers = [\"file_read\", \"file_write\", \"file_list\", \"file_search\", \"shell\"]\n";
+    let called = [
+        // The file of the agent does not name it, and the operator grants it.
+        ("file_write", Some(Source::Definition)),
+        // The file names it, and the operator does not grant it.
+        ("file_list", Some(Source::Grants)),
+        // Both do, and the agent that started this one lacks it.
+        ("file_search", Some(Source::Parent)),
+        // All do, and the manifest of the caller does not name it.
+        ("file_find", Some(Source::Manifest)),
+        // There is no such tool, whatever the manifest names.
+        ("shell", Some(Source::Host)),
+        ("nope", Some(Source::Host)),
+        ("file_read", None),
+    ];
+    let steps: Vec<Value> = called
+        .iter()
+        .map(|(tool, _)| match *tool {
+            "file_read" => read("a.txt"),
+            tool => call(tool, json!({})),
+        })
+        .collect();
+    let arguments = json!({ "steps": steps });
+    let transcript = format!(
+        "transcript: 1\nagents:\n  - agent: boss\n    turns:\n      \
+        - calls: [{{name: spawn_agent, arguments: {{agent: it, task: go}}}}]\n      - say: done\n  \
+        - agent: it\n    spawn: 0\n    turns:\n      \
+        - calls: [{{name: caller, arguments: {arguments}}}]\n      - say: done\n"
+    );
+    let named = "tools: [caller, file_read, file_list, file_find, file_search]\n";
+    let others = ["file_read", "file_write", "file_find", "file_list", "file_search"].map(stock);
+    let world = World::new(Plan {
+        transcript: &transcript,
+        settings: "[grants.boss]\n\
+            tools = [\"spawn_agent\", \"caller\", \"file_read\", \"file_write\", \"file_find\"]\n\
+            [grants.it]\n\
+            tools = [\"caller\", \"file_read\", \"file_write\", \"file_find\", \"file_search\"]\n",
+        agents: &[("boss.md", &agent("boss", "")), ("it.md", &agent("it", named))],
+        files: &[("a.txt", "text of a\n")],
+        tools: others.into_iter().chain([caller("caller", SOME)]).collect(),
+        ..Plan::default()
+    });
+    let outcome = world.go("boss").await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    let receipts = &outcome.children[0].outcome.receipts;
+    for (receipt, (tool, by)) in receipts[1..].iter().zip(called) {
+        assert_eq!(receipt.tool, tool);
+        let facts = receipt.receipt.denials.iter().map(|denial| denial.facts.as_str());
+        let facts = facts.collect::<String>();
+        match by {
+            Some(by) => assert!(facts.contains(&by.to_string()), "{tool}, {by}: {facts}"),
+            None => assert_eq!(facts, ""),
+        }
+    }
+    // The caller learns nothing of it.
+    let (text, is_error) = results(world.sent_by("it", 0).last().unwrap()).remove(0);
+    assert!(!is_error, "{text}");
+    let said: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let (read, refused) = said.split_last().unwrap();
+    let alike = "tool not allowed: the available tools are `file_read`";
+    assert!(refused.iter().all(|it| *it == json!({"error": "denied", "text": alike})), "{text}");
+    assert!(read["ok"].as_str().unwrap().contains("text of a"), "{text}");
 }
 
 #[tokio::test]

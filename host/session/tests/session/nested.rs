@@ -305,56 +305,104 @@ agents:
     turns: [{say: the second is done}]
 "#;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_code_started_in_the_background_keeps_its_id_and_its_end_is_told() {
-    let run = async |kept: &[StepEntry]| {
-        let mut world = World::new(Plan {
-            transcript: BEHIND,
-            settings: &SETTINGS.replace("\"caller\"", "\"caller\", \"agent_result\""),
-            agents: &[("boss.md", &agent("boss", "")), ("scout.md", &agent("scout", ""))],
-            tools: vec![
-                StockTool::new("caller", hostile("caller"), REPLAYED),
-                stock("file_read"),
-                stock("file_write"),
-            ],
-            ..Plan::default()
-        });
-        let journal = Arc::new(Steps(Mutex::new(kept.to_vec())));
-        world.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
-        let spec = RunSpec {
-            run: Some(RunId::from("20261120T100000000Z-00000000".to_owned())),
-            replay: Some(Arc::new(Replay::of(kept.to_vec()))),
-            ..world.spec("boss", "do it")
-        };
-        let outcome = world.run(spec).await;
-        let all = journal.0.lock().unwrap().clone();
-        (world, outcome, all)
+const BEHIND_TOOLS: &str = "\"caller\", \"agent_result\"";
+
+/// Runs it, from `kept` on; `settings` are those of now.
+async fn behind(settings: &str, kept: &[StepEntry]) -> (World, Outcome, Vec<StepEntry>) {
+    let mut world = World::new(Plan {
+        transcript: BEHIND,
+        settings,
+        agents: &[("boss.md", &agent("boss", "")), ("scout.md", &agent("scout", ""))],
+        tools: vec![
+            StockTool::new("caller", hostile("caller"), REPLAYED),
+            stock("file_read"),
+            stock("file_write"),
+        ],
+        ..Plan::default()
+    });
+    let journal = Arc::new(Steps(Mutex::new(kept.to_vec())));
+    world.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
+    let spec = RunSpec {
+        run: Some(RunId::from("20261120T100000000Z-00000000".to_owned())),
+        replay: Some(Arc::new(Replay::of(kept.to_vec()))),
+        ..world.spec("boss", "do it")
     };
-    let (_, outcome, whole) = run(&[]).await;
-    assert_eq!(outcome.children.len(), 2, "{:?}", outcome.error);
-    // The process died right behind the end of the script.
+    let outcome = world.run(spec).await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    let all = journal.0.lock().unwrap().clone();
+    (world, outcome, all)
+}
+
+/// All results and notes that the boss was sent.
+fn told(world: &World) -> String {
+    let sent = world.sent_by("boss", 0);
+    let notes = sent.last().map(|request| format!("{:?}", request.messages)).unwrap_or_default();
+    format!("{:?} {notes}", sent.iter().flat_map(results).collect::<Vec<_>>())
+}
+
+fn is_child(entry: &StepEntry) -> bool {
+    matches!(entry.kind, StepKind::Child { .. })
+}
+
+/// The log up to the end of the script, without what its subagents did meanwhile.
+fn without_scouts(whole: &[StepEntry]) -> Vec<StepEntry> {
     let ended = |entry: &StepEntry| {
         &*entry.agent == "boss" && entry.step == 1 && matches!(entry.kind, StepKind::Result(_))
     };
     let at = whole.iter().position(ended).unwrap();
-    let is_child = |entry: &StepEntry| matches!(entry.kind, StepKind::Child { .. });
     let of_scout = |entry: &StepEntry| entry.agent.contains('/') || is_child(entry);
-    let before: Vec<_> = whole[..=at].iter().filter(|entry| !of_scout(entry)).cloned().collect();
-    let (world, outcome, _) = run(&before).await;
-    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
-    let told: Vec<_> = world.sent_by("boss", 0).iter().flat_map(results).collect();
-    let told = format!("{told:?}");
-    assert!(told.contains("bg-2"), "an id is given once: {told}");
-    assert!(told.contains("the program ended while it ran"), "{told}");
-    assert!(!world.root().join("scout.txt").exists(), "it is not run twice");
-    // Its end was persisted: that is told, and it is not run again.
-    let child = whole.iter().find(|entry| is_child(entry) && entry.agent.contains('@')).unwrap();
-    let before: Vec<_> = before.into_iter().chain([child.clone()]).collect();
-    let (world, outcome, _) = run(&before).await;
-    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
-    let told: Vec<_> = world.sent_by("boss", 0).iter().flat_map(results).collect();
-    assert!(format!("{told:?}").contains("the first is done"), "{told:?}");
-    assert!(!world.root().join("scout.txt").exists(), "it is not run twice");
+    whole[..=at].iter().filter(|entry| !of_scout(entry)).cloned().collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_code_started_in_the_background_resumes_with_its_id() {
+    let settings = SETTINGS.replace("\"caller\"", BEHIND_TOOLS);
+    let (_, outcome, whole) = behind(&settings, &[]).await;
+    assert_eq!(outcome.children.len(), 2, "{:?}", outcome.error);
+    let before = without_scouts(&whole);
+    // All that the subagent of the script did, to its end: the process died at each place of it.
+    let its = |entry: &&StepEntry| {
+        entry.agent.ends_with(".1.0") || (entry.agent.contains('@') && is_child(entry))
+    };
+    let its: Vec<_> = whole.iter().filter(its).cloned().collect();
+    assert!(its.len() > 3 && is_child(its.last().unwrap()), "{its:#?}");
+    for died in 0..=its.len() {
+        let kept: Vec<_> = before.iter().chain(&its[..died]).cloned().collect();
+        let (world, outcome, _) = behind(&settings, &kept).await;
+        let told = told(&world);
+        assert!(told.contains("the first is done"), "{died}: {told}");
+        assert!(told.contains("bg-2") && told.contains("the second is done"), "{died}: {told}");
+        assert!(!told.contains("the program ended while it ran"), "{died}: {told}");
+        assert_eq!(outcome.children.len(), 2, "{died}");
+        // Each resume has a workspace of its own: what is there now was done now.
+        let begun = its[..died].iter().any(|entry| matches!(entry.kind, StepKind::Begun { .. }));
+        assert_eq!(world.root().join("scout.txt").exists(), !begun, "{died}: done once");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_code_started_in_the_background_ends_where_it_may_not_resume() {
+    let settings = SETTINGS.replace("\"caller\"", BEHIND_TOOLS);
+    let (_, _, whole) = behind(&settings, &[]).await;
+    let before = without_scouts(&whole);
+    // The operator has taken the right back since, or an older belljar has not recorded the call.
+    let revoked = settings.replace(", \"spawn_agent\"]", "]");
+    assert_ne!(revoked, settings);
+    let mut older = before.clone();
+    for entry in older.iter_mut().filter(|entry| entry.agent.contains('@')) {
+        let mut body = serde_json::to_value(&entry.kind).unwrap();
+        if let Some(child) = body.get_mut("children").and_then(|all| all.get_mut(0)) {
+            assert!(child.as_object_mut().unwrap().remove("call").is_some());
+        }
+        entry.kind = serde_json::from_value(body).unwrap();
+    }
+    for (settings, kept) in [(&revoked, &before), (&settings, &older)] {
+        let (world, _, _) = behind(settings, kept).await;
+        let told = told(&world);
+        assert!(told.contains("the program ended while it ran"), "{told}");
+        assert!(!told.contains("the first is done"), "{told}");
+        assert!(!world.root().join("scout.txt").exists(), "it did nothing");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

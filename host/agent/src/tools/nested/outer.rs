@@ -38,8 +38,9 @@ pub(crate) struct Outer {
 pub(crate) struct Nested<'a> {
     /// The call that makes it.
     pub(crate) outer: &'a Outer,
-    /// The bounds that the jar holds it to.
-    pub(crate) within: &'a Within,
+    /// The bounds that the jar holds it to; `None` = the call that made it has ended, and only what it
+    /// had started resumes.
+    pub(crate) within: Option<&'a Within>,
     /// The name that the tool called, which may be an alias.
     pub(crate) asked: &'a str,
     /// The digest of the call as it was made, before any hook.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use belljar_model::ToolCall;
-use belljar_policy::{Denied, DenyCode, Shown, Source, ToolPermit};
+use belljar_policy::{Denied, DenyCode, Permission, Shown, Source, ToolPermit};
 use belljar_sandbox::{
     CallResult, CallWith, Course, Digest, Ending, Jar, PeerCall, PeerError, PeerResult, PeerTool,
     Receipt, ToolErrorKind, Within,
@@ -35,7 +35,7 @@ impl Agent<'_> {
         let progress = self.progress(call, &permit);
         let course = course
             .map(|it| Course { seed: *Digest::of(it.seed.as_bytes()).as_bytes(), began: it.began });
-        let within = call.nested.map(|nested| nested.within);
+        let within = call.nested.and_then(|nested| nested.within);
         if !jar.may_call_others(permit.tool().as_str()) {
             let with = CallWith { progress, peers: None, within, course };
             let result = jar.call_with(permit, arguments(call.call), with).await;
@@ -72,13 +72,19 @@ impl Agent<'_> {
             }
         };
         drop(running);
-        self.executed(call, &outer, ended)
+        self.executed(call, &outer, ended, machine).await
     }
 
     /// The result of a call that made others; `None` = it was given up, as it went another way than
     /// recorded.
-    fn executed(&self, call: Call<'_>, outer: &Outer, ended: Option<CallResult>) -> Executed {
-        let how = self.effects.left_over(self, outer);
+    async fn executed(
+        &self,
+        call: Call<'_>,
+        outer: &Outer,
+        ended: Option<CallResult>,
+        machine: &Loop,
+    ) -> Executed {
+        let how = self.effects.left_over(self, outer, machine).await;
         match (ended, how) {
             (None, how) => {
                 let how = how.unwrap_or_default();
@@ -140,7 +146,7 @@ impl Agent<'_> {
             step,
             position: first + at,
             call: own.as_ref().unwrap_or(asked),
-            nested: Some(Nested { outer, within, asked: &asked.name, called }),
+            nested: Some(Nested { outer, within: Some(within), asked: &asked.name, called }),
         });
         let mut open = Open { agent: self, calls: calls.collect() };
         let mut told: Vec<PeerResult> = asked.iter().map(|_| Err(cancelled())).collect();
@@ -191,8 +197,8 @@ fn decide(
         Err(refusal) => {
             // Of a name that it may not call it learns nothing, its arguments' form included.
             let known = peers.iter().any(|it| it.name == call.name && reaches(within, it));
-            let refusal = if known { refusal } else { not_allowed(call, within, peers) };
-            return (None, Decision::Refuse(refusal));
+            let refused = || not_allowed(call, within, dispatcher, peers);
+            return (None, Decision::Refuse(if known { refusal } else { refused() }));
         }
     };
     let tool = own.as_ref().unwrap_or(call).name.as_str();
@@ -200,7 +206,7 @@ fn decide(
     // not even that its component waits.
     let is_peer = peers.iter().any(|peer| peer.tool.as_str() == tool);
     let decision = if !is_peer || !within.may_call(tool) || !dispatcher.offers(tool) {
-        Decision::Refuse(not_allowed(call, within, peers))
+        Decision::Refuse(not_allowed(call, within, dispatcher, peers))
     } else if within.waits(tool) {
         let text =
             format!("`{tool}` cannot be called from here: its component waits for this call");
@@ -216,7 +222,14 @@ fn reaches(within: &Within, peer: &PeerTool) -> bool {
     within.may_call(peer.tool.as_str()) && !within.waits(peer.tool.as_str())
 }
 
-fn not_allowed(call: &ToolCall, within: &Within, peers: &[PeerTool]) -> Refusal {
+/// The refusal of a call that its tool may not make. Whoever refuses that tool to the agent itself has
+/// decided, or else the manifest of the tool that calls.
+fn not_allowed(
+    call: &ToolCall,
+    within: &Within,
+    dispatcher: &Dispatcher,
+    peers: &[PeerTool],
+) -> Refusal {
     let names = peers.iter().filter(|peer| reaches(within, peer));
     let names: Vec<String> = names.map(|peer| format!("`{}`", peer.name)).collect();
     let code = DenyCode::ToolNotAllowed;
@@ -224,9 +237,22 @@ fn not_allowed(call: &ToolCall, within: &Within, peers: &[PeerTool]) -> Refusal 
         true => format!("{code}: no tools are available"),
         false => format!("{code}: the available tools are {}", names.join(", ")),
     };
-    let tool = Shown::clipped(&call.name, 64);
-    let facts = format!("tool `{tool}` is not among those that the calling tool may call");
-    Refusal { text, reason: Reason::Denied(Denied::new(code, Source::Manifest, facts)) }
+    let tool = dispatcher.own_name(&call.name);
+    let decision = dispatcher.decision(tool);
+    let shown = Shown::clipped(&call.name, 64);
+    let denied = match decision.permission {
+        Permission::Deny => decision.denied(tool),
+        Permission::Allow | Permission::Ask if !within.may_call(tool) => {
+            let facts =
+                format!("tool `{shown}`: the manifest of the calling tool does not name it");
+            Denied::new(code, Source::Manifest, facts)
+        }
+        Permission::Allow | Permission::Ask => {
+            let facts = format!("tool `{shown}` is not called from code, or not by that name");
+            Denied::new(code, Source::Host, facts)
+        }
+    };
+    Refusal { text, reason: Reason::Denied(denied) }
 }
 
 fn cancelled() -> PeerError {
