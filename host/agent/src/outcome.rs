@@ -326,6 +326,21 @@ impl AddAssign for Usage {
     }
 }
 
+impl Usage {
+    /// What is left of it without a part; never below 0.
+    #[must_use]
+    pub fn without(self, part: Self) -> Self {
+        Self {
+            steps: self.steps.saturating_sub(part.steps),
+            input_tokens: self.input_tokens.saturating_sub(part.input_tokens),
+            cached_tokens: self.cached_tokens.saturating_sub(part.cached_tokens),
+            output_tokens: self.output_tokens.saturating_sub(part.output_tokens),
+            tool_calls: self.tool_calls.saturating_sub(part.tool_calls),
+            fuel: self.fuel.saturating_sub(part.fuel),
+        }
+    }
+}
+
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -2,7 +2,7 @@
 //! tenants that they belong to.
 //!
 //! ```text
-//! tenants ──< api_keys, logins, agents, usage_days
+//! tenants ──< api_keys, logins, agents, usage_parts
 //! sessions ──< messages ──< subagent_sessions, event_blocks, receipts, permission_answers,
 //!    │                      attachments, journal
 //!    └──────< compactions
@@ -78,7 +78,7 @@ pub use session::{MAX_LISTED, StoredSession};
 pub use statement::MAX_JSON_BYTES;
 pub use subagent::SubagentRecord;
 pub use turn::StoredTurn;
-pub use usage::UsageRow;
+pub use usage::{UsagePart, UsageRow};
 pub use words::{
     JournalKind, KeyScope, MessageStatus, Role, SessionKind, Source, SubagentStatus, UnknownWord,
 };

@@ -34,6 +34,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0007_retention.sqlite.sql"),
     include_str!("../migrations/0008_clock.sqlite.sql"),
     include_str!("../migrations/0009_logins.sql"),
+    include_str!("../migrations/0010_usage.sql"),
 ];
 
 /// The table of applied versions. The first thing in a new file.

@@ -1,4 +1,6 @@
-//! The usage of a tenant, day by day.
+//! The usage of a tenant, day by day, by agent and model.
+
+use std::collections::BTreeMap;
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
@@ -29,6 +31,35 @@ pub struct UsageRow {
     pub fuel: i64,
 }
 
+/// The usage of one agent with one model on one day.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UsagePart {
+    /// The agent's identity: scope and slug. Empty = of a day before these were counted apart.
+    pub agent: String,
+    /// Its model; empty as well, and where none was chosen.
+    pub model: String,
+    /// The amounts.
+    pub row: UsageRow,
+}
+
+impl UsageRow {
+    /// Adds the amounts of another row. The day stays.
+    pub fn add(&mut self, more: &Self) {
+        let Self { day: _, turns, steps, input_tokens, cached_tokens, output_tokens, .. } = more;
+        for (sum, amount) in [
+            (&mut self.turns, turns),
+            (&mut self.steps, steps),
+            (&mut self.input_tokens, input_tokens),
+            (&mut self.cached_tokens, cached_tokens),
+            (&mut self.output_tokens, output_tokens),
+            (&mut self.tool_calls, &more.tool_calls),
+            (&mut self.fuel, &more.fuel),
+        ] {
+            *sum = sum.saturating_add(*amount);
+        }
+    }
+}
+
 /// `column = the sum`, but never beyond the largest number: SQLite would go on with one that
 /// has lost its last digits.
 macro_rules! grows {
@@ -37,20 +68,20 @@ macro_rules! grows {
     };
     (@one $column:literal) => {
         concat!(
-            $column, " = CASE WHEN usage_days.", $column, " > 9223372036854775807 - excluded.",
-            $column, " THEN 9223372036854775807 ELSE usage_days.", $column, " + excluded.",
+            $column, " = CASE WHEN usage_parts.", $column, " > 9223372036854775807 - excluded.",
+            $column, " THEN 9223372036854775807 ELSE usage_parts.", $column, " + excluded.",
             $column, " END",
         )
     };
 }
 
-/// Adds to a day.
-pub(crate) fn add(tenant: &str, row: UsageRow) -> Result<Statement, StoreError> {
+/// Adds to what an agent has used on a day.
+pub(crate) fn add(tenant: &str, part: UsagePart) -> Result<Statement, StoreError> {
     const UPSERT: &str = concat!(
-        "INSERT INTO usage_days (tenant, day, turns, steps, input_tokens, cached_tokens, \
-        output_tokens, tool_calls, fuel) \
-        SELECT t.name, $2, $3, $4, $5, $6, $7, $8, $9 FROM tenants t WHERE t.name = $1 \
-        ON CONFLICT (tenant, day) DO UPDATE SET ",
+        "INSERT INTO usage_parts (tenant, day, agent, model, turns, steps, input_tokens, \
+        cached_tokens, output_tokens, tool_calls, fuel) \
+        SELECT t.name, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 FROM tenants t WHERE t.name = $1 \
+        ON CONFLICT (tenant, day, agent, model) DO UPDATE SET ",
         grows!(
             "turns",
             "steps",
@@ -61,6 +92,7 @@ pub(crate) fn add(tenant: &str, row: UsageRow) -> Result<Statement, StoreError> 
             "fuel"
         )
     );
+    let UsagePart { agent, model, row } = part;
     if !is_day(&row.day) {
         let why = "is not of the form `YYYY-MM-DD`".to_owned();
         return Err(StoreError::Invalid { what: "the day of a usage", why });
@@ -72,6 +104,8 @@ pub(crate) fn add(tenant: &str, row: UsageRow) -> Result<Statement, StoreError> 
         [
             tenant.into(),
             row.day.into(),
+            agent.into(),
+            model.into(),
             row.turns.max(0).into(),
             row.steps.max(0).into(),
             row.input_tokens.max(0).into(),
@@ -96,16 +130,27 @@ impl Store {
     /// The usage of this tenant from a day on (`YYYY-MM-DD`; empty = from the first), day by
     /// day. Days without use have no row.
     pub async fn usage(&self, since_day: &str) -> Result<Vec<UsageRow>, StoreError> {
+        let mut days: BTreeMap<String, UsageRow> = BTreeMap::new();
+        for UsagePart { row, .. } in self.usage_parts(since_day).await? {
+            let empty = || UsageRow { day: row.day.clone(), ..UsageRow::default() };
+            days.entry(row.day.clone()).or_insert_with(empty).add(&row);
+        }
+        Ok(days.into_values().collect())
+    }
+
+    /// The same by day, agent and model, in this order.
+    pub async fn usage_parts(&self, since_day: &str) -> Result<Vec<UsagePart>, StoreError> {
         let select = "SELECT day, turns, steps, input_tokens, cached_tokens, output_tokens, \
-            tool_calls, fuel FROM usage_days WHERE tenant = $1 AND day >= $2 ORDER BY day";
+            tool_calls, fuel, agent, model FROM usage_parts WHERE tenant = $1 AND day >= $2 \
+            ORDER BY day, agent, model";
         let rows = self.rows("read the usage", select, [since_day.into()]).await?;
         let bad = |error| self.bad_row("the usage of a day".to_owned(), error);
         rows.iter().map(|row| stored(row).map_err(bad)).collect()
     }
 }
 
-fn stored(row: &SqliteRow) -> Result<UsageRow, sqlx::Error> {
-    Ok(UsageRow {
+fn stored(row: &SqliteRow) -> Result<UsagePart, sqlx::Error> {
+    let amounts = UsageRow {
         day: row.try_get(0)?,
         turns: row.try_get(1)?,
         steps: row.try_get(2)?,
@@ -114,5 +159,6 @@ fn stored(row: &SqliteRow) -> Result<UsageRow, sqlx::Error> {
         output_tokens: row.try_get(5)?,
         tool_calls: row.try_get(6)?,
         fuel: row.try_get(7)?,
-    })
+    };
+    Ok(UsagePart { agent: row.try_get(8)?, model: row.try_get(9)?, row: amounts })
 }

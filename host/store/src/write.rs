@@ -14,7 +14,7 @@ use crate::receipt::{self, ReceiptRow};
 use crate::session::{self, StoredSession};
 use crate::statement::Statement;
 use crate::subagent::{self, SubagentRecord};
-use crate::usage::{self, UsageRow};
+use crate::usage::{self, UsagePart};
 use crate::words::SessionKind;
 use crate::writer::Committed;
 
@@ -110,8 +110,8 @@ pub enum Write {
     },
     /// One line of the audit log.
     Audit(AuditEntry),
-    /// Usage of a day, to be added to what is there.
-    Usage(UsageRow),
+    /// Usage of an agent on a day, to be added to what is there.
+    Usage(UsagePart),
 }
 
 impl Store {
@@ -175,7 +175,7 @@ impl Write {
                 }
             }
             Self::Audit(entry) => to.push(audit::add(tenant, entry)?),
-            Self::Usage(row) => to.push(usage::add(tenant, row)?),
+            Self::Usage(part) => to.push(usage::add(tenant, part)?),
         }
         Ok(())
     }

@@ -2,7 +2,9 @@
 
 use belljar_store::{MAX_AGENT_BYTES, MAX_ATTACHMENT_BYTES, StoreError, Write};
 
-use crate::support::{Home, answer, attachment, everything, filled, full, receipt, summary, usage};
+use crate::support::{
+    Home, answer, attachment, everything, filled, full, part, receipt, summary, usage,
+};
 
 #[tokio::test]
 async fn receipts_are_the_latest_in_their_order() {
@@ -110,7 +112,7 @@ async fn a_tenant_has_a_bounded_number_of_agents() {
 async fn usage_adds_up_by_day_and_never_beyond_its_column() {
     let home = Home::new();
     let store = home.open().await;
-    let add = |row| vec![Write::Usage(row)];
+    let add = |row| vec![Write::Usage(part("home/scout", "m", row))];
     for row in [usage("2026-01-02", 3), usage("2026-01-01", 1), usage("2026-01-02", 4)] {
         store.enqueue(add(row)).await.unwrap();
     }
@@ -125,4 +127,24 @@ async fn usage_adds_up_by_day_and_never_beyond_its_column() {
         let error = store.enqueue(add(usage(day, 1))).await.unwrap_err();
         assert!(matches!(error, StoreError::Invalid { .. }), "{day}: {error}");
     }
+}
+
+#[tokio::test]
+async fn usage_is_counted_by_agent_and_model_and_its_days_sum_them() {
+    let home = Home::new();
+    let store = home.open().await;
+    let parts = [
+        part("home/scout", "fast", usage("2026-01-01", 1)),
+        part("home/scout", "strong", usage("2026-01-01", i64::MAX - 1)),
+        part("home/teller", "fast", usage("2026-01-02", 4)),
+    ];
+    for part in &parts {
+        store.enqueue(vec![Write::Usage(part.clone())]).await.unwrap();
+    }
+    assert_eq!(store.usage_parts("").await.unwrap(), parts);
+    assert_eq!(store.usage_parts("2026-01-02").await.unwrap(), parts[2..]);
+    let days = [usage("2026-01-01", i64::MAX), usage("2026-01-02", 4)];
+    assert_eq!(store.usage("").await.unwrap(), days);
+    let neighbour = store.of_tenant("neighbour");
+    assert_eq!(neighbour.usage_parts("").await.unwrap(), []);
 }

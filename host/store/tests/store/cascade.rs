@@ -3,7 +3,7 @@
 use belljar_store::{NewKey, Store, StoreError, Write};
 use sqlx::{AssertSqlSafe, Connection as _};
 
-use crate::support::{Home, audit, everything, full, usage};
+use crate::support::{Home, audit, everything, full, part, usage};
 
 /// Rows of a session in each table that has any.
 async fn rows_of(home: &Home, session: &str) -> Vec<(String, i64)> {
@@ -71,7 +71,9 @@ async fn deleting_a_tenant_deletes_all_of_it_but_its_audit_log() {
     assert_eq!(left, neighbour);
 
     // What is still under way writes nothing for whoever gets the name next.
-    for late in [everything("w"), vec![Write::Usage(usage("2026-01-02", 1))]] {
+    for late in
+        [everything("w"), vec![Write::Usage(part("home/scout", "m", usage("2026-01-02", 1)))]]
+    {
         let error = other.enqueue(late).await.unwrap_err();
         assert_eq!(error.to_string(), "there is no tenant `other`");
     }
@@ -95,7 +97,9 @@ async fn what_is_under_way_for_a_deleted_tenant_writes_nothing_for_the_next_of_i
     registry.delete_tenant("other").await.unwrap();
     let second = registry.create_tenant("other", 100).await.unwrap();
     let before = home.dump().await;
-    for late in [everything("w"), vec![Write::Usage(usage("2026-01-02", 1))]] {
+    for late in
+        [everything("w"), vec![Write::Usage(part("home/scout", "m", usage("2026-01-02", 1)))]]
+    {
         let error = old.enqueue(late).await.unwrap_err();
         assert!(matches!(error, StoreError::NotFound { what: "tenant", .. }), "{error}");
     }
@@ -105,7 +109,7 @@ async fn what_is_under_way_for_a_deleted_tenant_writes_nothing_for_the_next_of_i
     // The neighbours in the same transaction are unharmed.
     let own = store.of(&second.name, &second.id);
     let late = old.enqueue(everything("w"));
-    let next = own.enqueue(vec![Write::Usage(usage("2026-01-02", 1))]);
+    let next = own.enqueue(vec![Write::Usage(part("home/scout", "m", usage("2026-01-02", 1)))]);
     let last = old.enqueue(everything("x"));
     assert!(late.await.is_err() && next.await.is_ok() && last.await.is_err());
     assert_eq!(own.usage("2026-01-02").await.unwrap().len(), 1);
@@ -115,7 +119,10 @@ async fn what_is_under_way_for_a_deleted_tenant_writes_nothing_for_the_next_of_i
 async fn fill_tenant(store: &Store, session: &str) {
     let id = format!("{}-row", store.tenant());
     store.enqueue(everything(session)).await.unwrap();
-    let more = vec![Write::Audit(audit(&id, 60)), Write::Usage(usage("2026-01-02", 1))];
+    let more = vec![
+        Write::Audit(audit(&id, 60)),
+        Write::Usage(part("home/scout", "m", usage("2026-01-02", 1))),
+    ];
     store.enqueue(more).await.unwrap();
     store.save_agent("a", "text", 1, None).await.unwrap();
     let key = NewKey {

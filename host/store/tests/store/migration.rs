@@ -1,9 +1,9 @@
 //! A file of an older program.
 
-use belljar_store::{MessageStatus, SCHEMA_VERSION, Store};
-use sqlx::{Connection as _, Executor as _, SqliteConnection};
+use belljar_store::{MessageStatus, SCHEMA_VERSION, Store, Write};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
 
-use crate::support::{Home, hanging};
+use crate::support::{Home, hanging, part, usage};
 
 /// The schema as it was released first.
 const FIRST: &str = include_str!("../../migrations/0001_sessions.sql");
@@ -59,6 +59,37 @@ async fn a_file_of_version_1_keeps_its_rows_and_takes_new_ones() {
     let again = home.open().await;
     assert_eq!(again.messages("s").await.unwrap().len(), 2);
     assert_eq!(home.number("SELECT COUNT(*) FROM belljar_schema").await, SCHEMA_VERSION);
+}
+
+#[tokio::test]
+async fn the_usage_of_days_before_agents_were_counted_apart_stays() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.file().parent().unwrap()).unwrap();
+    std::fs::write(home.file(), b"").unwrap();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");
+    let scripts = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut scripts: Vec<_> = scripts.filter(|path| !path.ends_with("0010_usage.sql")).collect();
+    scripts.sort();
+    let mut db: SqliteConnection = home.raw().await;
+    for path in scripts {
+        db.execute(AssertSqlSafe(std::fs::read_to_string(path).unwrap())).await.unwrap();
+    }
+    for statement in [
+        "CREATE TABLE belljar_schema (version BIGINT NOT NULL PRIMARY KEY, applied BIGINT NOT NULL)",
+        "INSERT INTO belljar_schema VALUES (1, 7), (2, 7), (3, 7), (4, 7), (5, 7), (6, 7), (7, 7), \
+         (8, 7), (9, 7)",
+        "INSERT INTO tenants (name, id, created) VALUES ('guest', 'g', 1)",
+        "INSERT INTO usage_days VALUES ('guest', '2026-01-02', 3, 3, 3, 3, 3, 3, 3)",
+    ] {
+        db.execute(statement).await.unwrap();
+    }
+    db.close().await.unwrap();
+    let store = home.open().await.of_tenant("guest");
+    let was = usage("2026-01-02", 3);
+    assert_eq!(store.usage_parts("").await.unwrap(), [part("", "", was)]);
+    let more = part("home/scout", "m", usage("2026-01-02", 1));
+    store.enqueue(vec![Write::Usage(more)]).await.unwrap();
+    assert_eq!(store.usage("").await.unwrap(), [usage("2026-01-02", 4)]);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use belljar_store::{
     AuditEntry, Compaction, EventBlock, Finished, JournalEntry, JournalKind, MessageStatus,
     NewAttachment, NewMessage, PermissionAnswer, ReceiptRow, Role, SessionKind, Source, Store,
-    StoreError, StoredSession, SubagentRecord, SubagentStatus, UsageRow, Write,
+    StoreError, StoredSession, SubagentRecord, SubagentStatus, UsagePart, UsageRow, Write,
 };
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
@@ -315,6 +315,10 @@ pub(crate) fn audit(id: &str, at: i64) -> AuditEntry {
         object: "s".into(),
         detail: json!({"why": "asked"}),
     }
+}
+
+pub(crate) fn part(agent: &str, model: &str, row: UsageRow) -> UsagePart {
+    UsagePart { agent: agent.into(), model: model.into(), row }
 }
 
 pub(crate) fn usage(day: &str, amount: i64) -> UsageRow {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::Writes as _;
 use crate::support::{
-    Home, audit, entry, everything, full, hanging, message, session, subagent, summary, usage,
+    Home, audit, entry, everything, full, hanging, message, part, session, subagent, summary, usage,
 };
 
 /// Whether a write is about a session, and so refused to other tenants. A new kind of write
@@ -66,7 +66,7 @@ async fn every_write_about_a_session_is_refused_to_another_tenant() {
         let name = about_a_session(&write).unwrap();
         let before = home.dump().await;
         // Alone; behind one that is its own right; and with another session's name on it.
-        let own = || Write::Usage(usage("2026-01-02", 1));
+        let own = || Write::Usage(part("home/scout", "m", usage("2026-01-02", 1)));
         for group in [vec![write.clone()], vec![own(), write.clone()]] {
             let error = other.enqueue(group).await.unwrap_err();
             assert!(matches!(error, StoreError::NotFound { .. }), "{name}: {error}");
@@ -159,7 +159,10 @@ async fn every_read_gives_another_tenant_nothing() {
     let home = Home::new();
     let (store, _) = two(&home).await;
     store.save_agent("mine", "text", 5, None).await.unwrap();
-    let more = vec![Write::Audit(audit("a", 5)), Write::Usage(usage("2026-01-02", 1))];
+    let more = vec![
+        Write::Audit(audit("a", 5)),
+        Write::Usage(part("home/scout", "m", usage("2026-01-02", 1))),
+    ];
     store.enqueue(more).await.unwrap();
     store.registry().create_tenant("empty", 1).await.unwrap();
     let empty = store.of_tenant("empty");

@@ -12,12 +12,14 @@ mod message;
 mod rest;
 mod subagent;
 
+use std::collections::BTreeMap;
 use std::io;
 
 use belljar_agent::{Attachment, CallReceipt, Clock, Outcome, StepEntry, StepKind, Usage};
 use belljar_policy::Shown;
 use belljar_store::{
-    JournalEntry, JournalKind, NewAttachment, ReceiptRow, Store, StoreError, UsageRow, Write,
+    JournalEntry, JournalKind, NewAttachment, ReceiptRow, Store, StoreError, UsagePart, UsageRow,
+    Write,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -166,9 +168,38 @@ fn column(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
-/// The usage of a turn, for the day on which it ended.
-pub(crate) fn usage(outcome: &Outcome, clock: &dyn Clock) -> UsageRow {
-    UsageRow { turns: 1, ..usage_beside(outcome.total, clock) }
+/// The usage of a turn, for the day on which it ended: of each agent with each model its own, all
+/// of them together the whole.
+pub(crate) fn usage(outcome: &Outcome, clock: &dyn Clock) -> Vec<UsagePart> {
+    let mut parts = BTreeMap::new();
+    add_own(outcome, clock, &mut parts);
+    let turn = UsageRow { turns: 1, ..UsageRow::default() };
+    if let Some(root) = parts.get_mut(&(outcome.agent.as_str(), outcome.model.as_str())) {
+        root.add(&turn);
+    }
+    let part = |((agent, model), row): ((&str, &str), _)| UsagePart {
+        agent: agent.to_owned(),
+        model: model.to_owned(),
+        row,
+    };
+    parts.into_iter().map(part).collect()
+}
+
+/// Adds the usage of an agent without its subagents, then that of each of these.
+fn add_own<'a>(
+    outcome: &'a Outcome,
+    clock: &dyn Clock,
+    parts: &mut BTreeMap<(&'a str, &'a str), UsageRow>,
+) {
+    // Not `outcome.usage`: a summary of the history before it is paid for beside that.
+    let children = outcome.children.iter().map(|child| child.outcome.total);
+    let own = children.fold(outcome.total, Usage::without);
+    let more = usage_beside(own, clock);
+    let empty = || UsageRow { day: more.day.clone(), ..UsageRow::default() };
+    parts.entry((outcome.agent.as_str(), outcome.model.as_str())).or_insert_with(empty).add(&more);
+    for child in &outcome.children {
+        add_own(&child.outcome, clock, parts);
+    }
 }
 
 /// The usage beside the turns, for this day.
