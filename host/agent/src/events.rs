@@ -24,7 +24,7 @@
 //! | `step_started` | `step` (from 1), `last` (no tools any more) |
 //! | `text_delta` | `text` |
 //! | `tool_call_started` | `step`, `call_id`, `parent` (the id of the call that made it, where a tool did and not the model), `tool`, `arguments` (cut at 2,000 characters) |
-//! | `tool_progress` | `call_id`, `tool`, `done`, `total` (absent where it is not known), `message`: a report of the tool's own, between its start and its end; at most `log_lines` of one call |
+//! | `tool_progress` | `call_id`, `tool`, `done`, `total` (absent where it is not known), `text`: a report of the tool's own, between its start and its end; at most `log_lines` of one call |
 //! | `tool_call_finished` | `step`, `call_id`, `parent`, `tool`, `ok`, `ending`, `error` (why it is not ok, cut; absent where it is), `fuel`, `micros`, `denials`, `bytes` |
 //! | `team_started` | `id`, `stages` (how many), `workspace`; first event of a team's run. Its agents follow as `team/scout#0`, each with a `run_started` of its own |
 //! | `team_stage_started` | `stage` (from 1), `of`, `agents` (names); they follow as a `subagent_batch_start` with `batch` = `stage-N` |
@@ -32,14 +32,14 @@
 //! | `subagent_batch_start` | `batch` (the id of the call that started them), `children` (`child`: its path, and `task`, cut), `background`, `max_concurrent` |
 //! | `subagent_update` | `batch`, `child` (it runs now), `counts` |
 //! | `subagent_done` | `batch`, `child`, `status`, `steps`, `tokens`, `error`, `counts` |
-//! | `permission_asked` | `id`, `call_id`, `tool`, `arguments` (cut) |
+//! | `permission_asked` | `id`, `call_id`, `tool`, `arguments` (cut), and all that the call could touch: `mounts` (`path`, `access`), `hosts` (rules), `secrets` (names) |
 //! | `permission_answered` | `id`, `call_id`, `tool`, `answer` (`yes`, `for_run`, `no`, `nobody`) |
 //! | `question_asked` | `id`, `question`, `options`; from `clarify` |
 //! | `question_answered` | `id`, `answered` |
 //! | `todos` | `items` (`content`, `status`) |
 //! | `hook_ran` | `event` (`PreToolUse`, ...), `tool` (absent where it is not about one), `hook` (its command or path, cut), `decision` (`pass`, `allow`, `ask`, `deny`, `narrow`, `halt`, `error`), `micros` |
 //! | `retry` | `attempt`, `after_ms`, `reason` |
-//! | `warning` | `message` |
+//! | `warning` | `text` |
 //! | `budget_warning` | `meter`, `used`, `limit` |
 //! | `run_finished` | `status`, `error`, `usage`, `total`; the outcome itself follows from the run |
 //!
@@ -59,10 +59,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::RunId;
 use crate::outcome::{Status, Usage};
-use crate::tools::approval::asker::Approval;
+use crate::tools::approval::asker::{Approval, Reach};
 
 /// The version of the schema.
-pub const EVENT_VERSION: u32 = 2;
+pub const EVENT_VERSION: u32 = 3;
 
 /// Characters of arguments and tasks that an event repeats: enough to see what is going on.
 pub(crate) const MAX_SHOWN: usize = 2_000;
@@ -129,6 +129,8 @@ pub enum EventKind {
         done: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         total: Option<u64>,
+        /// Not `message`: of a session's events, that is the turn.
+        #[serde(rename = "text")]
         message: String,
     },
     ToolCallFinished {
@@ -173,6 +175,8 @@ pub enum EventKind {
         call_id: String,
         tool: String,
         arguments: String,
+        #[serde(flatten)]
+        reach: Reach,
     },
     PermissionAnswered {
         id: u64,
@@ -222,6 +226,8 @@ pub enum EventKind {
         reason: String,
     },
     Warning {
+        /// As that of [`EventKind::ToolProgress`].
+        #[serde(rename = "text")]
         message: String,
     },
     BudgetWarning {
@@ -413,10 +419,10 @@ mod tests {
             *lines.lock().unwrap(),
             [
                 format!(
-                    r#"{{"v":2,"run":"{run}","seq":0,"agent":"main","type":"step_started","step":1,"last":false}}"#
+                    r#"{{"v":3,"run":"{run}","seq":0,"agent":"main","type":"step_started","step":1,"last":false}}"#
                 ),
                 format!(
-                    r#"{{"v":2,"run":"{run}","seq":1,"agent":"main","type":"text_delta","text":"hi"}}"#
+                    r#"{{"v":3,"run":"{run}","seq":1,"agent":"main","type":"text_delta","text":"hi"}}"#
                 ),
             ]
         );

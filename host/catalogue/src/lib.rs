@@ -2,7 +2,7 @@
 //! installed libraries, and the tools that an agent can be given.
 //!
 //! ```text
-//! roots ──> scan (finds, reads) ──> library (keeps up to date)
+//! roots ──> scan (finds, reads) ──> library (keeps up to date) ──> drafts (what waits beside it)
 //! stock tools, tools/NAME/ ──> tool_files ──> tools (offers what the rights allow)
 //! ```
 //!
@@ -12,6 +12,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod command;
+mod drafts;
 mod library;
 pub mod limits;
 mod scan;
@@ -19,6 +20,7 @@ mod tool_files;
 mod tools;
 
 pub use command::called;
+pub use drafts::{Draft, NAME_TAKEN, drafts};
 pub use library::{API_LIBRARY, Change, Library, Pin, Root, SkillLibrary, TeamLibrary};
 pub use tool_files::{ReadError, read_bounded};
 pub use tools::{Offer, Origin, StockTool, ToolCatalogue, ToolComponent};

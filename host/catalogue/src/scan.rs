@@ -17,7 +17,7 @@ use crate::limits::{MAX_AGENT_DEPTH, MAX_AGENT_FILES, MAX_SCAN_ENTRIES};
 use crate::tool_files::{ReadError, error, read_bounded};
 
 /// The folder whose files are not offered.
-const DRAFTS: &str = "drafts";
+pub(crate) const DRAFTS: &str = "drafts";
 
 /// Said of a link that a workspace has no business with.
 const OUTSIDE: &str = "the link leads out of the workspace";

@@ -40,7 +40,7 @@ pub use config::{ConfigError, ModelConfig, Provider};
 pub use error::{ModelError, Phase};
 pub use key::{KeyError, KeySource};
 pub use model::{CallContext, ChatModel, StreamEvent, Timeouts};
-pub use registry::{Env, Models, ResolveError, Resolved};
+pub use registry::{Env, Models, Played, ResolveError, Resolved};
 pub use roles::{ALIASES, Alias, Role, Roles};
 pub use scripted::{
     Recorder, Recording, RecordingError, ScriptError, ScriptMismatch, ScriptedModel, Transcript,

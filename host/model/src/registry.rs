@@ -41,6 +41,17 @@ pub struct Resolved {
     pub notes: Vec<String>,
 }
 
+/// A role, and who plays it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Played<'a> {
+    /// The role's name.
+    pub role: &'static str,
+    /// The name of the configured model; `None` = nobody plays it.
+    pub model: Option<&'a str>,
+    /// It is the main model, since none was chosen for the role.
+    pub by_main: bool,
+}
+
 /// Why there is no model for a name.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
@@ -221,7 +232,7 @@ impl Models {
         match ALIASES.iter().find(|alias| alias.name.eq_ignore_ascii_case(request)) {
             Some(Alias { role: Some(Role::Main), .. }) => self.main(),
             Some(Alias { role: Some(role), .. }) => {
-                match self.player(*role) {
+                match self.chosen(*role) {
                     Some(name) => Ok(name),
                     None => {
                         let main = self.main()?;
@@ -243,14 +254,29 @@ impl Models {
         }
     }
 
+    /// The names of the configured models, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.configs.keys().map(String::as_str)
+    }
+
+    /// Who plays each role.
+    pub fn played(&self) -> impl Iterator<Item = Played<'_>> {
+        let main = self.main().ok();
+        Role::ALL.into_iter().map(move |role| {
+            let chosen = if role == Role::Main { main } else { self.chosen(role) };
+            let by_main = chosen.is_none() && main.is_some();
+            Played { role: role.name(), model: chosen.or(main), by_main }
+        })
+    }
+
     /// The model set for a role, or called like it.
-    fn player(&self, role: Role) -> Option<&str> {
+    fn chosen(&self, role: Role) -> Option<&str> {
         let name = self.roles.get(role).unwrap_or(role.name());
         self.configs.get_key_value(name).map(|(name, _)| name.as_str())
     }
 
     fn main(&self) -> Result<&str, ResolveError> {
-        if let Some(name) = self.player(Role::Main) {
+        if let Some(name) = self.chosen(Role::Main) {
             return Ok(name);
         }
         // A scripted model is never chosen by itself.
@@ -354,6 +380,24 @@ mod tests {
         },
         "roles": {"main": "local", "strong": "big"}
     }"#;
+
+    #[test]
+    fn each_role_has_its_player_or_the_main_model() {
+        let two = models(TWO).unwrap();
+        assert_eq!(two.names().collect::<Vec<_>>(), ["big", "local"]);
+        let played: Vec<_> =
+            two.played().map(|one| (one.role, one.model.unwrap(), one.by_main)).collect();
+        let expected = [
+            ("main", "local", false),
+            ("fast", "local", true),
+            ("strong", "big", false),
+            ("compaction", "local", true),
+            ("fallback", "local", true),
+        ];
+        assert_eq!(played, expected);
+        let none = models("{\"models\": {}}").unwrap();
+        assert!(none.played().all(|one| one.model.is_none() && !one.by_main));
+    }
 
     #[test]
     fn what_is_told_to_strangers_names_no_file_variable_or_section_of_the_operators() {

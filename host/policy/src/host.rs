@@ -328,6 +328,18 @@ impl HostScope {
         self.lists.iter().all(|list| list.rules.iter().any(|own| own.covers(rule)))
     }
 
+    /// The rules that every list covers, in their order, each once: what is left of all lists, for a
+    /// person. A rule that only overlaps with one of another list is not among them.
+    pub fn effective(&self) -> Vec<&HostRule> {
+        let mut rules: Vec<&HostRule> = Vec::new();
+        for rule in self.lists.iter().flat_map(|list| &list.rules) {
+            if self.covers(rule) && !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        }
+        rules
+    }
+
     /// Whether some list is empty, so that nothing can pass.
     pub fn is_none(&self) -> bool {
         self.lists.iter().any(|list| list.rules.is_empty())

@@ -17,6 +17,7 @@ use crate::agent_loop::ledger::Ledger;
 use crate::layers::Layers;
 use crate::limits::JAR_CLOSE_LIMIT;
 use crate::outcome::RunError;
+use crate::tools::approval::asker::Reach;
 
 /// The jar of an agent, for the layers that it works in.
 pub(crate) struct CurrentJar {
@@ -82,6 +83,14 @@ impl CurrentJar {
     pub(crate) fn may_call_others(&self, job: &Job, tool: &ToolName) -> bool {
         let jar = self.get(job).ok().flatten();
         jar.is_some_and(|jar| jar.may_call_others(tool.as_str()))
+    }
+
+    /// The means that a call of a tool would have: the rights that its store is given. A built-in
+    /// tool has none of its own.
+    pub(crate) fn reach(&self, job: &Job, tool: &ToolName) -> Reach {
+        let component = self.tools.iter().find(|component| component.tools.contains_key(tool));
+        let of = |component: &JarTool| Reach::of(&job.rights.for_tool(&component.ask));
+        component.map(of).unwrap_or_default()
     }
 
     /// The worktree that the agent is in.

@@ -35,7 +35,20 @@ impl ResolvedAgent {
         reached
     }
 
+    /// As [`Self::decision`] about the call of each of these tools, in their order: what is the same
+    /// for all of them is found out once.
+    pub fn decisions(&self, host: &Host, workspace: &Path, tools: &[String]) -> Vec<Explanation> {
+        let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+        let reasons = self.reasons_for(host, workspace, &tools);
+        tools.into_iter().map(|tool| reasons.decide(&self.rights, tool)).collect()
+    }
+
     fn may_call(&self, host: &Host, workspace: &Path, tool: &str) -> Explanation {
+        self.reasons_for(host, workspace, &[tool]).decide(&self.rights, tool)
+    }
+
+    /// The reasons of decisions about these tools.
+    fn reasons_for(&self, host: &Host, workspace: &Path, tools: &[&str]) -> Reasons {
         let depth = Depth::top(host.settings.subagents.max_depth)
             .bounded(self.definition.subagents.as_ref());
         let means = Means {
@@ -43,16 +56,16 @@ impl ResolvedAgent {
             skills: has_skills(&host.skills),
             ..Means::of(&self.definition, &self.rights, depth)
         };
-        let left_out = BuiltinTool::of(tool)
-            .and_then(|builtin| left_out(builtin, means))
-            .and_then(|why| Some((ToolName::new(tool).ok()?, why.to_owned())));
-        let reasons = Reasons {
+        let left_out = tools.iter().filter_map(|tool| {
+            let why = left_out(BuiltinTool::of(tool)?, means)?;
+            Some((ToolName::new(tool).ok()?, why.to_owned()))
+        });
+        Reasons {
             definition: Some(Arc::clone(&self.definition)),
             tools: Some(Arc::clone(&host.tools)),
-            left_out: left_out.into_iter().collect(),
+            left_out: left_out.collect(),
             for_overlays: for_overlays(&host.settings, self, workspace),
-        };
-        reasons.decide(&self.rights, tool)
+        }
     }
 
     fn delegates(&self, host: &Host, workspace: &Path) -> Delegates {

@@ -1,31 +1,94 @@
-//! Ending single subagents of a run from outside.
+//! Ending a run, or single subagents of it, from outside, and who did.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// The subagents of one run that have not ended.
+/// The subagents of one run that have not ended, and who ended which.
 #[derive(Debug, Default)]
-pub struct Control(Mutex<HashMap<Arc<str>, CancellationToken>>);
+pub struct Control(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    subagents: HashMap<Arc<str>, CancellationToken>,
+    /// Who ended the whole run.
+    run_ended_by: Option<String>,
+    /// Who ended which subagent, by path: one for each that was there.
+    ended_by: HashMap<Arc<str>, String>,
+}
 
 impl Control {
-    /// Ends the subagent with this path, and all below it; it counts as cancelled. `false` = no
-    /// such one runs or waits.
-    pub fn cancel(&self, path: &str) -> bool {
-        let token = self.subagents().get(path).cloned();
-        token.inspect(CancellationToken::cancel).is_some()
+    /// Ends the subagent with this path, and all below it; it counts as cancelled. `by`: who asks
+    /// for it; whoever was first stays. `false` = no such one runs or waits.
+    pub fn cancel(&self, path: &str, by: &str) -> bool {
+        let mut state = self.state();
+        let found = state.subagents.get_key_value(path);
+        let Some((path, token)) = found.map(|(path, token)| (Arc::clone(path), token.clone()))
+        else {
+            return false;
+        };
+        state.ended_by.entry(path).or_insert_with(|| by.to_owned());
+        drop(state);
+        token.cancel();
+        true
+    }
+
+    /// Notes who ends the whole run; whoever was first stays. It ends by its own token.
+    pub fn run_cancelled(&self, by: &str) {
+        self.state().run_ended_by.get_or_insert_with(|| by.to_owned());
+    }
+
+    /// Who ended the whole run, if it was ended.
+    pub fn run_cancelled_by(&self) -> Option<String> {
+        self.state().run_ended_by.clone()
+    }
+
+    /// Who ended the subagent with this path: it, one above it, or the whole run. `None` = nobody
+    /// from outside.
+    pub fn cancelled_by(&self, path: &str) -> Option<String> {
+        let state = self.state();
+        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+        let mut lines = ends.filter_map(|end| path.get(..end));
+        let found = lines.find_map(|line| state.ended_by.get(line));
+        found.or(state.run_ended_by.as_ref()).cloned()
     }
 
     pub(crate) fn add(&self, path: &Arc<str>, cancel: &CancellationToken) {
-        self.subagents().insert(Arc::clone(path), cancel.clone());
+        self.state().subagents.insert(Arc::clone(path), cancel.clone());
     }
 
     pub(crate) fn remove(&self, path: &str) {
-        self.subagents().remove(path);
+        self.state().subagents.remove(path);
     }
 
-    fn subagents(&self) -> MutexGuard<'_, HashMap<Arc<str>, CancellationToken>> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_ended_a_subagent_ended_all_below_it_and_nobody_beside_it() {
+        let control = Control::default();
+        let (scout, token): (Arc<str>, _) = ("main/scout#0".into(), CancellationToken::new());
+        control.add(&scout, &token);
+        assert!(!control.cancel("main/other#0", "key:1"));
+        assert!(control.cancel("main/scout#0", "key:1"));
+        assert!(control.cancel("main/scout#0", "key:2"), "it has not ended yet");
+        assert!(token.is_cancelled());
+        let by = |path: &str| control.cancelled_by(path);
+        assert_eq!(by("main/scout#0").as_deref(), Some("key:1"));
+        assert_eq!(by("main/scout#0/helper#0").as_deref(), Some("key:1"));
+        assert_eq!(by("main/scout#01"), None);
+        assert_eq!(by("main/other#0"), None);
+        control.run_cancelled("local");
+        control.run_cancelled("key:3");
+        assert_eq!(by("main/other#0").as_deref(), Some("local"));
+        assert_eq!(by("main/scout#0").as_deref(), Some("key:1"), "that was before");
+        assert_eq!(control.run_cancelled_by().as_deref(), Some("local"));
     }
 }

@@ -1,7 +1,7 @@
 //! Asking a person before a call whose tool is granted as `ask`.
 
 use async_trait::async_trait;
-use belljar_policy::ToolName;
+use belljar_policy::{Mount, ToolName, ToolRights};
 use serde::Serialize;
 
 /// A question to a person. Foreign text: escape it before it is shown.
@@ -15,6 +15,44 @@ pub struct Question<'a> {
     pub tool: &'a ToolName,
     /// Its arguments, as the model wrote them.
     pub arguments: &'a str,
+    /// The means that the call would have.
+    pub reach: &'a Reach,
+}
+
+/// The means of a call: it can touch this, and nothing beside it. As a person may know it: without
+/// where a directory lies on the host, and without the value of a secret.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Reach {
+    /// Directories.
+    pub mounts: Vec<ReachedMount>,
+    /// Rules of hosts.
+    pub hosts: Vec<String>,
+    /// Names of secrets that the host would join to its requests.
+    pub secrets: Vec<String>,
+}
+
+/// A directory that a call can touch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReachedMount {
+    /// The path, as the agent sees it.
+    pub path: String,
+    /// `read`, `overlay` or `read-write`.
+    pub access: String,
+}
+
+impl Reach {
+    /// That of a tool with these rights.
+    pub(crate) fn of(rights: &ToolRights) -> Self {
+        let mount = |mount: &Mount| ReachedMount {
+            path: mount.guest.to_string(),
+            access: mount.access.to_string(),
+        };
+        Self {
+            mounts: rights.mounts().iter().map(mount).collect(),
+            hosts: rights.hosts().effective().iter().map(ToString::to_string).collect(),
+            secrets: rights.secrets().iter().map(ToString::to_string).collect(),
+        }
+    }
 }
 
 /// The person's word.

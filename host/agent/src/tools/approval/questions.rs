@@ -73,13 +73,16 @@ impl Agent<'_> {
         let (job, arguments) = (self.job, arguments(call.call));
         let id = job.shared.events.question();
         let (call_id, tool) = (&call.call.id, permit.tool().as_str());
+        let reach = self.jar.reach(job, permit.tool());
         job.emit(|| EventKind::PermissionAsked {
             id,
             call_id: call_id.clone(),
             tool: tool.to_owned(),
             arguments: arguments.chars().take(MAX_SHOWN).collect(),
+            reach: reach.clone(),
         });
-        let question = Question { id, agent: &job.path, tool: permit.tool(), arguments };
+        let reach = &reach;
+        let question = Question { id, agent: &job.path, tool: permit.tool(), arguments, reach };
         let waiting = job.pause.begin();
         let asking = timeout(ANSWER_WAIT, job.shared.host.asker.ask(question));
         let word = self.stop.run_until_cancelled(asking).await;

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use belljar_agent::{Host, resolve_team_file};
-use belljar_catalogue::{Library, Root};
+use belljar_catalogue::Library;
 use belljar_definition::{
-    AgentContext, AgentDefinition, CatalogEntry, Diagnostic, Filed, Scope, Severity, Skill,
-    SkipReason, Slug, TeamDefinition,
+    AgentContext, AgentDefinition, CatalogEntry, Diagnostic, Filed, Severity, Skill, Slug,
+    TeamDefinition,
 };
 use belljar_policy::{Shown, ShownPath as _};
 use serde_json::{Value, json};
@@ -134,39 +134,17 @@ impl Desk<'_> {
     /// The drafts of one kind: checked like any other file, and for their names.
     fn drafts<D>(&self, live: &Library<D>, context: D::Context) -> Result<Vec<Draft>, Failure>
     where
-        D: Filed + PartialEq + Check,
+        D: Filed + PartialEq + Clone + Check,
     {
-        let kind = D::KIND.folder;
-        let dir = self.places.drafts().join(kind);
-        let waiting = Library::<D>::of(
-            vec![Root { scope: Scope::Home, dir, pinned: None, source: None }],
-            Vec::new(),
-            context,
-            false,
-        );
-        let catalog = waiting.catalog();
-        let mut drafts = Vec::new();
-        for entry in catalog.entries() {
-            let mut findings = entry.diagnostics.clone();
-            findings.extend(taken(live, entry));
-            findings.extend(D::more(self, entry)?);
-            let file = entry.definition.path().to_path_buf();
-            drafts.push(Draft { kind, name: entry.id.slug.to_string(), file, findings });
-        }
-        for skipped in catalog.skipped() {
-            let findings = match &skipped.reason {
-                SkipReason::Invalid(found) => found.clone(),
-                SkipReason::Duplicate(_) => {
-                    let own = catalog.diagnostics().filter(|found| found.path == skipped.path);
-                    own.cloned().collect()
-                }
-                SkipReason::Quarantined | SkipReason::NotAnAgent(_) => continue,
-            };
-            let name = D::name_of_path(&skipped.path).unwrap_or_default();
-            let name = Slug::of(&name).map_or(name, |slug| slug.to_string());
-            drafts.push(Draft { kind, name, file: skipped.path.clone(), findings });
-        }
-        Ok(drafts)
+        let found = belljar_catalogue::drafts(live, &self.places.home, context);
+        let draft = |one: belljar_catalogue::Draft<D>| {
+            let mut findings = one.findings;
+            if let Some(entry) = &one.entry {
+                findings.extend(D::more(self, entry)?);
+            }
+            Ok(Draft { kind: D::KIND.folder, name: one.name, file: one.file, findings })
+        };
+        found.into_iter().map(draft).collect()
     }
 
     fn promote<D>(
@@ -176,7 +154,7 @@ impl Desk<'_> {
         name: &str,
     ) -> Result<Exit, Failure>
     where
-        D: Filed + PartialEq + Check,
+        D: Filed + PartialEq + Clone + Check,
     {
         let noun = D::KIND.noun;
         let slug = Slug::of(name).map(|slug| slug.to_string());
@@ -237,38 +215,6 @@ impl Desk<'_> {
             }
         }
     }
-}
-
-/// Why the name of a draft is taken: by what is in use, by what comes with belljar, or by a
-/// file in the home that cannot be understood.
-fn taken<D: Filed + PartialEq>(live: &Library<D>, draft: &CatalogEntry<D>) -> Option<Diagnostic> {
-    let catalog = live.catalog();
-    let used = catalog.get(&draft.id).map(|entry| entry.definition.path().to_path_buf());
-    let broken = || {
-        let same = |path: &Path| {
-            D::name_of_path(path).and_then(|name| Slug::of(&name)).as_ref() == Some(&draft.id.slug)
-        };
-        let skipped = catalog.skipped().iter().find(|skipped| {
-            skipped.scope == Scope::Home
-                && matches!(skipped.reason, SkipReason::Invalid(_))
-                && same(&skipped.path)
-        });
-        skipped.map(|skipped| skipped.path.clone())
-    };
-    let path = used.or_else(broken)?;
-    Some(Diagnostic {
-        path: draft.definition.path().to_path_buf(),
-        line: 0,
-        column: 0,
-        severity: Severity::Error,
-        code: "name-taken",
-        message: format!(
-            "the name `{}` is taken by `{}`",
-            draft.id.slug,
-            Shown::new(&path.to_string_lossy())
-        ),
-        hint: Some("give the draft another `name`".to_owned()),
-    })
 }
 
 /// The checks of a kind besides its text.

@@ -1,0 +1,101 @@
+//! Files that wait in the `drafts/` folder of a home until a person takes them into use, and what
+//! stands in the way of that.
+
+use std::path::{Path, PathBuf};
+
+use belljar_definition::{
+    AgentDefinition, CatalogEntry, Diagnostic, Filed, Scope, Severity, SkipReason, Slug,
+};
+use belljar_policy::Shown;
+
+use crate::library::{Library, Root};
+use crate::scan::DRAFTS;
+
+/// A draft. It is in nobody's use.
+#[derive(Debug)]
+pub struct Draft<D = AgentDefinition> {
+    /// Its name, as far as it has one.
+    pub name: String,
+    /// The file that was read.
+    pub file: PathBuf,
+    /// Its definition; `None` = it could not be understood.
+    pub entry: Option<CatalogEntry<D>>,
+    /// Findings about it. Errors stand in the way; warnings and notes do not.
+    pub findings: Vec<Diagnostic>,
+}
+
+impl<D> Draft<D> {
+    /// Whether it can be taken into use.
+    pub fn is_ready(&self) -> bool {
+        self.findings.iter().all(|found| found.severity < Severity::Error)
+    }
+}
+
+/// The drafts of one kind in a home, checked like any other file, and for their names among those
+/// that are in use. Takes nothing into use.
+pub fn drafts<D>(live: &Library<D>, home: &Path, context: D::Context) -> Vec<Draft<D>>
+where
+    D: Filed + PartialEq + Clone,
+{
+    let dir = home.join(DRAFTS).join(D::KIND.folder);
+    let root = Root { scope: Scope::Home, dir, pinned: None, source: None };
+    let waiting = Library::<D>::of(vec![root], Vec::new(), context, false);
+    let catalog = waiting.catalog();
+    let mut drafts = Vec::new();
+    for entry in catalog.entries() {
+        let mut findings = entry.diagnostics.clone();
+        findings.extend(taken(live, entry));
+        let file = entry.definition.path().to_path_buf();
+        let name = entry.id.slug.to_string();
+        drafts.push(Draft { name, file, entry: Some(entry.clone()), findings });
+    }
+    for skipped in catalog.skipped() {
+        let findings = match &skipped.reason {
+            SkipReason::Invalid(found) => found.clone(),
+            SkipReason::Duplicate(_) => {
+                let own = catalog.diagnostics().filter(|found| found.path == skipped.path);
+                own.cloned().collect()
+            }
+            SkipReason::Quarantined | SkipReason::NotAnAgent(_) => continue,
+        };
+        let name = D::name_of_path(&skipped.path).unwrap_or_default();
+        let name = Slug::of(&name).map_or(name, |slug| slug.to_string());
+        drafts.push(Draft { name, file: skipped.path.clone(), entry: None, findings });
+    }
+    drafts
+}
+
+/// Why the name of a draft is taken: by what is in use, by what comes with belljar, or by a
+/// file in the home that cannot be understood.
+fn taken<D: Filed + PartialEq>(live: &Library<D>, draft: &CatalogEntry<D>) -> Option<Diagnostic> {
+    let catalog = live.catalog();
+    let used = catalog.get(&draft.id).map(|entry| entry.definition.path().to_path_buf());
+    let broken = || {
+        let same = |path: &Path| {
+            D::name_of_path(path).and_then(|name| Slug::of(&name)).as_ref() == Some(&draft.id.slug)
+        };
+        let skipped = catalog.skipped().iter().find(|skipped| {
+            skipped.scope == Scope::Home
+                && matches!(skipped.reason, SkipReason::Invalid(_))
+                && same(&skipped.path)
+        });
+        skipped.map(|skipped| skipped.path.clone())
+    };
+    let path = used.or_else(broken)?;
+    Some(Diagnostic {
+        path: draft.definition.path().to_path_buf(),
+        line: 0,
+        column: 0,
+        severity: Severity::Error,
+        code: NAME_TAKEN,
+        message: format!(
+            "the name `{}` is taken by `{}`",
+            draft.id.slug,
+            Shown::new(&path.to_string_lossy())
+        ),
+        hint: Some("give the draft another `name`".to_owned()),
+    })
+}
+
+/// The code of the finding that a draft's name is taken. Its message names the file that has it.
+pub const NAME_TAKEN: &str = "name-taken";
