@@ -203,3 +203,31 @@ async fn pump(inner: Arc<Inner>, hub: Arc<Hub>, mut committed: mpsc::Receiver<(B
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_agent::{Event, EventKind, FixedClock, RunId};
+
+    #[test]
+    fn no_field_of_an_event_is_called_as_one_of_its_turn() {
+        let clock = FixedClock::new("2026-11-20T10:00:00Z".parse().unwrap());
+        let message = || "words".to_owned();
+        let progress = EventKind::ToolProgress {
+            call_id: "1".to_owned(),
+            tool: "count".to_owned(),
+            done: 1,
+            total: None,
+            message: message(),
+        };
+        for kind in [progress, EventKind::Warning { message: message() }] {
+            let run = RunId::new(&clock);
+            let event = Event { v: 3, run, seq: 0, agent: "main".into(), kind };
+            let wire = Wire { event_id: 1, at: 2, session: "s", message: "turn", event: &event };
+            let json = serde_json::to_string(&wire).unwrap();
+            assert_eq!(json.matches("\"message\":").count(), 1, "{json}");
+            let read: serde_json::Value = serde_json::from_str(&json).unwrap();
+            assert_eq!((&read["message"], &read["text"]), (&"turn".into(), &"words".into()));
+        }
+    }
+}

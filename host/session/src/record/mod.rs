@@ -2,6 +2,7 @@
 //! runs read again.
 
 pub(crate) mod api_agents;
+pub(crate) mod cause;
 pub(crate) mod event_log;
 pub(crate) mod hub;
 pub(crate) mod layers;

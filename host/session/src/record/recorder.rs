@@ -10,13 +10,15 @@ use belljar_model::Message;
 use belljar_store::{AuditEntry, Committed, Finished, SubagentRecord, SubagentStatus, Write};
 use serde_json::json;
 
+use crate::record::cause;
 use crate::record::event_log::EventLog;
 use crate::record::place::TurnPlace;
 use crate::record::rows::{self, AgentContent, AgentMetadata, ReceiptKey};
 use crate::record::turn::Open;
 use belljar_agent::events::EventSink;
 use belljar_agent::{
-    ChildSummary, Host, Journal, Outcome, QueuedChild, RunId, StepEntry, StepKind,
+    ChildSummary, Control, Host, Journal, Outcome, QueuedChild, RunId, RunStatus, StepEntry,
+    StepKind,
 };
 
 /// Why a subagent has no outcome although its turn is over.
@@ -34,6 +36,8 @@ pub(crate) struct Recorder {
     records: Mutex<Records>,
     /// The receipts that were handed to the store.
     receipts: Mutex<HashSet<ReceiptKey>>,
+    /// Knows who ended what of it.
+    control: Arc<Control>,
 }
 
 #[derive(Default)]
@@ -56,7 +60,8 @@ impl Recorder {
         let by_path = by_path.filter_map(|(at, record)| Some((rows::path_of(record)?.into(), at)));
         let records = Records { by_path: by_path.collect(), all: before };
         let (records, receipts) = (Mutex::new(records), Mutex::new(receipts));
-        Arc::new(Self { place, log, next, records, receipts })
+        let control = Arc::clone(&turn.control);
+        Arc::new(Self { place, log, next, records, receipts, control })
     }
 
     /// The host that runs the turn: what it persists is recorded here.
@@ -76,11 +81,15 @@ impl Recorder {
     pub(crate) fn finish(&self, outcome: &Outcome, added: &[Message]) -> Committed {
         let TurnPlace { store, clock, session, message, .. } = &self.place;
         let (session, message) = (session.clone(), message.clone());
-        let records = self.ended_records();
+        let cancelled = (outcome.status == RunStatus::Cancelled).then_some(());
+        let cancelled_by = cancelled.and_then(|()| self.control.run_cancelled_by());
+        let mut records = self.ended_records();
+        cause::of_cancelled(&mut records, outcome.status, cancelled_by.as_deref());
+        let metadata = AgentMetadata { cancelled_by, ..AgentMetadata::of(outcome, &records) };
         let finished = Finished {
             status: rows::message_status(outcome.status),
             content: rows::value(&AgentContent::of(outcome, added)),
-            metadata: rows::value(&AgentMetadata::of(outcome, &records)),
+            metadata: rows::value(&metadata),
             updated: self.place.now(),
         };
         let mut writes = Vec::with_capacity(4);
@@ -90,7 +99,7 @@ impl Recorder {
         }
         writes.extend(self.receipts_left(outcome));
         writes.push(Write::FinishMessage { session, message, finished });
-        writes.push(Write::Usage(rows::usage(outcome, &**clock)));
+        writes.extend(rows::usage(outcome, &**clock).into_iter().map(Write::Usage));
         store.enqueue(writes)
     }
 
@@ -238,7 +247,13 @@ impl Journal for Recorder {
         child: &ChildSummary,
         with: Option<StepEntry>,
     ) -> io::Result<()> {
-        let done = match self.change(&child.path, |record| rows::end(record, child), with) {
+        let end = |record: &mut SubagentRecord| {
+            rows::end(record, child);
+            if record.status == SubagentStatus::Cancelled {
+                cause::note(record, self.control.cancelled_by(&child.path).as_deref());
+            }
+        };
+        let done = match self.change(&child.path, end, with) {
             Ok(committed) => committed.await.map_err(io::Error::other),
             Err(error) => Err(error),
         };

@@ -8,10 +8,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use belljar_model::Message;
+use belljar_model::{Message, Role as ModelRole};
 use belljar_policy::ShownPath as _;
 use belljar_store::{
-    MessageStatus, NewMessage, Role, SessionKind, Store, StoreError, StoredSession, Write,
+    MessageStatus, NewMessage, Role, SessionKind, Store, StoreError, StoredSession, UsagePart,
+    Write,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -441,7 +442,12 @@ impl SessionJournal {
         let work = Work { host, store, session, conversation, events: &events, cancel: &cancel };
         let mut done = compaction::now(&work).await;
         let (turns, problem) = (done.turns, done.problem.take());
-        let used = rows::usage_beside(done.used, &*self.clock);
+        let model = host.models.resolve(ModelRole::Compaction.name(), None);
+        let used = UsagePart {
+            agent: conversation.agent().id.to_string(),
+            model: model.map_or_else(|_| String::new(), |model| model.model.id().to_owned()),
+            row: rows::usage_beside(done.used, &*self.clock),
+        };
         conversation.take_over(done);
         self.store.enqueue(vec![Write::Usage(used)]).await?;
         problem.map_or(Ok(turns), Err)

@@ -11,7 +11,7 @@ use tracing::Instrument as _;
 use super::admission::Permit;
 use super::limits::Place;
 use super::questions::TurnQuestions;
-use super::running::{Claim, Running, RunningTurn};
+use super::running::{Claim, Purpose, RunningTurn};
 use super::types::{ServiceError, TurnRequest};
 use super::versions::Look;
 use super::{Inner, RETRY_AFTER, Service};
@@ -70,8 +70,7 @@ impl Service {
             None => None,
         };
         let id = known.as_ref().map_or_else(|| inner.new_id(), |session| session.id.clone());
-        let claim = Running::claim(inner, &id, inner.now());
-        let claim = claim.ok_or_else(|| ServiceError::Busy(id.clone()))?;
+        let claim = inner.claim(&id, Purpose::Turn).await?;
         let name = known.as_ref().map(|session| session.agent.as_str());
         let name = name.or(request.agent.as_deref()).unwrap_or(DEFAULT_AGENT);
         let bytes =
@@ -251,13 +250,7 @@ impl Inner {
             ResolveError::NotFound(found) => ServiceError::NoAgent(found),
             other => ServiceError::Agent(other.to_string()),
         })?;
-        if let Status::Blocked { reasons } = &agent.status {
-            let (agent, reasons) = (agent.id.to_string(), reasons.clone());
-            return Err(ServiceError::Blocked { agent, reasons });
-        }
-        if host.models.is_empty() {
-            return Err(ServiceError::NoModel);
-        }
+        runnable(host, &agent)?;
         Ok(Arc::new(agent))
     }
 
@@ -274,6 +267,18 @@ impl Inner {
         let library = Arc::clone(&host.library);
         // It reads directories. An error: the runtime ends.
         let _ = tokio::task::spawn_blocking(move || library.refresh()).await;
+    }
+}
+
+/// Refuses an agent that cannot be run on this host as it is.
+pub(super) fn runnable(host: &Host, agent: &ResolvedAgent) -> Result<(), ServiceError> {
+    if let Status::Blocked { reasons } = &agent.status {
+        let (agent, reasons) = (agent.id.to_string(), reasons.clone());
+        return Err(ServiceError::Blocked { agent, reasons });
+    }
+    match host.models.is_empty() {
+        true => Err(ServiceError::NoModel),
+        false => Ok(()),
     }
 }
 

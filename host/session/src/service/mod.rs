@@ -45,7 +45,7 @@ use crate::record::layers::{TenantLayers, remove_stale_layers};
 use crate::review::{ReviewError, SessionReview};
 use crate::service::limits::Allowance;
 use crate::service::questions::Questions;
-use crate::service::running::Running;
+use crate::service::running::{Purpose, Running};
 use crate::service::tally::Tally;
 use crate::service::versions::Versions;
 use belljar_agent::Host;
@@ -116,7 +116,7 @@ impl Service {
 
     /// Cancels the turn of a session, with all its subagents. `false` = none runs.
     pub fn cancel(&self, session: &str, actor: &str) -> bool {
-        let cancelled = self.0.running.cancel(session);
+        let cancelled = self.0.running.cancel(session, actor);
         if cancelled {
             self.audit(actor, "turn_cancelled", session.to_owned(), json!({}));
         }
@@ -125,7 +125,7 @@ impl Service {
 
     /// Cancels one subagent of it, by its path: `main/scout#0`. `false` = it does not run.
     pub fn cancel_subagent(&self, session: &str, path: &str, actor: &str) -> bool {
-        let cancelled = self.0.running.cancel_subagent(session, path);
+        let cancelled = self.0.running.cancel_subagent(session, path, actor);
         if cancelled {
             let path = Shown::clipped(path, 200).to_string();
             self.audit(actor, "subagent_cancelled", session.to_owned(), json!({"path": path}));
@@ -153,7 +153,7 @@ impl Service {
             PersonAnswer::Text(text) => ("text", text.clone()),
         };
         let (tool, arguments) = match asked.kind {
-            QuestionKind::Permission { tool, arguments } => (tool, json!(arguments)),
+            QuestionKind::Permission { tool, arguments, .. } => (tool, json!(arguments)),
             QuestionKind::Clarify { question, options } => {
                 let asked = json!({"question": question, "options": options, "answer": text});
                 (builtin_tools::CLARIFY.to_owned(), asked)
@@ -221,18 +221,25 @@ impl Service {
     }
 
     /// Looks at the changes of a session, or decides about them; no turn begins there meanwhile.
+    /// INV-270: `seen` = the session's last event when somebody looked at what is decided about now;
+    /// where there was another since, nothing is done.
     ///
     /// # Errors
     ///
-    /// When a turn runs, or as `work` says.
+    /// When a turn runs, [`ServiceError::GoneOn`], or as `work` says.
     pub async fn review<T: Send + 'static>(
         &self,
         session: &str,
+        seen: Option<i64>,
         work: impl FnOnce(&SessionReview) -> Result<T, ReviewError> + Send + 'static,
     ) -> Result<T, ServiceError> {
         let inner = Arc::clone(&self.0);
-        let claim = Running::claim(&inner, session, inner.now());
-        let claim = claim.ok_or_else(|| ServiceError::Busy(session.to_owned()))?;
+        let claim = inner.claim(session, Purpose::Review).await?;
+        if let Some(seen) = seen
+            && inner.store.last_event(session).await? != seen
+        {
+            return Err(ServiceError::GoneOn(session.to_owned()));
+        }
         let work = move || {
             let session = claim.session();
             let review = SessionReview::open_in(&inner.store, session, inner.layers().of(session))?;

@@ -1,12 +1,14 @@
 //! The request that a model would be sent, without sending it.
 
+use std::sync::Arc;
+
 use super::Service;
-use super::begin::DEFAULT_AGENT;
+use super::begin::{DEFAULT_AGENT, runnable};
 use super::types::{ServiceError, TurnRequest};
 use super::versions::Look;
 use crate::conversation::compaction;
-use crate::record::past::past;
-use belljar_agent::{Preview, RunError, preview};
+use crate::record::past::{Past, past};
+use belljar_agent::{Preview, ResolvedAgent, RunError, preview};
 
 /// A summary would be made first; nobody knows what it would say.
 const DUE: &str = "the history is too large for the model: before this is sent, the older turns \
@@ -26,6 +28,30 @@ impl Service {
         let name = past.as_ref().map(|past| past.session.agent.as_str());
         let name = name.or(request.agent.as_deref()).unwrap_or(DEFAULT_AGENT);
         let agent = inner.agent(&host, name).await?;
+        self.preview_as(request, agent, past).await
+    }
+
+    /// The same of an agent that need not be in use: of a text, before it is saved.
+    ///
+    /// # Errors
+    ///
+    /// As of one that is; [`ServiceError::Blocked`] where it could not be run.
+    pub async fn preview_of(
+        &self,
+        request: TurnRequest,
+        agent: ResolvedAgent,
+    ) -> Result<Preview, ServiceError> {
+        runnable(&self.0.host(), &agent)?;
+        self.preview_as(request, Arc::new(agent), None).await
+    }
+
+    async fn preview_as(
+        &self,
+        request: TurnRequest,
+        agent: Arc<ResolvedAgent>,
+        past: Option<Past>,
+    ) -> Result<Preview, ServiceError> {
+        let (inner, host) = (&self.0, self.0.host());
         let TurnRequest { model, limits, history, .. } = request;
         let conversation = inner.conversation(agent, model, limits, history, past.as_ref()).await?;
         let mut spec = conversation.spec(request.text);

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 
 use belljar_agent::Clock;
-use belljar_agent::{Approval, Asker, Question};
+use belljar_agent::{Approval, Asker, Question, Reach};
 
 /// A question that nobody has answered yet. Foreign text.
 #[derive(Debug, Clone)]
@@ -33,6 +33,8 @@ pub enum QuestionKind {
         tool: String,
         /// Its arguments, as the model wrote them.
         arguments: String,
+        /// The means that it would have.
+        reach: Reach,
     },
     /// Something that the agent wants to know.
     Clarify {
@@ -132,6 +134,7 @@ impl Asker for TurnQuestions {
         let kind = QuestionKind::Permission {
             tool: question.tool.to_string(),
             arguments: question.arguments.to_owned(),
+            reach: question.reach.clone(),
         };
         match self.put(question.id, question.agent, kind).await {
             Some(PersonAnswer::Permission(word)) => word,

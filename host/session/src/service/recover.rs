@@ -6,7 +6,7 @@ use belljar_store::StoredTurn;
 use serde::Deserialize;
 
 use super::begin::Waits;
-use super::running::{Claim, Running};
+use super::running::{Claim, Purpose, Running};
 use super::types::ServiceError;
 use super::{Inner, Service};
 use crate::record::rows::PersonMetadata;
@@ -23,7 +23,8 @@ impl Service {
             let inner = Arc::clone(&self.0);
             let session = turn.session.id.clone();
             // Taken now: until it has ended, nobody else begins a turn there.
-            let Some(claim) = Running::claim(&self.0, &session, self.0.now()) else { continue };
+            let claim = Running::claim(&self.0, &session, self.0.now(), Purpose::Turn);
+            let Ok(claim) = claim else { continue };
             tokio::spawn(async move {
                 if let Err(error) = inner.resume(claim, turn).await {
                     tracing::warn!(
@@ -49,8 +50,7 @@ impl Service {
         if self.0.draining.is_cancelled() {
             return Err(ServiceError::Draining);
         }
-        let claim = Running::claim(&self.0, session, self.0.now());
-        let claim = claim.ok_or_else(|| ServiceError::Busy(session.to_owned()))?;
+        let claim = self.0.claim(session, Purpose::Turn).await?;
         // Read while nobody else can begin one there.
         let left = self.0.store.in_flight().await?;
         let of_session = |turn: &StoredTurn| turn.session.id == session;

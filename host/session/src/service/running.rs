@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar_store::Store;
+use belljar_store::{MessageStatus, Store, StoreError};
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::forget::Forget;
+use super::types::ServiceError;
 use crate::record::hub::{Hub, Watch};
 use crate::record::turn::{Open, Turn};
 use belljar_agent::{Control, Outcome};
@@ -20,15 +21,31 @@ pub(crate) struct Running {
     ended: Notify,
 }
 
+/// The purpose that a session is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A turn, or one that waits for its place.
+    Turn,
+    /// A look at its changes, or a decision about them: over in a moment.
+    Review,
+}
+
 #[derive(Debug)]
 struct Entry {
     turn: RunningTurn,
+    purpose: Purpose,
     cancel: CancellationToken,
     control: Arc<Control>,
     task: Option<AbortHandle>,
 }
 
-/// A session's only turn. Dropping it ends the claim.
+/// Whoever has a session.
+pub(crate) struct Held {
+    pub(crate) turn: Box<RunningTurn>,
+    pub(crate) purpose: Purpose,
+}
+
+/// A session's only turn or review. Dropping it ends the claim.
 pub(crate) struct Claim {
     service: Arc<super::Inner>,
     turn: RunningTurn,
@@ -74,12 +91,58 @@ impl RunningTurn {
     }
 }
 
+impl super::Inner {
+    /// Takes a session. One whose turn is stored to its end, or whose changes are being looked at,
+    /// is free in a moment, which is waited for: who was told of an end finds the session free.
+    ///
+    /// # Errors
+    ///
+    /// [`ServiceError::Busy`] where a turn runs or waits there.
+    pub(super) async fn claim(
+        self: &Arc<Self>,
+        session: &str,
+        purpose: Purpose,
+    ) -> Result<Claim, ServiceError> {
+        loop {
+            let held = match Running::claim(self, session, self.now(), purpose) {
+                Ok(claim) => return Ok(claim),
+                Err(held) => held,
+            };
+            let is_over = match held.purpose {
+                Purpose::Review => true,
+                Purpose::Turn => self.is_stored(&held.turn).await?,
+            };
+            if !is_over {
+                return Err(ServiceError::Busy(session.to_owned()));
+            }
+            held.turn.ended().await;
+        }
+    }
+
+    /// Whether a turn is stored to its end.
+    async fn is_stored(&self, turn: &RunningTurn) -> Result<bool, ServiceError> {
+        if turn.message.is_empty() {
+            return Ok(false);
+        }
+        match self.store.message(&turn.session, &turn.message).await {
+            Ok(row) => Ok(row.status != MessageStatus::InFlight),
+            Err(StoreError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
 impl Running {
-    /// Takes a session for one turn; `None` = it has one.
-    pub(crate) fn claim(service: &Arc<super::Inner>, session: &str, now: i64) -> Option<Claim> {
+    /// Takes a session for one turn or review; else whoever has it.
+    pub(crate) fn claim(
+        service: &Arc<super::Inner>,
+        session: &str,
+        now: i64,
+        purpose: Purpose,
+    ) -> Result<Claim, Held> {
         let mut turns = service.running.turns();
-        if turns.contains_key(session) {
-            return None;
+        if let Some(Entry { turn, purpose, .. }) = turns.get(session) {
+            return Err(Held { turn: Box::new(turn.clone()), purpose: *purpose });
         }
         let (end, ended) = watch::channel(None);
         let turn = RunningTurn {
@@ -96,24 +159,33 @@ impl Running {
         };
         let cancel = CancellationToken::new();
         let (own, cancelled) = (turn.clone(), cancel.clone());
-        let entry = Entry { turn: own, cancel: cancelled, control: Arc::default(), task: None };
+        let control = Arc::default();
+        let entry = Entry { turn: own, purpose, cancel: cancelled, control, task: None };
         turns.insert(session.to_owned(), entry);
         drop(turns);
-        Some(Claim { service: Arc::clone(service), turn, cancel, end })
+        Ok(Claim { service: Arc::clone(service), turn, cancel, end })
     }
 
-    pub(crate) fn cancel(&self, session: &str) -> bool {
+    pub(crate) fn cancel(&self, session: &str, by: &str) -> bool {
         let turns = self.turns();
-        turns.get(session).inspect(|entry| entry.cancel.cancel()).is_some()
+        let turn = turns.get(session).filter(|entry| entry.purpose == Purpose::Turn);
+        let Some(entry) = turn else { return false };
+        // Before it ends: who stores how it ended then finds it.
+        entry.control.run_cancelled(by);
+        entry.cancel.cancel();
+        true
     }
 
-    pub(crate) fn cancel_subagent(&self, session: &str, path: &str) -> bool {
+    pub(crate) fn cancel_subagent(&self, session: &str, path: &str, by: &str) -> bool {
         let control = self.turns().get(session).map(|entry| Arc::clone(&entry.control));
-        control.is_some_and(|control| control.cancel(path))
+        control.is_some_and(|control| control.cancel(path, by))
     }
 
     pub(crate) fn list(&self) -> Vec<RunningTurn> {
-        let mut turns: Vec<_> = self.turns().values().map(|entry| entry.turn.clone()).collect();
+        let all = self.turns();
+        let turns = all.values().filter(|entry| entry.purpose == Purpose::Turn);
+        let mut turns: Vec<_> = turns.map(|entry| entry.turn.clone()).collect();
+        drop(all);
         turns.sort_by(|a, b| (a.started, &a.session).cmp(&(b.started, &b.session)));
         turns
     }
@@ -160,6 +232,10 @@ impl Claim {
         self.turn.forget = turn.is_forgotten().then(|| self.forgets());
         if let Some(entry) = self.service.running.turns().get_mut(&self.turn.session) {
             entry.turn = self.turn.clone();
+            // It may have been cancelled while it waited.
+            if let Some(by) = entry.control.run_cancelled_by() {
+                turn.state.control.run_cancelled(&by);
+            }
             entry.control = Arc::clone(&turn.state.control);
         }
         self.turn.clone()

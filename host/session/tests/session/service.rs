@@ -200,6 +200,9 @@ async fn a_session_answers_one_message_at_a_time_and_a_subagent_is_cancelled_alo
     assert_eq!(ended(&end, RunStatus::Cancelled), 1);
     let children = questions.store.subagents(&turn.session).await.unwrap();
     assert_eq!(children[0].status, SubagentStatus::Cancelled);
+    assert_eq!(children[0].result["cancelled_by"], "key:1");
+    let answer = questions.store.message(&turn.session, &turn.message).await.unwrap();
+    assert_eq!(answer.metadata.get("cancelled_by"), None, "nobody cancelled the turn");
     assert!(questions.service.running().is_empty());
 
     let turn = questions.service.begin(ask("stuck")).await.unwrap();
@@ -208,6 +211,10 @@ async fn a_session_answers_one_message_at_a_time_and_a_subagent_is_cancelled_alo
     assert!(questions.service.cancel(&turn.session, "key:1"));
     assert_eq!(turn.ended().await.unwrap().status, RunStatus::Cancelled);
     assert!(!questions.service.cancel(&turn.session, "key:1"), "it is over");
+    let answer = questions.store.message(&turn.session, &turn.message).await.unwrap();
+    assert_eq!(answer.metadata["cancelled_by"], "key:1");
+    let children = questions.store.subagents(&turn.session).await.unwrap();
+    assert_eq!(children[0].result["cancelled_by"], "key:1", "with its turn");
     let audit = questions.store.audit(None, 10, i64::MAX).await.unwrap().rows;
     let actions: Vec<&str> = audit.iter().map(|entry| entry.action.as_str()).collect();
     assert!(actions.contains(&"turn_cancelled") && actions.contains(&"subagent_cancelled"));
@@ -228,8 +235,18 @@ async fn a_question_waits_for_its_answer_and_the_answer_is_kept() {
         }
     };
     assert_eq!((question.agent.as_str(), &question.message), ("asker", &turn.message));
-    assert!(matches!(&question.kind, QuestionKind::Permission { tool, .. } if tool == "file_read"));
-    drop(id);
+    let QuestionKind::Permission { tool, reach, .. } = &question.kind else { panic!("{id}") };
+    assert_eq!(tool, "file_read");
+    // All that the call could touch, and nothing of where that lies.
+    let told = json(seen.last().unwrap());
+    for mounts in [&told["mounts"], &serde_json::to_value(&reach.mounts).unwrap()] {
+        assert_eq!(
+            (mounts.as_array().unwrap().len(), &mounts[0]["path"]),
+            (1, &"/workspace".into())
+        );
+    }
+    assert!(reach.hosts.is_empty() && reach.secrets.is_empty(), "{reach:?}");
+    assert!(!told["mounts"].to_string().contains("host"), "{told}");
     let wrong = PersonAnswer::Text(Some("yes".into()));
     let refused = questions.service.answer(&turn.session, question.id, wrong, "key:2");
     assert!(matches!(refused, Err(ServiceError::NoQuestion(_))), "the answer is none to it");

@@ -38,6 +38,9 @@ pub(crate) struct ChildResult {
     warnings: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rest: Option<Rest>,
+    /// Of one that was cancelled: who did it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancelled_by: Option<String>,
 }
 
 impl ChildResult {
