@@ -117,10 +117,14 @@ async fn receipts_are_a_table_that_no_spreadsheet_computes() {
     let world = World::new().await;
     let (id, store) = (session("blue"), world.store.of_tenant("blue"));
     let body = json!({
-        "peak_memory": 65_536,
-        "paths_read": ["/workspace/a.md", "=HYPERLINK(\"http://evil.test\")"],
-        "hosts": ["@SUM(1)"],
-        "denials": [{ "code": "path_not_allowed", "target": "/etc/passwd" }],
+        "call_id": "call 1", "parent": "call 0", "error": "it was refused;=1+1",
+        "receipt": {
+            "peak_memory": 65_536,
+            "bytes": { "read": 77, "written": 0 },
+            "paths_read": ["/workspace/a.md", "=HYPERLINK(\"http://evil.test\")"],
+            "hosts": ["@SUM(1)"],
+            "denials": [{ "code": "path-not-allowed", "what": "open", "facts": "/etc/passwd" }],
+        },
     });
     let receipts = vec![receipt("1", "=1+1", body), receipt("2", "a,\"b\"\r\n=2", json!({}))];
     let (session, message) = (id.clone(), "blue-answer".to_owned());
@@ -135,7 +139,9 @@ async fn receipts_are_a_table_that_no_spreadsheet_computes() {
     assert!(text.contains(",'=1+1,true,"), "{text}");
     assert!(text.contains(",\"a,\"\"b\"\"\r\n=2\",true,"), "inside of its quotes: {text}");
     assert!(text.contains(",65536,") && text.contains(",'@SUM(1),"), "{text}");
-    assert!(text.contains("path_not_allowed /etc/passwd"), "{text}");
+    assert!(text.contains(",path-not-allowed open /etc/passwd,"), "{text}");
+    assert!(text.contains("\"it was refused;'=1+1\"") && text.contains(",77,0,"), "{text}");
+    assert!(text.contains("/workspace/a.md\n'=HYPERLINK"), "{text}");
     let json = get(&world, "blue-read-only", &format!("/v1/sessions/{id}/receipts")).await;
     assert_eq!(json["receipts"].as_array().unwrap().len(), 2, "JSON stays as it is");
     let path = format!("/v1/sessions/{id}/receipts?format=xml");

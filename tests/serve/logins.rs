@@ -217,8 +217,10 @@ async fn a_stream_of_a_login_ends_with_it_and_its_neighbour_goes_on() {
     }
     world.call_with(&one, "POST", "/v1/logout").send().await.is(204);
     assert_eq!(ending.next().await, None, "it ends");
-    let more = tokio::time::timeout(std::time::Duration::from_millis(200), staying.next()).await;
-    assert!(more.is_err(), "the other one is there: {more:?}");
+    // What happens from now on is heard by whoever is still there.
+    let more = json!({ "session": session("blue"), "text": "tell" });
+    world.call_as("blue-member", "POST", "/v1/chat").json(&more).send().await.is(200);
+    assert_eq!(staying.next().await.unwrap().id, Some(6), "the other one goes on");
 }
 
 #[tokio::test]
@@ -252,4 +254,65 @@ async fn a_server_without_keys_takes_no_notice_of_an_old_cookie_until_it_has_one
     let shut =
         async { while world.call_with(&cookie, "GET", "/v1/me").send().await.status != 401 {} };
     tokio::time::timeout(PATIENCE, shut).await.expect("it is still open");
+}
+
+#[tokio::test]
+async fn logins_of_one_key_are_bounded_and_its_neighbour_logs_in() {
+    let world = World::new().await;
+    let log_in = |caller: &str| {
+        let call = world.call("POST", "/v1/login").header("origin", &world.origin());
+        call.json(&json!({ "key": world.keys[caller] })).send()
+    };
+    for _ in 0..60 {
+        log_in("blue-read-only").await.is(204);
+    }
+    let refused = log_in("blue-read-only").await.is(429);
+    refused.problem("too-many");
+    assert!(
+        refused.headers.contains_key("retry-after") && !refused.headers.contains_key("set-cookie")
+    );
+    log_in("blue-member").await.is(204);
+    // Who is not logged in ends nothing, and writes nothing.
+    let before = audited(&world, "blue-admin").await.len();
+    world.call_as("blue-read-only", "POST", "/v1/logout").send().await.is(204);
+    assert_eq!(audited(&world, "blue-admin").await.len(), before);
+    world.call_as("blue-read-only", "GET", "/v1/me").send().await.is(200);
+}
+
+#[tokio::test]
+async fn a_cookie_that_comes_twice_is_no_login_and_no_try() {
+    let world = World::with(Plan { failures: 3, ..Plan::default() }).await;
+    let own = world.log_in_as("blue-member").await;
+    let name = own.split_once('=').unwrap().0.to_owned();
+    let planted = format!("{name}=bl_theirs; {own}");
+    for _ in 0..5 {
+        let answer = world.call_with(&planted, "GET", "/v1/me").send().await.is(401);
+        let gone: Vec<_> = answer.headers.get_all("set-cookie").iter().collect();
+        assert!(gone.iter().any(|line| line.to_str().unwrap().contains("Path=/v1;")), "{gone:?}");
+    }
+    // It cost its address nothing, and the login is as good as before.
+    world.call_as("red-admin", "GET", "/v1/me").send().await.is(200);
+    world.call_with(&own, "GET", "/v1/me").send().await.is(200);
+    // One that no neighbour can plant counts before one that it can.
+    let red = world.log_in_as("red-admin").await;
+    let both = format!("{red}; __Host-{own}");
+    let me = world.call_with(&both, "GET", "/v1/me").send().await.is(200).json();
+    assert_eq!(me["tenant"], "blue");
+}
+
+#[tokio::test]
+async fn where_there_are_no_keys_a_page_of_another_site_is_refused_all_the_same() {
+    let app = "https://app.example.org";
+    let world = World::with(Plan { keys: false, origins: &[app], ..Plan::default() }).await;
+    let call = |site: &str| world.call("GET", "/v1/sessions").header("sec-fetch-site", site);
+    for site in ["cross-site", "same-site", "x"] {
+        call(site).send().await.is(403).problem("origin");
+    }
+    for site in ["same-origin", "none"] {
+        call(site).send().await.is(200);
+    }
+    // Programs say nothing of a site, and a listed page is let in by its origin.
+    world.call("GET", "/v1/sessions").send().await.is(200);
+    call("cross-site").header("origin", app).send().await.is(200);
+    call("cross-site").header("origin", "https://evil.test").send().await.is(403);
 }

@@ -21,5 +21,6 @@ mod page;
 mod pages;
 mod places;
 mod sessions;
+mod shown;
 mod shutdown;
 mod socket;

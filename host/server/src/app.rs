@@ -21,7 +21,7 @@ use crate::http::links::Links;
 use crate::http::outward::{HiddenPlace, Outward};
 use crate::http::peers::Peers;
 use crate::http::problem::Problem;
-use crate::http::rate::Rates;
+use crate::http::rate::{LOGINS_PER_MINUTE, Rates};
 use crate::http::strangers::{Counts, LINES_PER_MINUTE};
 use crate::routes::Route;
 use crate::stream::pump::Bounded;
@@ -121,12 +121,16 @@ struct Inner {
     admission: Arc<Admission>,
     clock: Arc<dyn Clock>,
     rates: Rates,
+    /// Files of the page for each address: strangers' buckets push out nobody's key.
+    page_rates: Rates,
     /// Lines of the audit log that each key may cost by being refused.
     refusals: Rates,
     counts: Counts,
     outward: Arc<Outward>,
     /// Keys that addresses tried in vain.
     tried: Rates,
+    /// Logins of each key.
+    logins: Rates,
     peers: Arc<Peers>,
     flights: Flights,
     metrics: Metrics,
@@ -163,9 +167,11 @@ impl App {
         let outward = Arc::new(Outward::new(&config.hidden));
         Self(Arc::new(Inner {
             rates: Rates::per_second(config.requests_per_second),
+            page_rates: Rates::per_second(config.requests_per_second),
             refusals: Rates::per_minute(LINES_PER_MINUTE),
             counts: Counts::default(),
             tried: Rates::per_minute(config.address_failures),
+            logins: Rates::per_minute(LOGINS_PER_MINUTE),
             peers: Peers::new(places(config.address_connections), places(config.connections)),
             flights: Flights::new(config.bytes_in_flight, config.tenant_bytes_in_flight),
             config,
@@ -289,6 +295,10 @@ impl App {
         &self.0.rates
     }
 
+    pub(crate) fn page_rates(&self) -> &Rates {
+        &self.0.page_rates
+    }
+
     pub(crate) fn refusals(&self) -> &Rates {
         &self.0.refusals
     }
@@ -303,6 +313,10 @@ impl App {
 
     pub(crate) fn tried(&self) -> &Rates {
         &self.0.tried
+    }
+
+    pub(crate) fn logins(&self) -> &Rates {
+        &self.0.logins
     }
 
     pub(crate) fn peers(&self) -> &Arc<Peers> {

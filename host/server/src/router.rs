@@ -7,7 +7,7 @@ use belljar_policy::Shown;
 
 use crate::api::{
     agents, attachments, audit, changes, chat, contents, events, explain, grants, health,
-    libraries, login, metrics, preview, questions, rights, running, sessions, tools, usage,
+    libraries, login, metrics, preview, questions, rights, roles, running, sessions, tools, usage,
 };
 use crate::http::gate;
 use crate::http::problem::{Kind, Problem};
@@ -93,6 +93,7 @@ fn handler(op: Op, method: MethodFilter) -> MethodRouter<App> {
         Op::ValidateAgent => on(method, agents::validate),
         Op::Preview => on(method, preview::preview),
         Op::ListTools => on(method, tools::list),
+        Op::ListRoles => on(method, roles::list),
         Op::ReadGrants => on(method, grants::read),
         Op::Explain => on(method, explain::read),
         Op::ReadRights => on(method, rights::read),

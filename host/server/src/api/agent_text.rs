@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use crate::api::grants::{reasons, tools};
 use crate::app::Ctx;
-use crate::http::problem::Problem;
+use crate::http::problem::{Kind, Problem};
 use crate::routes::Needs;
 
 /// A text that was read.
@@ -27,6 +27,8 @@ pub(crate) struct AgentText {
     /// Its system prompt.
     pub(crate) body: Option<String>,
     pub(crate) diagnostics: Vec<DiagnosticBody>,
+    /// The agent that it would be if it were kept.
+    pub(crate) agent: Option<Box<ResolvedAgent>>,
 }
 
 /// The definition of an agent, with what it is given. Its texts are its author's.
@@ -115,6 +117,7 @@ pub(crate) async fn read_text(ctx: &Ctx, slug: &str, text: &str) -> Result<Agent
                     definition: Some(DefinitionBody::with_command(&agent, &host, admin)),
                     body: Some(entry.definition.body),
                     diagnostics: found,
+                    agent: Some(Box::new(agent)),
                 })
             }
         }
@@ -152,7 +155,15 @@ fn not_an_agent(path: PathBuf, why: &str) -> Diagnostic {
 impl AgentText {
     fn unusable(diagnostics: &[Diagnostic]) -> Self {
         let diagnostics = diagnostics.iter().map(DiagnosticBody::of).collect();
-        Self { slug: None, definition: None, body: None, diagnostics }
+        Self { slug: None, definition: None, body: None, diagnostics, agent: None }
+    }
+
+    /// That it is no agent, and why.
+    pub(crate) fn refused(&self) -> Problem {
+        let why = self.diagnostics.iter().find(|found| found.is_error());
+        let why = why.map_or_else(|| "it is no agent".to_owned(), DiagnosticBody::line);
+        Problem::new(Kind::Agent, format!("the text cannot be used: {why}"))
+            .hint("`POST /v1/agents/validate` says all that is wrong with it")
     }
 }
 
@@ -216,7 +227,7 @@ fn for_callers(hint: &str) -> String {
 }
 
 impl DiagnosticBody {
-    fn of(found: &Diagnostic) -> Self {
+    pub(crate) fn of(found: &Diagnostic) -> Self {
         Self {
             line: found.line,
             column: found.column,

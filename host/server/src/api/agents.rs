@@ -4,21 +4,19 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use belljar_agent::{ResolvedAgent, resolve_all};
 use belljar_catalogue::read_bounded;
-use belljar_definition::{AgentId, MAX_DEFINITION, Scope, Slug};
-use belljar_policy::Shown;
+use belljar_definition::{MAX_DEFINITION, Scope, Slug};
 use belljar_store::{StoreError, StoredAgent};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::api::agent_files::{BrokenBody, DraftBody, unused};
 use crate::api::agent_text::{AgentText, DefinitionBody, DiagnosticBody, read_text};
+use crate::api::scope::{InScope, KEPT, scope};
 use crate::app::Ctx;
 use crate::http::page::PAGE_BYTES;
 use crate::http::problem::{Kind, Problem};
 use crate::http::respond::{Json, JsonBody, PathOf, QueryOf, json_as};
 use crate::routes::Needs;
-
-/// The scope of agents that are kept here: `library/api/NAME` is what every route takes for one.
-const KEPT: &str = "library/api";
 
 /// A name that stands for something else in a path.
 const RESERVED: &str = "validate";
@@ -59,6 +57,13 @@ pub(crate) struct Agents {
     /// behind 2 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
+    /// Files that cannot be understood as agents, at most 200; on the first page.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    broken: Vec<BrokenBody>,
+    /// Agents that wait in the home until the operator takes them into use, at most 200; on the first
+    /// page.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    drafts: Vec<DraftBody>,
 }
 
 /// Which agents are wanted.
@@ -66,6 +71,14 @@ pub(crate) struct Agents {
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentsQuery {
     after: Option<String>,
+    scope: Option<String>,
+}
+
+/// Which agent of a name is wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AgentQuery {
+    scope: Option<String>,
 }
 
 /// An agent in short. Its texts are its author's.
@@ -123,10 +136,19 @@ pub(crate) async fn list(
     ctx: Ctx,
     QueryOf(query): QueryOf<AgentsQuery>,
 ) -> Result<Json<Agents>, Problem> {
-    let slugs = ctx.store().agent_slugs().await?;
+    let wanted = InScope::of(query.scope)?;
+    let slugs = match wanted.holds(KEPT) {
+        true => ctx.store().agent_slugs().await?,
+        false => Vec::new(),
+    };
     let on_disk = on_disk(&ctx).await?;
+    let (wanted, broken, drafts) = unused_files(&ctx, wanted, query.after.is_none()).await?;
     // Those that are kept here are in the catalogue too, as far as their texts can be used.
-    let files = on_disk.iter().filter(|agent| scope(&agent.id) != KEPT).map(Listed::File);
+    let is_listed = |agent: &&ResolvedAgent| {
+        let scope = scope(&agent.id);
+        scope != KEPT && wanted.holds(&scope)
+    };
+    let files = on_disk.iter().filter(is_listed).map(Listed::File);
     let all: Vec<Listed> = files.chain(slugs.iter().map(|slug| Listed::Kept(slug))).collect();
     // Behind one that is not there is none.
     let seen = query.after.map_or(0, |after| {
@@ -136,14 +158,33 @@ pub(crate) async fn list(
     for one in all.iter().skip(seen) {
         // INV-115: one text at a time, and no more than a page of what is said of them.
         if bytes >= PAGE_BYTES {
-            return Ok(Json(Agents { agents, next: last }));
+            return Ok(Json(Agents { agents, next: last, broken, drafts }));
         }
         last = Some(one.name());
         let Some(summary) = one.summary(&ctx).await? else { continue };
         bytes = bytes.saturating_add(size(&summary));
         agents.push(summary);
     }
-    Ok(Json(Agents { agents, next: None }))
+    Ok(Json(Agents { agents, next: None, broken, drafts }))
+}
+
+/// The files that are no agents, where they are wanted. Looks at files, so it does not hold up other
+/// requests.
+async fn unused_files(
+    ctx: &Ctx,
+    wanted: InScope,
+    first: bool,
+) -> Result<(InScope, Vec<BrokenBody>, Vec<DraftBody>), Problem> {
+    if !first {
+        return Ok((wanted, Vec::new(), Vec::new()));
+    }
+    let (host, admin) = (ctx.service.host(), ctx.caller.may(Needs::Admin));
+    let look = move || {
+        let (broken, drafts) = unused(&host, &wanted, admin);
+        (wanted, broken, drafts)
+    };
+    let looked = tokio::task::spawn_blocking(look).await;
+    looked.map_err(|error| Problem::bug(&format!("listing files failed: {error}")))
 }
 
 /// An agent of the list.
@@ -181,14 +222,22 @@ pub(crate) fn size(row: &impl Serialize) -> i64 {
     serde_json::to_vec(row).map_or(0, |json| i64::try_from(json.len()).unwrap_or(i64::MAX))
 }
 
-/// `GET /v1/agents/{slug}`.
-pub(crate) async fn read(ctx: Ctx, PathOf(slug): PathOf<String>) -> Result<Response, Problem> {
-    let slug = checked(&slug)?;
-    if let Some(row) = ctx.store().agent(slug.as_str()).await? {
+/// `GET /v1/agents/{slug}`. Of several of one name the one in `scope`; without it, the first that is
+/// there: kept here, then as files come.
+pub(crate) async fn read(
+    ctx: Ctx,
+    PathOf(slug): PathOf<String>,
+    QueryOf(query): QueryOf<AgentQuery>,
+) -> Result<Response, Problem> {
+    let (slug, wanted) = (checked(&slug)?, InScope::of(query.scope)?);
+    if wanted.holds(KEPT)
+        && let Some(row) = ctx.store().agent(slug.as_str()).await?
+    {
         return kept(&ctx, row, StatusCode::OK).await;
     }
     let on_disk = on_disk(&ctx).await?;
-    match on_disk.iter().find(|agent| agent.id.slug == slug) {
+    let is_it = |agent: &&ResolvedAgent| agent.id.slug == slug && wanted.holds(&scope(&agent.id));
+    match on_disk.iter().find(is_it) {
         None => Err(Problem::not_found("agent", slug.as_str())),
         Some(agent) => Ok(Json(AgentBody {
             summary: AgentSummary::of_file(&ctx, agent),
@@ -302,12 +351,7 @@ async fn usable(ctx: &Ctx, slug: &Slug, text: &str) -> Result<(), Problem> {
             let detail = format!("the text calls its agent `{own}`, and it is to be `{slug}`");
             Err(Problem::new(Kind::Agent, detail).hint("use the same name in both places"))
         }
-        None => {
-            let why = read.diagnostics.iter().find(|found| found.is_error());
-            let why = why.map_or_else(|| "it is no agent".to_owned(), DiagnosticBody::line);
-            Err(Problem::new(Kind::Agent, format!("the text cannot be used: {why}"))
-                .hint("`POST /v1/agents/validate` says all that is wrong with it"))
-        }
+        None => Err(read.refused()),
     }
 }
 
@@ -375,23 +419,6 @@ impl AgentSummary {
     fn kept(row: &StoredAgent, definition: Option<DefinitionBody>) -> Self {
         let updated = Some(row.updated);
         Self { slug: row.slug.clone(), scope: KEPT.to_owned(), updated, definition }
-    }
-}
-
-/// Where an agent comes from, without paths of the host.
-pub(crate) fn scope(id: &AgentId) -> String {
-    match &id.scope {
-        Scope::Home => "home".to_owned(),
-        Scope::Library(name) => format!("library/{}", Shown::new(name)),
-        Scope::Workspace(_) => "workspace".to_owned(),
-    }
-}
-
-/// The name by which a request finds an agent: its slug, or `library/NAME/slug`.
-pub(crate) fn name_of(id: &AgentId) -> String {
-    match &id.scope {
-        Scope::Home | Scope::Workspace(_) => id.slug.to_string(),
-        Scope::Library(name) => format!("library/{}/{}", Shown::new(name), id.slug),
     }
 }
 

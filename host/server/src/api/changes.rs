@@ -33,6 +33,9 @@ pub(crate) struct ChangesQuery {
 /// The changes of a session, by directory.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionChanges {
+    /// The id of the session's last event by now: whoever decides about what is shown here sends it as
+    /// `as_of`.
+    as_of: i64,
     places: Vec<PlaceBody>,
 }
 
@@ -55,6 +58,9 @@ pub(crate) struct PlaceBody {
     /// With `patch=true`: what `git apply` takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     patch: Option<String>,
+    /// With `patch=true`: the same of files below `.git`, which `git apply` refuses. To be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    git_patch: Option<String>,
 }
 
 /// A file or directory that is not as in the workspace. Foreign text.
@@ -99,6 +105,9 @@ pub(crate) struct ApplyBody {
     mine: Option<Vec<String>>,
     /// Also what would run later by itself; absent = no.
     also_what_runs: Option<bool>,
+    /// `as_of` of the changes that were looked at: where a turn has changed something since, nothing
+    /// is done. Absent = whatever is there.
+    as_of: Option<i64>,
 }
 
 /// Which changes are thrown away.
@@ -109,6 +118,9 @@ pub(crate) struct DiscardBody {
     paths: Option<Vec<String>>,
     /// The directory, as agents see it; absent = `/workspace`.
     place: Option<String>,
+    /// `as_of` of the changes that were looked at: where a turn has changed something since, nothing
+    /// is done. Absent = whatever is there.
+    as_of: Option<i64>,
 }
 
 /// The directory whose last apply is taken back.
@@ -165,7 +177,9 @@ pub(crate) async fn read(
     let paths: Vec<String> = query.path.into_iter().collect();
     let selection = selection(&paths, "path")?.unwrap_or_else(Selection::all);
     let with_patch = query.patch == Some(true);
-    let places = ctx.service.review(&session, move |review| {
+    // Before the changes: where a turn comes between, this is too old, and a decision is refused.
+    let as_of = ctx.store().last_event(&session).await?;
+    let places = ctx.service.review(&session, None, move |review| {
         let mut places = Vec::new();
         for (place, changes) in review.changes()? {
             let changes = changes.only(&selection);
@@ -176,7 +190,7 @@ pub(crate) async fn read(
         Ok(places)
     });
     let places = places.await?.into_iter().collect::<Result<_, Problem>>()?;
-    Ok(Json(SessionChanges { places }))
+    Ok(Json(SessionChanges { as_of, places }))
 }
 
 /// `POST /v1/sessions/{id}/apply`.
@@ -186,7 +200,7 @@ pub(crate) async fn apply(
     JsonBody(body): JsonBody<ApplyBody>,
 ) -> Result<Json<AppliedBody>, Problem> {
     let session = ctx.session(&id).await?.id;
-    let ApplyBody { paths, place, theirs, mine, also_what_runs } = body;
+    let ApplyBody { paths, place, theirs, mine, also_what_runs, as_of } = body;
     let selection = selection(&paths.unwrap_or_default(), "paths")?.unwrap_or_else(Selection::all);
     let options = ApplyOptions {
         also_what_runs: also_what_runs == Some(true),
@@ -194,7 +208,7 @@ pub(crate) async fn apply(
         mine: self::selection(&mine.unwrap_or_default(), "mine")?,
     };
     let place = guest(place)?;
-    let applied = ctx.service.review(&session, move |review| {
+    let applied = ctx.service.review(&session, as_of, move |review| {
         let Some(place) = find(review, &place) else { return Ok(None) };
         Ok(Some(place.review.apply(&selection, &options)?))
     });
@@ -221,7 +235,7 @@ pub(crate) async fn discard(
     let selection =
         selection(&body.paths.unwrap_or_default(), "paths")?.unwrap_or_else(Selection::all);
     let place = guest(body.place)?;
-    let discarded = ctx.service.review(&session, move |review| {
+    let discarded = ctx.service.review(&session, body.as_of, move |review| {
         let Some(place) = find(review, &place) else { return Ok(None) };
         Ok(Some(place.review.discard(&selection)?))
     });
@@ -237,7 +251,7 @@ pub(crate) async fn undo(
 ) -> Result<Json<UndoneBody>, Problem> {
     let session = ctx.session(&id).await?.id;
     let place = guest(body.place)?;
-    let undone = ctx.service.review(&session, move |review| {
+    let undone = ctx.service.review(&session, None, move |review| {
         let Some(place) = find(review, &place) else { return Ok(Undone::Nothing) };
         Ok(place.review.undo()?)
     });
@@ -276,7 +290,11 @@ fn guest(place: Option<String>) -> Result<GuestPath, Problem> {
 
 fn body(place: &Place, changes: &Changes, with_patch: bool) -> Result<PlaceBody, Problem> {
     let Stat { files, added, removed, run_later, conflicts, .. } = changes.stat();
-    let patch = if with_patch { Some(patch(changes)?) } else { None };
+    let patch = if with_patch { Some(text_of(|out| changes.patch(out))?) } else { None };
+    let git_patch = match with_patch && changes.not_in_patch() > 0 {
+        true => Some(text_of(|out| changes.patch_of_git(out))?),
+        false => None,
+    };
     Ok(PlaceBody {
         path: place.guest.to_string(),
         of: files as u64,
@@ -286,12 +304,16 @@ fn body(place: &Place, changes: &Changes, with_patch: bool) -> Result<PlaceBody,
         conflicts: conflicts as u64,
         files: changes.files().iter().take(MAX_FILES).map(change).collect(),
         patch,
+        git_patch,
     })
 }
 
-fn patch(changes: &Changes) -> Result<String, Problem> {
+/// A patch that is written, within bounds.
+fn text_of(
+    write: impl FnOnce(&mut Bounded) -> Result<(), ChangesError>,
+) -> Result<String, Problem> {
     let mut text = Bounded(Vec::new());
-    match changes.patch(&mut text) {
+    match write(&mut text) {
         Ok(()) => Ok(String::from_utf8_lossy(&text.0).into_owned()),
         Err(_) if text.0.len() >= MAX_PATCH => {
             Err(Problem::invalid("the patch is too large").hint("name a `path` of it"))

@@ -4,17 +4,23 @@
 //! runs on, and is cancelled only by whoever says so.
 
 use axum::extract::{FromRequest as _, Request};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use belljar_session::RunningTurn;
+use belljar_session::{RunningTurn, SessionEvent};
 use tracing::Instrument as _;
 
 use crate::api::turn::{Answered, ChatBody, note_begun};
 use crate::app::Ctx;
 use crate::http::problem::Problem;
 use crate::http::respond::{JsonBody, json_as};
-use crate::stream::pump::Pump;
-use crate::stream::sse::{Frames, Pulse};
+use crate::stream::follow::{Hears, follow};
+use crate::stream::sse::Frames;
+
+/// The header of an answer that names its session.
+const SESSION: HeaderName = HeaderName::from_static("belljar-session");
+
+/// The header that names the agent's message: its turn.
+const MESSAGE: HeaderName = HeaderName::from_static("belljar-message");
 
 /// The media type that asks for a stream.
 const EVENT_STREAM: &str = "text/event-stream";
@@ -38,7 +44,8 @@ pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem
     let begun = begun.map_err(|error| Problem::bug(&format!("a turn ended early: {error}")));
     let (ctx, turn) = begun??;
     if stream {
-        return Ok(streamed(ctx, turn));
+        let about = turn.clone();
+        return Ok(named(&about, streamed(ctx, turn)));
     }
     tokio::select! {
         biased;
@@ -49,7 +56,7 @@ pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem
     let answered = Answered::of(&turn, ctx.store()).await?;
     // It is stored and will be done, and is not done: no success, and nothing to be sent again.
     let status = if answered.is_in_flight() { StatusCode::ACCEPTED } else { StatusCode::OK };
-    Ok(json_as(status, "application/json", &answered))
+    Ok(named(&turn, json_as(status, "application/json", &answered)))
 }
 
 fn accepts_stream(headers: &HeaderMap) -> bool {
@@ -64,7 +71,7 @@ fn streamed(ctx: Ctx, turn: RunningTurn) -> Response {
     let (frames, response) = Frames::new(ctx.app.outward());
     tokio::spawn(async move {
         let _counted = ctx.app.metrics().streams.one();
-        if stream(&ctx, &turn, &frames).await.is_none() {
+        if follow(&ctx, &turn, &frames, &mut Whole).await.is_none() {
             return;
         }
         let (kind, json) = match Answered::of(&turn, ctx.store()).await {
@@ -78,44 +85,23 @@ fn streamed(ctx: Ctx, turn: RunningTurn) -> Response {
     response
 }
 
-/// Sends the turn's events until all are sent; `None` = nobody reads any more, or may.
-async fn stream(ctx: &Ctx, turn: &RunningTurn, frames: &Frames) -> Option<()> {
-    let mut events = Pump::start(turn.watch());
-    let ended = turn.ended();
-    tokio::pin!(ended);
-    let mut pulse = Pulse::new(ctx);
-    let mut sent = 0;
-    // The id of the turn's last event, once it is known.
-    let mut last = None;
-    while last.is_none_or(|last| sent < last) {
-        tokio::select! {
-            biased;
-            () = frames.closed() => return None,
-            // Before the events, of which there may always be one more.
-            due = pulse.tick() => {
-                if !due.is_met(ctx, frames).await {
-                    return None;
-                }
-            }
-            event = events.next() => {
-                // The service has shut down: what there is of the turn stands in its row.
-                let Some(event) = event else { return Some(()) };
-                sent = event.id;
-                if *event.message == *turn.message
-                    && !frames.send(Some(event.id), &event.kind, event.json.to_string()).await
-                {
-                    return None;
-                }
-            }
-            _ = &mut ended, if last.is_none() => {
-                // Events are stored before the turn ends, so this one is its last, or a later
-                // turn's.
-                last = Some(ctx.store().last_event(&turn.session).await.unwrap_or(0));
-            }
-            () = ctx.app.stopped().cancelled(), if last.is_none() => return Some(()),
+/// Sends events as they are.
+struct Whole;
+
+impl Hears for Whole {
+    async fn hears(&mut self, event: &SessionEvent, frames: &Frames) -> bool {
+        frames.send(Some(event.id), &event.kind, event.json.to_string()).await
+    }
+}
+
+/// Says in the head of an answer which turn it is about, before any of it is there.
+fn named(turn: &RunningTurn, mut response: Response) -> Response {
+    for (name, id) in [(SESSION, &turn.session), (MESSAGE, &turn.message)] {
+        if let Ok(value) = HeaderValue::from_str(id) {
+            response.headers_mut().insert(name, value);
         }
     }
-    Some(())
+    response
 }
 
 #[cfg(test)]

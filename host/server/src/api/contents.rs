@@ -45,7 +45,7 @@ pub(crate) async fn read(
     let session = ctx.session(&id).await?.id;
     let Contents { messages, subagents, receipts, attachments, attachment_bytes } =
         ctx.store().contents(&session).await?;
-    let count = ctx.service.review(&session, |review| {
+    let count = ctx.service.review(&session, None, |review| {
         let places = review.changes()?;
         Ok(places.iter().map(|(_, changes)| changes.files().len()).sum())
     });

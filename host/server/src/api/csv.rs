@@ -9,19 +9,26 @@ use serde_json::Value;
 use crate::http::outward::Outward;
 
 /// The columns: their names, and where a receipt has them.
-const COLUMNS: [(&str, Column); 20] = [
+const COLUMNS: [(&str, Column); 27] = [
     ("created", |it| it.receipt.created.to_string()),
     ("message", |it| it.message.clone()),
     ("id", |it| it.receipt.id.clone()),
     ("agent", |it| it.receipt.agent.clone()),
     ("step", |it| it.receipt.step.to_string()),
     ("call_id", |it| it.receipt.call_id.clone()),
+    ("parent", |it| word(it.receipt.body.get("parent"))),
     ("tool", |it| it.receipt.tool.clone()),
     ("ok", |it| it.receipt.ok.to_string()),
     ("ending", |it| it.receipt.ending.clone()),
+    ("error", |it| word(it.receipt.body.get("error"))),
     ("fuel", |it| it.receipt.fuel.to_string()),
     ("micros", |it| it.receipt.micros.to_string()),
     ("peak_memory", |it| text(it, "peak_memory")),
+    ("bytes_read", |it| bytes(it, "read")),
+    ("bytes_written", |it| bytes(it, "written")),
+    ("bytes_sent", |it| bytes(it, "sent")),
+    ("bytes_received", |it| bytes(it, "received")),
+    ("bytes_output", |it| bytes(it, "output")),
     ("host_calls", |it| text(it, "host_calls")),
     ("paths_read", |it| list(it, "paths_read")),
     ("paths_written", |it| list(it, "paths_written")),
@@ -64,28 +71,63 @@ fn row(cells: impl Iterator<Item = String>) -> String {
     format!("{}\r\n", cells.join(","))
 }
 
-/// INV-266: a cell that no spreadsheet computes. One that begins like a formula gets a `'` in front, and
-/// what a line or a cell could end with stands in quotes.
+/// INV-266: a cell that no spreadsheet computes. What a line or a cell could end with stands in quotes;
+/// and since some readers end cells at `;` or a tab, quotes or not, each part that one of them would
+/// take for a cell of its own has a `'` in front where it begins like a formula.
 fn cell(text: &str) -> String {
     let mut text: String = text.chars().filter(|letter| *letter != '\0').collect();
     if let Some((end, _)) = text.char_indices().find(|(at, _)| *at >= MAX_CELL) {
         text.truncate(end);
     }
-    let begins = text.trim_start_matches([' ', '\u{a0}', '\u{feff}']).chars().next();
-    let formula = |first: char| {
-        matches!(first, '=' | '+' | '-' | '@' | '\t' | '\r' | '\n' | '|' | '%')
-            || ('\u{ff00}'..='\u{ffef}').contains(&first)
-    };
-    let mark = if begins.is_some_and(formula) { "'" } else { "" };
-    let quoted = text.contains(['"', ',', ';', '\r', '\n', '\t']);
-    match quoted {
-        true => format!("\"{mark}{}\"", text.replace('"', "\"\"")),
-        false => format!("{mark}{text}"),
+    let mut marked = String::with_capacity(text.len());
+    let mut begins = true;
+    for letter in text.chars() {
+        if begins && is_formula(letter) {
+            marked.push('\'');
+        }
+        begins = is_end(letter) || (begins && is_blank(letter));
+        marked.push(letter);
+    }
+    match marked.contains(['"', ',']) || marked.contains(is_end) {
+        true => format!("\"{}\"", marked.replace('"', "\"\"")),
+        false => marked,
     }
 }
 
+/// Whether a cell that begins so is computed.
+fn is_formula(letter: char) -> bool {
+    matches!(letter, '=' | '+' | '-' | '@' | '|' | '%')
+        || ('\u{ff00}'..='\u{ffef}').contains(&letter)
+}
+
+/// Whether some reader takes it for the end of a cell.
+fn is_end(letter: char) -> bool {
+    matches!(
+        letter,
+        ';' | '\t' | '\r' | '\n' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+    )
+}
+
+/// Whether a spreadsheet passes over it at the beginning of a cell.
+fn is_blank(letter: char) -> bool {
+    letter.is_whitespace() || matches!(letter, '"' | '\u{feff}' | '\u{200b}')
+}
+
+/// A part of what the call did.
+fn effect<'a>(receipt: &'a StoredReceipt, name: &str) -> Option<&'a Value> {
+    receipt.receipt.body.get("receipt").and_then(|receipt| receipt.get(name))
+}
+
 fn text(receipt: &StoredReceipt, name: &str) -> String {
-    match receipt.receipt.body.get(name) {
+    word(effect(receipt, name))
+}
+
+fn bytes(receipt: &StoredReceipt, name: &str) -> String {
+    word(effect(receipt, "bytes").and_then(|bytes| bytes.get(name)))
+}
+
+fn word(value: Option<&Value>) -> String {
+    match value {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Number(number)) => number.to_string(),
         _ => String::new(),
@@ -93,16 +135,16 @@ fn text(receipt: &StoredReceipt, name: &str) -> String {
 }
 
 fn list(receipt: &StoredReceipt, name: &str) -> String {
-    let all = receipt.receipt.body.get(name).and_then(Value::as_array).into_iter().flatten();
+    let all = effect(receipt, name).and_then(Value::as_array).into_iter().flatten();
     all.filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
 }
 
-/// The refusals, a line each: the code and what was refused.
+/// The refusals, a line each: the code, what was refused, and the facts of it.
 fn denials(receipt: &StoredReceipt) -> String {
-    let all = receipt.receipt.body.get("denials").and_then(Value::as_array).into_iter().flatten();
+    let all = effect(receipt, "denials").and_then(Value::as_array).into_iter().flatten();
     let line = |denial: &Value| {
-        let word = |name: &str| denial.get(name).and_then(Value::as_str).unwrap_or_default();
-        format!("{} {}", word("code"), word("target")).trim_end().to_owned()
+        let words = ["code", "what", "target", "facts"].map(|name| word(denial.get(name)));
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     };
     all.map(line).collect::<Vec<_>>().join("\n")
 }
@@ -122,10 +164,15 @@ mod tests {
             ("+1", "'+1"),
             ("-1", "'-1"),
             ("@x", "'@x"),
-            ("  =1", "'  =1"),
-            ("\t=1", "\"'\t=1\""),
-            ("\r=1", "\"'\r=1\""),
-            ("a\r\n=1", "\"a\r\n=1\""),
+            ("  =1", "  '=1"),
+            ("\t=1", "\"\t'=1\""),
+            ("\r=1", "\"\r'=1\""),
+            ("a\r\n=1", "\"a\r\n'=1\""),
+            ("x;=cmd|' /C calc'!A0;y", "\"x;'=cmd|' /C calc'!A0;y\""),
+            ("x;\"=1\"", "\"x;\"\"'=1\"\"\""),
+            ("x\t @y", "\"x\t '@y\""),
+            ("a\u{2028}+1", "\"a\u{2028}'+1\""),
+            ("a-b", "a-b"),
             ("\u{ff1d}1", "'\u{ff1d}1"),
             ("=\"a\"", "\"'=\"\"a\"\"\""),
             ("a\0b", "ab"),

@@ -5,8 +5,8 @@ use belljar_policy::Vote;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::agents::name_of;
 use crate::api::grants::find;
+use crate::api::scope::name_of;
 use crate::api::turn::named;
 use crate::app::Ctx;
 use crate::http::problem::Problem;

@@ -6,7 +6,8 @@ use belljar_definition::suspicion::RULES;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::agents::{name_of, size};
+use crate::api::agents::size;
+use crate::api::scope::name_of;
 use crate::app::Ctx;
 use crate::http::page::PAGE_BYTES;
 use crate::http::problem::Problem;

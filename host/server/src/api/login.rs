@@ -19,6 +19,7 @@ use crate::http::auth::{Caller, Login, Stranger};
 use crate::http::keys::{LOGIN, NewSecret};
 use crate::http::peers::PeerPlace;
 use crate::http::problem::{Kind, Problem};
+use crate::http::rate::Taken;
 use crate::http::respond::{Json, small_body};
 use crate::http::{cookie, gate};
 use crate::page;
@@ -94,6 +95,10 @@ pub(crate) async fn login(
         Err(stranger) => return Err(gate::turn_away(&app, stranger, &address, OBJECT).await),
     };
     gate::spend(&app, &caller)?;
+    // INV-272: each is a row and a line of the audit log, which stays for long.
+    if let Taken::After(wait) = app.logins().take(&caller.actor, Instant::now()) {
+        return Err(Problem::too_many("too many logins with this key", wait));
+    }
     let (text, caller) = keep(&app, caller).await?;
     let detail = json!({ "by": if caller.key.is_some() { "key" } else { "link" } });
     let id = caller.login.as_ref().map(|login| login.id.to_string()).unwrap_or_default();
@@ -136,8 +141,8 @@ pub(crate) async fn logout(
         app.store().registry().end_login(&login.id).await?;
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
-    if let Some(cookie) = cookie::forget(&headers) {
-        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    for cookie in cookie::forget(&headers) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     Ok(response)
 }

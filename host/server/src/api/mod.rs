@@ -1,5 +1,6 @@
 //! One file for each kind of thing that can be asked for.
 
+pub(crate) mod agent_files;
 pub(crate) mod agent_text;
 pub(crate) mod agents;
 pub(crate) mod attachments;
@@ -18,7 +19,9 @@ pub(crate) mod metrics;
 pub(crate) mod preview;
 pub(crate) mod questions;
 pub(crate) mod rights;
+pub(crate) mod roles;
 pub(crate) mod running;
+pub(crate) mod scope;
 pub(crate) mod sessions;
 pub(crate) mod tools;
 pub(crate) mod turn;

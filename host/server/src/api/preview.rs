@@ -1,15 +1,18 @@
 //! `POST /v1/preview`: exactly what the model would be sent, without sending it.
 
+use belljar_agent::ResolvedAgent;
 use belljar_policy::Shown;
 use belljar_session::{History, TurnRequest, tokens_of};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::api::agent_text::read_text;
 use crate::api::turn::{HistoryWord, named};
 use crate::app::Ctx;
-use crate::http::problem::Problem;
+use crate::http::problem::{Kind, Problem};
 use crate::http::respond::{Json, JsonBody};
+use crate::routes::Needs;
 
 /// The message that would be sent, and the agent.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -19,6 +22,9 @@ pub(crate) struct PreviewBody {
     session: Option<String>,
     /// Of a new session: the agent. Absent: `general-purpose`.
     agent: Option<String>,
+    /// In the place of `session` and `agent`: the text of an agent as it could be kept, for admins. It
+    /// is kept nowhere.
+    definition: Option<String>,
     /// Of a new session: a model or a role.
     model: Option<String>,
     /// The text that would be sent.
@@ -65,6 +71,9 @@ pub(crate) async fn preview(
     ctx: Ctx,
     JsonBody(body): JsonBody<PreviewBody>,
 ) -> Result<Json<Previewed>, Problem> {
+    if body.definition.is_some() && (body.session.is_some() || body.agent.is_some()) {
+        return Err(Problem::invalid("`definition` stands in the place of `session` and `agent`"));
+    }
     let session = match &body.session {
         Some(id) => Some(ctx.session(id).await?.id),
         None => None,
@@ -77,12 +86,25 @@ pub(crate) async fn preview(
         history: body.history,
         ..TurnRequest::default()
     };
-    let preview = ctx.service.preview(request).await?;
+    let preview = match body.definition {
+        Some(text) => ctx.service.preview_of(request, unsaved(&ctx, &text).await?).await?,
+        None => ctx.service.preview(request).await?,
+    };
     let request = serde_json::to_value(&preview.request)
         .map_err(|error| Problem::bug(&format!("a preview is no JSON: {error}")))?;
     let blocks = blocks(&request);
     let notes = preview.notes.iter().map(|note| Shown::multiline(note).to_string()).collect();
     Ok(Json(Previewed { model: preview.model, request, notes, blocks }))
+}
+
+/// INV-269: the agent that a text would be, for whoever could save it. Nothing is kept.
+async fn unsaved(ctx: &Ctx, text: &str) -> Result<ResolvedAgent, Problem> {
+    if !ctx.caller.may(Needs::Admin) {
+        return Err(Problem::new(Kind::Scope, "only an admin's key previews a text")
+            .hint("preview a saved agent by its name"));
+    }
+    let mut read = read_text(ctx, "agent", text).await?;
+    read.agent.take().map(|agent| *agent).ok_or_else(|| read.refused())
 }
 
 /// The parts of a request, as it is in JSON.

@@ -1,6 +1,6 @@
 //! Questions of agents to a person, and the person's answers.
 
-use belljar_agent::Approval;
+use belljar_agent::{Approval, Reach, ReachedMount};
 use belljar_policy::Shown;
 use belljar_session::{OpenQuestion, PersonAnswer, QuestionKind};
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,12 @@ enum What {
         tool: String,
         /// With which arguments.
         arguments: String,
+        /// The directories that the call could touch, whatever its arguments say.
+        mounts: Vec<ReachedBody>,
+        /// Rules of the hosts that it could reach.
+        hosts: Vec<String>,
+        /// Names of the secrets that the host would join to its requests.
+        secrets: Vec<String>,
     },
     /// Something that the agent wants to know.
     Clarify {
@@ -54,6 +60,15 @@ enum What {
         /// Answers to choose from.
         options: Vec<String>,
     },
+}
+
+/// A directory that a call could touch.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ReachedBody {
+    /// The path, as the agent sees it.
+    path: String,
+    /// `read`, `overlay` or `read-write`.
+    access: String,
 }
 
 /// An answer: `answer` to a question for permission, `text` to one in words.
@@ -131,7 +146,12 @@ impl QuestionBody {
     fn of(session: String, open: OpenQuestion) -> Self {
         let OpenQuestion { id, message, agent, kind, asked } = open;
         let what = match kind {
-            QuestionKind::Permission { tool, arguments } => What::Permission { tool, arguments },
+            QuestionKind::Permission { tool, arguments, reach } => {
+                let Reach { mounts, hosts, secrets } = reach;
+                let mount = |ReachedMount { path, access }| ReachedBody { path, access };
+                let mounts = mounts.into_iter().map(mount).collect();
+                What::Permission { tool, arguments, mounts, hosts, secrets }
+            }
             QuestionKind::Clarify { question, options } => What::Clarify { question, options },
         };
         Self { id, session, message, agent, asked, what }

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use belljar_agent::{Host, ResolvedAgent, resolve_all};
-use belljar_policy::{LIMITS, Permission, Question, Source, ToolAsk};
+use belljar_policy::{Explanation, LIMITS, Permission, Source};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::agents::{name_of, scope, size};
+use crate::api::agents::size;
 use crate::api::explain::word;
 use crate::api::grants::GrantsBody;
+use crate::api::scope::{name_of, scope};
 use crate::api::tools;
 use crate::app::Ctx;
 use crate::http::page::PAGE_BYTES;
@@ -162,9 +163,7 @@ impl RowBody {
         let asked = agent.definition.asked.tools.as_ref();
         let asked: Option<BTreeSet<&str>> =
             asked.map(|tools| tools.iter().map(|tool| tool.as_str()).collect());
-        let cell = |tool: &String| {
-            let manifest = ToolAsk::default();
-            let answer = agent.decision(host, workspace, tool, &Question::Call, &manifest);
+        let cell = |(tool, answer): (&String, Explanation)| {
             let by = answer.decided_by.as_ref().map(word).unwrap_or_default();
             let names_others = asked.as_ref().is_some_and(|asked| !asked.contains(tool.as_str()));
             match answer.permission {
@@ -178,12 +177,13 @@ impl RowBody {
                 Permission::Deny => format!("deny:{by}"),
             }
         };
+        let decisions = agent.decisions(host, workspace, tools);
         let hint = Some(host.for_its_tenant(&agent.hint)).filter(|_| !agent.hint.is_empty());
         Self {
             agent: name_of(&agent.id),
             slug: agent.id.slug.to_string(),
             scope: scope(&agent.id),
-            cells: tools.iter().map(cell).collect(),
+            cells: tools.iter().zip(decisions).map(cell).collect(),
             command: hint.filter(|_| admin),
             grants: RestBody { status, reasons, mounts, hosts, secrets, limits, withheld },
         }

@@ -177,6 +177,10 @@ pub(crate) struct MessageBody {
     messages: Option<Value>,
     /// Known facts about it: model, usage, counts of subagents.
     metadata: Value,
+    /// Who cancelled the turn, by the name in the audit log: `key:<id>`, `login:<id>` or `local`;
+    /// absent where nobody did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancelled_by: Option<String>,
     /// When it was added, in milliseconds since 1970.
     created: i64,
     /// When it was last changed, in milliseconds since 1970.
@@ -215,6 +219,11 @@ pub(crate) struct SubagentBody {
     tool_names: Vec<String>,
     summary: String,
     result: Value,
+    /// Who cancelled it: a caller, by the name in the audit log; `parent`: the agent above it asked
+    /// for its end, or ended without it; `limit`: a limit of the agent above it was used up. Absent
+    /// where nobody did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancelled_by: Option<String>,
     error: Option<String>,
     input_tokens: i64,
     cached_tokens: i64,
@@ -479,6 +488,7 @@ impl MessageBody {
                 .and_then(|text| text.as_str().map(str::to_owned))
                 .unwrap_or_default(),
             messages: part("messages").filter(|_| full),
+            cancelled_by: canceller(&metadata),
             metadata: shown(metadata, OF_MESSAGES),
             created,
             updated,
@@ -505,6 +515,7 @@ impl SubagentBody {
             model: record.model,
             tool_names: record.tool_names,
             summary: record.summary,
+            cancelled_by: canceller(&record.result),
             result: shown(record.result, OF_SUBAGENTS),
             error: record.error,
             input_tokens: record.input_tokens,
@@ -537,6 +548,11 @@ impl ReceiptBody {
             created: receipt.created,
         }
     }
+}
+
+/// Who cancelled what this row is about.
+fn canceller(row: &Value) -> Option<String> {
+    row.get("cancelled_by").and_then(Value::as_str).map(str::to_owned)
 }
 
 /// The parts of a value that may be seen. INV-93: a row holds what only this machine needs too, as

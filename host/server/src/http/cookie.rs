@@ -10,42 +10,74 @@ use axum::http::{HeaderMap, HeaderValue, header};
 /// The name where a server is called by no port.
 const NAME: &str = "belljar";
 
-/// The login in the cookie of a request. One that comes twice is none: only one can be this server's.
+/// The prefix of a name that browsers take from this very host alone, by https and for every path:
+/// neither a program on another port nor a page of a sibling domain can put one in its place.
+const HOST_ALONE: &str = "__Host-";
+
+/// A path that somebody else's cookie of this name may be for, which one for every path does not take
+/// away.
+const OTHER_PATH: &str = "/v1";
+
+/// The login in the cookie of a request. Of several of one name nobody knows which is this server's:
+/// they are none.
 pub(crate) fn sent(headers: &HeaderMap) -> Option<&str> {
     let name = name(headers);
-    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    let mut own = pairs.filter(|(key, _)| key.trim() == name).map(|(_, value)| value.trim());
-    match (own.next(), own.next()) {
-        (Some(one), None) => Some(one),
-        (Some(_), Some(_)) => Some(""),
-        (None, _) => None,
+    let alone = format!("{HOST_ALONE}{name}");
+    let one = |name: &str| {
+        let mut own = called(headers, name);
+        own.next().filter(|_| own.next().is_none())
+    };
+    match called(headers, &alone).next() {
+        Some(_) => one(&alone),
+        None => one(&name),
     }
 }
 
-/// Whether a request has one.
+/// Whether a request has one, or several.
 pub(crate) fn is_sent(headers: &HeaderMap) -> bool {
-    sent(headers).is_some()
-}
-
-/// The header that gives a browser its login. A page that came by https has it kept for that alone.
-pub(crate) fn set(headers: &HeaderMap, login: &str, lasts: Duration) -> Option<HeaderValue> {
-    line(headers, login, lasts.as_secs())
-}
-
-/// The header that takes it away.
-pub(crate) fn forget(headers: &HeaderMap) -> Option<HeaderValue> {
-    line(headers, "", 0)
-}
-
-fn line(headers: &HeaderMap, value: &str, seconds: u64) -> Option<HeaderValue> {
-    let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
-    // Behind a proxy with TLS: the browser says so itself, and nobody else can for it.
-    let by_https = origin.is_some_and(|origin| origin.starts_with("https://"));
-    let secure = if by_https { "; Secure" } else { "" };
     let name = name(headers);
-    let line =
-        format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    let alone = format!("{HOST_ALONE}{name}");
+    called(headers, &name).chain(called(headers, &alone)).next().is_some()
+}
+
+/// The values of the cookies of a name.
+fn called<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    pairs.filter(move |(key, _)| key.trim() == name).map(|(_, value)| value.trim())
+}
+
+/// The header that gives a browser its login. A page that came by https has it kept for that, and
+/// for this host, alone.
+pub(crate) fn set(headers: &HeaderMap, login: &str, lasts: Duration) -> Option<HeaderValue> {
+    let prefix = if by_https(headers) { HOST_ALONE } else { "" };
+    line(headers, prefix, login, "/", lasts.as_secs())
+}
+
+/// The headers that take it away, whoever has set it.
+pub(crate) fn forget(headers: &HeaderMap) -> impl Iterator<Item = HeaderValue> {
+    let of = [("", "/"), ("", OTHER_PATH), (HOST_ALONE, "/")];
+    of.into_iter().filter_map(|(prefix, path)| line(headers, prefix, "", path, 0))
+}
+
+/// Behind a proxy with TLS: the browser says so itself, and nobody else can for it.
+fn by_https(headers: &HeaderMap) -> bool {
+    let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
+    origin.is_some_and(|origin| origin.starts_with("https://"))
+}
+
+fn line(
+    headers: &HeaderMap,
+    prefix: &str,
+    value: &str,
+    path: &str,
+    seconds: u64,
+) -> Option<HeaderValue> {
+    let secure = if prefix == HOST_ALONE || by_https(headers) { "; Secure" } else { "" };
+    let name = name(headers);
+    let line = format!(
+        "{prefix}{name}={value}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+    );
     let mut line = HeaderValue::from_str(&line).ok()?;
     line.set_sensitive(true);
     Some(line)
@@ -87,7 +119,13 @@ mod tests {
         assert_eq!(of("jar.example.org", "belljar=bl_x").as_deref(), Some("bl_x"));
         assert_eq!(of("[::1]", "belljar=bl_x").as_deref(), Some("bl_x"));
         assert_eq!(of("[::1]:80", "belljar-80=bl_x").as_deref(), Some("bl_x"));
-        assert_eq!(of(here, "belljar-7411=a; belljar-7411=b").as_deref(), Some(""), "twice");
+        assert_eq!(of(here, "belljar-7411=a; belljar-7411=b"), None, "twice");
+        let twice =
+            headers(&[(header::HOST, here), (header::COOKIE, "belljar-7411=a; belljar-7411=b")]);
+        assert!(is_sent(&twice));
+        let planted = "belljar-7411=bl_theirs; __Host-belljar-7411=bl_own";
+        assert_eq!(of(here, planted).as_deref(), Some("bl_own"));
+        assert_eq!(of(here, "__Host-belljar-7411=a; __Host-belljar-7411=b; belljar-7411=c"), None);
         let lines =
             [(header::HOST, here), (header::COOKIE, "a"), (header::COOKIE, "belljar-7411=x")];
         assert_eq!(sent(&headers(&lines)), Some("x"));
@@ -102,8 +140,21 @@ mod tests {
         let wanted = "belljar-7411=bl_x; Path=/; Max-Age=60; HttpOnly; SameSite=Strict";
         assert_eq!(line.to_str().unwrap(), wanted);
         let safe = headers(&[host, (header::ORIGIN, "https://localhost:7411")]);
-        let line = forget(&safe).unwrap();
-        let wanted = "belljar-7411=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict; Secure";
+        let line = set(&safe, "bl_x", Duration::from_secs(60)).unwrap();
+        let wanted =
+            "__Host-belljar-7411=bl_x; Path=/; Max-Age=60; HttpOnly; SameSite=Strict; Secure";
         assert_eq!(line.to_str().unwrap(), wanted);
+        let gone = |sent: &HeaderMap| {
+            let lines = forget(sent).map(|line| line.to_str().unwrap().to_owned());
+            lines.collect::<Vec<_>>()
+        };
+        let rest = "Max-Age=0; HttpOnly; SameSite=Strict";
+        let expected = [
+            format!("belljar-7411=; Path=/; {rest}"),
+            format!("belljar-7411=; Path=/v1; {rest}"),
+            format!("__Host-belljar-7411=; Path=/; {rest}; Secure"),
+        ];
+        assert_eq!(gone(&plain), expected);
+        assert!(gone(&safe).iter().all(|line| line.ends_with("; Secure")));
     }
 }

@@ -26,7 +26,13 @@ pub(crate) fn layer(origins: Vec<String>) -> CorsLayer {
         HeaderName::from_static("last-event-id"),
         HeaderName::from_static("traceparent"),
     ];
-    let told = [header::ETAG, header::RETRY_AFTER, header::CONTENT_DISPOSITION];
+    let told = [
+        header::ETAG,
+        header::RETRY_AFTER,
+        header::CONTENT_DISPOSITION,
+        HeaderName::from_static("belljar-session"),
+        HeaderName::from_static("belljar-message"),
+    ];
     CorsLayer::new()
         .allow_origin(AllowOrigin::predicate(listed))
         .allow_methods([Method::GET, Method::POST, Method::PUT, Method::DELETE])

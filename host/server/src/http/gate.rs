@@ -132,7 +132,7 @@ pub(crate) async fn check_caller(
                 let answering = async {
                     if let Err(problem) = flight.hold(route.holds()).await {
                         problem.into_response()
-                    } else if route.is_audited() {
+                    } else if route.is_audited() && ends_something(route, &caller) {
                         audited(app, route, caller, object, request, next).await
                     } else {
                         call(route, request, next).await
@@ -151,13 +151,21 @@ pub(crate) async fn check_caller(
     response
 }
 
+/// Whether a call changes anything by its caller: whoever is not logged in ends no login, and writes no
+/// line that says so.
+fn ends_something(route: &Route, caller: &Caller) -> bool {
+    route.op != Op::Logout || caller.login.is_some()
+}
+
 /// The answer to whoever is not let in. A browser forgets a login that has ended: it would be taken
 /// for somebody who tries many.
 fn refused(problem: Problem, request: &Request) -> Response {
     let over = problem.kind() == Kind::NoKey && cookie::is_sent(request.headers());
     let mut response = problem.into_response();
-    if let Some(forget) = cookie::forget(request.headers()).filter(|_| over) {
-        response.headers_mut().insert(header::SET_COOKIE, forget);
+    if over {
+        for forget in cookie::forget(request.headers()) {
+            response.headers_mut().append(header::SET_COOKIE, forget);
+        }
     }
     response
 }
@@ -205,12 +213,18 @@ async fn admitted(
         Ok(caller) => caller,
         Err(stranger) => return Err(turn_away(app, stranger, &address, object).await),
     };
-    if caller.login.is_some() {
-        let told = route.verb != Verb::Get || route.op == Op::WebSocket;
-        if let Err(problem) = app.config().names.check_own(uri, headers, told) {
-            app.refused(caller.proven(), object, problem.kind()).await;
-            return Err(problem);
-        }
+    let told = route.verb != Verb::Get || route.op == Op::WebSocket;
+    let names = &app.config().names;
+    let from_here = if caller.login.is_some() {
+        names.check_own(uri, headers, told)
+    } else if caller.is_anybody() {
+        names.check_nobodys(headers)
+    } else {
+        Ok(())
+    };
+    if let Err(problem) = from_here {
+        app.refused(caller.proven(), object, problem.kind()).await;
+        return Err(problem);
     }
     spend(app, &caller)?;
     if !caller.may(route.needs) {

@@ -121,6 +121,20 @@ impl Names {
             .hint("a program sends its key: `Authorization: Bearer bj_…`"))
     }
 
+    /// INV-271: checks that a request of somebody who needs no key does not come from a page of another
+    /// site, which is sent no answer and could make the server work all the same. Programs do not say
+    /// where they come from; a page whose origin the operator lists has been let in.
+    pub(crate) fn check_nobodys(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+        let own = site.is_none_or(|site| matches!(site, b"same-origin" | b"none"));
+        if own || headers.contains_key(header::ORIGIN) {
+            return Ok(());
+        }
+        let why = "pages of other sites may not call this server";
+        Err(Problem::new(Kind::Origin, why)
+            .hint("the operator of this server names the origins that may"))
+    }
+
     fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<HostName, Problem> {
         let mut hosts = headers.get_all(header::HOST).iter();
         let text = hosts.next().and_then(|host| host.to_str().ok()).unwrap_or_default();

@@ -13,6 +13,10 @@ const MAX_BUCKETS: usize = 10_000;
 /// How often the use of a key is noted in the store: seconds would cost a write for each request.
 pub(crate) const NOTE_EVERY: Duration = Duration::from_secs(60);
 
+/// Logins of one key in a minute, and as many at once: each is stored, and noted for as long as the
+/// audit log goes back.
+pub(crate) const LOGINS_PER_MINUTE: u32 = 60;
+
 /// The rate of each key, or each address: so much in a time, and at once as much as a bucket holds.
 #[derive(Debug)]
 pub(crate) struct Rates {
@@ -72,9 +76,15 @@ impl Rates {
         if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(key) {
             let full = Duration::from_secs_f64(self.most / self.per_second);
             buckets.retain(|_, bucket| now.saturating_duration_since(bucket.at) < full);
-            // All of them at work: whoever comes is as good as they are.
+            // All of them at work: the fuller half goes, which has taken the least. Whoever is to wait
+            // waits on, however many others come.
             if buckets.len() >= MAX_BUCKETS {
-                buckets.clear();
+                let mut lefts: Vec<f64> =
+                    buckets.values().map(|bucket| self.left(bucket, now)).collect();
+                let middle = lefts.len() / 2;
+                let (_, middle, _) = lefts.select_nth_unstable_by(middle, f64::total_cmp);
+                let middle = *middle;
+                buckets.retain(|_, bucket| self.left(bucket, now) < middle);
             }
         }
         let new = Bucket { left: self.most, at: now, noted: None };
@@ -122,6 +132,19 @@ mod tests {
         assert_eq!(rates.wait("a", now), Some(Duration::from_secs(30)));
         assert_eq!(rates.wait("b", now), None);
         assert_eq!(rates.wait("a", now + Duration::from_secs(30)), None);
+    }
+
+    #[test]
+    fn whoever_is_to_wait_waits_on_however_many_others_come() {
+        let (rates, now) = (Rates::per_minute(4), Instant::now());
+        for _ in 0..4 {
+            rates.take("a", now);
+        }
+        for key in 0..MAX_BUCKETS * 3 {
+            rates.take(&key.to_string(), now);
+        }
+        assert!(matches!(rates.take("a", now), Taken::After(_)));
+        assert!(rates.buckets.lock().unwrap().len() <= MAX_BUCKETS);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use crate::app::Ctx;
 use crate::http::problem::Problem;
 use crate::openai::errors;
 use crate::openai::finished::Finished;
-use crate::stream::pump::Pump;
-use crate::stream::sse::{Frames, Pulse};
+use crate::stream::follow::{Hears, follow};
+use crate::stream::sse::Frames;
 
 /// A stream in the shape of one wire.
 pub(crate) trait Wire: Send {
@@ -58,7 +58,8 @@ pub(crate) async fn stream(
     if !wire.begin(&frames).await {
         return;
     }
-    let Some(()) = follow(&ctx, &turn, &frames, whole, &mut wire).await else { return };
+    let mut telling = Telling { saying: Saying::default(), whole, wire: &mut wire };
+    let Some(()) = follow(&ctx, &turn, &frames, &mut telling).await else { return };
     match ctx.service.stored_turn(&turn.message).await {
         Ok(stored) => {
             let finished = Finished::of(&stored);
@@ -77,58 +78,23 @@ pub(crate) async fn stream(
     }
 }
 
-/// Sends what is said until the turn has ended; `None` = nobody reads any more, or may.
-async fn follow(
-    ctx: &Ctx,
-    turn: &RunningTurn,
-    frames: &Frames,
+/// Says what is said of a turn in the shape of a wire.
+struct Telling<'a, W> {
+    saying: Saying,
     whole: bool,
-    wire: &mut impl Wire,
-) -> Option<()> {
-    let mut events = Pump::start(turn.watch());
-    let ended = turn.ended();
-    tokio::pin!(ended);
-    let mut pulse = Pulse::new(ctx);
-    let mut saying = Saying::default();
-    let (mut sent, mut last) = (0, None);
-    while last.is_none_or(|last| sent < last) {
-        tokio::select! {
-            biased;
-            () = frames.closed() => return None,
-            due = pulse.tick() => {
-                // INV-286: whose key was revoked reads no more.
-                if !due.is_met(ctx, frames).await {
-                    return None;
-                }
-            }
-            event = events.next() => {
-                let Some(event) = event else { return Some(()) };
-                sent = event.id;
-                if !whole && !saying.hears(turn, &event, frames, wire).await {
-                    return None;
-                }
-            }
-            _ = &mut ended, if last.is_none() => {
-                last = Some(ctx.store().last_event(&turn.session).await.unwrap_or(0));
-            }
-            () = ctx.app.stopped().cancelled(), if last.is_none() => return Some(()),
-        }
+    wire: &'a mut W,
+}
+
+impl<W: Wire> Hears for Telling<'_, W> {
+    async fn hears(&mut self, event: &SessionEvent, frames: &Frames) -> bool {
+        self.whole || self.saying.hears(event, frames, self.wire).await
     }
-    Some(())
 }
 
 impl Saying {
     /// Takes an event; `false` = nobody reads any more.
-    async fn hears(
-        &mut self,
-        turn: &RunningTurn,
-        event: &SessionEvent,
-        frames: &Frames,
-        wire: &mut impl Wire,
-    ) -> bool {
-        let of_turn = *event.message == *turn.message;
-        let matters = of_turn && matches!(&*event.kind, "text_delta" | "step_started");
-        if !matters {
+    async fn hears(&mut self, event: &SessionEvent, frames: &Frames, wire: &mut impl Wire) -> bool {
+        if !matches!(&*event.kind, "text_delta" | "step_started") {
             return true;
         }
         let Ok(told) = serde_json::from_str::<Told<'_>>(&event.json) else { return true };

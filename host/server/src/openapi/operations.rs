@@ -5,7 +5,7 @@ use utoipa::openapi::schema::Type;
 
 use crate::api::{
     agents, attachments, audit, changes, contents, explain, grants, health, libraries, login,
-    preview, questions, rights, running, sessions, tools, turn, usage,
+    preview, questions, rights, roles, running, sessions, tools, turn, usage,
 };
 use crate::http::problem::Kind;
 use crate::openai;
@@ -136,9 +136,17 @@ const ITEMS: &[Query] = &[
     query("order", Type::String, "`desc`, the last first, or `asc`"),
     query("after", Type::String, "the id of the last item of the page before"),
 ];
-const AGENTS: &[Query] = &[AFTER];
-const SINCE: &[Query] =
-    &[query("since", Type::String, "the first day, `YYYY-MM-DD`; absent = 30 days ago")];
+const AFTER_ALONE: &[Query] = &[AFTER];
+const SCOPE: Query = query(
+    "scope",
+    Type::String,
+    "only those of `home`, `workspace`, `library` (all of them) or `library/NAME`",
+);
+const AGENTS: &[Query] = &[AFTER, SCOPE];
+const SINCE: &[Query] = &[
+    query("since", Type::String, "the first day, `YYYY-MM-DD`; absent = 30 days ago"),
+    query("by", Type::String, "a list of `day`, `agent`, `model`: the sums of each, as `rows`"),
+];
 const AGENT: &[Query] =
     &[Query { name: "agent", kind: Type::String, required: true, about: "the agent's name" }];
 
@@ -218,7 +226,7 @@ pub(crate) fn doc(op: Op) -> Doc {
         },
         Op::ApplyChanges => taking(
             of::<changes::ApplyBody>,
-            &[Kind::Busy, Kind::Taken],
+            &[Kind::Busy, Kind::Taken, Kind::Changed],
             read(
                 "changes",
                 "put changes of a session into the workspace",
@@ -227,7 +235,7 @@ pub(crate) fn doc(op: Op) -> Doc {
         ),
         Op::DiscardChanges => taking(
             of::<changes::DiscardBody>,
-            &[Kind::Busy],
+            &[Kind::Busy, Kind::Changed],
             read("changes", "throw changes of a session away", Json(of::<changes::DiscardedBody>)),
         ),
         Op::UndoApply => taking(
@@ -262,7 +270,9 @@ pub(crate) fn doc(op: Op) -> Doc {
             &[Kind::Taken, Kind::Agent],
             read("agents", "keep a new agent", JsonAs(201, of::<agents::AgentBody>)),
         ),
-        Op::ReadAgent => read("agents", "read an agent", Json(of::<agents::AgentBody>)),
+        Op::ReadAgent => {
+            paged(&[SCOPE], read("agents", "read an agent", Json(of::<agents::AgentBody>)))
+        }
         Op::ReplaceAgent => taking(
             of::<agents::AgentTextBody>,
             &[Kind::Changed, Kind::Agent, Kind::NoCondition],
@@ -282,6 +292,7 @@ pub(crate) fn doc(op: Op) -> Doc {
             read("turns", "show what a model would be sent", Json(of::<preview::Previewed>)),
         ),
         Op::ListTools => read("agents", "list tools", Json(of::<tools::Tools>)),
+        Op::ListRoles => read("agents", "list models and their roles", Json(of::<roles::Roles>)),
         Op::ReadGrants => Doc {
             query: AGENT,
             problems: &[Kind::NotFound],
@@ -297,23 +308,32 @@ pub(crate) fn doc(op: Op) -> Doc {
             )
         },
         Op::ReadRights => paged(
-            AGENTS,
+            AFTER_ALONE,
             read("agents", "say which agents may use which tools", Json(of::<rights::RightsBody>)),
         ),
         Op::ListLibraries => paged(
-            AGENTS,
+            AFTER_ALONE,
             read("agents", "list installed libraries", Json(of::<libraries::Libraries>)),
         ),
-        Op::ReadUsage => {
-            paged(SINCE, read("operations", "what was used, by day", Json(of::<usage::Usage>)))
-        }
+        Op::ReadUsage => paged(
+            SINCE,
+            read("operations", "what was used, by day, agent and model", Json(of::<usage::Usage>)),
+        ),
         Op::ReadAudit => {
             paged(AUDIT, read("operations", "read the audit log", Json(of::<audit::AuditPage>)))
         }
         Op::OpenApi => read("operations", "this document", Any),
         Op::Login => taking(
             of::<login::LoginBody>,
-            &[Kind::NoKey, Kind::Origin, Kind::TooMany],
+            &[
+                Kind::Invalid,
+                Kind::NoKey,
+                Kind::Origin,
+                Kind::WrongHost,
+                Kind::TooMany,
+                Kind::Bug,
+                Kind::Unavailable,
+            ],
             read("login", "log a browser in, by a cookie", Gives::Nothing),
         ),
         Op::Logout => read("login", "end a login", Gives::Nothing),

@@ -80,7 +80,7 @@ async fn serve(
     headers: HeaderMap,
 ) -> Response {
     let address = place.map(|Extension(place)| place.peer().to_string()).unwrap_or_default();
-    if let Taken::After(wait) = app.rates().take(&format!("page {address}"), Instant::now()) {
+    if let Taken::After(wait) = app.page_rates().take(&address, Instant::now()) {
         let detail = "too many files of the page were asked for from this address";
         return Problem::too_many(detail, wait).into_response();
     }

@@ -1,5 +1,6 @@
 //! Answers that go on: server-sent events and WebSockets.
 
+pub(crate) mod follow;
 pub(crate) mod message;
 pub(crate) mod pump;
 pub(crate) mod sse;

@@ -1,0 +1,148 @@
+//! Files that would be agents and are not: those that cannot be understood, and drafts.
+
+use std::path::Path;
+
+use belljar_agent::Host;
+use belljar_catalogue::{API_LIBRARY, NAME_TAKEN, drafts};
+use belljar_definition::{
+    AgentContext, AgentDefinition, Diagnostic, Filed as _, Scope, SkipReason,
+};
+use belljar_policy::Shown;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api::agent_text::DiagnosticBody;
+use crate::api::scope::{InScope, scope_word};
+
+/// Most files of each kind that are listed: whoever has more mends these first.
+const MAX_FILES: usize = 200;
+
+/// Most findings about one file. The first ones are what its author mends first.
+const MAX_FINDINGS: usize = 5;
+
+/// Most characters of a file's name.
+const MAX_NAME: usize = 200;
+
+/// A file that cannot be understood as an agent, or whose name is taken.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BrokenBody {
+    /// The name that its file gives it.
+    slug: String,
+    /// `home`, `workspace`, or `library/NAME`.
+    scope: String,
+    /// The file, below the folder of agents of its scope.
+    file: String,
+    /// Findings about it, the first five.
+    diagnostics: Vec<DiagnosticBody>,
+}
+
+/// An agent that waits in the home until the operator takes it into use.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DraftBody {
+    /// Its name.
+    slug: String,
+    /// Its purpose; absent where it cannot be understood.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// `ready to promote`, or `cannot be promoted`.
+    status: &'static str,
+    /// What stands in the way, the first five.
+    reasons: Vec<String>,
+    /// The command that takes it into use, where nothing stands in the way; for admins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+}
+
+/// Both, as far as a scope is asked for. `admin`: whoever asks may know the operator's commands.
+/// Looks at files.
+pub(crate) fn unused(
+    host: &Host,
+    wanted: &InScope,
+    admin: bool,
+) -> (Vec<BrokenBody>, Vec<DraftBody>) {
+    let catalog = host.library.catalog();
+    let mut broken = Vec::new();
+    for skipped in catalog.skipped() {
+        // What is kept here and cannot be understood is in the list of agents.
+        let is_kept = matches!(&skipped.scope, Scope::Library(name) if name == API_LIBRARY);
+        let scope = scope_word(&skipped.scope);
+        if is_kept || !wanted.holds(&scope) {
+            continue;
+        }
+        let diagnostics = match &skipped.reason {
+            SkipReason::Invalid(found) => found.clone(),
+            SkipReason::Duplicate(first) => {
+                vec![taken(&skipped.path, &below(host, &skipped.scope, first))]
+            }
+            SkipReason::Quarantined | SkipReason::NotAnAgent(_) => continue,
+        };
+        if broken.len() >= MAX_FILES {
+            break;
+        }
+        let name = AgentDefinition::name_of_path(&skipped.path).unwrap_or_default();
+        broken.push(BrokenBody {
+            slug: Shown::clipped(&name, MAX_NAME).to_string(),
+            scope,
+            file: below(host, &skipped.scope, &skipped.path),
+            diagnostics: diagnostics.iter().take(MAX_FINDINGS).map(DiagnosticBody::of).collect(),
+        });
+    }
+    (broken, waiting(host, wanted, admin))
+}
+
+/// The drafts of the home.
+fn waiting(host: &Host, wanted: &InScope, admin: bool) -> Vec<DraftBody> {
+    let root = host.library.roots().iter().find(|root| root.scope == Scope::Home);
+    let home = root.and_then(|root| root.dir.parent());
+    let Some(home) = home.filter(|_| wanted.holds(&scope_word(&Scope::Home))) else {
+        return Vec::new();
+    };
+    let context = AgentContext { known: host.tools.known(), shapes: host.settings.shapes };
+    let found = drafts::<AgentDefinition>(&host.library, home, context);
+    let draft = |draft: belljar_catalogue::Draft| {
+        let ready = draft.is_ready();
+        let errors =
+            draft.findings.iter().map(without_path).map(|found| DiagnosticBody::of(&found));
+        let reasons = errors.filter(DiagnosticBody::is_error).take(MAX_FINDINGS);
+        let promote =
+            || host.for_its_tenant(&format!("belljar drafts promote agents/{}", draft.name));
+        DraftBody {
+            description: draft.entry.as_ref().map(|entry| entry.definition.description.clone()),
+            status: if ready { "ready to promote" } else { "cannot be promoted" },
+            reasons: reasons.map(|found| found.line()).collect(),
+            command: (ready && admin).then(promote),
+            slug: Shown::clipped(&draft.name, MAX_NAME).to_string(),
+        }
+    };
+    found.into_iter().take(MAX_FILES).map(draft).collect()
+}
+
+/// A finding as whoever calls may see it: the host's own paths stay here.
+fn without_path(found: &Diagnostic) -> Diagnostic {
+    let message = match found.code {
+        NAME_TAKEN => "its name is taken by an agent that is in use".to_owned(),
+        _ => found.message.clone(),
+    };
+    Diagnostic { message, ..found.clone() }
+}
+
+fn taken(path: &Path, first: &str) -> Diagnostic {
+    Diagnostic {
+        path: path.to_owned(),
+        line: 0,
+        column: 0,
+        severity: belljar_definition::Severity::Error,
+        code: NAME_TAKEN,
+        message: format!("its name is taken by `{first}`"),
+        hint: Some("give it another `name`".to_owned()),
+    }
+}
+
+/// A path below the folder of its scope: where that lies on the host is not for a peer.
+fn below(host: &Host, scope: &Scope, path: &Path) -> String {
+    let roots = host.library.roots().iter().filter(|root| root.scope == *scope);
+    let below = roots.filter_map(|root| path.strip_prefix(&root.dir).ok()).next();
+    let name = || Path::new(path.file_name().unwrap_or_default());
+    let path = below.unwrap_or_else(name);
+    Shown::clipped(&path.to_string_lossy(), MAX_NAME).to_string()
+}

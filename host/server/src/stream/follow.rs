@@ -1,0 +1,57 @@
+//! A turn as it happens, event by event, for whoever streams it.
+
+use belljar_session::{RunningTurn, SessionEvent};
+
+use crate::app::Ctx;
+use crate::stream::pump::Pump;
+use crate::stream::sse::{Frames, Pulse};
+
+/// Whoever sends on what is heard of a turn.
+pub(crate) trait Hears: Send {
+    /// Takes an event of the turn; `false` = nobody reads any more.
+    async fn hears(&mut self, event: &SessionEvent, frames: &Frames) -> bool;
+}
+
+/// Hands the events of a turn over until it has ended and all are; `None` = nobody reads any more,
+/// or may.
+pub(crate) async fn follow(
+    ctx: &Ctx,
+    turn: &RunningTurn,
+    frames: &Frames,
+    to: &mut impl Hears,
+) -> Option<()> {
+    let mut events = Pump::start(turn.watch());
+    let ended = turn.ended();
+    tokio::pin!(ended);
+    let mut pulse = Pulse::new(ctx);
+    // The id of the turn's last event, once it is known.
+    let (mut sent, mut last) = (0, None);
+    while last.is_none_or(|last| sent < last) {
+        tokio::select! {
+            biased;
+            () = frames.closed() => return None,
+            // Before the events, of which there may always be one more.
+            due = pulse.tick() => {
+                // INV-286: whose key was revoked reads no more.
+                if !due.is_met(ctx, frames).await {
+                    return None;
+                }
+            }
+            event = events.next() => {
+                // The service has shut down: what there is of the turn stands in its row.
+                let Some(event) = event else { return Some(()) };
+                sent = event.id;
+                if *event.message == *turn.message && !to.hears(&event, frames).await {
+                    return None;
+                }
+            }
+            _ = &mut ended, if last.is_none() => {
+                // Events are stored before the turn ends, so this one is its last, or a later
+                // turn's.
+                last = Some(ctx.store().last_event(&turn.session).await.unwrap_or(0));
+            }
+            () = ctx.app.stopped().cancelled(), if last.is_none() => return Some(()),
+        }
+    }
+    Some(())
+}
