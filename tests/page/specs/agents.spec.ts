@@ -22,6 +22,20 @@ test("agents are listed with scope, status and reason", async ({ page }) => {
   await expect(at(page).agentRow("courier")).toContainText("https://example.org");
 });
 
+test("a file that is no agent is listed with its reason, and a draft with the command that takes it into use", async ({ page, jar, word }) => {
+  await jar.homeFile(`agents/torn-${word}.md`, "---\nname: [\n---\nx\n");
+  await jar.homeFile(`drafts/agents/draft-${word}.md`, TEXT(`draft-${word}`));
+  await page.goto("/agents");
+  await expect(at(page).agentRow(`torn-${word}`)).toContainText("invalid");
+  await expect(at(page).agentRow(`torn-${word}`)).toContainText(`torn-${word}.md:2: `);
+  const draft = at(page).agentRow(`draft-${word}`);
+  await expect(draft).toContainText("draft");
+  await expect(draft.locator("code")).toHaveText(`belljar drafts promote agents/draft-${word}`);
+  // It is what it says.
+  await jar.does("drafts", "promote", `agents/draft-${word}`);
+  await expect.poll(async () => (await jar.api("GET", `/v1/agents/draft-${word}`)).status, { timeout: 60_000 }).toBe(200);
+});
+
 test("a blocked agent shows the command that unblocks it, which does", async ({ page, jar }) => {
   await open(page, "courier");
   const command = await page.getByRole("main").locator("code").filter({ hasText: "belljar grant" }).first().textContent();
@@ -95,6 +109,27 @@ test("the preview is exactly what the model is sent", async ({ page, jar, word }
   await expect(page.getByRole("main")).toContainText(`You are seen-${word}.`);
   await expect(page.getByRole("main")).toContainText("file_read");
   await expect(page.getByRole("main")).toContainText(/tok/);
+});
+
+test("the preview is of what stands in the editor, saved or not, and saves nothing", async ({ page, jar, word }) => {
+  await jar.post("/v1/agents", { slug: `typed-${word}`, text: TEXT(`typed-${word}`) });
+  await open(page, `typed-${word}`);
+  await at(page).type(TEXT(`typed-${word}`).replace("You are", "You were"));
+  await at(page).preview();
+  await expect(page.getByRole("main")).toContainText(`You were typed-${word}.`);
+  expect((await jar.get(`/v1/agents/typed-${word}`)).text).toContain("You are");
+  expect(jar.model.sent.filter((one) => JSON.stringify(one.request).includes("You were"))).toHaveLength(0);
+});
+
+test("the model is chosen among roles, each with the model that plays it", async ({ page, jar }) => {
+  const { roles, models } = await jar.get("/v1/roles");
+  const main = roles.find((one: { role: string }) => one.role === "main").model;
+  expect(models).toContain(main);
+  await page.goto("/agents/new");
+  const field = page.getByRole("combobox", { name: "Model", exact: true });
+  await expect(field.getByRole("option", { name: `Role main: ${main}` })).toHaveCount(1);
+  await field.selectOption({ label: "A model by name …" });
+  await expect(page.locator(`datalist option[value="${main}"]`)).toHaveCount(1);
 });
 
 test("a saved agent is the one that runs, and its reload shows it", async ({ page, jar, word }) => {

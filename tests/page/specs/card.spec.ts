@@ -98,6 +98,7 @@ test("one subagent is cancelled, and the others go on", async ({ page, jar, word
   await at(page).rows().nth(1).getByRole("button", { name: /cancel/i }).click();
   await expect(at(page).rows().nth(1)).toHaveAttribute("data-status", "cancelled");
   await expect(at(page).rows().nth(0)).toHaveAttribute("data-status", "running");
+  await expect(at(page).rows().nth(1)).toContainText("Cancelled by the person at this machine");
   team.gate.open();
   await expect(at(page).rows().nth(0)).toHaveAttribute("data-status", "completed");
   await expect(at(page).conversation()).toContainText(`All gauges of ${word} were looked at.`);

@@ -69,6 +69,33 @@ test("usage is summed, and shown by day", async ({ page, jar, word }) => {
   await expect(page.getByRole("main")).toContainText(new Date().toISOString().slice(0, 10));
 });
 
+test("usage is shown by agent and by model, as the server counts them apart", async ({ page, jar, word }) => {
+  await jar.chat("scout", scenes.refused(jar, word));
+  const { rows } = await jar.get("/v1/usage?by=agent");
+  const scout = rows.find((row: { agent: string }) => row.agent === "home/scout");
+  await page.goto("/usage");
+  await page.getByRole("button", { name: "Agent", exact: true }).click();
+  const line = page.getByRole("row").filter({ hasText: "home/scout" });
+  await expect(line).toContainText(String(scout.tool_calls));
+  const [{ model }] = (await jar.get("/v1/usage?by=model")).rows;
+  await page.getByRole("button", { name: "Model", exact: true }).click();
+  await expect(page.getByRole("row").filter({ hasText: model })).toHaveCount(1);
+});
+
+test("the audit log is narrowed by the server", async ({ page, jar, word }) => {
+  const { session } = await jar.chat("teller", scenes.told(jar, word, "Soon gone."));
+  await jar.api("DELETE", `/v1/sessions/${session}`);
+  await page.goto("/audit");
+  const lines = page.getByRole("main").getByRole("listitem");
+  await lines.first().waitFor();
+  const asked = page.waitForRequest((request) => request.url().includes("/v1/audit?") && request.url().includes("action=delete_session"));
+  await page.getByLabel("Action", { exact: true }).fill("delete_session");
+  await page.getByLabel("Action", { exact: true }).press("Enter");
+  await asked;
+  await expect(lines.filter({ hasText: session })).toHaveCount(1);
+  await expect(lines.filter({ hasNotText: "delete_session" })).toHaveCount(0);
+});
+
 test("the audit log says who did what", async ({ page, jar, word }) => {
   const { session } = await jar.chat("teller", scenes.told(jar, word, "Soon gone."));
   await jar.api("DELETE", `/v1/sessions/${session}`);

@@ -23,6 +23,7 @@ test("a call that needs a word is shown with all that it would do", async ({ pag
   await expect(question).toContainText("file_write");
   await expect(question).toContainText(`log-${word}-0.md`);
   await expect(question).toContainText(`entry 0 of ${word}`);
+  await expect(question).toContainText(/It may touch files \/workspace \((overlay|read-write)\)/);
   await question.getByRole("button", { name: /^no/i }).click();
 });
 

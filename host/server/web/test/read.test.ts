@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { read } from '../src/api/read';
 
 describe('an event', () => {
-  it('keeps its turn where its own words have the same name', () => {
+  it('of an older program keeps its turn where its own text has the same name', () => {
     const json = '{"event_id":4,"at":9,"session":"s","message":"m1","v":2,"run":"r","seq":3,"agent":"a","type":"warning","message":"careful"}';
-    expect(read(json)).toMatchObject({ event_id: 4, message: 'm1', words: 'careful', type: 'warning' });
+    expect(read(json)).toMatchObject({ event_id: 4, message: 'm1', text: 'careful', type: 'warning' });
   });
 
   it('cannot say by its words that it is of another turn', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ReceiptRow } from '../src/state/open';
-import { csv, effects } from '../src/views/sessions/receipt';
+import { effects } from '../src/views/sessions/receipt';
 import { pairs } from '../src/views/sessions/pairs';
 
 function row(over: Partial<ReceiptRow> & { args?: string; out?: string; position?: number }): ReceiptRow {
@@ -23,14 +23,6 @@ function row(over: Partial<ReceiptRow> & { args?: string; out?: string; position
 }
 
 describe('receipts', () => {
-  it('as a table take no foreign text for a formula or for a cell of its own', () => {
-    const text = csv([row({ tool: '=cmd|x', agent: 'a,"b"\nc', ok: false })]);
-    expect(text).toContain("'=cmd|x");
-    expect(text).toContain('"a,""b""\nc"');
-    expect(text.split('\r\n')[0]).toMatch(/^message,id,agent,step/);
-    expect(text).toContain('open: outside');
-  });
-
   it('say together what was touched', () => {
     expect(effects([row({}), row({ ok: false, ending: 'denied' })])).toEqual({
       read: ['/workspace/a.txt'], written: [], hosts: [], secrets: ['token'], refused: 1,

@@ -24,6 +24,13 @@ export interface Usage {
 
 export type EndStatus = 'completed' | 'partial' | 'failed' | 'cancelled';
 
+/** All that a call could touch; an older event does not say it. */
+export interface Reach {
+  mounts?: { path: string; access: string }[] | undefined;
+  hosts?: string[] | undefined;
+  secrets?: string[] | undefined;
+}
+
 /** The fields by `type`. */
 export type EventKind =
   | { type: 'run_started'; id: string; model: string; tools: string[]; workspace: string }
@@ -33,7 +40,7 @@ export type EventKind =
   | { type: 'step_started'; step: number; last: boolean }
   | { type: 'text_delta'; text: string }
   | { type: 'tool_call_started'; step: number; call_id: string; parent?: string; tool: string; arguments: string }
-  | { type: 'tool_progress'; call_id: string; tool: string; done: number; total?: number; words?: string }
+  | { type: 'tool_progress'; call_id: string; tool: string; done: number; total?: number; text?: string }
   | {
       type: 'tool_call_finished';
       step: number;
@@ -66,7 +73,7 @@ export type EventKind =
       error?: string;
       counts: Counts;
     }
-  | { type: 'permission_asked'; id: number; call_id: string; tool: string; arguments: string }
+  | ({ type: 'permission_asked'; id: number; call_id: string; tool: string; arguments: string } & Reach)
   | { type: 'permission_answered'; id: number; call_id: string; tool: string; answer: 'yes' | 'for_run' | 'no' | 'nobody' }
   | { type: 'question_asked'; id: number; question: string; options: string[] }
   | { type: 'question_answered'; id: number; answered: boolean }
@@ -76,7 +83,7 @@ export type EventKind =
   | { type: 'team_stage_started'; stage: number; of: number; agents: string[] }
   | { type: 'team_stage_finished'; stage: number; status: EndStatus; error?: string }
   | { type: 'retry'; attempt: number; after_ms: number; reason: string }
-  | { type: 'warning'; words?: string }
+  | { type: 'warning'; text?: string }
   | { type: 'budget_warning'; meter: string; used: number; limit: number }
   | { type: 'run_finished'; status: EndStatus; error?: string; usage: Usage; total: Usage };
 

@@ -2,6 +2,7 @@
  * the stored rows; time comes from the events, so that it is the same everywhere. */
 
 import type { Of } from '../api/client';
+import { text } from '../text';
 import type { State } from '../ui/status';
 import { words, type Words } from './words';
 import type { Agent, Asked, Turn } from './fold';
@@ -24,6 +25,8 @@ export interface CardRow {
   ended: number | undefined;
   /** Why it did not complete. */
   error: string | undefined;
+  /** Who cancelled it, in words. */
+  cancelledBy: string | undefined;
   questions: Asked[];
   /** How many it has started itself. */
   children: number;
@@ -72,10 +75,16 @@ export function cardRow(turn: Turn, path: string, stored: ReadonlyMap<string, Su
     started: agent?.started ?? row?.started ?? undefined,
     ended: agent?.ended ?? row?.ended ?? undefined,
     error: agent?.error ?? row?.error ?? undefined,
+    cancelledBy: state === 'cancelled' ? canceller(row?.cancelled_by) : undefined,
     questions,
     children: family.length - 1,
     refused: calls.filter((call) => call.denials > 0).length,
   };
+}
+
+/** Who cancelled something, in words. */
+export function canceller(by: string | null | undefined): string | undefined {
+  return by == null ? undefined : Object.hasOwn(text.cancellers, by) ? text.cancellers[by] : by;
 }
 
 function endOf(row: SubagentRow | undefined): State | undefined {

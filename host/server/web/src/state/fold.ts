@@ -2,7 +2,7 @@
  * shown is a function of them and of the rows of the store. So a live page, a reloaded one, a second
  * tab and a page after a restart of the server show the same. */
 
-import type { EndStatus, SessionEvent, Usage } from '../api/events';
+import type { EndStatus, Reach, SessionEvent, Usage } from '../api/events';
 
 /** Characters of a running text that are kept of one step; the row has all of it. */
 const MAX_TEXT = 2_000_000;
@@ -74,7 +74,7 @@ export interface Asked {
   agent: string;
   at: number;
   what:
-    | { kind: 'permission'; call_id: string; tool: string; arguments: string }
+    | ({ kind: 'permission'; call_id: string; tool: string; arguments: string } & Reach)
     | { kind: 'clarify'; question: string; options: string[] };
 }
 
@@ -232,7 +232,7 @@ function take(turn: Turn, agent: Agent, event: SessionEvent): void {
       return beginCall(turn, agent, event);
     case 'tool_progress': {
       const call = lastCall(agent, event.call_id);
-      if (call) call.progress = { done: event.done, total: event.total, message: event.words ?? '' };
+      if (call) call.progress = { done: event.done, total: event.total, message: event.text ?? '' };
       return;
     }
     case 'tool_call_finished':
@@ -250,8 +250,9 @@ function take(turn: Turn, agent: Agent, event: SessionEvent): void {
     case 'subagent_done':
       return endChild(turn, event);
     case 'permission_asked': {
-      const { call_id, tool, arguments: args } = event;
-      const what = { kind: 'permission' as const, call_id, tool, arguments: args };
+      const { call_id, tool, arguments: args, mounts, hosts, secrets } = event;
+      const reach = { mounts, hosts, secrets };
+      const what = { kind: 'permission' as const, call_id, tool, arguments: args, ...reach };
       turn.questions.set(event.id, { id: event.id, agent: event.agent, at: event.at, what });
       return;
     }

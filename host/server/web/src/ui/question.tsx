@@ -4,6 +4,7 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { Problem } from '../api/problem';
 import { mayTalk } from '../state/me';
 import { answer, questions, type Question } from '../state/questions';
+import type { Reach } from '../api/events';
 import type { Asked } from '../state/fold';
 import { callWords, telling } from '../state/words';
 import { text } from '../text';
@@ -11,18 +12,11 @@ import { Block, Name } from './foreign';
 import { ProblemPanel } from './problem';
 import { Status } from './status';
 
-/** What stands beside the arguments, where the server says it. */
-interface Touches {
-  mounts?: { path: string; access: string }[];
-  hosts?: string[];
-  secrets?: string[];
-}
-
 /** A question as the list of the server has it. */
 export function ofList(one: Question): Asked {
   const what =
     one.kind === 'permission'
-      ? { kind: 'permission' as const, call_id: '', tool: one.tool, arguments: one.arguments }
+      ? { ...one, kind: 'permission' as const, call_id: '' }
       : { kind: 'clarify' as const, question: one.question, options: one.options };
   return { id: one.id, agent: one.agent, at: one.asked, what };
 }
@@ -102,7 +96,7 @@ export function QuestionBox(props: { session: string; asked: Asked; compact?: bo
             <summary>{text.asking.arguments}</summary>
             <Block of={pretty(args)} label={text.asking.arguments} most={20_000} />
           </details>
-          <Touch of={full as (Question & Touches) | undefined} />
+          <Touch of={full?.kind === 'permission' ? full : what} />
         </>
       )}
       {problem && <ProblemPanel problem={problem} />}
@@ -158,8 +152,9 @@ export function QuestionBox(props: { session: string; asked: Asked; compact?: bo
   );
 }
 
-function Touch({ of }: { of: (Question & Touches) | undefined }) {
-  if (!of || (!of.mounts && !of.hosts && !of.secrets)) return null;
+/** What the call could touch, as far as the server says it: an older event does not. */
+function Touch({ of }: { of: Reach }) {
+  if (!of.mounts && !of.hosts && !of.secrets) return null;
   const parts: { name: string; items: string[] }[] = [
     { name: text.asking.mounts, items: (of.mounts ?? []).map((one) => `${one.path} (${one.access})`) },
     { name: text.asking.hosts, items: of.hosts ?? [] },

@@ -1,8 +1,7 @@
 /** One agent: read, checked, saved, deleted. */
 
 import { api, got, type Of } from '../../api/client';
-import { Problem } from '../../api/problem';
-import { allAgents, nameOf, rowOf, type AgentRow } from './data';
+import { rowOf, type AgentRow } from './data';
 
 /** An agent with its text, as far as that is shown. */
 export interface AgentDetail {
@@ -19,17 +18,9 @@ export async function readAgent(
   slug: string,
   signal: AbortSignal,
 ): Promise<AgentDetail> {
-  const asked = api.GET('/v1/agents/{slug}', {
-    params: { path: { slug }, query: { scope } as never },
-    signal,
-  });
-  const agent = await got(asked);
-  if (agent.scope === scope) {
-    return { row: rowOf(agent), text: agent.text ?? undefined, body: agent.body ?? undefined };
-  }
-  const row = (await allAgents(signal)).find((one) => one.scope === scope && one.slug === slug);
-  if (row === undefined) throw new Problem('not-found', 404, nameOf(scope, slug));
-  return { row, text: undefined, body: undefined };
+  const params = { path: { slug }, query: { scope } };
+  const agent = await got(api.GET('/v1/agents/{slug}', { params, signal }));
+  return { row: rowOf(agent), text: agent.text ?? undefined, body: agent.body ?? undefined };
 }
 
 /** What the server says of a text. */

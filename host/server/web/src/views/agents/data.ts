@@ -12,7 +12,7 @@ export type Standing = 'ready' | 'warnings' | 'blocked' | 'invalid' | 'draft';
 /** A finding about a text. */
 export type Diagnostic = Of<'DiagnosticBody'>;
 
-type Definition = Of<'DefinitionBody'> & { command?: string | null };
+type Definition = Of<'DefinitionBody'>;
 
 /** A row of the list. */
 export interface AgentRow {
@@ -30,22 +30,6 @@ export interface AgentRow {
   updated: number | undefined;
   definition: Definition | undefined;
 }
-
-interface Broken {
-  slug: string;
-  scope: string;
-  file: string;
-  diagnostics: Diagnostic[];
-}
-
-interface Draft {
-  slug: string;
-  status: string;
-  reasons: string[];
-  command?: string | null;
-}
-
-type Page = Omit<Of<'Agents'>, 'broken' | 'drafts'> & { broken?: Broken[]; drafts?: Draft[] };
 
 /** The name by which requests take an agent. */
 export function nameOf(scope: string, slug: string): string {
@@ -84,7 +68,7 @@ export async function allAgents(signal: AbortSignal): Promise<AgentRow[]> {
   const rows: AgentRow[] = [];
   for (let after: string | undefined; ;) {
     const query = after === undefined ? {} : { after };
-    const page: Page = await got(api.GET('/v1/agents', { params: { query }, signal }));
+    const page = await got(api.GET('/v1/agents', { params: { query }, signal }));
     rows.push(...page.agents.map(rowOf));
     rows.push(...(page.broken ?? []).map(brokenRow), ...(page.drafts ?? []).map(draftRow));
     if (page.next === undefined || page.next === null) return rows;
@@ -94,7 +78,7 @@ export async function allAgents(signal: AbortSignal): Promise<AgentRow[]> {
 
 /** A row of an agent that the server knows. */
 export function rowOf(agent: Of<'AgentSummary'>): AgentRow {
-  const definition = (agent.definition ?? undefined) as Definition | undefined;
+  const definition = agent.definition ?? undefined;
   return {
     name: nameOf(agent.scope, agent.slug),
     slug: agent.slug,
@@ -109,19 +93,20 @@ export function rowOf(agent: Of<'AgentSummary'>): AgentRow {
   };
 }
 
-function brokenRow(file: Broken): AgentRow {
+function brokenRow(file: Of<'BrokenBody'>): AgentRow {
   const said = file.diagnostics.filter((found) => found.severity === 'error');
   return {
     ...bare(file.scope, file.slug),
     standing: 'invalid',
-    reasons: said.map((found) => `${file.file}:${found.line}: ${found.message}`),
+    reasons: said.map((found) => `${file.file}${found.line > 0 ? `:${found.line}` : ''}: ${found.message}`),
   };
 }
 
-function draftRow(draft: Draft): AgentRow {
+function draftRow(draft: Of<'DraftBody'>): AgentRow {
   return {
     ...bare('drafts', draft.slug),
     standing: 'draft',
+    description: draft.description ?? '',
     reasons: draft.reasons,
     command: draft.command ?? undefined,
   };

@@ -1,6 +1,9 @@
 /** The model of an agent: a role, a model by name, or the operator's choice. */
 
 import { useId, useState } from 'preact/hooks';
+import { api, got } from '../../api/client';
+import { line } from '../../lib/foreign';
+import { useLoad } from '../../lib/load';
 import { text } from '../../text';
 import { Field, type Fields } from './form';
 
@@ -31,6 +34,12 @@ export function ModelField({ form, disabled, put }: Fields) {
     if (role !== null) put(['modelRole'], undefined);
     else if (value === '' && model !== null) put(['model'], undefined);
   };
+  const { data } = useLoad((signal) => got(api.GET('/v1/roles', { signal })), []);
+  const playedBy = (role: string) => data?.roles.find((one) => one.role === role);
+  const label = (role: (typeof ROLES)[number]) => {
+    const played = playedBy(role);
+    return played?.model ? t.modelPlayed(role, line(played.model, 60), played.by_main) : t.modelRole(role);
+  };
   const known = ROLES.map((one) => `role:${one}`).includes(picked as never);
   return (
     <>
@@ -44,7 +53,7 @@ export function ModelField({ form, disabled, put }: Fields) {
           <option value="">{t.modelDefault}</option>
           {ROLES.map((one) => (
             <option key={one} value={`role:${one}`}>
-              {t.modelRole(one)}
+              {label(one)}
             </option>
           ))}
           {picked.startsWith('role:') && !known && (
@@ -59,11 +68,15 @@ export function ModelField({ form, disabled, put }: Fields) {
             id={`${id}-name`}
             value={String(model ?? '')}
             disabled={disabled || form.isOther(['model'], 'scalar')}
+            list={`${id}-known`}
             autocomplete="off"
             spellcheck={false}
             maxLength={200}
             onInput={(event) => put(['model'], event.currentTarget.value.trim() || undefined)}
           />
+          <datalist id={`${id}-known`}>
+            {data?.models.map((one) => <option key={one} value={one} />)}
+          </datalist>
         </Field>
       )}
     </>

@@ -2,9 +2,9 @@
 
 import { useId, useState } from 'preact/hooks';
 import { text } from '../../text';
-import { Name } from '../../ui/foreign';
 import type { Fields } from './form';
 import type { Path } from './form_text';
+import { AllOrThese, Chips } from './names';
 
 const t = text.editor;
 
@@ -29,49 +29,26 @@ export function NameList(
   return (
     <fieldset class="field">
       <legend>{label}</legend>
-      <label class="inline">
-        <input
-          type="radio"
-          name={id}
-          checked={names === null}
-          onChange={() => put(path, undefined)}
-        />
-        {props.all}
-      </label>
-      <label class="inline">
-        <input
-          type="radio"
-          name={id}
-          checked={names !== null}
-          onChange={() => names === null && put(path, [])}
-        />
-        {t.onlyThese}
-      </label>
+      <AllOrThese
+        id={id}
+        names={names}
+        all={props.all}
+        these={t.onlyThese}
+        put={(chosen) => put(path, chosen)}
+      />
       {names !== null && (
         <div class="names">
           {names.length === 0 && <p class="note">{props.none}</p>}
-          <ul class="plain chips">
-            {names.map((name) => (
-              <li key={name} class="chip">
-                <Name of={name} code />
-                {!disabled && (
-                  <button
-                    type="button"
-                    class="chip-out"
-                    aria-label={t.remove(name)}
-                    onClick={() =>
-                      put(
-                        path,
-                        names.filter((one) => one !== name),
-                      )
-                    }
-                  >
-                    ×
-                  </button>
-                )}
-              </li>
-            ))}
-          </ul>
+          <Chips
+            names={names}
+            disabled={disabled}
+            remove={(name) =>
+              put(
+                path,
+                names.filter((one) => one !== name),
+              )
+            }
+          />
           {!disabled && (
             <div class="names-add">
               <input

@@ -1,11 +1,11 @@
 /** Exactly what a model would be sent first, and what each part of it costs. */
 
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { api, got, type Of } from '../../api/client';
 import * as format from '../../lib/format';
 import { useLoad } from '../../lib/load';
 import { text } from '../../text';
-import { Copy, Empty, Num, Waiting } from '../../ui/basics';
+import { Copy, Num, Waiting } from '../../ui/basics';
 import { Block, Name } from '../../ui/foreign';
 import { ProblemPanel } from '../../ui/problem';
 import { Table } from '../../ui/table';
@@ -21,46 +21,59 @@ export function Preview(props: {
   /** The text as it stands in the editor, where that is another one. */
   edited: { slug: string; text: string } | undefined;
 }) {
-  const { name, edited } = props;
+  const { name } = props;
+  const edited = useSettled(props.edited?.text);
   const [words, setWords] = useState(t.messageDefault);
   const [asked, setAsked] = useState(t.messageDefault);
-  const { data, problem, reload } = useLoad<Previewed | null>(
-    (signal) =>
-      name === undefined
-        ? Promise.resolve(null)
-        : got(api.POST('/v1/preview', { body: { agent: name, text: asked }, signal })),
-    [name, asked],
+  const of = edited === undefined ? { agent: name ?? null } : { definition: edited };
+  const { data, problem, reload } = useLoad<Previewed>(
+    (signal) => got(api.POST('/v1/preview', { body: { ...of, text: asked }, signal })),
+    [name, asked, edited],
   );
+  // While the next one is made, the last one stands.
+  const last = useRef<Previewed>(undefined);
+  if (data) last.current = data;
+  const shown = problem ? undefined : (data ?? last.current);
   return (
     <div class="preview">
       <h2>{t.title}</h2>
       <p class="note">
-        {t.about} {name !== undefined && edited && t.asSaved}
+        {t.about} {props.edited && t.asEdited}
       </p>
-      {name === undefined && <Empty title={t.notYet} />}
-      {name !== undefined && (
-        <form
-          class="preview-words"
-          onSubmit={(event) => {
-            event.preventDefault();
-            setAsked(words);
-          }}
-        >
-          <label for="preview-words">{t.message}</label>
-          <input
-            id="preview-words"
-            value={words}
-            maxLength={4_000}
-            onInput={(event) => setWords(event.currentTarget.value)}
-            onBlur={() => words.trim() !== '' && setAsked(words)}
-          />
-        </form>
-      )}
+      <form
+        class="preview-words"
+        onSubmit={(event) => {
+          event.preventDefault();
+          setAsked(words);
+        }}
+      >
+        <label for="preview-words">{t.message}</label>
+        <input
+          id="preview-words"
+          value={words}
+          maxLength={4_000}
+          onInput={(event) => setWords(event.currentTarget.value)}
+          onBlur={() => words.trim() !== '' && setAsked(words)}
+        />
+      </form>
       {problem && <ProblemPanel problem={problem} retry={reload} />}
-      {name !== undefined && !data && !problem && <Waiting>{t.loading}</Waiting>}
-      {data && <Shown of={data} />}
+      {!shown && !problem && <Waiting>{t.loading}</Waiting>}
+      {shown && <Shown of={shown} />}
     </div>
   );
+}
+
+/** How long nothing is typed before the server is asked. */
+const SETTLES = 400;
+
+/** A text once nothing more is typed. */
+function useSettled(now: string | undefined): string | undefined {
+  const [settled, setSettled] = useState(now);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(now), SETTLES);
+    return () => clearTimeout(timer);
+  }, [now]);
+  return settled;
 }
 
 function Shown({ of }: { of: Previewed }) {

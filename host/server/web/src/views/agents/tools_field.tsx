@@ -6,9 +6,9 @@ import { line } from '../../lib/foreign';
 import { useLoad } from '../../lib/load';
 import { text } from '../../text';
 import { FilterBox, fits } from '../../ui/filter';
-import { Name } from '../../ui/foreign';
 import { ProblemPanel } from '../../ui/problem';
 import type { Fields } from './form';
+import { AllOrThese, Chips } from './names';
 
 const t = text.editor;
 const PATH = ['tools'] as const;
@@ -41,24 +41,13 @@ export function ToolsField({ form, disabled, put }: Fields) {
     <fieldset class="field">
       <legend>{t.tools}</legend>
       <div class="field-row radios">
-        <label class="inline">
-          <input
-            type="radio"
-            name={id}
-            checked={chosen === null}
-            onChange={() => put(PATH, undefined)}
-          />
-          {t.toolsAll}
-        </label>
-        <label class="inline">
-          <input
-            type="radio"
-            name={id}
-            checked={chosen !== null}
-            onChange={() => chosen === null && put(PATH, [])}
-          />
-          {t.toolsOnly}
-        </label>
+        <AllOrThese
+          id={id}
+          names={chosen}
+          all={t.toolsAll}
+          these={t.toolsOnly}
+          put={(names) => put(PATH, names)}
+        />
       </div>
       {problem && <ProblemPanel problem={problem} retry={reload} />}
       {chosen !== null && (
@@ -88,23 +77,7 @@ export function ToolsField({ form, disabled, put }: Fields) {
           {foreign.length > 0 && (
             <>
               <p class="note">{t.toolsForeign}</p>
-              <ul class="plain chips">
-                {foreign.map((name) => (
-                  <li key={name} class="chip">
-                    <Name of={name} code />
-                    {!disabled && (
-                      <button
-                        type="button"
-                        class="chip-out"
-                        aria-label={t.remove(name)}
-                        onClick={() => turn(name, false)}
-                      >
-                        ×
-                      </button>
-                    )}
-                  </li>
-                ))}
-              </ul>
+              <Chips names={foreign} disabled={disabled} remove={(name) => turn(name, false)} />
             </>
           )}
         </>

@@ -1,6 +1,6 @@
 /** The audit log: who changed what, and what was refused, the newest first. */
 
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { api, got, type Of } from '../../api/client';
 import { Problem } from '../../api/problem';
 import { go, withQuery } from '../../router';
@@ -35,17 +35,16 @@ export default function Audit({ query }: ViewProps) {
 }
 
 function Log({ query }: { query: URLSearchParams }) {
-  const { lines, problem, busy, ended, older, again } = useLog();
-  const narrowing = {
-    words: query.get('q') ?? '',
-    action: query.get('action') ?? '',
-    actor: query.get('actor') ?? '',
-  };
+  const words = query.get('q') ?? '';
+  const [action, actor] = [query.get('action') ?? '', query.get('actor') ?? ''];
+  const { lines, problem, busy, ended, older, again } = useLog(action, actor);
+  const known = useKnown(lines);
   const change = (changes: Record<string, string | null>) =>
     go(withQuery(changes), { replace: true });
-  const isNarrow = Object.values(narrowing).some((word) => word !== '');
-  const shown = lines.filter((line) => isWanted(line, narrowing));
-  const names = (key: 'action' | 'actor') => [...new Set(lines.map((line) => line[key]))].sort();
+  const isNarrow = [words, action, actor].some((word) => word !== '');
+  const shown = lines.filter((line) =>
+    fits(words, line.actor, line.action, line.object, JSON.stringify(line.detail)),
+  );
   const found = shown.length > 0;
   const [searching, setSearching] = useState(false);
   // Reads on, page by page, until a line fits.
@@ -63,38 +62,38 @@ function Log({ query }: { query: URLSearchParams }) {
         </h1>
       </header>
       <p class="note">{t.about}</p>
-      {lines.length > 0 && (
+      {(lines.length > 0 || isNarrow) && (
         <div class="audit-narrow">
           <FilterBox
             label={t.filter}
             hint={t.filterHint}
-            value={narrowing.words}
+            value={words}
             onChange={(q) => change({ q })}
             first
           />
           <Pick
             label={t.action}
             any={t.anyAction}
-            at={narrowing.action}
-            all={names('action')}
+            at={action}
+            all={known.actions}
             pick={(action) => change({ action })}
           />
           <Pick
             label={t.actor}
             any={t.anyActor}
-            at={narrowing.actor}
-            all={names('actor')}
+            at={actor}
+            all={known.actors}
             pick={(actor) => change({ actor })}
           />
         </div>
       )}
       {lines.length === 0 && busy && <Waiting>{t.loading}</Waiting>}
-      {lines.length === 0 && ended && (
+      {lines.length === 0 && ended && !isNarrow && (
         <Empty title={t.none}>
           <p>{t.noneHow}</p>
         </Empty>
       )}
-      {lines.length > 0 && !found && (
+      {(lines.length > 0 || ended) && isNarrow && !found && (
         <Empty title={t.noMatch}>
           <div class="audit-ways">
             {!ended && (
@@ -131,41 +130,52 @@ function Log({ query }: { query: URLSearchParams }) {
   );
 }
 
-/** The lines that were read so far. */
-function useLog() {
+/** The lines of this action and actor (empty: of all) that were read so far: the server leaves out
+ * the others. */
+function useLog(action: string, actor: string) {
+  const key = `${action}\n${actor}`;
   const [state, setState] = useState<{
     lines: Line[];
     next: string | null | undefined;
     problem?: Problem;
-  }>({
-    lines: [],
-    next: undefined,
-  });
+  }>({ lines: [], next: undefined });
   const [busy, setBusy] = useState(false);
-  const gone = useRef(false);
-  const older = () => {
-    if (busy || state.next === null) return;
+  const running = useRef<AbortController>(undefined);
+  const read = (before: string | undefined) => {
+    running.current?.abort();
+    const abort = new AbortController();
+    running.current = abort;
     setBusy(true);
-    const query = { limit: PAGE, ...(state.next === undefined ? {} : { before: state.next }) };
-    got(api.GET('/v1/audit', { params: { query } }))
+    const query = {
+      limit: PAGE,
+      ...(before !== undefined && { before }),
+      ...(action !== '' && { action }),
+      ...(actor !== '' && { actor }),
+    };
+    got(api.GET('/v1/audit', { params: { query }, signal: abort.signal }))
       .then(
         ({ entries, next }) =>
-          !gone.current &&
-          setState(({ lines }) => ({ lines: [...lines, ...entries], next: next ?? null })),
+          !abort.signal.aborted &&
+          setState((was) => ({
+            lines: before === undefined ? entries : [...was.lines, ...entries],
+            next: next ?? null,
+          })),
         (error: unknown) =>
-          !gone.current && setState((before) => ({ ...before, problem: Problem.of(error) })),
+          !abort.signal.aborted && setState((was) => ({ ...was, problem: Problem.of(error) })),
       )
-      .finally(() => !gone.current && setBusy(false));
+      .finally(() => !abort.signal.aborted && setBusy(false));
+  };
+  const older = () => {
+    if (!busy && state.next !== null) read(state.next);
   };
   useEffect(() => {
-    older();
-    return () => {
-      gone.current = true;
-    };
-  }, []);
+    setState({ lines: [], next: undefined });
+    read(undefined);
+    return () => running.current?.abort();
+  }, [key]);
   const again = () => {
     setState(({ lines, next }) => ({ lines, next }));
-    older();
+    read(state.next ?? undefined);
   };
   return {
     lines: state.lines,
@@ -177,37 +187,43 @@ function useLog() {
   };
 }
 
-function isWanted(
-  line: Line,
-  narrowing: { words: string; action: string; actor: string },
-): boolean {
-  if (narrowing.action !== '' && line.action !== narrowing.action) return false;
-  if (narrowing.actor !== '' && line.actor !== narrowing.actor) return false;
-  return fits(narrowing.words, line.actor, line.action, line.object, JSON.stringify(line.detail));
+/** The actions and actors that were seen, whatever is left out now. */
+function useKnown(lines: readonly Line[]) {
+  const seen = useRef({ actions: new Set<string>(), actors: new Set<string>() });
+  for (const line of lines) {
+    seen.current.actions.add(line.action);
+    seen.current.actors.add(line.actor);
+  }
+  return { actions: [...seen.current.actions].sort(), actors: [...seen.current.actors].sort() };
 }
 
+/** A name to choose among those that were seen, or to type: the server knows more of them. */
 function Pick(props: {
   label: string;
   any: string;
   at: string;
   all: string[];
-  pick: (one: string) => void;
+  pick: (one: string | null) => void;
 }) {
-  const all =
-    props.at === '' || props.all.includes(props.at) ? props.all : [props.at, ...props.all];
+  const id = useId();
   return (
-    <select
-      aria-label={props.label}
-      value={props.at}
-      onChange={(event) => props.pick(event.currentTarget.value)}
-    >
-      <option value="">{props.any}</option>
-      {all.map((one) => (
-        <option key={one} value={one}>
-          {one}
-        </option>
-      ))}
-    </select>
+    <>
+      <input
+        aria-label={props.label}
+        list={id}
+        value={props.at}
+        placeholder={props.any}
+        autocomplete="off"
+        spellcheck={false}
+        maxLength={200}
+        onChange={(event) => props.pick(event.currentTarget.value.trim() || null)}
+      />
+      <datalist id={id}>
+        {props.all.map((one) => (
+          <option key={one} value={one} />
+        ))}
+      </datalist>
+    </>
   );
 }
 

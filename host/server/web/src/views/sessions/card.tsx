@@ -160,7 +160,12 @@ function Row(props: { open: OpenSession; message: string; row: CardRow; ending: 
           <Name of={row.task} most={160} />
         </p>
       )}
-      {row.error && row.state !== 'completed' && (
+      {row.cancelledBy && (
+        <p class="card-error is-cancelled">
+          <Name of={text.card.cancelledBy(row.cancelledBy)} most={200} />
+        </p>
+      )}
+      {row.error && !row.cancelledBy && row.state !== 'completed' && (
         <p class={`card-error is-${row.state}`}>
           <Name of={row.error} most={400} />
         </p>

@@ -36,12 +36,15 @@ export default function Changes({ open }: { open: OpenSession }) {
     setProblem(undefined);
     setSure(undefined);
     try {
-      const lines = await carryOut(open.id, decision);
+      const lines = await carryOut(open.id, decision, changes.data?.as_of);
       setDone(lines);
       announce(lines.join(' '));
       changes.reload();
     } catch (error) {
-      setProblem(Problem.of(error));
+      const failed = Problem.of(error);
+      const since = failed.kind === 'changed';
+      setProblem(since ? new Problem(failed.kind, failed.status, text.changes.since) : failed);
+      if (since) changes.reload();
     }
     setWorking(false);
   };
@@ -88,13 +91,15 @@ export default function Changes({ open }: { open: OpenSession }) {
   );
 }
 
-async function carryOut(id: string, decision: Decision): Promise<string[]> {
+/** Does what was decided about what was shown; where a turn has changed something since, nothing. */
+async function carryOut(id: string, decision: Decision, seen: number | undefined): Promise<string[]> {
   const params = { path: { id } };
+  const as_of = seen ?? null;
   switch (decision.kind) {
     case 'apply':
-      return outcome(await got(api.POST('/v1/sessions/{id}/apply', { params, body: decision.body })));
+      return outcome(await got(api.POST('/v1/sessions/{id}/apply', { params, body: { ...decision.body, as_of } })));
     case 'discard': {
-      const { discarded } = await got(api.POST('/v1/sessions/{id}/discard', { params, body: decision.body }));
+      const { discarded } = await got(api.POST('/v1/sessions/{id}/discard', { params, body: { ...decision.body, as_of } }));
       return [text.changes.discarded(discarded.length)];
     }
     case 'undo': {
@@ -146,8 +151,8 @@ function PlaceView(props: { session: string; place: Place; working: boolean; ask
     () => got(api.GET('/v1/sessions/{id}/changes', { params: { path: { id: session }, query: { patch: true } } })),
     [session, stamp],
   );
-  const text_ = patch.data?.places.find((one) => one.path === place.path)?.patch ?? undefined;
-  const patches = useMemo(() => new Map(readPatch(text_ ?? '').map((one) => [one.path, one])), [text_]);
+  const of = patch.data?.places.find((one) => one.path === place.path);
+  const patches = useMemo(() => new Map((of ? patchesOf(of) : []).map((one) => [one.path, one])), [of]);
   const files = useMemo(() => [...place.files].sort((a, b) => rank(a) - rank(b) || (a.path < b.path ? -1 : 1)), [place.files]);
   const own = { place: place.path };
   return (
@@ -283,13 +288,18 @@ function FileView(props: {
   );
 }
 
+/** The files of a place's patches: of what `git apply` takes, and of what lies below `.git`. */
+function patchesOf(place: Place): FilePatch[] {
+  return [...readPatch(place.patch ?? ''), ...readPatch(place.git_patch ?? '')];
+}
+
 /** The lines of one file: of the whole patch, or read alone where that is too large. */
 function FileDiff({ session, file, known, waiting }: { session: string; file: Change; known: FilePatch | undefined; waiting: boolean }) {
   const alone = useLoad(async () => {
     if (known || waiting) return undefined;
     const query = { path: file.path, patch: true };
     const answer = await got(api.GET('/v1/sessions/{id}/changes', { params: { path: { id: session }, query } }));
-    const all = answer.places.flatMap((one) => readPatch(one.patch ?? ''));
+    const all = answer.places.flatMap(patchesOf);
     return all.find((one) => one.path === file.path) ?? all[0];
   }, [file.path, known, waiting]);
   const patch = known ?? alone.data;

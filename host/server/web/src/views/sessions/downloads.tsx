@@ -6,32 +6,31 @@ import { save } from '../../lib/save';
 import { allReceipts } from '../../state/open';
 import { text } from '../../text';
 import { ProblemPanel } from '../../ui/problem';
-import { csv } from './receipt';
 
 export function Downloads({ session, message }: { session: string; message: string }) {
   const [problem, setProblem] = useState<Problem>();
   const [busy, setBusy] = useState(false);
-  const give = async (kind: 'json' | 'csv') => {
+  const give = async () => {
     setBusy(true);
     setProblem(undefined);
     try {
       const { rows } = await allReceipts(session, message);
-      const name = `receipts-${message}.${kind}`;
-      if (kind === 'json') save(name, 'application/json', JSON.stringify(rows, null, 2));
-      else save(name, 'text/csv', csv(rows));
+      save(`receipts-${message}.json`, 'application/json', JSON.stringify(rows, null, 2));
     } catch (error) {
       setProblem(Problem.of(error));
     }
     setBusy(false);
   };
+  // The server's table has no cell that a spreadsheet computes.
+  const table = `/v1/sessions/${encodeURIComponent(session)}/receipts?message=${encodeURIComponent(message)}&format=csv`;
   return (
     <>
-      <button type="button" class="small" disabled={busy} onClick={() => void give('json')}>
+      <button type="button" class="small" disabled={busy} onClick={() => void give()}>
         {text.glass.json}
       </button>
-      <button type="button" class="small" disabled={busy} onClick={() => void give('csv')}>
+      <a class="button small" href={table} download={`receipts-${message}.csv`}>
         {text.glass.csv}
-      </button>
+      </a>
       {problem && <ProblemPanel problem={problem} />}
     </>
   );

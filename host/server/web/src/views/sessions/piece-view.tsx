@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks';
 import { millis, percent, tokens } from '../../lib/format';
 import type { OpenSession } from '../../state/open';
-import { shortName } from '../../state/card';
+import { canceller, shortName } from '../../state/card';
 import { text } from '../../text';
 import { When } from '../../ui/basics';
 import { Block, Name } from '../../ui/foreign';
@@ -137,7 +137,7 @@ function NoteLine({ note }: { note: Note }) {
     case 'warning':
       return (
         <p class="note-line is-warning">
-          <Name of={event.words ?? ''} most={1_000} />
+          <Name of={event.text ?? ''} most={1_000} />
         </p>
       );
     case 'budget_warning':
@@ -190,6 +190,7 @@ function End({ open, message }: { open: OpenSession; message: string }) {
   const turn = open.turn(message);
   const row = open.messages.find((one) => one.id === message);
   const error = turn?.root.error ?? (row?.metadata as { error?: string | null } | undefined)?.error ?? '';
+  const by = canceller(row?.cancelled_by);
   const files = open.attachments.filter((one) => one.message === message);
   const own = turn ? [...turn.questions.values()].filter((asked) => asked.agent === turn.root.path) : [];
   return (
@@ -210,7 +211,7 @@ function End({ open, message }: { open: OpenSession; message: string }) {
         <p class={`ended is-${state}`}>
           <Status state={state as State} />{' '}
           <span>
-            {state === 'cancelled' ? text.chat.cancelled : state === 'partial' ? text.chat.partial : text.chat.failed}{' '}
+            {state === 'cancelled' ? <Name of={text.chat.cancelled(by)} most={300} /> : state === 'partial' ? text.chat.partial : text.chat.failed}{' '}
             {state !== 'cancelled' && error && <Name of={error} most={1_000} />}
           </span>
         </p>

@@ -20,7 +20,6 @@ import {
   type By,
   type Counts,
   type Sum,
-  type UsageRow,
 } from './rows';
 import '../shared.css';
 import './usage.css';
@@ -33,18 +32,18 @@ const RANGES = [7, 30, 90, 365] as const;
 export type Measure = 'tokens' | 'turns' | 'tool_calls' | 'fuel';
 const MEASURES: readonly Measure[] = ['tokens', 'turns', 'tool_calls', 'fuel'];
 
-/** Days, and where the server counts them apart, agents and models. */
-type Usage = Of<'Usage'> & { rows?: UsageRow[] | null };
+type Usage = Of<'Usage'>;
 
 export default function UsageView({ query }: ViewProps) {
   const range = RANGES.find((days) => String(days) === query.get('days')) ?? 30;
   const today = new Date().toISOString().slice(0, 10);
   const since = daysBefore(today, range - 1);
-  const { data, problem, reload } = useLoad<Usage>(
-    (signal) => got(api.GET('/v1/usage', { params: { query: { since } }, signal })),
-    [since],
-  );
   const by = (['day', 'agent', 'model'] as const).find((one) => one === query.get('by')) ?? 'day';
+  const asked = by === 'day' ? { since } : { since, by };
+  const { data, problem, reload } = useLoad<Usage>(
+    (signal) => got(api.GET('/v1/usage', { params: { query: asked }, signal })),
+    [since, by],
+  );
   const measure = MEASURES.find((one) => one === query.get('show')) ?? 'tokens';
   const change = (changes: Record<string, string>) => go(withQuery(changes), { replace: true });
   return (
@@ -58,15 +57,13 @@ export default function UsageView({ query }: ViewProps) {
           words={(days) => t.days(Number(days))}
           pick={(days) => change({ days })}
         />
-        {data?.rows && (
-          <Picks
-            label={t.by}
-            all={['day', 'agent', 'model']}
-            at={by}
-            words={(one) => t.bys[one] ?? one}
-            pick={(one) => change({ by: one })}
-          />
-        )}
+        <Picks
+          label={t.by}
+          all={['day', 'agent', 'model']}
+          at={by}
+          words={(one) => t.bys[one] ?? one}
+          pick={(one) => change({ by: one })}
+        />
         <Picks
           label={t.measure}
           all={MEASURES}
@@ -125,8 +122,9 @@ function Shown({
       </Empty>
     );
   }
-  const parts = by === 'day' ? days : usage.rows ? sums(usage.rows, by) : null;
-  if (parts === null) return <p class="note">{t.noParts}</p>;
+  // What is asked for anew is of the other names for a moment.
+  if (by !== 'day' && !usage.rows?.every((row) => row[by] != null)) return <Waiting>{t.loading}</Waiting>;
+  const parts = by === 'day' ? days : sums(usage.rows ?? [], by);
   const drawn = by === 'day' ? everyDay(days, usage.since, until) : parts.slice(0, 20);
   return (
     <>
@@ -135,7 +133,7 @@ function Shown({
       </p>
       <Bars
         label={t.chart(t.measures[measure] ?? measure, t.bys[by] ?? by)}
-        rows={drawn.map((sum) => ({ name: sum.name, value: valueOf(sum, measure) }))}
+        rows={drawn.map((sum) => ({ name: sum.name || t.unnamed, value: valueOf(sum, measure) }))}
         words={(value) => wordsOf(value, measure)}
         upright={by === 'day'}
       />
@@ -195,7 +193,7 @@ function Numbers({ rows, by }: { rows: readonly Sum[]; by: By }) {
       rows={rows}
       id={(row) => row.name}
       columns={[
-        { key: 'name', head: t.bys[by] ?? by, names: true, cell: (row) => <Name of={row.name} /> },
+        { key: 'name', head: t.bys[by] ?? by, names: true, cell: (row) => (row.name ? <Name of={row.name} /> : t.unnamed) },
         column('turns', t.columns.turns),
         column('steps', t.columns.steps),
         column('input_tokens', t.columns.input, 'tok'),

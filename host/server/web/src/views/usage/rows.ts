@@ -11,11 +11,11 @@ export interface Counts {
   fuel: number;
 }
 
-/** A row as the server gives it, the finest there is. */
+/** A row as the server gives it, with the names that it was asked for. */
 export interface UsageRow extends Counts {
-  day: string;
-  agent: string;
-  model: string;
+  day?: string | null;
+  agent?: string | null;
+  model?: string | null;
 }
 
 /** What rows are summed by. */
@@ -50,9 +50,10 @@ function add(sum: Sum, row: Counts): void {
 export function sums(rows: readonly UsageRow[], by: By): Sum[] {
   const all = new Map<string, Sum>();
   for (const row of rows) {
-    const sum = all.get(row[by]) ?? nothing(row[by]);
+    const name = row[by] ?? '';
+    const sum = all.get(name) ?? nothing(name);
     add(sum, row);
-    all.set(row[by], sum);
+    all.set(name, sum);
   }
   const list = [...all.values()];
   return by === 'day'
