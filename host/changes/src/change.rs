@@ -190,6 +190,16 @@ impl Changes {
         self.files.iter().filter(|file| is_gits(&file.path)).count()
     }
 
+    /// The same of those below `.git`, for a person to read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::patch`].
+    pub fn patch_of_git(&self, out: &mut impl Write) -> Result<(), ChangesError> {
+        let files = self.files.iter().filter(|file| is_gits(&file.path));
+        files.into_iter().try_for_each(|file| self.patch_of(file, out))
+    }
+
     /// The part of the patch that is about one file.
     ///
     /// # Errors
