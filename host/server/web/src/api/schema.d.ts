@@ -517,6 +517,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/roles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * list models and their roles
+         * @description Needs a key.
+         */
+        get: operations["list_roles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/running": {
         parameters: {
             query?: never;
@@ -913,7 +933,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * what was used, by day
+         * what was used, by day, agent and model
          * @description Needs a key.
          */
         get: operations["read_usage"];
@@ -971,6 +991,13 @@ export interface components {
         /** @description The agents of a tenant. */
         Agents: {
             agents: components["schemas"]["AgentSummary"][];
+            /** @description Files that cannot be understood as agents, at most 200; on the first page. */
+            broken?: components["schemas"]["BrokenBody"][];
+            /**
+             * @description Agents that wait in the home until the operator takes them into use, at most 200; on the first
+             *     page.
+             */
+            drafts?: components["schemas"]["DraftBody"][];
             /**
              * @description The value to send as `after` for the next ones; absent where there are none. A page ends
              *     behind 2 MiB.
@@ -1045,6 +1072,12 @@ export interface components {
         ApplyBody: {
             /** @description Also what would run later by itself; absent = no. */
             also_what_runs?: boolean | null;
+            /**
+             * Format: int64
+             * @description `as_of` of the changes that were looked at: where a turn has changed something since, nothing
+             *     is done. Absent = whatever is there.
+             */
+            as_of?: number | null;
             /** @description Paths of which the workspace's version counts where both changed. */
             mine?: string[] | null;
             /** @description Paths below `place`, each with all that is below it; absent or empty = all. */
@@ -1126,6 +1159,17 @@ export interface components {
              * @description Tokens, as far as bytes tell: as the host estimates them itself.
              */
             tokens: number;
+        };
+        /** @description A file that cannot be understood as an agent, or whose name is taken. */
+        BrokenBody: {
+            /** @description Findings about it, the first five. */
+            diagnostics: components["schemas"]["DiagnosticBody"][];
+            /** @description The file, below the folder of agents of its scope. */
+            file: string;
+            /** @description `home`, `workspace`, or `library/NAME`. */
+            scope: string;
+            /** @description The name that its file gives it. */
+            slug: string;
         };
         /** @description The work that is to end. No body: the whole turn. */
         CancelBody: {
@@ -1472,6 +1516,12 @@ export interface components {
         };
         /** @description Which changes are thrown away. */
         DiscardBody: {
+            /**
+             * Format: int64
+             * @description `as_of` of the changes that were looked at: where a turn has changed something since, nothing
+             *     is done. Absent = whatever is there.
+             */
+            as_of?: number | null;
             /** @description Paths below `place`, each with all that is below it; absent or empty = all. */
             paths?: string[] | null;
             /** @description The directory, as agents see it; absent = `/workspace`. */
@@ -1480,6 +1530,19 @@ export interface components {
         /** @description Paths that were thrown away. */
         DiscardedBody: {
             discarded: string[];
+        };
+        /** @description An agent that waits in the home until the operator takes it into use. */
+        DraftBody: {
+            /** @description The command that takes it into use, where nothing stands in the way; for admins. */
+            command?: string | null;
+            /** @description Its purpose; absent where it cannot be understood. */
+            description?: string | null;
+            /** @description What stands in the way, the first five. */
+            reasons: string[];
+            /** @description Its name. */
+            slug: string;
+            /** @description `ready to promote`, or `cannot be promoted`. */
+            status: string;
         };
         /** @description A failure. */
         ErrorBody: {
@@ -1683,6 +1746,11 @@ export interface components {
         /** @description A message. Its texts are foreign. */
         MessageBody: {
             /**
+             * @description Who cancelled the turn, by the name in the audit log: `key:<id>`, `login:<id>` or `local`;
+             *     absent where nobody did.
+             */
+            cancelled_by?: string | null;
+            /**
              * Format: int64
              * @description When it was added, in milliseconds since 1970.
              */
@@ -1787,6 +1855,35 @@ export interface components {
             /** @description Tools that the caller executes: functions. */
             tools?: unknown[] | null;
         };
+        /** @description The usage of a day, of an agent, with a model: each of them only where `by` names it. */
+        PartBody: {
+            /**
+             * @description The agent's identity. A subagent counts as itself, and not as the agent above it. Empty: of
+             *     a time before agents were counted apart.
+             */
+            agent?: string | null;
+            /** Format: int64 */
+            cached_tokens: number;
+            /** @description In UTC, `YYYY-MM-DD`. */
+            day?: string | null;
+            /** Format: int64 */
+            fuel: number;
+            /** Format: int64 */
+            input_tokens: number;
+            /** @description The model; empty as well, and where none was chosen. */
+            model?: string | null;
+            /** Format: int64 */
+            output_tokens: number;
+            /** Format: int64 */
+            steps: number;
+            /** Format: int64 */
+            tool_calls: number;
+            /**
+             * Format: int64
+             * @description Turns that a person or program began with this agent.
+             */
+            turns: number;
+        };
         /**
          * @description A word of permission.
          * @enum {string}
@@ -1805,6 +1902,8 @@ export interface components {
              */
             conflicts: number;
             files: components["schemas"]["ChangeBody"][];
+            /** @description With `patch=true`: the same of files below `.git`, which `git apply` refuses. To be read. */
+            git_patch?: string | null;
             /**
              * Format: int64
              * @description Files that are changed. Longer lists are cut behind 5,000.
@@ -1829,6 +1928,11 @@ export interface components {
         PreviewBody: {
             /** @description Of a new session: the agent. Absent: `general-purpose`. */
             agent?: string | null;
+            /**
+             * @description In the place of `session` and `agent`: the text of an agent as it could be kept, for admins. It
+             *     is kept nowhere.
+             */
+            definition?: string | null;
             /** @description How much of the session's past would be sent, as in a turn. Default: `compacted`. */
             history?: components["schemas"]["HistoryWord"];
             /** @description Of a new session: a model or a role. */
@@ -1891,6 +1995,13 @@ export interface components {
         /** @description The questions that wait for an answer. */
         Questions: {
             questions: components["schemas"]["QuestionBody"][];
+        };
+        /** @description A directory that a call could touch. */
+        ReachedBody: {
+            /** @description `read`, `overlay` or `read-write`. */
+            access: string;
+            /** @description The path, as the agent sees it. */
+            path: string;
         };
         /** @description A limit of a day that a request would pass. */
         ReachedLimit: {
@@ -2069,6 +2180,25 @@ export interface components {
             /** @description The tools, in the order of the cells. */
             tools: components["schemas"]["ColumnBody"][];
         };
+        /** @description A part that a model plays. */
+        RoleBody: {
+            /** @description Whether that is the main model, since no other was chosen for it. */
+            by_main: boolean;
+            /** @description The name of the model that plays it; absent where none does. */
+            model?: string | null;
+            /** @description Its name: `main`, `fast`, `strong`, `compaction` or `fallback`. */
+            role: string;
+        };
+        /** @description The models that may be named: by a role, or by a name of their own. */
+        Roles: {
+            /**
+             * @description The names of the configured models. Any other name is refused; where the list is empty, one
+             *     model answers whatever is named.
+             */
+            models: string[];
+            /** @description Every role there is. */
+            roles: components["schemas"]["RoleBody"][];
+        };
         /** @description An agent. */
         RowBody: components["schemas"]["RestBody"] & {
             /** @description The agent, as requests name it. */
@@ -2183,6 +2313,12 @@ export interface components {
         };
         /** @description The changes of a session, by directory. */
         SessionChanges: {
+            /**
+             * Format: int64
+             * @description The id of the session's last event by now: whoever decides about what is shown here sends it as
+             *     `as_of`.
+             */
+            as_of: number;
             places: components["schemas"]["PlaceBody"][];
         };
         /** @description Sessions, those that were last added to first. */
@@ -2200,6 +2336,12 @@ export interface components {
             agent: string;
             /** Format: int64 */
             cached_tokens: number;
+            /**
+             * @description Who cancelled it: a caller, by the name in the audit log; `parent`: the agent above it asked
+             *     for its end, or ended without it; `limit`: a limit of the agent above it was used up. Absent
+             *     where nobody did.
+             */
+            cancelled_by?: string | null;
             chain_id: string;
             context?: string | null;
             /** Format: int64 */
@@ -2324,6 +2466,8 @@ export interface components {
         /** @description The usage, the oldest day first. Days without use have no row. */
         Usage: {
             days: components["schemas"]["DayBody"][];
+            /** @description The same amounts, counted apart as `by` asks; absent without it. */
+            rows?: components["schemas"]["PartBody"][] | null;
             /** @description The first day that counts. */
             since: string;
         };
@@ -2394,8 +2538,14 @@ export interface components {
         What: {
             /** @description With which arguments. */
             arguments: string;
+            /** @description Rules of the hosts that it could reach. */
+            hosts: string[];
             /** @enum {string} */
             kind: "permission";
+            /** @description The directories that the call could touch, whatever its arguments say. */
+            mounts: components["schemas"]["ReachedBody"][];
+            /** @description Names of the secrets that the host would join to its requests. */
+            secrets: string[];
             /** @description The tool. */
             tool: string;
         } | {
@@ -2559,6 +2709,8 @@ export interface operations {
             query?: {
                 /** @description `next` of the page before */
                 after?: string;
+                /** @description only those of `home`, `workspace`, `library` (all of them) or `library/NAME` */
+                scope?: string;
             };
             header?: never;
             path?: never;
@@ -2774,7 +2926,10 @@ export interface operations {
     };
     read_agent: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description only those of `home`, `workspace`, `library` (all of them) or `library/NAME` */
+                scope?: string;
+            };
             header?: never;
             path: {
                 slug: string;
@@ -3957,6 +4112,15 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description the request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
             /** @description a valid key is needed */
             401: {
                 headers: {
@@ -4002,8 +4166,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemBody"];
                 };
             };
+            /** @description this server does not go by that name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
             /** @description too many requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the server cannot do this now */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5243,6 +5434,89 @@ export interface operations {
             };
         };
     };
+    list_roles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Roles"];
+                };
+            };
+            /** @description the request cannot be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description a valid key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the key does not allow this; pages of this origin may not call */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description this server does not go by that name */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the server failed */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description the server cannot do this now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+        };
+    };
     list_running: {
         parameters: {
             query?: {
@@ -5783,6 +6057,15 @@ export interface operations {
             };
             /** @description a turn is running; the name is taken */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description somebody else has changed it */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6433,6 +6716,15 @@ export interface operations {
             };
             /** @description a turn is running */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description somebody else has changed it */
+            412: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7448,6 +7740,8 @@ export interface operations {
     read_usage: {
         parameters: {
             query?: {
+                /** @description a list of `day`, `agent`, `model`: the sums of each, as `rows` */
+                by?: string;
                 /** @description the first day, `YYYY-MM-DD`; absent = 30 days ago */
                 since?: string;
             };
