@@ -135,7 +135,9 @@ async fn receipts_are_a_table_that_no_spreadsheet_computes() {
     assert_eq!(answer.headers["content-disposition"], "attachment; filename=\"receipts.csv\"");
     let text = String::from_utf8(answer.body).unwrap();
     let mut lines = text.split("\r\n");
-    assert!(lines.next().unwrap().starts_with("created,message,id,agent,step,call_id,tool,ok,"));
+    assert!(
+        lines.next().unwrap().starts_with("created,message,id,agent,step,call_id,parent,tool,ok,")
+    );
     assert!(text.contains(",'=1+1,true,"), "{text}");
     assert!(text.contains(",\"a,\"\"b\"\"\r\n=2\",true,"), "inside of its quotes: {text}");
     assert!(text.contains(",65536,") && text.contains(",'@SUM(1),"), "{text}");

@@ -184,7 +184,7 @@ async fn a_text_is_previewed_before_it_is_saved_and_kept_nowhere() {
     assert_eq!(world.state("blue").await, before);
     world.call_as("blue-admin", "GET", "/v1/agents/unsaved").send().await.is(404);
     let saved = preview("blue-admin", &json!({ "agent": "unsaved", "text": "tell" })).await;
-    saved.is(404);
+    saved.is(422);
     let neighbour = preview("red-admin", &json!({ "agent": "teller", "text": "tell" })).await;
     assert!(!neighbour.is(200).json().to_string().contains("Never seen before."));
 }
@@ -206,9 +206,9 @@ async fn a_cancelled_turn_says_who_did_it() {
     let actor = format!("key:{}", &world.keys["blue-admin"][3..19]);
     assert_eq!(rows[1]["cancelled_by"], json!(actor), "whoever was first");
     assert_eq!(rows[0].get("cancelled_by"), None);
-    let whole =
-        get(&world, "blue-read-only", &format!("/v1/sessions/{}/messages", session("blue")));
-    assert!(!whole.await.to_string().contains("cancelled_by"), "nobody cancelled that");
+    let path = format!("/v1/sessions/{}/messages", session("blue"));
+    let whole = get(&world, "blue-read-only", &path).await;
+    assert!(!whole.to_string().contains("cancelled_by"), "nobody cancelled that");
 }
 
 #[tokio::test]
