@@ -139,7 +139,7 @@ async fn receipts_are_a_table_that_no_spreadsheet_computes() {
         lines.next().unwrap().starts_with("created,message,id,agent,step,call_id,parent,tool,ok,")
     );
     assert!(text.contains(",'=1+1,true,"), "{text}");
-    assert!(text.contains(",\"a,\"\"b\"\"\r\n=2\",true,"), "inside of its quotes: {text}");
+    assert!(text.contains(",\"a,\"\"b\"\"\r\n'=2\",true,"), "inside of its quotes: {text}");
     assert!(text.contains(",65536,") && text.contains(",'@SUM(1),"), "{text}");
     assert!(text.contains(",path-not-allowed open /etc/passwd,"), "{text}");
     assert!(text.contains("\"it was refused;'=1+1\"") && text.contains(",77,0,"), "{text}");
