@@ -74,7 +74,7 @@ pub use page::{Page, Sought};
 pub use receipt::{ReceiptRow, StoredReceipt};
 pub use registry::{MAX_TENANT_NAME, NewKey, Registry, StoredKey, Tenant};
 pub use schema::SCHEMA_VERSION;
-pub use session::{MAX_LISTED, StoredSession};
+pub use session::{MAX_LISTED, SessionHead, StoredSession};
 pub use statement::MAX_JSON_BYTES;
 pub use subagent::SubagentRecord;
 pub use turn::StoredTurn;

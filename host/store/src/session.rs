@@ -36,6 +36,17 @@ pub struct StoredSession {
     pub updated: i64,
 }
 
+/// The part of a session that may become another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionHead {
+    /// Its title for a person. Foreign text.
+    pub title: String,
+    /// The agent's identity.
+    pub agent: String,
+    /// The model, by name or alias; empty = the agent's own choice.
+    pub model: String,
+}
+
 /// A new session.
 pub(crate) fn create(tenant: &str, new: &StoredSession) -> Result<Statement, StoreError> {
     let insert = "INSERT INTO sessions \
@@ -75,6 +86,25 @@ pub(crate) fn become_kind(
 ) -> Result<Statement, StoreError> {
     let update = "UPDATE sessions SET kind = $3 WHERE tenant = $1 AND id = $2";
     let args = [tenant.into(), session.into(), kind.as_str().into()];
+    Statement::new("update a session", Nothing::NoSession, update, args)
+}
+
+/// A session's other title, agent and model.
+pub(crate) fn head(
+    tenant: &str,
+    session: &str,
+    head: &SessionHead,
+) -> Result<Statement, StoreError> {
+    let update = "UPDATE sessions SET title = $3, agent = $4, model = $5 \
+        WHERE tenant = $1 AND id = $2";
+    let SessionHead { title, agent, model } = head;
+    let args = [
+        tenant.into(),
+        session.into(),
+        title.as_str().into(),
+        agent.as_str().into(),
+        model.as_str().into(),
+    ];
     Statement::new("update a session", Nothing::NoSession, update, args)
 }
 

@@ -11,7 +11,7 @@ use crate::journal::{self, JournalEntry};
 use crate::message::{self, Finished, NewMessage};
 use crate::open::Store;
 use crate::receipt::{self, ReceiptRow};
-use crate::session::{self, StoredSession};
+use crate::session::{self, SessionHead, StoredSession};
 use crate::statement::Statement;
 use crate::subagent::{self, SubagentRecord};
 use crate::usage::{self, UsagePart};
@@ -30,6 +30,13 @@ pub enum Write {
         session: String,
         /// Its kind.
         kind: SessionKind,
+    },
+    /// Another title, agent and model of a session.
+    SessionHead {
+        /// The session.
+        session: String,
+        /// The new ones.
+        head: SessionHead,
     },
     /// New messages at the end of a session, all or none. Two processes that append at the same time
     /// get different places.
@@ -142,6 +149,9 @@ impl Write {
             Self::CreateSession(new) => to.push(session::create(tenant, &new)?),
             Self::SessionKind { session, kind } => {
                 to.push(session::become_kind(tenant, &session, kind)?);
+            }
+            Self::SessionHead { session, head } => {
+                to.push(session::head(tenant, &session, &head)?);
             }
             Self::AppendMessages { session, messages } => {
                 message::append(tenant, &session, &messages, to)?;

@@ -1,7 +1,7 @@
 //! No tenant reaches another one's rows: every write, every read.
 
 use belljar_store::{
-    Finished, MessageStatus, NewMessage, Role, SessionKind, Store, StoreError, Write,
+    Finished, MessageStatus, NewMessage, Role, SessionHead, SessionKind, Store, StoreError, Write,
 };
 use serde_json::json;
 
@@ -15,6 +15,7 @@ use crate::support::{
 fn about_a_session(write: &Write) -> Option<&'static str> {
     match write {
         Write::SessionKind { .. } => Some("kind"),
+        Write::SessionHead { .. } => Some("head"),
         Write::AppendMessages { .. } => Some("append"),
         Write::FinishMessage { .. } => Some("finish"),
         Write::Metadata { .. } => Some("metadata"),
@@ -42,6 +43,8 @@ fn writes() -> Vec<Write> {
     let (session, placeholder) = ("s".to_owned(), "s2".to_owned());
     let mut writes = hanging("s", "s2", "-more");
     writes.push(Write::SessionKind { session: session.clone(), kind: SessionKind::Run });
+    let head = SessionHead { title: "taken".into(), agent: "home/x".into(), model: "x".into() };
+    writes.push(Write::SessionHead { session: session.clone(), head });
     writes.push(Write::AppendMessages { session: session.clone(), messages: vec![one_more()] });
     let finished = finished();
     writes.push(Write::FinishMessage { session, message: placeholder, finished });
@@ -87,6 +90,7 @@ async fn every_write_about_a_session_is_refused_to_another_tenant() {
         "attachments",
         "events",
         "finish",
+        "head",
         "journal",
         "kind",
         "metadata",
@@ -111,6 +115,7 @@ fn under_session(write: &Write, id: &str) -> Option<Write> {
         // These name no message that is there already.
         Write::AppendMessages { .. }
         | Write::SessionKind { .. }
+        | Write::SessionHead { .. }
         | Write::CreateSession(_)
         | Write::Audit(_)
         | Write::Usage(_) => return None,
