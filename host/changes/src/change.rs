@@ -132,6 +132,9 @@ pub struct Stat {
     pub conflicts: usize,
 }
 
+/// A text before and after; `None` = it is not there.
+type Sides = (Option<String>, Option<String>);
+
 /// The changes of an overlay, sorted by path; a directory stands before what it holds.
 #[derive(Clone)]
 pub struct Changes {
@@ -198,6 +201,26 @@ impl Changes {
     pub fn patch_of_git(&self, out: &mut impl Write) -> Result<(), ChangesError> {
         let files = self.files.iter().filter(|file| is_gits(&file.path));
         files.into_iter().try_for_each(|file| self.patch_of(file, out))
+    }
+
+    /// The text of a file before and after, where it is one that is small enough to be compared; a
+    /// side where it is not there is `None`.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read.
+    pub fn texts_of(&self, file: &FileChange) -> Result<Option<Sides>, ChangesError> {
+        if file.node != Node::File || file.binary {
+            return Ok(None);
+        }
+        let before = list::before(&self.overlay, &self.workspace, file)?.is_some();
+        let after = list::after(&self.overlay, file)?.is_some();
+        let texts = list::contents(&self.overlay, &self.workspace, file)?.texts;
+        let text = |there: bool, bytes: Vec<u8>| match there {
+            true => String::from_utf8(bytes).map(Some),
+            false => Ok(None),
+        };
+        Ok(texts.and_then(|(old, new)| Some((text(before, old).ok()?, text(after, new).ok()?))))
     }
 
     /// The part of the patch that is about one file.
