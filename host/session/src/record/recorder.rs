@@ -31,7 +31,7 @@ const MAX_DENIALS: usize = 8;
 pub(crate) struct Recorder {
     pub(crate) place: TurnPlace,
     pub(crate) log: EventLog,
-    /// The host's own journal, which persists subagents besides.
+    /// The host's own journal, which persists subagents besides, and steps where it says so.
     next: Arc<dyn Journal>,
     records: Mutex<Records>,
     /// The receipts that were handed to the store.
@@ -260,7 +260,8 @@ impl Journal for Recorder {
         self.next.subagent_ended(run, child, None).await.and(done)
     }
 
-    async fn step(&self, _run: &RunId, entry: StepEntry) -> io::Result<()> {
+    async fn step(&self, run: &RunId, entry: StepEntry) -> io::Result<()> {
+        let next = self.next.persists_steps().then(|| entry.clone());
         let TurnPlace { session, message, .. } = &self.place;
         let (now, new_id) = (self.place.now(), || self.place.new_id());
         let mut writes = rows::of_result(session, message, &entry, now, new_id);
@@ -268,7 +269,11 @@ impl Journal for Recorder {
         self.stored_receipts().extend(rows::receipt_of(&entry).map(rows::receipt_key));
         writes.push(self.step_row(entry)?);
         self.log.flush();
-        self.place.store.enqueue(writes).await.map_err(io::Error::other)
+        let done = self.place.store.enqueue(writes).await.map_err(io::Error::other);
+        match next {
+            Some(entry) => self.next.step(run, entry).await.and(done),
+            None => done,
+        }
     }
 
     fn persists_steps(&self) -> bool {

@@ -13,6 +13,7 @@ mod admission;
 mod agents;
 mod begin;
 mod forget;
+mod heads;
 mod limits;
 mod preview;
 mod questions;
@@ -35,6 +36,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 pub use self::admission::Admission;
+pub use self::heads::Head;
 pub use self::questions::{OpenQuestion, PersonAnswer, QuestionKind};
 pub use self::running::RunningTurn;
 pub use self::tally::Tallied;

@@ -6,7 +6,7 @@ use belljar_store::StoredTurn;
 use serde::Deserialize;
 
 use super::begin::Waits;
-use super::running::{Claim, Purpose, Running};
+use super::running::{Claim, Purpose, Running, RunningTurn};
 use super::types::ServiceError;
 use super::{Inner, Service};
 use crate::record::rows::PersonMetadata;
@@ -73,31 +73,53 @@ impl Service {
     }
 }
 
+impl Service {
+    /// As [`Service::resume`], and gives the turn once it runs; `None` = there is none that could be.
+    ///
+    /// # Errors
+    ///
+    /// As [`Service::resume`], and when the turn cannot be resumed.
+    pub async fn resumed(&self, session: &str) -> Result<Option<RunningTurn>, ServiceError> {
+        if self.0.draining.is_cancelled() {
+            return Err(ServiceError::Draining);
+        }
+        let claim = self.0.claim(session, Purpose::Turn).await?;
+        let left = self.0.store.in_flight().await?;
+        let left = left.into_iter().find(|turn| turn.session.id == session);
+        match left.filter(|turn| !turn.session.kind.is_run()) {
+            Some(turn) => self.0.resume(claim, turn).await,
+            None => Ok(None),
+        }
+    }
+}
+
 impl Inner {
-    async fn resume(self: &Arc<Self>, claim: Claim, left: StoredTurn) -> Result<(), ServiceError> {
+    async fn resume(
+        self: &Arc<Self>,
+        claim: Claim,
+        left: StoredTurn,
+    ) -> Result<Option<RunningTurn>, ServiceError> {
         let begun = left.asked.as_ref().map(|row| PersonMetadata::deserialize(&row.metadata));
         let begun = begun.and_then(Result::ok).unwrap_or_default();
         let (limits, history) =
             (begun.limits.unwrap_or_default(), begun.history.unwrap_or_default());
         let name = left.session.agent.clone();
         let (mut journal, past) = self.open(String::new(), Some(left.session)).await?;
-        let Some(mut past) = past else { return Ok(()) };
+        let Some(mut past) = past else { return Ok(None) };
         let admitted = match self.admitted(&name, Waits::Surely).await {
             Ok(admitted) => admitted,
             // It waits for the next start.
-            Err(ServiceError::Draining | ServiceError::HostFull { .. }) => return Ok(()),
+            Err(ServiceError::Draining | ServiceError::HostFull { .. }) => return Ok(None),
             Err(error) => {
                 journal.give_up(past).await?;
                 return Err(error);
             }
         };
         // None: an older program's, and marked as interrupted already.
-        let Some(turn) = past.unfinished.take() else { return Ok(()) };
+        let Some(turn) = past.unfinished.take() else { return Ok(None) };
         let agent = Arc::clone(&admitted.agent);
         let conversation = self.conversation(agent, None, limits, history, Some(&past)).await?;
         journal.by(&begun.actor.unwrap_or_default());
-        // Nobody waits for it.
-        drop(self.run(claim, admitted, journal, conversation, turn));
-        Ok(())
+        Ok(Some(self.run(claim, admitted, journal, conversation, turn)))
     }
 }

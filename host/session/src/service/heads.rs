@@ -1,0 +1,99 @@
+//! Sessions that are made before anything is said in them, and those whose agent or model becomes
+//! another: for entrances whose clients choose these beside their messages.
+
+use belljar_store::{SessionHead, SessionKind, StoredSession, Write};
+
+use super::Service;
+use super::begin::DEFAULT_AGENT;
+use super::running::Running;
+use super::types::ServiceError;
+use super::versions::Look;
+use crate::record::past::{Past, past};
+
+/// The part of a session that is to become another; `None` = it stays.
+#[derive(Debug, Clone, Default)]
+pub struct Head {
+    /// Its title.
+    pub title: Option<String>,
+    /// The agent, by name.
+    pub agent: Option<String>,
+    /// The model, by name or alias; empty = the agent's own.
+    pub model: Option<String>,
+}
+
+impl Service {
+    /// Stores a session in which nothing is said yet.
+    ///
+    /// # Errors
+    ///
+    /// As [`Service::begin`], for what `head` names.
+    pub async fn create(&self, head: Head) -> Result<StoredSession, ServiceError> {
+        let inner = &self.0;
+        if inner.draining.is_cancelled() {
+            return Err(ServiceError::Draining);
+        }
+        self.look(Look::IfChanged).await;
+        let Head { title, agent, model } = head;
+        let (title, model) = (title.unwrap_or_default(), model.unwrap_or_default());
+        self.check_model(&model)?;
+        inner.allowance.room(&inner.store, title.len()).await?;
+        let agent = inner.agent(&inner.host(), agent.as_deref().unwrap_or(DEFAULT_AGENT)).await?;
+        let now = inner.now();
+        let session = StoredSession {
+            id: inner.new_id(),
+            title,
+            agent: agent.id.to_string(),
+            workspace: inner.workspace.to_string_lossy().into_owned(),
+            model,
+            kind: SessionKind::Api,
+            created: now,
+            updated: now,
+        };
+        inner.store.enqueue(vec![Write::CreateSession(session.clone())]).await?;
+        Ok(session)
+    }
+
+    /// Gives a session another title, agent or model, from its next turn on.
+    ///
+    /// # Errors
+    ///
+    /// [`ServiceError::Busy`] while a turn of it runs; else as [`Service::create`].
+    pub async fn set_head(&self, session: &str, head: Head) -> Result<StoredSession, ServiceError> {
+        let inner = &self.0;
+        let claim = Running::claim(inner, session, inner.now());
+        let claim = claim.ok_or_else(|| ServiceError::Busy(session.to_owned()))?;
+        let mut stored = inner.store.session(claim.session()).await?;
+        if let Some(agent) = head.agent {
+            self.look(Look::IfChanged).await;
+            stored.agent = inner.agent(&inner.host(), &agent).await?.id.to_string();
+        }
+        if let Some(model) = head.model {
+            self.check_model(&model)?;
+            stored.model = model;
+        }
+        stored.title = head.title.unwrap_or(stored.title);
+        let StoredSession { title, agent, model, .. } = stored.clone();
+        let head = SessionHead { title, agent, model };
+        let write = Write::SessionHead { session: session.to_owned(), head };
+        inner.store.enqueue(vec![write]).await?;
+        Ok(stored)
+    }
+
+    /// The turns of a session that have ended, with all that they said.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such session, or the store cannot be read.
+    pub async fn past(&self, session: &str) -> Result<Past, ServiceError> {
+        let store = &self.0.store;
+        Ok(past(store, store.session(session).await?).await?)
+    }
+
+    fn check_model(&self, model: &str) -> Result<(), ServiceError> {
+        if model.is_empty() {
+            return Ok(());
+        }
+        let found = self.0.host().models.resolve(model, None);
+        found.map(drop).map_err(|error| ServiceError::Invalid(error.to_string()))
+    }
+}
