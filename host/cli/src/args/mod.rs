@@ -54,6 +54,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Talk with an agent; sessions are saved, and resumed with `--resume`
     Chat(Box<ChatArgs>),
+    /// Be an agent for an editor (Zed, JetBrains, Neovim), over stdin and stdout
+    Acp(AcpArgs),
     /// Serve sessions over HTTP and WebSockets, on this machine unless told otherwise
     Serve(ServeArgs),
     /// Make, list and revoke the keys of the server
@@ -258,6 +260,20 @@ pub(crate) struct ChatArgs {
     pub(crate) transcript: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) nobodys: NoTenant,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = crate::setup::exit::help())]
+pub(crate) struct AcpArgs {
+    /// The agent of new sessions; the editor may choose another [default: general-purpose]
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// A model from belljar.toml, or a role, instead of the agent's own choice
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Play this transcript instead of asking a model
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    pub(crate) transcript: Option<PathBuf>,
 }
 
 /// The form of the output of `run` on stdout.

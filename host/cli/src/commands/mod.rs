@@ -1,5 +1,6 @@
 //! The commands, a folder for each group of them.
 
+mod acp;
 mod backup;
 mod catalogue;
 mod changes;
@@ -32,6 +33,7 @@ pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
         Command::Demo => run::demo::run(walls, out),
         Command::Run(run) => run::agent::run(run, &places()?, walls, out),
         Command::Chat(chat) => chat::run(chat, &places()?, walls, out),
+        Command::Acp(acp) => acp::run(acp, &places()?, walls, out),
         Command::Serve(serve) => serve::run(serve, &places()?, walls, out),
         Command::Keys(keys) => serve::keys::run(keys, &places()?, out),
         Command::Tenants(tenants) => serve::tenants::run(tenants, &places()?, out),

@@ -54,9 +54,21 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "host/acp",
+        &[
+            "belljar-policy",
+            "belljar-changes",
+            "belljar-definition",
+            "belljar-agent",
+            "belljar-session",
+            "belljar-store",
+        ],
+    ),
+    (
         "host/cli",
         &[
             "belljar-policy",
+            "belljar-acp",
             "belljar-changes",
             "belljar-conformance",
             "belljar-definition",

@@ -3,7 +3,7 @@
 pub(crate) mod judged;
 pub(crate) mod keys;
 mod late;
-mod limits;
+pub(crate) mod limits;
 pub(crate) mod opening;
 mod own;
 mod renewal;

@@ -1,0 +1,168 @@
+//! Questions to the person in the editor: whether a call may be made, and what an agent wants to know.
+
+use std::collections::BTreeMap;
+
+use agent_client_protocol::v1::schema::{
+    CreateElicitationRequest, ElicitationAction, ElicitationContentValue, ElicitationFormMode,
+    ElicitationSchema, ElicitationSessionScope, EnumOption, PermissionOption, PermissionOptionKind,
+    RequestPermissionOutcome, RequestPermissionRequest, SessionId, StringPropertySchema,
+    ToolCallUpdate, ToolCallUpdateFields,
+};
+use belljar_agent::Approval;
+use belljar_policy::Shown;
+use belljar_session::{OpenQuestion, PersonAnswer, QuestionKind};
+
+use crate::door::{ACTOR, Connection, Door};
+use crate::limits::{MAX_OFFERED, MAX_TITLE};
+use crate::tool_call;
+
+/// The field of a form that holds the answer.
+const FIELD: &str = "answer";
+
+/// An option of a question: its id, which no other question has, its text and its kind.
+pub(crate) struct Choice {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) kind: PermissionOptionKind,
+}
+
+/// Puts a question with options; `None` = nobody chose one of them.
+pub(crate) async fn choose(
+    to: &Connection,
+    session: &str,
+    call: ToolCallUpdate,
+    choices: Vec<Choice>,
+) -> Option<String> {
+    let ids: Vec<String> = choices.iter().map(|choice| choice.id.clone()).collect();
+    let option = |choice: Choice| PermissionOption::new(choice.id, choice.name, choice.kind);
+    let options = choices.into_iter().map(option).collect();
+    let request = RequestPermissionRequest::new(SessionId::from(session.to_owned()), call, options);
+    let answered = to.send_request(request).block_task().await.ok()?;
+    let RequestPermissionOutcome::Selected(selected) = answered.outcome else { return None };
+    // INV-303: an option of another question is none of this one.
+    ids.into_iter().find(|id| **id == *selected.option_id.0)
+}
+
+/// Asks whether a call may be made, and hands the answer to the turn. Whatever is no clear yes is a no.
+pub(crate) async fn permission(
+    door: &Door,
+    to: &Connection,
+    shown_in: &str,
+    turn: &str,
+    id: u64,
+    call: ToolCallUpdate,
+) {
+    let choice = |word: Approval, name: &str, kind| Choice {
+        id: format!("{turn}.{id}.{}", word.as_str()),
+        name: name.to_owned(),
+        kind,
+    };
+    let choices = vec![
+        choice(Approval::Yes, "Allow once", PermissionOptionKind::AllowOnce),
+        choice(Approval::ForRun, "Allow for this turn", PermissionOptionKind::AllowAlways),
+        choice(Approval::No, "No", PermissionOptionKind::RejectOnce),
+    ];
+    let chosen = choose(to, shown_in, whole(door, turn, id, call), choices).await;
+    let word = match chosen.as_deref().and_then(|id| id.rsplit('.').next()) {
+        Some("yes") => Approval::Yes,
+        Some("for_run") => Approval::ForRun,
+        Some(_) | None => Approval::No,
+    };
+    answer(door, turn, id, PersonAnswer::Permission(word));
+}
+
+/// Asks what an agent wants to know, where the editor can be asked such.
+pub(crate) async fn clarify(
+    door: &Door,
+    to: &Connection,
+    shown_in: &str,
+    turn: &str,
+    id: u64,
+    question: &str,
+    options: &[String],
+) {
+    let text = match door.client().forms {
+        true => form(to, shown_in, question, options).await,
+        false if options.is_empty() => None,
+        false => pick(to, shown_in, turn, id, question, options).await,
+    };
+    answer(door, turn, id, PersonAnswer::Text(text));
+}
+
+/// The question with all that it is about: the event has only the beginning.
+fn whole(door: &Door, turn: &str, id: u64, mut call: ToolCallUpdate) -> ToolCallUpdate {
+    if let Some((_, OpenQuestion { kind: QuestionKind::Permission { tool, arguments }, .. })) =
+        open(door, turn, id)
+    {
+        let input = tool_call::arguments(&arguments);
+        let fields = std::mem::replace(&mut call.fields, ToolCallUpdateFields::new());
+        call.fields =
+            fields.content(tool_call::diffs(&tool, &input, door.workspace())).raw_input(input);
+    }
+    call
+}
+
+/// The open question of a turn, with its session.
+fn open(door: &Door, turn: &str, id: u64) -> Option<(String, OpenQuestion)> {
+    let mut all = door.service.questions(None).into_iter();
+    all.find(|(_, question)| question.message == turn && question.id == id)
+}
+
+/// Hands an answer to the turn that waits for it. INV-303: it names its turn and its question, and a
+/// question takes one answer.
+fn answer(door: &Door, turn: &str, id: u64, answer: PersonAnswer) {
+    let Some((session, _)) = open(door, turn, id) else { return };
+    // An error: the turn has ended, or somebody else was faster.
+    let _ = door.service.answer(&session, id, answer, ACTOR);
+}
+
+async fn form(
+    to: &Connection,
+    session: &str,
+    question: &str,
+    options: &[String],
+) -> Option<String> {
+    let mut field = StringPropertySchema::new().title("Answer".to_owned());
+    if !options.is_empty() {
+        let options = options.iter().take(MAX_OFFERED);
+        let options = options.map(|option| EnumOption::new(option.clone(), shown(option)));
+        field = field.one_of(options.collect::<Vec<_>>());
+    }
+    let schema = ElicitationSchema::new().property(FIELD, field, true);
+    let scope = ElicitationSessionScope::new(SessionId::from(session.to_owned()));
+    let message = Shown::multiline(question).to_string();
+    let request = CreateElicitationRequest::new(ElicitationFormMode::new(scope, schema), message);
+    let answered = to.send_request(request).block_task().await.ok()?;
+    let ElicitationAction::Accept(accepted) = answered.action else { return None };
+    let content: BTreeMap<_, _> = accepted.content?;
+    match content.get(FIELD)? {
+        ElicitationContentValue::String(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+/// One of the options, where the editor knows no forms.
+async fn pick(
+    to: &Connection,
+    session: &str,
+    turn: &str,
+    id: u64,
+    question: &str,
+    options: &[String],
+) -> Option<String> {
+    let option = |(at, option): (usize, &String)| Choice {
+        id: format!("{turn}.{id}.{at}"),
+        name: shown(option),
+        kind: PermissionOptionKind::AllowOnce,
+    };
+    let choices: Vec<_> = options.iter().take(MAX_OFFERED).enumerate().map(option).collect();
+    let fields = ToolCallUpdateFields::new().title(Shown::clipped(question, 400).to_string());
+    let call = ToolCallUpdate::new(format!("{turn}.question.{id}"), fields);
+    let chosen = choose(to, session, call, choices).await?;
+    let at: usize = chosen.rsplit('.').next()?.parse().ok()?;
+    options.get(at).cloned()
+}
+
+fn shown(option: &str) -> String {
+    Shown::clipped(option, MAX_TITLE).to_string()
+}

@@ -1,0 +1,92 @@
+//! Subagents as sessions of an editor: their ids, and the updates that announce them and say how they
+//! are.
+//!
+//! The id of a child is the agent's message that it belongs to, and its path in that turn. It is the
+//! same while the turn runs and whenever its session is loaded later.
+
+use agent_client_protocol::v1::schema::{
+    Error, ErrorStopReason, IdleStateUpdate, IdleStopReason, RunningStateUpdate,
+    SessionCancelCapabilities, SessionMessage, SessionUpdate, StateUpdate,
+    SubagentSessionCapabilities, SubagentUpdate,
+};
+use belljar_policy::Shown;
+
+use crate::limits::MAX_TITLE;
+use crate::tool_call::block;
+
+/// The session of a subagent.
+pub(crate) fn id(message: &str, path: &str) -> String {
+    format!("{message}/{path}")
+}
+
+/// The message and the path that an id names; `None` = it is no child's.
+pub(crate) fn parse(id: &str) -> Option<(&str, &str)> {
+    id.split_once('/').filter(|(message, path)| !message.is_empty() && path.contains('/'))
+}
+
+/// Whether a path is a subagent's.
+pub(crate) fn is_child(path: &str) -> bool {
+    path.contains('/')
+}
+
+/// On the parent, before anything of the child: there is one, and it may be cancelled.
+pub(crate) fn announce(id: &str, path: &str, task: &str) -> SessionUpdate {
+    let title = path.rsplit('/').next().unwrap_or(path);
+    let line = task.trim().lines().next().unwrap_or_default();
+    let capabilities = SubagentSessionCapabilities::new().cancel(SessionCancelCapabilities::new());
+    SessionUpdate::SubagentUpdate(
+        SubagentUpdate::new(id.to_owned())
+            .title(Shown::clipped(title, MAX_TITLE).to_string())
+            .description(Shown::clipped(line, MAX_TITLE).to_string())
+            .capabilities(capabilities),
+    )
+}
+
+/// On the child: its task, from its parent.
+pub(crate) fn task(parent: &str, id: &str, task: &str) -> SessionUpdate {
+    SessionUpdate::SessionMessage(
+        SessionMessage::new(format!("{id}.task"))
+            .sender_session_id(agent_client_protocol::v1::schema::SessionId::from(
+                parent.to_owned(),
+            ))
+            .recipient_session_id(agent_client_protocol::v1::schema::SessionId::from(id.to_owned()))
+            .content(vec![block(task)]),
+    )
+}
+
+/// On the parent: the child works.
+pub(crate) fn runs(id: &str) -> SessionUpdate {
+    let state = StateUpdate::Running(RunningStateUpdate::new());
+    SessionUpdate::SubagentUpdate(SubagentUpdate::new(id.to_owned()).state(state))
+}
+
+/// On the parent: the child has ended, and nothing of it can be cancelled any more.
+pub(crate) fn ended(id: &str, status: &str, error: Option<&str>) -> SessionUpdate {
+    let reason = match status {
+        "completed" => IdleStopReason::EndTurn,
+        "cancelled" => IdleStopReason::Cancelled,
+        "partial" => IdleStopReason::MaxTurnRequests,
+        _ => {
+            let why = error.unwrap_or("it failed");
+            let error = Error::new(-32603, Shown::multiline(why).to_string());
+            IdleStopReason::Error(ErrorStopReason::new().error(error))
+        }
+    };
+    let state = StateUpdate::Idle(IdleStateUpdate::new().stop_reason(reason));
+    let update = SubagentUpdate::new(id.to_owned()).state(state);
+    SessionUpdate::SubagentUpdate(update.capabilities(None::<SubagentSessionCapabilities>))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_child_names_its_message_and_its_path() {
+        let id = id("2026-x", "main/scout#0/x#1");
+        assert_eq!(parse(&id), Some(("2026-x", "main/scout#0/x#1")));
+        for not in ["2026-x", "2026-x/main", "/a/b"] {
+            assert_eq!(parse(not), None, "{not}");
+        }
+    }
+}

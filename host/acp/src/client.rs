@@ -1,0 +1,28 @@
+//! The part of an editor's capabilities that matters here.
+
+use agent_client_protocol::v1::schema::ClientCapabilities;
+
+/// What an editor understands.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Client {
+    /// Subagents as sessions of their own.
+    pub(crate) subagents: bool,
+    /// Notices beside the conversation.
+    pub(crate) notices: bool,
+    /// Summaries that take the place of older turns.
+    pub(crate) compaction: bool,
+    /// Questions with a form.
+    pub(crate) forms: bool,
+}
+
+impl Client {
+    pub(crate) fn of(stated: &ClientCapabilities) -> Self {
+        let session = stated.session.as_ref();
+        Self {
+            subagents: stated.subagents.is_some(),
+            notices: session.is_some_and(|session| session.notices.is_some()),
+            compaction: session.is_some_and(|session| session.compaction.is_some()),
+            forms: stated.elicitation.as_ref().is_some_and(|it| it.supports_form()),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Errors as an editor shows them: what went wrong, and what to do about it.
+
+use agent_client_protocol::Error;
+use belljar_policy::Shown;
+use belljar_session::ServiceError;
+
+/// The code of a session that is not there.
+const NOT_FOUND: i32 = -32002;
+
+/// The code of a request that cannot be met now.
+const INVALID_REQUEST: i32 = -32600;
+
+/// The code of a parameter that makes no sense.
+const INVALID_PARAMS: i32 = -32602;
+
+/// The code of a failure here.
+const INTERNAL: i32 = -32603;
+
+/// There is no such session, or none that this editor has opened.
+pub(crate) fn no_session(id: &str) -> Error {
+    let id = Shown::clipped(id, 80);
+    Error::new(
+        NOT_FOUND,
+        format!("there is no session `{id}` here; `session/list` names those that can be loaded"),
+    )
+}
+
+/// A parameter that makes no sense.
+pub(crate) fn invalid(why: impl Into<String>) -> Error {
+    Error::new(INVALID_PARAMS, why.into())
+}
+
+/// A request that cannot be met now.
+pub(crate) fn not_now(why: impl Into<String>) -> Error {
+    Error::new(INVALID_REQUEST, why.into())
+}
+
+/// A failure here.
+pub(crate) fn failed(why: impl Into<String>) -> Error {
+    Error::new(INTERNAL, why.into())
+}
+
+/// An error of the service.
+pub(crate) fn of_service(error: &ServiceError) -> Error {
+    let text = Shown::multiline(&error.to_string()).to_string();
+    match error {
+        ServiceError::NoSession(id) => no_session(id),
+        ServiceError::NoAgent(_) => invalid(format!("{text}; `belljar agents` lists the agents")),
+        ServiceError::Unfit(_)
+        | ServiceError::Caller(_)
+        | ServiceError::Unanswered(_)
+        | ServiceError::NoQuestion(_)
+        | ServiceError::Invalid(_) => invalid(text),
+        ServiceError::NoModel => {
+            failed(format!("{text}; `belljar init` finds one, and writes it into belljar.toml"))
+        }
+        ServiceError::Blocked { agent, .. } => {
+            let agent = Shown::clipped(agent, 80);
+            failed(format!("{text}; `belljar explain {agent}` says which grant it needs"))
+        }
+        ServiceError::Busy(_)
+        | ServiceError::GoneOn(_)
+        | ServiceError::TenantFull { .. }
+        | ServiceError::HostFull { .. }
+        | ServiceError::Draining
+        | ServiceError::DayUsed { .. }
+        | ServiceError::StorageFull { .. } => not_now(text),
+        ServiceError::Agent(_)
+        | ServiceError::Store(_)
+        | ServiceError::Review(_)
+        | ServiceError::Session(_) => failed(text),
+    }
+}

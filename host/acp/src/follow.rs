@@ -1,0 +1,107 @@
+//! Shows a turn to the editor as it happens, and puts its questions there.
+
+use std::sync::Arc;
+
+use belljar_agent::Outcome;
+use belljar_session::{RunningTurn, SessionEvent, Watch};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+
+use crate::ask;
+use crate::door::{Connection, Door};
+use crate::results::Passed;
+use crate::told::Told;
+use crate::updates::{Out, Updates};
+
+/// The calls of turns, as they pass by.
+pub(crate) type Passing = broadcast::Receiver<Arc<Passed>>;
+
+/// Shows a turn to its end: the events that `watch` gives, and what passes by. `None` = it was stopped
+/// with this process, or nobody reads any more.
+pub(crate) async fn follow(
+    door: &Arc<Door>,
+    to: &Connection,
+    turn: &RunningTurn,
+    mut watch: Watch,
+    mut passing: Passing,
+    mut updates: Updates,
+) -> Option<Arc<Outcome>> {
+    let ended = turn.ended();
+    tokio::pin!(ended);
+    let (mut outcome, mut last) = (None, None);
+    while last.is_none_or(|last| watch.last() < last) {
+        let out = tokio::select! {
+            biased;
+            event = watch.next() => {
+                let mut out = drain(&mut passing, &mut updates);
+                out.extend(of_event(turn, &event?, &mut updates));
+                out.extend(updates.late());
+                out
+            }
+            passed = passing.recv() => match passed {
+                Ok(passed) => updates.passed(passed),
+                // What was left out is shown when the session is loaded.
+                Err(RecvError::Lagged(_)) => continue,
+                Err(RecvError::Closed) => return outcome,
+            },
+            end = &mut ended, if last.is_none() => {
+                outcome = Some(end?);
+                last = Some(door.service.store().last_event(&turn.session).await.unwrap_or(0));
+                continue;
+            }
+        };
+        emit(door, to, &turn.message, out).await?;
+    }
+    let mut out = drain(&mut passing, &mut updates);
+    out.extend(updates.late());
+    emit(door, to, &turn.message, out).await?;
+    outcome
+}
+
+fn of_event(turn: &RunningTurn, event: &SessionEvent, updates: &mut Updates) -> Vec<Out> {
+    if *event.message != *turn.message {
+        return Vec::new();
+    }
+    serde_json::from_str::<Told>(&event.json).map_or_else(|_| Vec::new(), |told| updates.of(told))
+}
+
+/// Whatever has passed by until now.
+fn drain(passing: &mut Passing, updates: &mut Updates) -> Vec<Out> {
+    let mut out = Vec::new();
+    loop {
+        match passing.try_recv() {
+            Ok(passed) => out.extend(updates.passed(passed)),
+            Err(TryRecvError::Lagged(_)) => {}
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return out,
+        }
+    }
+}
+
+/// Sends updates and puts questions, each of these in a task of its own; `None` = nobody reads any
+/// more.
+pub(crate) async fn emit(
+    door: &Arc<Door>,
+    to: &Connection,
+    turn: &str,
+    out: Vec<Out>,
+) -> Option<()> {
+    for one in out {
+        let (door, to, turn) = (Arc::clone(door), to.clone(), turn.to_owned());
+        match one {
+            Out::Update(session, update) => {
+                door.send(&to, &session, update).await.then_some(())?;
+            }
+            Out::Permission { session, id, call } => {
+                tokio::spawn(async move {
+                    ask::permission(&door, &to, &session, &turn, id, *call).await;
+                });
+            }
+            Out::Clarify { session, id, question, options } => {
+                tokio::spawn(async move {
+                    ask::clarify(&door, &to, &session, &turn, id, &question, &options).await;
+                });
+            }
+        }
+    }
+    Some(())
+}

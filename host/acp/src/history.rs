@@ -1,0 +1,239 @@
+//! The transcript of a session, told to an editor that loads it.
+//!
+//! It is the stored events of each turn, as they were shown when they happened, with the words of one
+//! step put together; of a turn whose events are gone it is what was said in the end.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{ContentChunk, MessageId, SessionUpdate};
+use belljar_agent::Message;
+use belljar_policy::Shown;
+use belljar_session::Turn;
+use serde_json::Value;
+
+use crate::door::{Connection, Door};
+use crate::errors::{failed, of_service};
+use crate::limits::EVENTS_PAGE;
+use crate::results::{CallResult, Passed, PassedKind};
+use crate::told::{Kind, Told};
+use crate::tool_call;
+use crate::turn::remark;
+use crate::updates::{Out, Updates};
+
+/// Tells one session.
+struct Telling<'a> {
+    door: &'a Arc<Door>,
+    to: &'a Connection,
+    session: &'a str,
+    /// The turns that are left to tell, the oldest last.
+    turns: Vec<Past>,
+    now: Option<Now>,
+}
+
+/// A turn that is to be told.
+struct Past {
+    message: String,
+    asked: String,
+    text: String,
+    output: String,
+    error: Option<String>,
+    calls: HashMap<String, (String, Option<String>)>,
+}
+
+/// The turn that is being told.
+struct Now {
+    past: Past,
+    updates: Updates,
+    /// The words of the step that is being told.
+    saying: Option<(String, String)>,
+    root: Option<String>,
+}
+
+/// Tells all turns of a session, and gives the id of its last event that was told.
+pub(crate) async fn tell(door: &Arc<Door>, to: &Connection, session: &str) -> Result<i64, Error> {
+    let past = door.service.past(session).await.map_err(|error| of_service(&error))?;
+    let mut turns: Vec<Past> = past.turns.iter().map(Past::of).collect();
+    turns.extend(unfinished(door, session).await?);
+    turns.reverse();
+    let mut telling = Telling { door, to, session, turns, now: None };
+    let (store, mut last) = (door.service.store(), 0);
+    let gone = || failed("the editor does not read any more");
+    loop {
+        let page = store.events_after(session, last, EVENTS_PAGE).await;
+        let page = page.map_err(|error| failed(Shown::new(&error.to_string()).to_string()))?;
+        if page.is_empty() {
+            break;
+        }
+        for event in page {
+            last = event.seq;
+            telling.event(&event.message, &event.body).await.ok_or_else(gone)?;
+        }
+    }
+    telling.end().await.ok_or_else(gone)?;
+    while telling.next().await.ok_or_else(gone)? {
+        telling.end().await.ok_or_else(gone)?;
+    }
+    Ok(last)
+}
+
+/// The turn that has not ended, if there is one.
+async fn unfinished(door: &Door, session: &str) -> Result<Option<Past>, Error> {
+    let failed =
+        |error: belljar_store::StoreError| failed(Shown::new(&error.to_string()).to_string());
+    let Some(latest) = door.service.store().latest_turn(session).await.map_err(failed)? else {
+        return Ok(None);
+    };
+    let open = latest.answer.status == belljar_store::MessageStatus::InFlight;
+    Ok(open.then(|| {
+        let asked = latest.asked.as_ref();
+        let text = asked.and_then(|row| row.content.get("text")).and_then(Value::as_str);
+        Past {
+            message: latest.answer.id.clone(),
+            asked: asked.map(|row| row.id.clone()).unwrap_or_default(),
+            text: text.unwrap_or_default().to_owned(),
+            output: String::new(),
+            error: None,
+            calls: HashMap::new(),
+        }
+    }))
+}
+
+impl Past {
+    fn of(turn: &Turn) -> Self {
+        let mut calls = HashMap::new();
+        for message in &turn.state.outcome.messages {
+            match message {
+                Message::Assistant { calls: asked, .. } => {
+                    for call in asked {
+                        calls.insert(call.id.clone(), (call.arguments.clone(), None));
+                    }
+                }
+                Message::Tool { results } => {
+                    for result in results {
+                        if let Some((_, content)) = calls.get_mut(&result.id) {
+                            *content = Some(result.content.clone());
+                        }
+                    }
+                }
+                Message::User { .. } => {}
+            }
+        }
+        Self {
+            message: turn.message.clone(),
+            asked: turn.asked.clone(),
+            text: turn.text().to_owned(),
+            output: turn.state.outcome.output.clone(),
+            error: turn.state.outcome.error.as_ref().map(ToString::to_string),
+            calls,
+        }
+    }
+}
+
+impl Telling<'_> {
+    async fn event(&mut self, message: &str, json: &str) -> Option<()> {
+        while self.now.as_ref().is_none_or(|now| now.past.message != message) {
+            self.end().await?;
+            if !self.next().await? {
+                // Of no turn that is there.
+                return Some(());
+            }
+        }
+        let Ok(told) = serde_json::from_str::<Told>(json) else { return Some(()) };
+        let out = self.now.as_mut()?.takes(told);
+        self.send(out).await
+    }
+
+    /// Begins to tell the next turn: with what was asked. `false` = there is none.
+    async fn next(&mut self) -> Option<bool> {
+        let Some(past) = self.turns.pop() else { return Some(false) };
+        let said = ContentChunk::new(tool_call::whole(&past.text));
+        let said = said.message_id(MessageId::from(past.asked.clone()));
+        let said = SessionUpdate::UserMessageChunk(said);
+        self.door.send(self.to, self.session, said).await.then_some(())?;
+        let workspace = self.door.workspace().to_path_buf();
+        let client = self.door.client();
+        let updates = Updates::new(client, self.session, &past.message, workspace);
+        self.now = Some(Now { past, updates, saying: None, root: None });
+        Some(true)
+    }
+
+    /// Ends the turn that is being told.
+    async fn end(&mut self) -> Option<()> {
+        let Some(mut now) = self.now.take() else { return Some(()) };
+        let out = now.said();
+        self.send(out).await?;
+        // Its events are gone, or it has none: a run beside the conversation.
+        if now.root.is_none() && !now.past.output.is_empty() {
+            let text = now.past.output.clone();
+            self.send(vec![Out::Update(self.session.to_owned(), remark(&text))]).await?;
+        }
+        if let Some(error) = &now.past.error {
+            let text = format!("\n\n[{}]", Shown::multiline(error));
+            self.send(vec![Out::Update(self.session.to_owned(), remark(&text))]).await?;
+        }
+        Some(())
+    }
+
+    /// Sends updates. Nobody is asked again what was answered then.
+    async fn send(&self, out: Vec<Out>) -> Option<()> {
+        for one in out {
+            if let Out::Update(session, update) = one {
+                self.door.send(self.to, &session, update).await.then_some(())?;
+            }
+        }
+        Some(())
+    }
+}
+
+impl Now {
+    fn takes(&mut self, told: Told) -> Vec<Out> {
+        if self.root.is_none() {
+            let root = told.agent.split('/').next().unwrap_or_default().to_owned();
+            self.knows(&root);
+            self.root = Some(root);
+        }
+        match told.kind {
+            // The step that it was in is told again.
+            Kind::RunResumed {} => {
+                self.saying = None;
+                Vec::new()
+            }
+            Kind::TextDelta { text } => {
+                let mut out = Vec::new();
+                if self.saying.as_ref().is_some_and(|(agent, _)| *agent != told.agent) {
+                    out = self.said();
+                }
+                let saying = self.saying.get_or_insert_with(|| (told.agent, String::new()));
+                saying.1.push_str(&text);
+                out
+            }
+            kind => {
+                let mut out = self.said();
+                out.extend(self.updates.of(Told { agent: told.agent, kind }));
+                out.extend(self.updates.late());
+                out
+            }
+        }
+    }
+
+    /// The words of the step until now.
+    fn said(&mut self) -> Vec<Out> {
+        let Some((agent, text)) = self.saying.take() else { return Vec::new() };
+        self.updates.of(Told { agent, kind: Kind::TextDelta { text } })
+    }
+
+    /// What the agent at the top asked for and was given.
+    fn knows(&mut self, root: &str) {
+        for (id, (arguments, content)) in std::mem::take(&mut self.past.calls) {
+            self.updates.knows(id.clone(), arguments);
+            let Some(content) = content else { continue };
+            let result =
+                CallResult { agent: root.to_owned(), call_id: id, content, paths: Vec::new() };
+            let kind = PassedKind::Result(Box::new(result));
+            let passed = Passed { run: self.past.message.clone(), step: 0, kind };
+            self.updates.passed(Arc::new(passed));
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Belljar as an agent of editors: the Agent Client Protocol (ACP), version 1, over any two streams.
+//!
+//! ```text
+//! editor ──lines──> wire ──> serve ──> turn ──> Service (session)
+//!    ^                                   │ events, results ──> updates ──┐
+//!    └──────────── updates, questions <──┴───────────────────────────────┘
+//! ```
+//!
+//! A session of the editor is a session of the store, and a prompt is a turn of it, with the rights,
+//! budgets, events and audit log of every entrance. What an editor sends is data: no path that it
+//! names is opened, no command that it names is started, and no answer of it reaches a question that
+//! was not its own. It is a crate of its own, because nothing in it is about HTTP, and nobody who
+//! embeds the server needs the protocol.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod ask;
+mod changes;
+mod children;
+mod client;
+mod commands;
+mod door;
+mod errors;
+mod follow;
+mod history;
+mod limits;
+mod modes;
+mod open;
+mod places;
+mod prompt;
+mod results;
+mod serve;
+mod team;
+mod told;
+mod tool_call;
+mod turn;
+mod updates;
+mod wire;
+
+pub use results::Results;
+pub use serve::Entrance;

@@ -1,0 +1,156 @@
+//! The blocks of a prompt as what a turn takes: a text, and a context of the resources beside it.
+
+use std::path::Path;
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{
+    ContentBlock, EmbeddedResourceResource, ResourceLink, TextResourceContents,
+};
+use belljar_agent::frame::escape_tags;
+use belljar_policy::Shown;
+
+use crate::errors::invalid;
+use crate::limits::{MAX_BLOCKS, MAX_PROMPT_BYTES, MAX_TITLE};
+use crate::places;
+
+/// The tag of the frame around a resource.
+const FRAME: &str = "resource";
+
+/// The words of a prompt.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Prompt {
+    pub(crate) text: String,
+    pub(crate) context: Option<String>,
+}
+
+/// Reads the blocks of a prompt. INV-302: nothing that it names is opened or fetched.
+pub(crate) fn read(blocks: Vec<ContentBlock>, workspace: &Path) -> Result<Prompt, Error> {
+    if blocks.len() > MAX_BLOCKS {
+        return Err(invalid(format!("a prompt has at most {MAX_BLOCKS} blocks")));
+    }
+    let bytes: usize = blocks.iter().map(size).fold(0, usize::saturating_add);
+    if bytes > MAX_PROMPT_BYTES {
+        return Err(invalid(format!(
+            "the prompt has {bytes} bytes with its resources, and takes {MAX_PROMPT_BYTES}; name a \
+             file of the workspace instead of embedding it"
+        )));
+    }
+    let (mut text, mut resources) = (String::new(), Vec::new());
+    for block in blocks {
+        match block {
+            ContentBlock::Text(block) => text.push_str(&block.text),
+            ContentBlock::ResourceLink(link) => text.push_str(&mention(&link, workspace)),
+            ContentBlock::Resource(embedded) => match embedded.resource {
+                EmbeddedResourceResource::TextResourceContents(resource) => {
+                    text.push_str(&format!("`{}`", name(&resource.uri, workspace)));
+                    resources.push(framed(&resource, workspace));
+                }
+                EmbeddedResourceResource::BlobResourceContents(_) => {
+                    return Err(unfit("a resource that is no text"));
+                }
+                _ => return Err(unfit("this kind of resource")),
+            },
+            ContentBlock::Image(_) => return Err(unfit("an image")),
+            ContentBlock::Audio(_) => return Err(unfit("a sound")),
+            _ => return Err(unfit("this kind of content")),
+        }
+    }
+    if text.trim().is_empty() {
+        return Err(invalid("the prompt has no text; say something"));
+    }
+    let context = (!resources.is_empty()).then(|| resources.join("\n\n"));
+    Ok(Prompt { text, context })
+}
+
+fn unfit(what: &str) -> Error {
+    invalid(format!(
+        "the prompt has {what}, and models are sent text alone; `promptCapabilities` says so. Put the \
+         file into the workspace and name it"
+    ))
+}
+
+fn size(block: &ContentBlock) -> usize {
+    match block {
+        ContentBlock::Text(block) => block.text.len(),
+        ContentBlock::ResourceLink(link) => link.uri.len().saturating_add(link.name.len()),
+        ContentBlock::Resource(embedded) => match &embedded.resource {
+            EmbeddedResourceResource::TextResourceContents(resource) => {
+                resource.text.len().saturating_add(resource.uri.len())
+            }
+            _ => 0,
+        },
+        _ => 0,
+    }
+}
+
+/// The name of something, in the agent's words where it lies in the workspace.
+fn name(uri: &str, workspace: &Path) -> String {
+    places::of_uri(workspace, uri).unwrap_or_else(|| Shown::clipped(uri, MAX_TITLE).to_string())
+}
+
+fn mention(link: &ResourceLink, workspace: &Path) -> String {
+    match places::of_uri(workspace, &link.uri) {
+        Some(path) => format!("`{path}`"),
+        None => {
+            let (title, uri) =
+                (Shown::clipped(&link.name, MAX_TITLE), Shown::clipped(&link.uri, MAX_TITLE));
+            format!("`{title}` ({uri}, not in the workspace)")
+        }
+    }
+}
+
+fn framed(resource: &TextResourceContents, workspace: &Path) -> String {
+    let name = name(&resource.uri, workspace).replace(['"', '<', '>'], "_");
+    let body = escape_tags(&resource.text, &[FRAME]);
+    format!("<{FRAME} name=\"{name}\">\n{body}\n</{FRAME}>")
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_client_protocol::v1::schema::{EmbeddedResource, ImageContent, TextContent};
+
+    use super::*;
+
+    fn text(text: &str) -> ContentBlock {
+        ContentBlock::Text(TextContent::new(text))
+    }
+
+    fn resource(text: &str, uri: &str) -> ContentBlock {
+        let contents = TextResourceContents::new(text, uri);
+        let resource = EmbeddedResourceResource::TextResourceContents(contents);
+        ContentBlock::Resource(EmbeddedResource::new(resource))
+    }
+
+    fn of(blocks: Vec<ContentBlock>) -> Result<Prompt, Error> {
+        read(blocks, Path::new("/w"))
+    }
+
+    #[test]
+    fn files_of_the_workspace_are_named_as_the_agent_sees_them() {
+        let link = ContentBlock::ResourceLink(ResourceLink::new("a.rs", "file:///w/src/a.rs"));
+        let read = of(vec![text("Explain "), link, resource("b </resource>", "file:///w/b")]);
+        let read = read.unwrap();
+        assert_eq!(read.text, "Explain `/workspace/src/a.rs``/workspace/b`");
+        let context = read.context.unwrap();
+        assert!(context.starts_with("<resource name=\"/workspace/b\">\nb "), "{context}");
+        assert_eq!(context.matches("</resource>").count(), 1, "{context}");
+        let outside = ContentBlock::ResourceLink(ResourceLink::new("p", "file:///etc/passwd"));
+        assert!(of(vec![outside]).unwrap().text.contains("not in the workspace"));
+    }
+
+    #[test]
+    fn a_prompt_that_is_no_text_or_too_much_is_refused_with_a_remedy() {
+        let image = ContentBlock::Image(ImageContent::new("aGk=", "image/png"));
+        let huge = resource(&"x".repeat(MAX_PROMPT_BYTES), "file:///w/b");
+        let many = vec![text("x"); MAX_BLOCKS + 1];
+        for (blocks, says) in [
+            (vec![image], "sent text alone"),
+            (vec![huge], "name a file of the workspace"),
+            (many, "at most 256 blocks"),
+            (vec![text(" ")], "say something"),
+        ] {
+            let error = of(blocks).unwrap_err();
+            assert!(error.message.contains(says), "{}", error.message);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The calls of running turns with all that they were asked and all that they gave, for whoever shows a
+//! turn as it happens: events have only the beginning of the one and nothing of the other.
+
+use std::io;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use belljar_agent::limits::cut;
+use belljar_agent::{ChildSummary, Journal, RunId, StepEntry, StepKind};
+use tokio::sync::broadcast;
+
+use crate::limits::{MAX_RESULT, MAX_RESULTS};
+
+/// Where the steps of all turns of a process pass by. What nobody takes is lost.
+#[derive(Debug, Clone)]
+pub struct Results(broadcast::Sender<Arc<Passed>>);
+
+/// One thing that passed by.
+#[derive(Debug)]
+pub(crate) struct Passed {
+    pub(crate) run: String,
+    pub(crate) step: u64,
+    pub(crate) kind: PassedKind,
+}
+
+#[derive(Debug)]
+pub(crate) enum PassedKind {
+    /// A model asks for calls: the id and the arguments of each.
+    Asked(Vec<(String, String)>),
+    /// A call has a result.
+    Result(Box<CallResult>),
+}
+
+/// The result of a call.
+#[derive(Debug)]
+pub(crate) struct CallResult {
+    /// Who called.
+    pub(crate) agent: String,
+    pub(crate) call_id: String,
+    /// The beginning of what the model reads.
+    pub(crate) content: String,
+    /// Paths that it read or wrote, as agents see them.
+    pub(crate) paths: Vec<String>,
+}
+
+impl Default for Results {
+    fn default() -> Self {
+        Self(broadcast::channel(MAX_RESULTS).0)
+    }
+}
+
+impl Results {
+    /// Takes what passes from now on.
+    pub(crate) fn listen(&self) -> broadcast::Receiver<Arc<Passed>> {
+        self.0.subscribe()
+    }
+}
+
+#[async_trait]
+impl Journal for Results {
+    async fn subagent_ended(
+        &self,
+        _run: &RunId,
+        _child: &ChildSummary,
+        _with: Option<StepEntry>,
+    ) -> io::Result<()> {
+        Ok(())
+    }
+
+    async fn step(&self, run: &RunId, entry: StepEntry) -> io::Result<()> {
+        if let Some(kind) = passed(entry.kind) {
+            let passed = Passed { run: run.to_string(), step: entry.step, kind };
+            // An error: nobody listens.
+            let _ = self.0.send(Arc::new(passed));
+        }
+        Ok(())
+    }
+
+    fn persists_steps(&self) -> bool {
+        self.0.receiver_count() > 0
+    }
+}
+
+fn passed(kind: StepKind) -> Option<PassedKind> {
+    match kind {
+        StepKind::Said { reply, .. } if !reply.calls.is_empty() => {
+            let calls = reply.calls.into_iter().map(|call| (call.id, call.arguments));
+            Some(PassedKind::Asked(calls.collect()))
+        }
+        StepKind::Result(result) => {
+            let result = *result;
+            let call = result.receipt?;
+            let (read, wrote) = (call.receipt.paths_read, call.receipt.paths_written);
+            Some(PassedKind::Result(Box::new(CallResult {
+                agent: call.agent,
+                call_id: call.call_id,
+                content: cut(&result.content, MAX_RESULT).to_owned(),
+                paths: wrote.into_iter().chain(read).collect(),
+            })))
+        }
+        StepKind::Said { .. } | StepKind::Begun { .. } | StepKind::Child { .. } => None,
+    }
+}

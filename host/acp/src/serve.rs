@@ -1,0 +1,399 @@
+//! The requests of an editor, each with what answers it.
+//!
+//! Handlers hold the loop that reads: whatever takes time is answered in a task of its own.
+
+use std::sync::Arc;
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::schema::{
+    AgentCapabilities, AuthenticateRequest, AuthenticateResponse, CancelNotification,
+    CloseSessionRequest, CloseSessionResponse, DeleteSessionRequest, DeleteSessionResponse,
+    Implementation, InitializeRequest, InitializeResponse, ListSessionsRequest,
+    ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, NewSessionRequest,
+    NewSessionResponse, Notice, NoticeSeverity, PromptCapabilities, PromptRequest,
+    ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionCloseCapabilities,
+    SessionDeleteCapabilities, SessionInfo, SessionListCapabilities, SessionResumeCapabilities,
+    SessionUpdate, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
+    SetSessionModeRequest, SetSessionModeResponse,
+};
+use agent_client_protocol::{Agent, Error, Lines, on_receive_notification, on_receive_request};
+use belljar_policy::Shown;
+use belljar_session::{Head, Service};
+use belljar_store::{MAX_LISTED, StoredSession};
+use jiff::Timestamp;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::client::Client;
+use crate::door::{ACTOR, Connection, Door};
+use crate::errors::{failed, invalid, no_session, of_service};
+use crate::limits::{LAST_WAIT, PAGE};
+use crate::open::OpenSession;
+use crate::results::Results;
+use crate::wire::{self, Room};
+use crate::{children, commands, history, modes, turn};
+
+/// The entrance for one editor.
+#[derive(Debug)]
+pub struct Entrance {
+    /// Runs the turns; its workspace is that of every session.
+    pub service: Service,
+    /// The journal of the service's host.
+    pub results: Results,
+    /// The agent of new sessions; `None` = the usual one.
+    pub agent: Option<String>,
+    /// The model of new sessions; `None` = the agent's own.
+    pub model: Option<String>,
+}
+
+impl Entrance {
+    /// Serves an editor until it closes its end. Turns that run then are stopped where they are, and
+    /// resumed when their session is opened again.
+    ///
+    /// # Errors
+    ///
+    /// When the connection breaks.
+    pub async fn serve(
+        self,
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Result<(), String> {
+        let room = Room::new();
+        let lines = Lines::new(
+            Box::pin(wire::outgoing(writer, room.clone())),
+            Box::pin(wire::incoming(reader, room.clone())),
+        );
+        let Self { service, results, agent, model } = self;
+        let door = Door::new(service.clone(), results, agent, model, room);
+        let served = answer(door, lines).await;
+        service.drain(LAST_WAIT).await;
+        served.map_err(|error| error.message)
+    }
+}
+
+/// Answers what an editor sends.
+async fn answer(
+    door: Arc<Door>,
+    transport: impl agent_client_protocol::ConnectTo<Agent> + 'static,
+) -> Result<(), Error> {
+    let doors = std::array::from_fn::<_, 11, _>(|_| Arc::clone(&door));
+    let [initialize, new, load, resume, list, close, delete, prompt, cancel, mode, option] = doors;
+    Agent
+        .v1()
+        .name("belljar")
+        .on_receive_request(
+            async move |request: InitializeRequest, responder, _to: Connection| {
+                responder.respond(initialized(&initialize, &request))
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |_request: AuthenticateRequest, responder, _to: Connection| {
+                responder.respond(AuthenticateResponse::new())
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: NewSessionRequest, responder, to: Connection| {
+                let (door, way) = (Arc::clone(&new), to.clone());
+                to.spawn(async move {
+                    let made = new_session(&door, request).await;
+                    let opened = made.as_ref().ok().map(|(opened, _)| opened.clone());
+                    responder.respond_with_result(made.map(|(_, response)| response))?;
+                    after_opening(&door, &way, opened).await;
+                    Ok(())
+                })
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: LoadSessionRequest, responder, to: Connection| {
+                let (door, way) = (Arc::clone(&load), to.clone());
+                to.spawn(async move {
+                    let loaded = load_session(&door, &way, request).await;
+                    let opened = loaded.as_ref().ok().map(|(opened, _)| opened.clone());
+                    responder.respond_with_result(loaded.map(|(_, response)| response))?;
+                    after_opening(&door, &way, opened).await;
+                    Ok(())
+                })
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: ResumeSessionRequest, responder, to: Connection| {
+                let (door, way) = (Arc::clone(&resume), to.clone());
+                to.spawn(async move {
+                    let resumed = resume_session(&door, request).await;
+                    let opened = resumed.as_ref().ok().map(|(opened, _)| opened.clone());
+                    responder.respond_with_result(resumed.map(|(_, response)| response))?;
+                    after_opening(&door, &way, opened).await;
+                    Ok(())
+                })
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: ListSessionsRequest, responder, to: Connection| {
+                let door = Arc::clone(&list);
+                to.spawn(async move {
+                    responder.respond_with_result(list_sessions(&door, &request).await)
+                })
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: CloseSessionRequest, responder, _to: Connection| {
+                let id = request.session_id.0.to_string();
+                responder.respond_with_result(close_session(&close, &id))
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: DeleteSessionRequest, responder, to: Connection| {
+                let door = Arc::clone(&delete);
+                to.spawn(async move {
+                    let id = request.session_id.0.to_string();
+                    responder.respond_with_result(delete_session(&door, &id).await)
+                })
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: PromptRequest, responder, to: Connection| {
+                // In the order of the requests: one prompt at a time in a session.
+                let session = prompt.open.find(&request.session_id.0);
+                let prompting = session.and_then(|session| session.begin());
+                let (door, way) = (Arc::clone(&prompt), to.clone());
+                match prompting {
+                    Err(error) => responder.respond_with_error(error),
+                    Ok(prompting) => to.spawn(async move {
+                        let answered = turn::prompt(&door, &way, prompting, request).await;
+                        responder.respond_with_result(answered)
+                    }),
+                }
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: SetSessionModeRequest, responder, to: Connection| {
+                let door = Arc::clone(&mode);
+                to.spawn(async move {
+                    let set = set_mode(&door, &request).await;
+                    responder.respond_with_result(set)
+                })
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: SetSessionConfigOptionRequest, responder, to: Connection| {
+                let door = Arc::clone(&option);
+                to.spawn(async move {
+                    let set = set_option(&door, &request).await;
+                    responder.respond_with_result(set)
+                })
+            },
+            on_receive_request!(),
+        )
+        .on_receive_notification(
+            async move |cancelled: CancelNotification, _to: Connection| {
+                cancel_session(&cancel, &cancelled.session_id.0);
+                Ok(())
+            },
+            on_receive_notification!(),
+        )
+        .connect_to(transport)
+        .await
+}
+
+fn initialized(door: &Door, request: &InitializeRequest) -> InitializeResponse {
+    door.is_for(Client::of(&request.client_capabilities));
+    let session = SessionCapabilities::new()
+        .list(SessionListCapabilities::new())
+        .delete(SessionDeleteCapabilities::new())
+        .resume(SessionResumeCapabilities::new())
+        .close(SessionCloseCapabilities::new());
+    let capabilities = AgentCapabilities::new()
+        .load_session(true)
+        .prompt_capabilities(PromptCapabilities::new().embedded_context(true))
+        .session_capabilities(session);
+    InitializeResponse::new(ProtocolVersion::V1).agent_capabilities(capabilities).agent_info(
+        Implementation::new("belljar", env!("CARGO_PKG_VERSION")).title("belljar".to_owned()),
+    )
+}
+
+/// A session that was opened, and what is left to do there.
+#[derive(Clone)]
+struct Opened {
+    session: Arc<OpenSession>,
+    /// Events behind this id were not told; `None` = it is new.
+    told: Option<i64>,
+    /// Servers that the editor would have had started.
+    servers: usize,
+}
+
+async fn new_session(
+    door: &Arc<Door>,
+    request: NewSessionRequest,
+) -> Result<(Opened, NewSessionResponse), Error> {
+    door.check_directory(&request.cwd, &request.additional_directories)?;
+    let head = Head { title: None, agent: door.agent.clone(), model: door.model.clone() };
+    let stored = door.service.create(head).await.map_err(|error| of_service(&error))?;
+    let session = match door.open.open(&stored.id) {
+        Ok(session) => session,
+        Err(error) => {
+            // Nobody has heard of it.
+            let _ = door.service.delete(&stored.id).await;
+            return Err(error);
+        }
+    };
+    let response = NewSessionResponse::new(stored.id.clone())
+        .modes(modes::of(door, &stored).await?)
+        .config_options(offered(door, &stored));
+    let servers = request.mcp_servers.len();
+    Ok((Opened { session, told: None, servers }, response))
+}
+
+async fn load_session(
+    door: &Arc<Door>,
+    to: &Connection,
+    request: LoadSessionRequest,
+) -> Result<(Opened, LoadSessionResponse), Error> {
+    door.check_directory(&request.cwd, &request.additional_directories)?;
+    let stored = door.stored(&request.session_id.0).await?;
+    let session = door.open.open(&stored.id)?;
+    // Nothing is said there meanwhile.
+    let prompting = session.begin()?;
+    let told = history::tell(door, to, &stored.id).await?;
+    drop(prompting);
+    let response = LoadSessionResponse::new()
+        .modes(modes::of(door, &stored).await?)
+        .config_options(offered(door, &stored));
+    let servers = request.mcp_servers.len();
+    Ok((Opened { session, told: Some(told), servers }, response))
+}
+
+async fn resume_session(
+    door: &Arc<Door>,
+    request: ResumeSessionRequest,
+) -> Result<(Opened, ResumeSessionResponse), Error> {
+    door.check_directory(&request.cwd, &request.additional_directories)?;
+    let stored = door.stored(&request.session_id.0).await?;
+    let session = door.open.open(&stored.id)?;
+    let told = door.service.store().last_event(&stored.id).await;
+    let told = told.map_err(|error| failed(Shown::new(&error.to_string()).to_string()))?;
+    let response = ResumeSessionResponse::new()
+        .modes(modes::of(door, &stored).await?)
+        .config_options(offered(door, &stored));
+    let servers = request.mcp_servers.len();
+    Ok((Opened { session, told: Some(told), servers }, response))
+}
+
+/// The options of a session; `None` = there are none to choose.
+fn offered(
+    door: &Door,
+    session: &StoredSession,
+) -> Option<Vec<agent_client_protocol::v1::schema::SessionConfigOption>> {
+    Some(modes::options(door, session)).filter(|options| !options.is_empty())
+}
+
+/// Tells the commands, and resumes a turn that an earlier process left.
+async fn after_opening(door: &Arc<Door>, to: &Connection, opened: Option<Opened>) {
+    let Some(Opened { session, told, servers }) = opened else { return };
+    door.send(to, &session.id, commands::available(door)).await;
+    if servers > 0 {
+        // INV-307.
+        let text = format!(
+            "the editor's MCP servers are not used ({servers}): belljar starts nothing that an editor names"
+        );
+        tracing::warn!(target: "belljar::acp", "{text}");
+        if door.client().notices {
+            let notice = Notice::new(NoticeSeverity::Warning, text);
+            door.send(to, &session.id, SessionUpdate::Notice(notice)).await;
+        }
+    }
+    let Some(told) = told else { return };
+    // Taken before the editor can say anything there: its next prompt waits for the turn.
+    if let Ok(floor) = Arc::clone(&session.floor).try_lock_owned() {
+        tokio::spawn(turn::go_on(Arc::clone(door), to.clone(), session, floor, told));
+    }
+}
+
+async fn list_sessions(
+    door: &Door,
+    request: &ListSessionsRequest,
+) -> Result<ListSessionsResponse, Error> {
+    let from = match &request.cursor {
+        None => 0,
+        Some(cursor) => {
+            cursor.parse::<usize>().map_err(|_| invalid("`cursor` is none of this list"))?
+        }
+    };
+    if request.cwd.as_ref().is_some_and(|cwd| door.check_directory(cwd, &[]).is_err()) {
+        return Ok(ListSessionsResponse::new(Vec::new()));
+    }
+    let all = door.service.store().sessions(MAX_LISTED).await;
+    let all = all.map_err(|error| failed(Shown::new(&error.to_string()).to_string()))?;
+    let here = door.workspace().to_string_lossy();
+    // INV-301. One in which nothing was said is nothing to go back to.
+    let own = all.into_iter().filter(|session| {
+        session.workspace == here && !session.kind.is_run() && !session.title.is_empty()
+    });
+    let mut page: Vec<_> = own.skip(from).take(PAGE + 1).collect();
+    let more = page.len() > PAGE;
+    page.truncate(PAGE);
+    let info = |session: StoredSession| {
+        let updated = Timestamp::from_millisecond(session.updated).unwrap_or_default();
+        SessionInfo::new(session.id, door.workspace())
+            .title(Shown::new(&session.title).to_string())
+            .updated_at(updated.to_string())
+    };
+    let next = more.then(|| from.saturating_add(PAGE).to_string());
+    Ok(ListSessionsResponse::new(page.into_iter().map(info).collect()).next_cursor(next))
+}
+
+fn close_session(door: &Door, id: &str) -> Result<CloseSessionResponse, Error> {
+    let session = door.open.close(id).ok_or_else(|| no_session(id))?;
+    session.cancel();
+    door.service.cancel(id, ACTOR);
+    Ok(CloseSessionResponse::new())
+}
+
+async fn delete_session(door: &Door, id: &str) -> Result<DeleteSessionResponse, Error> {
+    door.stored(id).await?;
+    door.service.delete(id).await.map_err(|error| of_service(&error))?;
+    door.open.close(id);
+    door.service.audit(ACTOR, "session_deleted", id.to_owned(), serde_json::json!({"by": "acp"}));
+    Ok(DeleteSessionResponse::new())
+}
+
+async fn set_mode(
+    door: &Door,
+    request: &SetSessionModeRequest,
+) -> Result<SetSessionModeResponse, Error> {
+    let session = door.open.find(&request.session_id.0)?;
+    modes::set_agent(door, &session.id, &request.mode_id).await?;
+    Ok(SetSessionModeResponse::new())
+}
+
+async fn set_option(
+    door: &Door,
+    request: &SetSessionConfigOptionRequest,
+) -> Result<SetSessionConfigOptionResponse, Error> {
+    let session = door.open.find(&request.session_id.0)?;
+    let set = modes::set_option(door, &session.id, &request.config_id, &request.value).await?;
+    Ok(SetSessionConfigOptionResponse::new(set))
+}
+
+/// Cancels the prompt of a session, or one subagent of it. INV-301: of a session that is open here.
+fn cancel_session(door: &Door, id: &str) {
+    if let Ok(session) = door.open.find(id) {
+        session.cancel();
+        door.service.cancel(id, ACTOR);
+        return;
+    }
+    let Some((message, path)) = children::parse(id) else { return };
+    let turns = door.service.running();
+    let turn = turns.iter().find(|turn| turn.message == message);
+    if let Some(turn) = turn.filter(|turn| door.open.find(&turn.session).is_ok()) {
+        door.service.cancel_subagent(&turn.session, path, ACTOR);
+    }
+}

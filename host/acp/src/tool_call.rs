@@ -1,0 +1,117 @@
+//! A tool call as an editor shows it: a title, a kind, the files that it is about, and what it would
+//! change.
+
+use std::path::Path;
+
+use agent_client_protocol::v1::schema::{
+    Content, ContentBlock, Diff, TextContent, ToolCallContent, ToolCallLocation, ToolKind,
+};
+use belljar_agent::limits::cut;
+use belljar_policy::Shown;
+use serde_json::Value;
+
+use crate::limits::{MAX_DIFF, MAX_RESULT, MAX_TITLE};
+use crate::places;
+
+/// Fields of arguments that name what a call is about, the first of them that is there.
+const SUBJECTS: &[&str] =
+    &["path", "file_path", "command", "pattern", "query", "url", "agent", "name", "code"];
+
+/// The kind of a tool, by its name.
+pub(crate) fn kind(tool: &str) -> ToolKind {
+    match tool {
+        "file_read" | "file_list" | "attach_file" => ToolKind::Read,
+        "file_write" | "file_edit" | "notebook_edit" => ToolKind::Edit,
+        "file_find" | "file_search" => ToolKind::Search,
+        "web_fetch" | "web_search" => ToolKind::Fetch,
+        "shell" | "run_javascript" | "run_python" => ToolKind::Execute,
+        "todo_write" | "use_skill" => ToolKind::Think,
+        _ => ToolKind::Other,
+    }
+}
+
+/// The arguments as JSON; as text where they are none.
+pub(crate) fn arguments(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+/// The tool and what it is about, in a line.
+pub(crate) fn title(tool: &str, arguments: &Value) -> String {
+    let subject = SUBJECTS.iter().find_map(|field| arguments.get(field)?.as_str());
+    let tool = Shown::clipped(tool, MAX_TITLE);
+    match subject.and_then(|subject| subject.trim().lines().next()) {
+        Some(line) => format!("{tool} {}", Shown::clipped(line, MAX_TITLE)),
+        None => tool.to_string(),
+    }
+}
+
+/// The files of the workspace that a call names.
+pub(crate) fn locations(arguments: &Value, workspace: &Path) -> Vec<ToolCallLocation> {
+    let path =
+        ["path", "file_path", "to"].iter().filter_map(|field| arguments.get(field)?.as_str());
+    let places = path.filter_map(|path| places::of_guest(workspace, path));
+    let line = ["line", "start_line", "from_line"].iter();
+    let line = line.filter_map(|field| arguments.get(field)?.as_u64()).next();
+    let line = line.and_then(|line| u32::try_from(line).ok());
+    places.map(|place| ToolCallLocation::new(place).line(line)).collect()
+}
+
+/// The change that a call of a tool that writes asks for. Of what was there before, it shows what the
+/// call says of it.
+pub(crate) fn diffs(tool: &str, arguments: &Value, workspace: &Path) -> Vec<ToolCallContent> {
+    let text = |field: &str| arguments.get(field).and_then(Value::as_str);
+    let (old, new) = match tool {
+        "file_write" => (None, text("content")),
+        "file_edit" => (text("old_text"), text("new_text")),
+        _ => return Vec::new(),
+    };
+    let path = text("path").and_then(|path| places::of_guest(workspace, path));
+    let (Some(path), Some(new)) = (path, new) else { return Vec::new() };
+    if old.map_or(0, str::len).saturating_add(new.len()) > MAX_DIFF {
+        return Vec::new();
+    }
+    vec![ToolCallContent::Diff(Diff::new(path, new).old_text(old.map(str::to_owned)))]
+}
+
+/// Text as content.
+pub(crate) fn text(text: &str) -> ToolCallContent {
+    ToolCallContent::Content(Content::new(block(text)))
+}
+
+/// Text as a block, all of it.
+pub(crate) fn whole(text: &str) -> ContentBlock {
+    ContentBlock::Text(TextContent::new(text))
+}
+
+/// Text as a block, cut at what an update repeats.
+pub(crate) fn block(text: &str) -> ContentBlock {
+    let short = cut(text, MAX_RESULT);
+    let text = match text.len() - short.len() {
+        0 => short.to_owned(),
+        more => format!("{short}\n[cut: {more} bytes more]"),
+    };
+    ContentBlock::Text(TextContent::new(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_call_says_what_it_is_about_and_names_files_of_the_workspace_alone() {
+        let workspace = Path::new("/w");
+        let edit = json!({"path": "/workspace/a.rs", "old_text": "x", "new_text": "y"});
+        assert_eq!(title("file_edit", &edit), "file_edit /workspace/a.rs");
+        assert_eq!(locations(&edit, workspace)[0].path, Path::new("/w/a.rs"));
+        let diffs_of = |arguments: &Value| diffs("file_edit", arguments, workspace);
+        let [ToolCallContent::Diff(diff)] = &diffs_of(&edit)[..] else { panic!("no diff") };
+        assert_eq!((diff.old_text.as_deref(), diff.new_text.as_str()), (Some("x"), "y"));
+        let outside = json!({"path": "/etc/passwd", "old_text": "x", "new_text": "y"});
+        assert!(locations(&outside, workspace).is_empty() && diffs_of(&outside).is_empty());
+        let hidden = json!({"command": "ls\u{1b}[2J\nrm"});
+        assert!(!title("shell", &hidden).contains('\u{1b}'));
+        assert_eq!(title("shell", &arguments("no json")), "shell");
+    }
+}

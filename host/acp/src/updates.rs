@@ -1,0 +1,383 @@
+//! Events of a turn as updates of an editor's sessions. Has no effect of its own: whatever is to be
+//! sent or asked is returned.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+
+use agent_client_protocol::v1::schema::{
+    CompactionStatus, CompactionUpdate, ContentChunk, Notice, NoticeSeverity, Plan, PlanEntry,
+    PlanEntryPriority, PlanEntryStatus, SessionUpdate, ToolCall, ToolCallContent, ToolCallStatus,
+    ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+};
+use belljar_policy::Shown;
+
+use crate::children;
+use crate::client::Client;
+use crate::limits::{MAX_RESULTS, MAX_TITLE};
+use crate::results::{CallResult, Passed, PassedKind};
+use crate::told::{Child, Counts, Kind, Todo, Told};
+use crate::{places, tool_call};
+
+/// Something to be sent or asked.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are updates")]
+pub(crate) enum Out {
+    /// An update of this session.
+    Update(String, SessionUpdate),
+    /// A call of this session waits for a person's word.
+    Permission { session: String, id: u64, call: Box<ToolCallUpdate> },
+    /// An agent wants to know something.
+    Clarify { session: String, id: u64, question: String, options: Vec<String> },
+}
+
+/// Maps the events of one turn.
+pub(crate) struct Updates {
+    client: Client,
+    session: String,
+    /// The agent's message.
+    message: String,
+    workspace: PathBuf,
+    /// The step that each agent is in.
+    steps: HashMap<String, u64>,
+    /// The calls that were shown, by who called and the call's id.
+    shown: HashMap<(String, String), ShownCall>,
+    /// Whole arguments of calls to come: step, where it is known, call, text.
+    asked: VecDeque<(Option<u64>, String, String)>,
+    /// Results of calls that were not shown yet.
+    early: VecDeque<std::sync::Arc<Passed>>,
+}
+
+/// A call that was shown.
+struct ShownCall {
+    id: String,
+    tool: String,
+    diffs: Vec<ToolCallContent>,
+}
+
+impl Updates {
+    /// Of the turn of this message.
+    pub(crate) fn new(client: Client, session: &str, message: &str, workspace: PathBuf) -> Self {
+        Self {
+            client,
+            session: session.to_owned(),
+            message: message.to_owned(),
+            workspace,
+            steps: HashMap::new(),
+            shown: HashMap::new(),
+            asked: VecDeque::new(),
+            early: VecDeque::new(),
+        }
+    }
+
+    /// The session of an agent; `None` = this editor does not see it.
+    fn session_of(&self, agent: &str) -> Option<String> {
+        match children::is_child(agent) {
+            false => Some(self.session.clone()),
+            true => self.client.subagents.then(|| children::id(&self.message, agent)),
+        }
+    }
+
+    /// The updates of an event.
+    pub(crate) fn of(&mut self, told: Told) -> Vec<Out> {
+        let Told { agent, kind } = told;
+        let mut out = Vec::new();
+        let asks = matches!(kind, Kind::PermissionAsked { .. } | Kind::QuestionAsked { .. });
+        // Whoever is not seen asks where its parent at the top is.
+        let seen = self.session_of(&agent).or_else(|| asks.then(|| self.session.clone()));
+        let Some(session) = seen else { return out };
+        let mut update = |update| out.push(Out::Update(session.clone(), update));
+        match kind {
+            Kind::StepStarted { step } => {
+                self.steps.insert(agent, step);
+            }
+            Kind::TextDelta { text } => update(self.chunk(&agent, &text)),
+            Kind::ToolCallStarted { step, call_id, tool, arguments } => {
+                update(self.started(agent, step, call_id, tool, arguments));
+            }
+            Kind::ToolProgress { call_id, done, total, message } => {
+                out.extend(self.progress(&session, agent, call_id, done, total, &message));
+            }
+            Kind::ToolCallFinished { step, call_id, tool, ok, error } => {
+                update(self.finished(agent, step, call_id, &tool, ok, error));
+            }
+            Kind::SubagentBatchStart { batch, children } => {
+                self.batch(&session, &batch, &children, &mut out);
+            }
+            Kind::SubagentUpdate { child } => {
+                if let Some(id) = self.session_of(&child) {
+                    update(children::runs(&id));
+                }
+            }
+            Kind::SubagentDone { batch, child, status, error, counts } => {
+                if self.client.subagents {
+                    let id = children::id(&self.message, &child);
+                    update(children::ended(&id, &status, error.as_deref()));
+                }
+                update(self.batch_done(&batch, &counts));
+            }
+            Kind::PermissionAsked { id, call_id, tool, arguments } => {
+                let call = self.waits(agent, id, call_id, &tool, &arguments);
+                out.push(Out::Permission { session, id, call: Box::new(call) });
+            }
+            Kind::QuestionAsked { id, question, options } => {
+                out.push(Out::Clarify { session, id, question, options });
+            }
+            Kind::Todos { items } => update(SessionUpdate::Plan(plan(items))),
+            Kind::TeamStageStarted { stage, of, agents } => {
+                let text = format!("Stage {stage} of {of}: {}\n\n", agents.join(", "));
+                update(self.chunk(&agent, &text));
+            }
+            other => out.extend(self.remark(&session, &other)),
+        }
+        out
+    }
+
+    /// Takes what passed by of this turn; gives the updates of it.
+    pub(crate) fn passed(&mut self, passed: std::sync::Arc<Passed>) -> Vec<Out> {
+        if passed.run != self.message {
+            return Vec::new();
+        }
+        match &passed.kind {
+            PassedKind::Asked(calls) => {
+                for (id, arguments) in calls {
+                    self.asked.push_back((Some(passed.step), id.clone(), arguments.clone()));
+                }
+                while self.asked.len() > MAX_RESULTS {
+                    self.asked.pop_front();
+                }
+                Vec::new()
+            }
+            PassedKind::Result(result) => match self.result(result) {
+                Some(out) => vec![out],
+                None => {
+                    self.early.push_back(passed);
+                    while self.early.len() > MAX_RESULTS {
+                        self.early.pop_front();
+                    }
+                    Vec::new()
+                }
+            },
+        }
+    }
+
+    /// A call of this turn has these arguments, in whichever step.
+    pub(crate) fn knows(&mut self, call_id: String, arguments: String) {
+        if self.asked.len() < MAX_RESULTS {
+            self.asked.push_back((None, call_id, arguments));
+        }
+    }
+
+    /// The results of calls that have been shown by now.
+    pub(crate) fn late(&mut self) -> Vec<Out> {
+        let early = std::mem::take(&mut self.early);
+        early.into_iter().flat_map(|passed| self.passed(passed)).collect()
+    }
+
+    fn result(&self, result: &CallResult) -> Option<Out> {
+        let shown = self.shown.get(&(result.agent.clone(), result.call_id.clone()))?;
+        let session = self.session_of(&result.agent)?;
+        let mut content = shown.diffs.clone();
+        if !result.content.trim().is_empty() {
+            content.push(tool_call::text(&result.content));
+        }
+        let raw = serde_json::from_str(&result.content);
+        let raw = raw.unwrap_or_else(|_| serde_json::Value::String(result.content.clone()));
+        let mut fields = ToolCallUpdateFields::new().content(content).raw_output(raw);
+        let places = result.paths.iter().filter_map(|path| {
+            places::of_guest(&self.workspace, path)
+                .map(agent_client_protocol::v1::schema::ToolCallLocation::new)
+        });
+        let places: Vec<_> = places.collect();
+        if !places.is_empty() {
+            fields = fields.locations(places);
+        }
+        let update = ToolCallUpdate::new(shown.id.clone(), fields);
+        Some(Out::Update(session, SessionUpdate::ToolCallUpdate(update)))
+    }
+
+    fn chunk(&self, agent: &str, text: &str) -> SessionUpdate {
+        let step = self.steps.get(agent).copied().unwrap_or_default();
+        let chunk = ContentChunk::new(tool_call::whole(text));
+        SessionUpdate::AgentMessageChunk(chunk.message_id(
+            agent_client_protocol::v1::schema::MessageId::from(format!("{}.{step}", self.message)),
+        ))
+    }
+
+    /// The id of a call in its session.
+    fn call_id(&self, step: u64, call: &str) -> String {
+        format!("{}.{step}.{call}", self.message)
+    }
+
+    fn started(
+        &mut self,
+        agent: String,
+        step: u64,
+        call_id: String,
+        tool: String,
+        arguments: String,
+    ) -> SessionUpdate {
+        let whole = self.asked.iter().position(|(at, id, whole)| {
+            at.is_none_or(|at| at == step)
+                && *id == call_id
+                && whole.starts_with(arguments.as_str())
+        });
+        let whole = whole.and_then(|at| self.asked.remove(at)).map(|(.., whole)| whole);
+        let id = self.call_id(step, &call_id);
+        let input = tool_call::arguments(whole.as_deref().unwrap_or(&arguments));
+        let diffs = tool_call::diffs(&tool, &input, &self.workspace);
+        let call = ToolCall::new(id.clone(), tool_call::title(&tool, &input))
+            .kind(tool_call::kind(&tool))
+            .status(ToolCallStatus::InProgress)
+            .locations(tool_call::locations(&input, &self.workspace))
+            .content(diffs.clone())
+            .raw_input(input);
+        self.shown.insert((agent, call_id), ShownCall { id, tool, diffs });
+        SessionUpdate::ToolCall(call)
+    }
+
+    fn progress(
+        &self,
+        session: &str,
+        agent: String,
+        call_id: String,
+        done: u64,
+        total: Option<u64>,
+        message: &str,
+    ) -> Option<Out> {
+        let shown = self.shown.get(&(agent, call_id))?;
+        let of = total.map_or_else(String::new, |total| format!(" of {total}"));
+        let mut content = shown.diffs.clone();
+        content.push(tool_call::text(&format!("{done}{of} {message}")));
+        let fields = ToolCallUpdateFields::new().content(content);
+        let update = ToolCallUpdate::new(shown.id.clone(), fields);
+        Some(Out::Update(session.to_owned(), SessionUpdate::ToolCallUpdate(update)))
+    }
+
+    fn finished(
+        &mut self,
+        agent: String,
+        step: u64,
+        call_id: String,
+        tool: &str,
+        ok: bool,
+        error: Option<String>,
+    ) -> SessionUpdate {
+        let status = if ok { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
+        let id = self.call_id(step, &call_id);
+        let key = (agent, call_id);
+        let known = self.shown.get(&key);
+        let title = known.is_none().then(|| Shown::clipped(tool, MAX_TITLE).to_string());
+        let mut fields = ToolCallUpdateFields::new().status(status).title(title);
+        if let Some(error) = error {
+            let mut content = known.map(|shown| shown.diffs.clone()).unwrap_or_default();
+            content.push(tool_call::text(&error));
+            fields = fields.content(content);
+        }
+        let id = known.map_or(id, |shown| shown.id.clone());
+        SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields))
+    }
+
+    /// The call that waits for a person, whether or not it was shown.
+    fn waits(
+        &self,
+        agent: String,
+        question: u64,
+        call_id: String,
+        tool: &str,
+        arguments: &str,
+    ) -> ToolCallUpdate {
+        let whole =
+            self.asked.iter().find(|(_, id, whole)| *id == call_id && whole.starts_with(arguments));
+        let input = tool_call::arguments(whole.map_or(arguments, |(.., whole)| whole.as_str()));
+        let shown = self.shown.get(&(agent, call_id));
+        let id = shown.map_or_else(
+            || format!("{}.question.{question}", self.message),
+            |shown| shown.id.clone(),
+        );
+        let name = shown.map_or(tool, |shown| shown.tool.as_str());
+        let fields = ToolCallUpdateFields::new()
+            .title(tool_call::title(name, &input))
+            .kind(tool_call::kind(tool))
+            .status(ToolCallStatus::Pending)
+            .locations(tool_call::locations(&input, &self.workspace))
+            .content(tool_call::diffs(tool, &input, &self.workspace))
+            .raw_input(input);
+        ToolCallUpdate::new(id, fields)
+    }
+
+    /// Subagents begin: a call of their parent, and to an editor that knows them a session each.
+    fn batch(&self, session: &str, batch: &str, children: &[Child], out: &mut Vec<Out>) {
+        let names: Vec<&str> =
+            children.iter().filter_map(|child| child.child.rsplit('/').next()).collect();
+        let title = format!("subagents: {}", Shown::clipped(&names.join(", "), MAX_TITLE));
+        let tasks = children.iter().map(|child| tool_call::text(&child.task)).collect();
+        let call = ToolCall::new(self.batch_id(batch), title)
+            .kind(ToolKind::Other)
+            .status(ToolCallStatus::InProgress)
+            .content(tasks);
+        out.push(Out::Update(session.to_owned(), SessionUpdate::ToolCall(call)));
+        if !self.client.subagents {
+            return;
+        }
+        for Child { child, task } in children {
+            let id = children::id(&self.message, child);
+            let announced = children::announce(&id, child, task);
+            out.push(Out::Update(session.to_owned(), announced));
+            out.push(Out::Update(id.clone(), children::task(session, &id, task)));
+        }
+    }
+
+    fn batch_done(&self, batch: &str, counts: &Counts) -> SessionUpdate {
+        let left = counts.queued.saturating_add(counts.running);
+        let status = if left == 0 { ToolCallStatus::Completed } else { ToolCallStatus::InProgress };
+        let ended = counts.total.saturating_sub(left);
+        let text = tool_call::text(&format!("{ended} of {} ended", counts.total));
+        let fields = ToolCallUpdateFields::new().status(status).content(vec![text]);
+        SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(self.batch_id(batch), fields))
+    }
+
+    fn batch_id(&self, batch: &str) -> String {
+        format!("{}.{batch}", self.message)
+    }
+
+    /// Remarks beside the conversation, to an editor that shows such.
+    fn remark(&self, session: &str, kind: &Kind) -> Option<Out> {
+        let notice = |severity, title: String| {
+            let title = Shown::clipped(&title, MAX_TITLE.saturating_mul(4)).to_string();
+            let notice = SessionUpdate::Notice(Notice::new(severity, title));
+            self.client.notices.then_some(notice)
+        };
+        let compaction = |status| {
+            let id = format!("{}.compaction", self.message);
+            let update = SessionUpdate::CompactionUpdate(CompactionUpdate::new(id, status));
+            self.client.compaction.then_some(update)
+        };
+        let update = match kind {
+            Kind::Warning { message } => notice(NoticeSeverity::Warning, message.clone()),
+            Kind::Retry { attempt, reason } => {
+                notice(NoticeSeverity::Info, format!("attempt {attempt} failed: {reason}"))
+            }
+            Kind::BudgetWarning { meter, used, limit } => {
+                notice(NoticeSeverity::Warning, format!("{used} of {limit} {meter} are used"))
+            }
+            Kind::HistoryCompacting {} => compaction(CompactionStatus::InProgress),
+            Kind::HistoryCompacted {} => compaction(CompactionStatus::Completed),
+            _ => None,
+        };
+        update.map(|update| Out::Update(session.to_owned(), update))
+    }
+}
+
+/// An agent's list. What was given up is left out: a plan has no word for it.
+fn plan(items: Vec<Todo>) -> Plan {
+    let entry = |item: Todo| {
+        let status = match item.status.as_str() {
+            "in_progress" => PlanEntryStatus::InProgress,
+            "completed" => PlanEntryStatus::Completed,
+            "cancelled" => return None,
+            _ => PlanEntryStatus::Pending,
+        };
+        Some(PlanEntry::new(item.content, PlanEntryPriority::Medium, status))
+    };
+    Plan::new(items.into_iter().filter_map(entry).collect())
+}

@@ -1,0 +1,200 @@
+//! Lines in both directions, bounded: no line of an editor is longer than is kept, no flood of requests
+//! is read before they are answered, and no more updates wait than an editor takes.
+
+use std::io;
+use std::sync::Arc;
+
+use futures::{Sink, Stream};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::Semaphore;
+
+use crate::limits::{MAX_LINE, MAX_UNANSWERED, MAX_UNWRITTEN};
+
+/// The stand-in for a line that is too long: JSON, and no message.
+const TOO_LONG: &str = "\"a line is too long\"";
+
+/// The room for what is under way.
+#[derive(Clone)]
+pub(crate) struct Room {
+    /// Requests that may be read.
+    unanswered: Arc<Semaphore>,
+    /// Updates that may be handed over.
+    unwritten: Arc<Semaphore>,
+}
+
+/// The kind of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Request,
+    Update,
+    Answer,
+    Other,
+}
+
+impl Room {
+    pub(crate) fn new() -> Self {
+        let (unanswered, unwritten) =
+            (Semaphore::new(MAX_UNANSWERED), Semaphore::new(MAX_UNWRITTEN));
+        Self { unanswered: Arc::new(unanswered), unwritten: Arc::new(unwritten) }
+    }
+
+    /// Waits until one more update may be handed over; `false` = nobody reads any more.
+    pub(crate) async fn for_update(&self) -> bool {
+        // Given back when it is written.
+        self.unwritten.acquire().await.map(tokio::sync::SemaphorePermit::forget).is_ok()
+    }
+
+    fn written(&self, line: &str) {
+        match kind(line) {
+            Line::Update => self.unwritten.add_permits(1),
+            Line::Answer => self.unanswered.add_permits(1),
+            Line::Request | Line::Other => {}
+        }
+    }
+
+    fn close(&self) {
+        self.unwritten.close();
+        self.unanswered.close();
+    }
+}
+
+/// The lines of an editor.
+pub(crate) fn incoming(
+    reader: impl AsyncRead + Send + Unpin + 'static,
+    room: Room,
+) -> impl Stream<Item = io::Result<String>> + Send + 'static {
+    let state = (BufReader::new(reader), room);
+    futures::stream::unfold(state, |(mut reader, room): (BufReader<_>, Room)| async move {
+        let line = match next(&mut reader).await {
+            Ok(Some(line)) => line,
+            Ok(None) => return None,
+            Err(error) => return Some((Err(error), (reader, room))),
+        };
+        if kind(&line) == Line::Request {
+            // Given back with the answer. Closed: nobody is answered any more.
+            match room.unanswered.acquire().await {
+                Ok(permit) => permit.forget(),
+                Err(_) => return None,
+            }
+        }
+        Some((Ok(line), (reader, room)))
+    })
+}
+
+/// Writes lines, each as soon as it is there.
+pub(crate) fn outgoing(
+    writer: impl AsyncWrite + Send + Unpin + 'static,
+    room: Room,
+) -> impl Sink<String, Error = io::Error> + Send + 'static {
+    futures::sink::unfold((writer, room), |(mut writer, room), line: String| async move {
+        let room: Room = room;
+        let mut bytes = line.into_bytes();
+        bytes.push(b'\n');
+        let written = match writer.write_all(&bytes).await {
+            Ok(()) => writer.flush().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = written {
+            room.close();
+            return Err(error);
+        }
+        bytes.pop();
+        room.written(&String::from_utf8_lossy(&bytes));
+        Ok((writer, room))
+    })
+}
+
+/// The next line, without its end; `None` = there is none.
+async fn next(reader: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> io::Result<Option<String>> {
+    let (mut line, mut too_long) = (Vec::new(), false);
+    loop {
+        let there = reader.fill_buf().await?;
+        if there.is_empty() {
+            let ended = line.is_empty() && !too_long;
+            return Ok((!ended).then(|| text(line, too_long)));
+        }
+        let end = there.iter().position(|byte| *byte == b'\n');
+        let part = there.get(..end.unwrap_or(there.len())).unwrap_or_default();
+        too_long |= line.len().saturating_add(part.len()) > MAX_LINE;
+        match too_long {
+            true => line = Vec::new(),
+            false => line.extend_from_slice(part),
+        }
+        let taken = end.map_or(there.len(), |end| end + 1);
+        reader.consume(taken);
+        if end.is_some() {
+            return Ok(Some(text(line, too_long)));
+        }
+    }
+}
+
+fn text(line: Vec<u8>, too_long: bool) -> String {
+    match too_long {
+        true => TOO_LONG.to_owned(),
+        false => String::from_utf8(line)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+    }
+}
+
+fn kind(line: &str) -> Line {
+    #[derive(Deserialize)]
+    struct Head<'a> {
+        #[serde(default)]
+        id: Option<IgnoredAny>,
+        #[serde(default, borrow)]
+        method: Option<std::borrow::Cow<'a, str>>,
+    }
+    match serde_json::from_str::<Head<'_>>(line) {
+        Ok(Head { id: Some(_), method: Some(_) }) => Line::Request,
+        Ok(Head { id: None, method: Some(method) }) if method == "session/update" => Line::Update,
+        Ok(Head { id: Some(_), method: None }) => Line::Answer,
+        Ok(_) | Err(_) => Line::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{SinkExt as _, StreamExt as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_passed_over_and_the_next_one_is_read() {
+        let long = vec![b'x'; MAX_LINE + 1];
+        let bytes = [b"{}\n".as_slice(), &long, b"\n\xff\nend"].concat();
+        let lines = incoming(io::Cursor::new(bytes), Room::new());
+        let lines: Vec<String> = lines.map(Result::unwrap).collect().await;
+        assert_eq!(lines, ["{}", TOO_LONG, "\u{fffd}", "end"]);
+    }
+
+    #[tokio::test]
+    async fn no_more_requests_are_read_than_may_wait_for_their_answers() {
+        let request = r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#;
+        let bytes = format!("{request}\n").repeat(MAX_UNANSWERED + 1).into_bytes();
+        let room = Room::new();
+        let mut lines = Box::pin(incoming(io::Cursor::new(bytes), room.clone()));
+        for _ in 0..MAX_UNANSWERED {
+            lines.next().await.unwrap().unwrap();
+        }
+        assert!(futures::poll!(lines.next()).is_pending());
+        let mut out = Box::pin(outgoing(Vec::<u8>::new(), room));
+        out.send(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.to_owned()).await.unwrap();
+        assert!(lines.next().await.unwrap().is_ok());
+    }
+
+    #[tokio::test]
+    async fn updates_wait_for_an_editor_that_does_not_read() {
+        let room = Room::new();
+        for _ in 0..MAX_UNWRITTEN {
+            assert!(room.for_update().await);
+        }
+        assert!(futures::poll!(Box::pin(room.for_update())).is_pending());
+        let mut out = Box::pin(outgoing(Vec::<u8>::new(), room.clone()));
+        out.send(r#"{"jsonrpc":"2.0","method":"session/update","params":{}}"#.to_owned())
+            .await
+            .unwrap();
+        assert!(room.for_update().await);
+    }
+}
