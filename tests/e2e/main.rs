@@ -5,6 +5,7 @@
 #[path = "../kit/binary/mod.rs"]
 mod kit;
 
+mod acp;
 mod agents;
 mod asked;
 mod attribution;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use belljar_prove::{Libraries, Part, ServerPart, Setup};
+use belljar_prove::{AcpPart, Libraries, Part, ServerPart, Setup};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 
@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     let parts: &[fn() -> Arc<dyn Part>] = &[
         server,
         libraries,
+        acp,
         #[cfg(target_os = "linux")]
         wall,
     ];
@@ -54,6 +55,10 @@ fn cache() -> PathBuf {
 
 fn libraries() -> Arc<dyn Part> {
     Arc::new(Libraries::new(program()))
+}
+
+fn acp() -> Arc<dyn Part> {
+    Arc::new(AcpPart::new(program(), cache()))
 }
 
 #[cfg(target_os = "linux")]

@@ -32,6 +32,8 @@ pub enum Kind {
     Wall,
     /// Adding and updating libraries of agents.
     Libraries,
+    /// `belljar acp`, as an editor.
+    Acp,
 }
 
 impl fmt::Display for Kind {
@@ -48,6 +50,7 @@ impl fmt::Display for Kind {
             Self::Server => "server",
             Self::Wall => "wall",
             Self::Libraries => "libraries",
+            Self::Acp => "acp",
         })
     }
 }

@@ -53,6 +53,7 @@
 #![deny(dead_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod acp;
 pub mod arena;
 mod attack;
 mod attacks;
@@ -76,6 +77,7 @@ mod tree;
 pub mod wall;
 mod witness;
 
+pub use acp::AcpPart;
 pub use arena::Arena;
 pub use attack::{Attack, Escape, Kind, Report, Stopped, Verdict};
 pub use attacks::attacks;

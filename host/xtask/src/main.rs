@@ -1,6 +1,7 @@
 //! Developer commands: `cargo xtask COMMAND`.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod acp;
 mod api;
 mod check;
 mod conformance;
@@ -59,6 +60,8 @@ enum Command {
     Sdks(sdks::Arguments),
     /// Check the house rules that no compiler knows
     Tidy,
+    /// Hold `belljar acp` against the official TypeScript client and acpx
+    TestAcp,
     /// Hold the server against its own OpenAPI document, with schemathesis
     TestApi,
     /// Hold the OpenAI wires of `belljar serve` against OpenAI's own packages.
@@ -108,6 +111,7 @@ fn run(command: Command) -> Result<()> {
         Command::Oracle => oracle::run(&root),
         Command::Sdks(arguments) => sdks::run(&root, &arguments),
         Command::Tidy => tidy::run(&root),
+        Command::TestAcp => acp::run(&root),
         Command::TestApi => api::run(&root),
         Command::TestOpenai => openai::run(&root),
         Command::TestDist(arguments) => dist::test(&root, &arguments),

@@ -5,6 +5,7 @@
 //! `belljar-bench server-soak --seconds 600` is a part of its own. What pure computation in a jar costs
 //! against native interpreters, `python3 tests/bench/pure/compare.py` measures.
 
+mod acp;
 mod bare;
 mod code;
 mod delegation;
@@ -47,7 +48,7 @@ struct Times {
 }
 
 /// The parts that can be asked for by themselves.
-const PARTS: [&str; 15] = [
+const PARTS: [&str; 16] = [
     "open",
     "read",
     "overlay",
@@ -62,6 +63,7 @@ const PARTS: [&str; 15] = [
     "startup",
     "serve",
     "watch",
+    "acp",
     "kill",
 ];
 
@@ -204,6 +206,9 @@ async fn rows(times: &Times, asked: impl Fn(&str) -> bool) -> anyhow::Result<Vec
     if asked("watch") {
         let time = std::time::Duration::from_secs(times.seconds.min(20));
         rows.push(watch::row(startup::binary(root)?, times.watchers, time).await?);
+    }
+    if asked("acp") {
+        rows.push(acp::row(&startup::binary(root)?, times.calls.min(300))?);
     }
     if asked("kill") {
         rows.push(kill::row(startup::binary(root)?, times.kills).await?);

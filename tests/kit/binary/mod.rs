@@ -2,6 +2,7 @@
 //! take it in by its path, because only they know where the binary is.
 #![allow(dead_code, reason = "no suite needs all of it")]
 
+pub(crate) mod acp;
 pub(crate) mod server;
 
 use std::fs;

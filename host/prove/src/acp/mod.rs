@@ -1,0 +1,101 @@
+//! Attacks on `belljar acp`, as an editor that is not to be trusted.
+//!
+//! Each is made on a process of its own, with a scripted model and two sessions: the attacker's, and a
+//! neighbour's. Afterwards three things are looked at: what the attacker was told; that no file has
+//! changed; and that the neighbour is answered rightly by the same process.
+
+mod attacks;
+mod peer;
+mod stage;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+
+use self::attacks::ATTACKS;
+use self::stage::Stage;
+use crate::attack::{Attack, Escape, Kind, Report, Stopped};
+use crate::part::Part;
+
+/// How long an attack may go on before it counts as not stopped.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Characters of an answer that a report repeats.
+const MAX_TOLD: usize = 500;
+
+/// The attacks of an editor.
+pub struct AcpPart {
+    program: PathBuf,
+    cache: PathBuf,
+}
+
+impl AcpPart {
+    /// Attacks on this program, which is `belljar`, with this cache of components.
+    pub fn new(program: PathBuf, cache: PathBuf) -> Self {
+        Self { program, cache }
+    }
+
+    async fn run(&self, attack: &Attack<Stage>) -> anyhow::Result<Report> {
+        let stage = Stage::start(&self.program, &self.cache).await?;
+        let mut report = Report::unmade(attack.id, attack.kind, "");
+        report.stopped_by = attack.stopped_by;
+        let before = stage.files()?;
+        let began = Instant::now();
+        let stopped = tokio::time::timeout(PATIENCE, (attack.run)(&stage)).await;
+        let stopped = stopped.unwrap_or_else(|_| {
+            Err(Escape(format!("it went on for {} seconds", PATIENCE.as_secs())))
+        });
+        report.elapsed = began.elapsed();
+        let mut faults = Vec::new();
+        if stage.files()? != before {
+            faults.push("files have changed".to_owned());
+        }
+        match tokio::time::timeout(PATIENCE, stage.neighbour()).await {
+            Ok(Ok(())) => report.neighbour_calls = 1,
+            Ok(Err(error)) => faults.push(format!("the neighbour suffered: {error:#}")),
+            Err(_) => faults.push("the neighbour is not answered any more".to_owned()),
+        }
+        report.result = verdict(attack, stopped, faults);
+        Ok(report)
+    }
+}
+
+#[async_trait]
+impl Part for AcpPart {
+    fn ids(&self) -> Vec<&'static str> {
+        ATTACKS.iter().map(|attack| attack.id).collect()
+    }
+
+    async fn prepare(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    async fn make(&self, id: &'static str) -> Report {
+        let Some(attack) = ATTACKS.iter().find(|attack| attack.id == id) else {
+            return Report::unmade(id, Kind::Acp, "there is no such attack");
+        };
+        match self.run(attack).await {
+            Ok(report) => report,
+            Err(error) => Report::unmade(id, Kind::Acp, format!("{error:#}")),
+        }
+    }
+}
+
+fn verdict(
+    attack: &Attack<Stage>,
+    stopped: Stopped,
+    mut faults: Vec<String>,
+) -> Result<String, String> {
+    let cut = |text: &str| text.chars().take(MAX_TOLD).collect::<String>();
+    match stopped {
+        Ok(verdict) if !verdict.told.contains(attack.told) => {
+            let told = cut(&verdict.told);
+            faults.push(format!("it was told something else than `{}`: {told}", attack.told));
+        }
+        Ok(verdict) if faults.is_empty() => return Ok(cut(&verdict.told)),
+        Ok(_) => {}
+        Err(Escape(why)) => faults.insert(0, why),
+    }
+    Err(faults.join("; "))
+}

@@ -1,0 +1,132 @@
+//! An editor as far as an attack needs one: sends lines, and reads what comes.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+/// An editor and the process that it talks with, which ends with it.
+pub(super) struct Peer {
+    _child: Child,
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+    next: u64,
+    /// Requests of the agent that nobody has looked at.
+    asked: VecDeque<Value>,
+    answers: Vec<Value>,
+    /// The agent's words, by session.
+    words: Vec<(String, String)>,
+}
+
+impl Peer {
+    pub(super) async fn start(
+        program: &Path,
+        home: &Path,
+        cache: &Path,
+        cwd: &Path,
+    ) -> Result<Self> {
+        let mut child = Command::new(program)
+            .args(["acp", "--agent", "clerk"])
+            .env("BELLJAR_HOME", home)
+            .env("BELLJAR_CACHE", cache)
+            .current_dir(cwd)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .context("`belljar acp` does not start")?;
+        let stdin = child.stdin.take().context("it has no input")?;
+        let stdout = child.stdout.take().context("it has no output")?;
+        let lines = BufReader::new(stdout).lines();
+        let (asked, answers, words) = (VecDeque::new(), Vec::new(), Vec::new());
+        let mut peer = Self { _child: child, stdin, lines, next: 1, asked, answers, words };
+        let hello = json!({"protocolVersion": 1, "clientCapabilities": {"subagents": {}}});
+        peer.call("initialize", hello).await?;
+        Ok(peer)
+    }
+
+    /// Sends a line as it is.
+    pub(super) async fn line(&mut self, line: &[u8]) -> Result<()> {
+        self.stdin.write_all(line).await?;
+        self.stdin.write_all(b"\n").await?;
+        Ok(self.stdin.flush().await?)
+    }
+
+    /// Sends a request, and gives its id.
+    pub(super) async fn begin(&mut self, method: &str, params: Value) -> Result<u64> {
+        let id = self.next;
+        self.next += 1;
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.line(request.to_string().as_bytes()).await?;
+        Ok(id)
+    }
+
+    /// Sends a notification.
+    pub(super) async fn notify(&mut self, method: &str, params: Value) -> Result<()> {
+        let line = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        self.line(line.to_string().as_bytes()).await
+    }
+
+    /// Answers a request of the agent's.
+    pub(super) async fn respond(&mut self, id: &Value, option: &str) -> Result<()> {
+        let outcome = json!({"outcome": {"outcome": "selected", "optionId": option}});
+        let line = json!({"jsonrpc": "2.0", "id": id, "result": outcome});
+        self.line(line.to_string().as_bytes()).await
+    }
+
+    /// The whole answer to a request.
+    pub(super) async fn answer(&mut self, id: u64) -> Result<Value> {
+        loop {
+            if let Some(at) = self.answers.iter().position(|answer| answer["id"] == id) {
+                return Ok(self.answers.remove(at));
+            }
+            self.take().await?;
+        }
+    }
+
+    /// The whole answer to a request that is sent now.
+    pub(super) async fn call(&mut self, method: &str, params: Value) -> Result<Value> {
+        let id = self.begin(method, params).await?;
+        self.answer(id).await
+    }
+
+    /// The next question of the agent's.
+    pub(super) async fn question(&mut self) -> Result<Value> {
+        loop {
+            if let Some(asked) = self.asked.pop_front() {
+                return Ok(asked);
+            }
+            self.take().await?;
+        }
+    }
+
+    /// The agent's words in a session.
+    pub(super) fn words(&self, session: &str) -> String {
+        let of = self.words.iter().filter(|(of, _)| of == session);
+        of.map(|(_, text)| text.as_str()).collect()
+    }
+
+    async fn take(&mut self) -> Result<()> {
+        let Some(line) = self.lines.next_line().await? else { bail!("the agent has ended") };
+        let line: Value = serde_json::from_str(&line).context("the agent sent no JSON")?;
+        match (line["method"].as_str(), line.get("id")) {
+            (Some(_), Some(_)) => self.asked.push_back(line),
+            (Some(_), None) => {
+                let params = &line["params"];
+                let text = params["update"]["content"]["text"].as_str();
+                let words = params["update"]["sessionUpdate"] == "agent_message_chunk";
+                if let Some(text) = text.filter(|_| words) {
+                    let session = params["sessionId"].as_str().unwrap_or_default();
+                    self.words.push((session.to_owned(), text.to_owned()));
+                }
+            }
+            (None, _) => self.answers.push(line),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! Where an attack of an editor takes place: a home, a workspace, and what lies outside.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::{Mutex, MutexGuard};
+use walkdir::WalkDir;
+
+use super::peer::Peer;
+
+/// The agent's answer to the neighbour.
+const ANSWER: &str = "One note.";
+
+const SETTINGS: &str = "[models.local]\nkind = \"scripted\"\nmodel = \"script.yaml\"\n\
+    [roles]\nmain = \"local\"\n[grants.asker]\ntools = { file_write = 'ask' }\n";
+
+/// One attack's own.
+pub(super) struct Stage {
+    _dir: TempDir,
+    root: PathBuf,
+    peer: Mutex<Peer>,
+    neighbour: String,
+}
+
+impl Stage {
+    pub(super) async fn start(program: &Path, cache: &Path) -> Result<Self> {
+        let dir = tempfile::Builder::new().prefix("belljar-acp").tempdir()?;
+        let root = dir.path().canonicalize()?;
+        let (home, workspace) = (root.join("home"), root.join("workspace"));
+        for made in ["home/agents", "workspace", "outside"] {
+            fs::create_dir_all(root.join(made))?;
+        }
+        fs::write(root.join("outside/secret.txt"), "somebody else's")?;
+        fs::write(workspace.join("note.txt"), "one note\n")?;
+        fs::write(home.join("belljar.toml"), SETTINGS)?;
+        for name in ["clerk", "asker"] {
+            let tools = if name == "asker" { "file_write" } else { "" };
+            let text =
+                format!("---\nname: {name}\ndescription: x\ntools: [{tools}]\n---\nDo it.\n");
+            fs::write(home.join(format!("agents/{name}.md")), text)?;
+        }
+        fs::write(home.join("script.yaml"), script())?;
+        let mut peer = Peer::start(program, &home, cache, &workspace).await?;
+        let neighbour = session(&mut peer, &workspace).await?;
+        Ok(Self { _dir: dir, root, peer: Mutex::new(peer), neighbour })
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(super) fn workspace(&self) -> PathBuf {
+        self.root.join("workspace")
+    }
+
+    pub(super) async fn peer(&self) -> MutexGuard<'_, Peer> {
+        self.peer.lock().await
+    }
+
+    /// All files but the home's own, with their contents.
+    pub(super) fn files(&self) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+        let mut files = Vec::new();
+        for place in ["workspace", "outside"] {
+            for entry in WalkDir::new(self.root.join(place)).sort_by_file_name() {
+                let path = entry?.into_path();
+                let bytes = if path.is_file() { fs::read(&path)? } else { Vec::new() };
+                files.push((path, bytes));
+            }
+        }
+        Ok(files)
+    }
+
+    /// Asks the neighbour's question.
+    pub(super) async fn neighbour(&self) -> Result<()> {
+        let mut peer = self.peer().await;
+        let prompt = json!([{"type": "text", "text": "what is here?"}]);
+        let prompt = json!({"sessionId": self.neighbour, "prompt": prompt});
+        let answer = peer.call("session/prompt", prompt).await?;
+        ensure!(answer["result"]["stopReason"] == "end_turn", "it was answered {answer}");
+        let words = peer.words(&self.neighbour);
+        ensure!(words == ANSWER, "it was told `{words}`");
+        Ok(())
+    }
+}
+
+/// A new session in this directory.
+pub(super) async fn session(peer: &mut Peer, workspace: &Path) -> Result<String> {
+    let place = json!({"cwd": workspace, "mcpServers": []});
+    let new = peer.call("session/new", place).await?;
+    let id = new["result"]["sessionId"].as_str().map(str::to_owned);
+    id.with_context(|| format!("there is no session: {new}"))
+}
+
+/// The words of an answer that refuses.
+pub(super) fn refusal(answer: &Value) -> Result<String> {
+    let message = answer["error"]["message"].as_str();
+    let message = message.with_context(|| format!("it was not refused: {answer}"))?;
+    Ok(format!("{} {message}", answer["error"]["code"]))
+}
+
+fn script() -> String {
+    let write = "      - calls: [{name: file_write, arguments: {path: taken.txt, content: x}}]\n";
+    format!(
+        "transcript: 1\nagents:\n  - agent: clerk\n    turns:\n{}  - agent: asker\n    turns:\n{}      - say: Done.\n",
+        format!("      - say: {ANSWER}\n").repeat(40),
+        write.repeat(2),
+    )
+}
