@@ -121,7 +121,8 @@ fn changes_are_differences_and_reach_the_workspace_when_the_person_says_so() {
     assert!(editor.words(&session).ends_with("Nothing is changed."));
 }
 
-const ASKS: &str = "[grants.clerk]\ntools = { file_read = 'ask' }\n";
+const ASKS: &str =
+    "[grants.clerk]\nadd_tools = { file_read = 'ask', clarify = 'allow', todo_write = 'allow' }\n";
 
 #[test]
 fn a_call_that_is_granted_as_ask_waits_for_the_persons_word() {
@@ -335,10 +336,10 @@ agents:
 /// A world in which `clerk` has `scout` look around; this grants `scout` its tool.
 fn spawning(granted: &str, script: &str) -> World {
     let grants = format!(
-        "[grants.clerk]\ntools = {{ spawn_agent = 'allow' }}\n[grants.scout]\ntools = {{ file_read = '{granted}' }}\n"
+        "[grants.clerk]\ntools = {{ spawn_agent = 'allow', file_read = 'allow' }}\n[grants.scout]\ntools = {{ file_read = '{granted}' }}\n"
     );
     let world = world("", &grants);
-    agent(&world, "clerk", "tools: [spawn_agent]");
+    agent(&world, "clerk", "tools: [spawn_agent, file_read]");
     agent(&world, "scout", "tools: [file_read]");
     world.home_file("script.yaml", script);
     world
