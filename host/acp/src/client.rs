@@ -2,7 +2,7 @@
 
 use agent_client_protocol::v1::schema::ClientCapabilities;
 
-/// What an editor understands.
+/// The capabilities of an editor.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Client {
     /// Subagents as sessions of their own.

@@ -27,7 +27,7 @@ struct Row {
     help: &'static str,
 }
 
-/// What a command does.
+/// The action of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
     Changes,

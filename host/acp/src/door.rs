@@ -65,7 +65,7 @@ impl Door {
         let _ = self.client.set(client);
     }
 
-    /// What the editor understands.
+    /// The capabilities of the editor.
     pub(crate) fn client(&self) -> Client {
         self.client.get().copied().unwrap_or_default()
     }

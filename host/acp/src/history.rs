@@ -224,7 +224,7 @@ impl Now {
         self.updates.of(Told { agent, kind: Kind::TextDelta { text } })
     }
 
-    /// What the agent at the top asked for and was given.
+    /// The calls of the agent at the top, and their results.
     fn knows(&mut self, root: &str) {
         for (id, (arguments, content)) in std::mem::take(&mut self.past.calls) {
             self.updates.knows(id.clone(), arguments);

@@ -16,6 +16,7 @@ async function editor(work) {
     cwd,
     stdio: ["pipe", "pipe", "inherit"],
   });
+  let worked;
   const updates = [];
   const waiting = new Set();
   const asked = [];
@@ -41,15 +42,18 @@ async function editor(work) {
       look();
     });
   const stream = acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout));
-  await app.connectWith(stream, async (to) => {
+  const served = app.connectWith(stream, async (to) => {
     const hello = await to.request(methods.initialize, {
       protocolVersion: acp.PROTOCOL_VERSION,
       clientCapabilities: { subagents: {}, session: { notices: {}, compaction: {} } },
     });
     assert.equal(hello.protocolVersion, acp.PROTOCOL_VERSION);
     assert.equal(hello.agentCapabilities.loadSession, true);
-    await work({ to, updates, asked, seen, child });
+    worked = work({ to, updates, asked, seen, child });
+    await worked;
   });
+  // Where the work ends with a killed agent, the connection is closed before its end.
+  await served.catch((error) => worked ?? Promise.reject(error));
   child.kill("SIGKILL");
 }
 
@@ -95,10 +99,10 @@ await editor(async ({ to, updates, asked, seen, child: agent }) => {
     to.request(methods.session.load, { ...place, sessionId: "nobody" }),
     (error) => error.code === -32002,
   );
-  const interrupted = says(to, session, "and then?");
+  const interrupted = assert.rejects(says(to, session, "and then?"));
   await seen(({ update }) => update.content?.text === "Half.");
   agent.kill("SIGKILL");
-  await assert.rejects(interrupted);
+  await interrupted;
 });
 
 writeFileSync(`${home}/transcript.yaml`, later);

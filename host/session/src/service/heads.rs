@@ -6,20 +6,9 @@ use belljar_store::{SessionHead, SessionKind, StoredSession, Write};
 use super::Service;
 use super::begin::DEFAULT_AGENT;
 use super::running::Running;
-use super::types::ServiceError;
+use super::types::{Head, ServiceError};
 use super::versions::Look;
 use crate::record::past::{Past, past};
-
-/// The part of a session that is to become another; `None` = it stays.
-#[derive(Debug, Clone, Default)]
-pub struct Head {
-    /// Its title.
-    pub title: Option<String>,
-    /// The agent, by name.
-    pub agent: Option<String>,
-    /// The model, by name or alias; empty = the agent's own.
-    pub model: Option<String>,
-}
 
 impl Service {
     /// Stores a session in which nothing is said yet.

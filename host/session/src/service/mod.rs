@@ -36,11 +36,10 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 pub use self::admission::Admission;
-pub use self::heads::Head;
 pub use self::questions::{OpenQuestion, PersonAnswer, QuestionKind};
 pub use self::running::RunningTurn;
 pub use self::tally::Tallied;
-pub use self::types::{ServiceError, ServiceLimits, StoredTurnOf, TurnRequest};
+pub use self::types::{Head, ServiceError, ServiceLimits, StoredTurnOf, TurnRequest};
 pub use self::versions::{Look, Renew, Renewed, Version};
 use crate::record::hub::{Hub, Watch};
 use crate::record::layers::{TenantLayers, remove_stale_layers};

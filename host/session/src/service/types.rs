@@ -62,6 +62,17 @@ pub struct TurnRequest {
     pub actor: String,
 }
 
+/// The part of a session that is to become another; `None` = it stays.
+#[derive(Debug, Clone, Default)]
+pub struct Head {
+    /// Its title.
+    pub title: Option<String>,
+    /// The agent, by name.
+    pub agent: Option<String>,
+    /// The model, by name or alias; empty = the agent's own.
+    pub model: Option<String>,
+}
+
 /// A turn of a session of this service, as it is stored.
 #[derive(Debug, Clone)]
 pub struct StoredTurnOf {
