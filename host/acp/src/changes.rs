@@ -189,7 +189,7 @@ fn shown(door: &Door, seen: Seen) -> SessionUpdate {
 async fn look(door: &Arc<Door>, session: &str, paths: Vec<String>) -> Result<Seen, Error> {
     let selection = selection(&paths)?;
     let workspace = door.workspace().to_path_buf();
-    let looked = door.service.review(session, move |review| {
+    let looked = door.service.review(session, None, move |review| {
         let mut seen = Seen::default();
         for (place, changes) in review.changes()? {
             seen.take(place, &changes.only(&selection), &workspace)?;
@@ -207,7 +207,7 @@ async fn each(
     work: impl Fn(&Place, &Selection) -> Result<String, ReviewError> + Send + 'static,
 ) -> Result<Vec<String>, Error> {
     let selection = selection(&paths)?;
-    let done = door.service.review(session, move |review| {
+    let done = door.service.review(session, None, move |review| {
         review.places().iter().map(|place| work(place, &selection)).collect()
     });
     done.await.map_err(|error| of_service(&error))

@@ -31,6 +31,8 @@ pub(crate) enum Kind {
         call_id: String,
         done: u64,
         total: Option<u64>,
+        /// Older programs say it elsewhere.
+        #[serde(rename = "text", default)]
         message: String,
     },
     ToolCallFinished {
@@ -80,6 +82,8 @@ pub(crate) enum Kind {
         reason: String,
     },
     Warning {
+        /// Older programs say it elsewhere.
+        #[serde(rename = "text", default)]
         message: String,
     },
     BudgetWarning {

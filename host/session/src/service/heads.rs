@@ -5,7 +5,7 @@ use belljar_store::{SessionHead, SessionKind, StoredSession, Write};
 
 use super::Service;
 use super::begin::DEFAULT_AGENT;
-use super::running::Running;
+use super::running::Purpose;
 use super::types::{Head, ServiceError};
 use super::versions::Look;
 use crate::record::past::{Past, past};
@@ -49,8 +49,7 @@ impl Service {
     /// [`ServiceError::Busy`] while a turn of it runs; else as [`Service::create`].
     pub async fn set_head(&self, session: &str, head: Head) -> Result<StoredSession, ServiceError> {
         let inner = &self.0;
-        let claim = Running::claim(inner, session, inner.now());
-        let claim = claim.ok_or_else(|| ServiceError::Busy(session.to_owned()))?;
+        let claim = inner.claim(session, Purpose::Review).await?;
         let mut stored = inner.store.session(claim.session()).await?;
         if let Some(agent) = head.agent {
             self.look(Look::IfChanged).await;
