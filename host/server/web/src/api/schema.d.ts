@@ -1537,7 +1537,7 @@ export interface components {
             command?: string | null;
             /** @description Its purpose; absent where it cannot be understood. */
             description?: string | null;
-            /** @description What stands in the way, the first five. */
+            /** @description The first five obstacles. */
             reasons: string[];
             /** @description Its name. */
             slug: string;
