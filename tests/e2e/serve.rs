@@ -222,3 +222,40 @@ fn what_keeps_a_tenant_from_being_served_is_said_at_the_start_and_wherever_one_l
     // Said once, however many asked.
     assert_eq!(done.stderr.matches(typo).count(), 1, "{}", done.stderr);
 }
+
+/// A model that writes a file, for an agent that no grant lets write.
+const WRITES: &str = "
+transcript: 1
+each_run: true
+agents:
+  - agent: scribe
+    turns:
+      - calls: [{name: file_write, arguments: {path: note.txt, content: written}}]
+      - say: done
+";
+
+#[cfg(target_os = "linux")]
+#[test]
+fn only_a_server_that_was_started_with_apply_writes_to_its_own_workspace() {
+    let world = World::new();
+    let scribe = "---\nname: scribe\ndescription: d\ntools: [file_write]\n---\nBe brief.\n";
+    world.home_file("agents/scribe.md", scribe);
+    world.home_file("script.yaml", WRITES);
+    world.home_file("belljar.toml", "[models.main]\nkind = 'scripted'\nmodel = 'script.yaml'\n");
+    let note = world.workspace().join("note.txt");
+    let apply = |more: &[&str]| {
+        let server = Server::start(&world, more);
+        let (status, said) = server.post("/v1/chat", "", r#"{"agent": "scribe", "text": "go"}"#);
+        assert_eq!(status, 200, "{said}");
+        let answer: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let session = answer["session"].as_str().unwrap();
+        server.post(&format!("/v1/sessions/{session}/apply"), "", "{}")
+    };
+    let (status, said) = apply(&[]);
+    assert_eq!(status, 503, "{said}");
+    assert!(said.contains("belljar serve --apply"), "{said}");
+    assert!(!note.exists());
+    let (status, said) = apply(&["--apply"]);
+    assert_eq!(status, 200, "{said}");
+    assert_eq!(std::fs::read_to_string(note).unwrap(), "written");
+}

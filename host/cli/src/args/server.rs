@@ -45,6 +45,10 @@ pub(crate) struct ServeArgs {
     /// are not encrypted, so a proxy with TLS belongs in front
     #[arg(long)]
     pub(crate) public: bool,
+    /// Let the page and the API put what agents changed into this directory, and take it back there;
+    /// without it they do so only where a grant lets an agent write
+    #[arg(long)]
+    pub(crate) apply: bool,
     /// An origin whose pages may call, such as `https://app.example.org`; repeatable
     #[arg(long, value_name = "URL")]
     pub(crate) origin: Vec<String>,

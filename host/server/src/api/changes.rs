@@ -388,8 +388,8 @@ impl From<ChangesError> for Problem {
             {
                 tracing::error!(target: "belljar::server", "{error}");
                 Self::new(Kind::Unavailable, "this server may not write to this workspace").hint(
-                    "the operator of this server can: `belljar apply SESSION` on its machine, or a \
-                     grant to write there before its start",
+                    "the operator of this server can let it: start it again as `belljar serve \
+                     --apply`; or `belljar apply SESSION` on its machine does the same now",
                 )
             }
             // They name files of the host: not for a peer.

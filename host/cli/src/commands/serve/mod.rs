@@ -81,8 +81,9 @@ pub(crate) fn run(
     let (listener, address) = bind(args, &settings.server)?;
     let names = names(args, &settings.server, address)?;
     let collector = Collector::find(&settings.server, env)?;
-    let tenants = opening::written(&data);
-    let raised = walls.up(places, &through(&data, tenants))?;
+    let mut written = opening::written(&data);
+    written.extend(args.apply.then(|| places.workspace.clone()));
+    let raised = walls.up(places, &through(&data, written))?;
     let runtime = host::runtime()?;
     let telemetry = telemetry(collector.as_ref(), &runtime, out)?;
     let local = Assembly::of(settings.clone(), places, out);
@@ -130,12 +131,12 @@ pub(crate) fn run(
     served
 }
 
-/// The gaps in the wall that a server needs: it writes its store, and `tenants` of what is its
-/// tenants'.
-pub(crate) fn through(data: &Data, tenants: Vec<PathBuf>) -> Through {
+/// The gaps in the wall that a server needs: it writes its store, and `written`: what is its tenants',
+/// and its own workspace where `--apply` says so.
+pub(crate) fn through(data: &Data, written: Vec<PathBuf>) -> Through {
     Through {
         read: data.of_tenants(),
-        write: tenants.into_iter().chain([data.store_directory()]).collect(),
+        write: written.into_iter().chain([data.store_directory()]).collect(),
         required: true,
         settings_again: true,
         ..Through::default()
