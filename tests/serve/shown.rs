@@ -1,4 +1,4 @@
-//! What the page shows of agents, usage and turns: each field with its value, and nothing of it to
+//! The fields that the page shows of agents, usage and turns: each field with its value, and nothing of it to
 //! another tenant.
 
 use serde_json::{Value, json};

@@ -91,7 +91,7 @@ pub(crate) async fn clarify(
 
 /// The question with all that it is about: the event has only the beginning.
 fn whole(door: &Door, turn: &str, id: u64, mut call: ToolCallUpdate) -> ToolCallUpdate {
-    if let Some((_, OpenQuestion { kind: QuestionKind::Permission { tool, arguments }, .. })) =
+    if let Some((_, OpenQuestion { kind: QuestionKind::Permission { tool, arguments, .. }, .. })) =
         open(door, turn, id)
     {
         let input = tool_call::arguments(&arguments);

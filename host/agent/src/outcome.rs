@@ -327,7 +327,7 @@ impl AddAssign for Usage {
 }
 
 impl Usage {
-    /// What is left of it without a part; never below 0.
+    /// The rest of it without a part; never below 0.
     #[must_use]
     pub fn without(self, part: Self) -> Self {
         Self {

@@ -232,6 +232,11 @@ impl Background {
     }
 }
 
+/// The answer about a subagent in the background that has not ended.
+pub(crate) fn still_running(id: &str) -> String {
+    format!("`{id}` is still running")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

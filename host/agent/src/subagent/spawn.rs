@@ -19,7 +19,7 @@ use crate::prompt::frame;
 use crate::replay::journal::QueuedChild;
 use crate::replay::log::{PlannedChild, StepEntry, StepKind};
 use crate::replay::persist::address_of;
-use crate::subagent::background::{Ended, Standing};
+use crate::subagent::background::{Ended, Standing, still_running};
 use crate::subagent::plan::run_in_slot;
 use crate::subagent::planned::{Planned, Starting};
 use crate::subagent::progress::Batch;
@@ -377,11 +377,6 @@ async fn end_layers(own: Layers, status: Status, name: String) -> Vec<String> {
         Ok(told) => told.iter().filter_map(Told::of_child).collect(),
         Err(_) => vec!["what it changed could not be merged".to_owned()],
     }
-}
-
-/// The answer about a subagent in the background that has not ended.
-pub(crate) fn still_running(id: &str) -> String {
-    format!("`{id}` is still running")
 }
 
 fn answer_of(ended: Ended) -> Answer {

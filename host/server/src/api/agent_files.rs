@@ -46,7 +46,7 @@ pub(crate) struct DraftBody {
     description: Option<String>,
     /// `ready to promote`, or `cannot be promoted`.
     status: &'static str,
-    /// What stands in the way, the first five.
+    /// The first five obstacles.
     reasons: Vec<String>,
     /// The command that takes it into use, where nothing stands in the way; for admins.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -46,6 +46,7 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
             "ConfigError",
             "EndpointError",
             "KeyError",
+            "Played",
             "RecordingError",
             "ScriptMismatch",
             "Unplayed",
