@@ -36,6 +36,7 @@ mod billed;
 mod brought;
 mod builder;
 mod clock;
+mod direct;
 pub mod events;
 mod host;
 mod layers;
@@ -57,9 +58,12 @@ pub use agent_loop::machine::{
 pub use belljar_catalogue::StockTool;
 /// The messages and tools that a caller brings, so that an entrance needs no other crate for them.
 pub use belljar_model::{Effort, Message, ToolCall, ToolResult, ToolSpec};
+/// The parts of what a tool gives, so that an entrance needs no other crate for them.
+pub use belljar_sandbox::Part;
 pub use brought::{Brought, Unfit};
 pub use builder::{Agent, AgentBuildError, AgentBuilder};
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
+pub use direct::{DirectCall, DirectProgress, DirectResult, DirectSpec, DirectTool, DirectTools};
 pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TodoItem};
 pub use host::Host;
 pub use layers::{Layer, Layers, LayersError, held_in};
@@ -78,7 +82,7 @@ pub use rights::delegates::side_by_side;
 pub use rights::model::model_of;
 pub use rights::resolve::{
     MAKE_IT, ResolveError, ResolvedAgent, absent_directories, canonical, resolve, resolve_all,
-    resolve_entry, resolve_known,
+    resolve_direct, resolve_entry, resolve_known,
 };
 pub use rights::vetting::{Vetted, VettedAgent, vetted_libraries};
 pub use run::{Preview, RunSpec, caps_of_run, preview, run};

@@ -257,6 +257,7 @@ pub(crate) fn job(
         model,
         layers,
         isolated: false,
+        direct: false,
         history,
         first: first_of(&task, context.as_deref(), &brought),
         brought,

@@ -42,7 +42,7 @@ pub(crate) struct Agent<'a> {
     /// One permit for each child at a time.
     pub(crate) slots: Arc<Semaphore>,
     /// The results of this agent's hooks.
-    pub(crate) hooked: HookState,
+    pub(crate) hooked: Arc<HookState>,
     /// Its list of what is to be done, once a call has asked for it.
     pub(crate) todos: Mutex<Option<TodoList>>,
     /// Its effects: done now, or replayed from before its process died.

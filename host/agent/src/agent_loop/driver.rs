@@ -131,7 +131,7 @@ async fn run_life(
         slots: Arc::new(Semaphore::new(delegates.max_concurrent())),
         delegates: &delegates,
         stop,
-        hooked: HookState::default(),
+        hooked: Arc::new(HookState::default()),
         todos: Mutex::default(),
         effects,
         repeatable,

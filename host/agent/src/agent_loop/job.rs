@@ -91,6 +91,8 @@ pub(crate) struct Job {
     pub(crate) bills: Arc<Bills>,
     /// Whether they are its own, to be merged when it concludes.
     pub(crate) isolated: bool,
+    /// Whether a client makes its calls, and no model.
+    pub(crate) direct: bool,
     /// Earlier messages of the conversation.
     pub(crate) history: Vec<Message>,
     /// The first user message after them; blank = none.

@@ -1,13 +1,19 @@
 //! The work of an agent so far. It stands outside the agent's own future, so that a panic or a
 //! drop in there loses nothing.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::outcome::{Attachment, CallReceipt, ChildSummary, Usage, in_tree_order};
+use crate::tools::nested::reply::AnswerForm;
 
 /// Everything that an outcome reports, kept as it happens.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger(Mutex<Entries>);
+pub(crate) struct Ledger {
+    entries: Mutex<Entries>,
+    /// Whether the forms of answers are kept for whoever makes the calls.
+    keeps_forms: bool,
+}
 
 /// The position of a call in its step, and of a child in its call.
 pub(crate) type Place = (usize, usize);
@@ -21,9 +27,36 @@ pub(crate) struct Entries {
     pub(crate) usage: Usage,
     pub(crate) warnings: Vec<String>,
     pub(crate) unfinished: Vec<String>,
+    /// How answers are divided, by step.
+    forms: HashMap<u64, AnswerForm>,
 }
 
 impl Ledger {
+    /// A ledger that keeps how answers are divided, until they are taken.
+    pub(crate) fn keeping_forms() -> Self {
+        Self { keeps_forms: true, ..Self::default() }
+    }
+
+    /// Keeps how the answer of a step's only call is divided.
+    pub(crate) fn keep_form(&self, step: u64, form: AnswerForm) {
+        if self.keeps_forms {
+            self.entries().forms.insert(step, form);
+        }
+    }
+
+    /// Takes all that is known of a step.
+    pub(crate) fn take_step(
+        &self,
+        step: u64,
+    ) -> (Vec<CallReceipt>, Vec<Attachment>, Option<AnswerForm>) {
+        let mut entries = self.entries();
+        let receipts = entries.receipts.extract_if(.., |(_, receipt)| receipt.step == step);
+        let receipts = receipts.map(|(_, receipt)| receipt).collect();
+        let files = entries.attachments.extract_if(.., |(of, ..)| *of == step);
+        let files = files.map(|(.., file)| file).collect();
+        (receipts, files, entries.forms.remove(&step))
+    }
+
     /// Notes one call of the step, and passes on nothing: the answer is the caller's.
     pub(crate) fn executed(&self, position: usize, receipt: CallReceipt, files: Vec<Attachment>) {
         let mut entries = self.entries();
@@ -61,7 +94,7 @@ impl Ledger {
     /// The entries, to read or to change.
     pub(crate) fn entries(&self) -> MutexGuard<'_, Entries> {
         // A panic while the lock is held leaves lists that are still well-formed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All entries, each list in the order asked.

@@ -65,7 +65,7 @@ pub(crate) async fn prepare(
         skills: decide::has_skills(&host.skills),
         ..Means::of(&job.agent.definition, &job.rights, job.depth)
     };
-    for tool in BuiltinTool::ALL {
+    for tool in BuiltinTool::ALL.into_iter().filter(|_| !job.direct) {
         let Ok(permit) = job.rights.tool(tool.name()) else { continue };
         match decide::left_out(tool, means) {
             Some(why) => drop(left_out.insert(permit.tool().clone(), why.to_owned())),

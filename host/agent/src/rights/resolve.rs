@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use belljar_definition::{
-    AgentDefinition, AgentId, CatalogEntry, GrantChange, NotFound, Status, grant_command, status,
+    AgentDefinition, AgentId, CatalogEntry, GrantChange, NotFound, Parsed, Scope, Slug, Status,
+    grant_command, parse_agent, status,
 };
 use belljar_policy::{Grants, Narrowing, Rights, Shown, ShownPath as _};
 
@@ -90,6 +91,34 @@ pub fn resolve_all(host: &Host, workspace: &Path) -> Result<Vec<ResolvedAgent>, 
 /// An agent that is not in the library: what it would be if it were. The workspace is canonical.
 pub fn resolve_entry(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
     at_the_top(host, agent, workspace)
+}
+
+/// An agent whose tools a client calls itself: that of the home with this name, or where no file says
+/// anything of it, one that asks for all that its grants give. INV-291: never one of a workspace or a
+/// library, so no file of a stranger's decides what a client may do. `None` = it is no name. The
+/// workspace is canonical.
+pub fn resolve_direct(host: &Host, slug: &str, workspace: &Path) -> Option<ResolvedAgent> {
+    let of_home =
+        |agent: &&CatalogEntry| agent.id.scope == Scope::Home && agent.id.slug.as_str() == slug;
+    let catalog = host.library.catalog();
+    match catalog.agents().iter().find(of_home) {
+        Some(agent) => Some(at_the_top(host, agent, workspace)),
+        None => Some(at_the_top(host, &without_file(host, slug)?, workspace)),
+    }
+}
+
+/// An agent that no file describes.
+fn without_file(host: &Host, slug: &str) -> Option<CatalogEntry> {
+    let id = AgentId { scope: Scope::Home, slug: Slug::of(slug).filter(|it| it.as_str() == slug)? };
+    let text =
+        format!("---\nname: {slug}\ndescription: tools for clients\n---\nTools for clients.\n");
+    let path = PathBuf::from(format!("{slug}.md"));
+    match parse_agent(&path, text.as_bytes(), &host.tools.known()) {
+        Parsed::Agent { definition, diagnostics } => {
+            Some(CatalogEntry { id, definition: *definition, diagnostics })
+        }
+        Parsed::Invalid { .. } | Parsed::NotAnAgent { .. } => None,
+    }
 }
 
 /// The directories that these rights mount and that are not there, one a line. An agent that

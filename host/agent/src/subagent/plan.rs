@@ -173,6 +173,7 @@ impl Agent<'_> {
             model,
             layers,
             isolated,
+            direct: false,
             history: Vec::new(),
             first,
             brought: Brought::default(),

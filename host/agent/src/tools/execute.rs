@@ -309,9 +309,12 @@ impl Agent<'_> {
     pub(crate) fn note(&self, call: Call<'_>, executed: Executed) -> Answer {
         let error = result::error_of(&executed);
         let Executed { answer, attachments, mut receipt, form } = executed;
-        if let Some(nested) = call.nested {
-            nested.outer.keep(call.position, form);
-            nested.outer.room().fit(&mut receipt);
+        match call.nested {
+            Some(nested) => {
+                nested.outer.keep(call.position, form);
+                nested.outer.room().fit(&mut receipt);
+            }
+            None => self.ledger.keep_form(call.step, form),
         }
         trace::called(&receipt);
         self.job.emit(|| EventKind::ToolCallFinished {

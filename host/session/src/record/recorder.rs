@@ -17,7 +17,7 @@ use crate::record::rows::{self, AgentContent, AgentMetadata, ReceiptKey};
 use crate::record::turn::Open;
 use belljar_agent::events::EventSink;
 use belljar_agent::{
-    ChildSummary, Control, Host, Journal, Outcome, QueuedChild, RunId, RunStatus, StepEntry,
+    CallReceipt, ChildSummary, Control, Host, Journal, Outcome, QueuedChild, RunId, RunStatus, StepEntry,
     StepKind,
 };
 
@@ -189,19 +189,7 @@ impl Recorder {
     /// The audit entry of a call that was refused something.
     fn denied(&self, entry: &StepEntry) -> Option<Write> {
         let StepKind::Result(result) = &entry.kind else { return None };
-        let receipt = result.receipt.as_ref().filter(|call| !call.receipt.denials.is_empty())?;
-        let denials = receipt.receipt.denials.iter().map(|denial| {
-            json!({"code": denial.code.to_string(), "what": denial.what, "facts": denial.facts})
-        });
-        let denials: Vec<_> = denials.take(MAX_DENIALS).collect();
-        Some(Write::Audit(AuditEntry {
-            id: self.place.new_id(),
-            at: self.place.now(),
-            actor: self.place.actor.clone(),
-            action: "call_denied".to_owned(),
-            object: format!("{}/{}", self.place.session, self.place.message),
-            detail: json!({"agent": receipt.agent, "tool": receipt.tool, "denials": denials}),
-        }))
+        result.receipt.as_ref().and_then(|receipt| denied_call(&self.place, receipt))
     }
 
     fn stored_receipts(&self) -> MutexGuard<'_, HashSet<ReceiptKey>> {
@@ -211,6 +199,26 @@ impl Recorder {
     fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The audit entry of a call that was refused something.
+pub(crate) fn denied_call(place: &TurnPlace, receipt: &CallReceipt) -> Option<Write> {
+    let denials = &receipt.receipt.denials;
+    if denials.is_empty() {
+        return None;
+    }
+    let denials = denials.iter().map(|denial| {
+        json!({"code": denial.code.to_string(), "what": denial.what, "facts": denial.facts})
+    });
+    let denials: Vec<_> = denials.take(MAX_DENIALS).collect();
+    Some(Write::Audit(AuditEntry {
+        id: place.new_id(),
+        at: place.now(),
+        actor: place.actor.clone(),
+        action: "call_denied".to_owned(),
+        object: format!("{}/{}", place.session, place.message),
+        detail: json!({"agent": receipt.agent, "tool": receipt.tool, "denials": denials}),
+    }))
 }
 
 #[async_trait]

@@ -108,6 +108,11 @@ impl<S> Turn<S> {
         self.begun.entrance.as_ref()
     }
 
+    /// Who began it, as the audit log says it.
+    pub fn actor(&self) -> Option<&str> {
+        self.begun.actor.as_deref()
+    }
+
     /// Its limits, below those of the grants.
     pub fn limits(&self) -> LimitsRequest {
         self.begun.limits.unwrap_or_default()

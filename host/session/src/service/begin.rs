@@ -227,7 +227,11 @@ impl Inner {
         }
     }
 
-    async fn places(&self, jars: usize, waits: Waits) -> Result<(Place, Permit), ServiceError> {
+    pub(super) async fn places(
+        &self,
+        jars: usize,
+        waits: Waits,
+    ) -> Result<(Place, Permit), ServiceError> {
         let place = match waits {
             Waits::InLine => self.allowance.place().await?,
             Waits::Surely => self.allowance.waits().await?,

@@ -12,6 +12,7 @@
 mod admission;
 mod agents;
 mod begin;
+mod direct;
 mod forget;
 mod heads;
 mod limits;
@@ -33,9 +34,11 @@ use belljar_definition::builtin_tools;
 use belljar_policy::Shown;
 use belljar_store::{AuditEntry, PermissionAnswer, Store, Write};
 use serde_json::json;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 pub use self::admission::Admission;
+pub use self::direct::{DirectDone, DirectSession};
 pub use self::questions::{OpenQuestion, PersonAnswer, QuestionKind};
 pub use self::running::RunningTurn;
 pub use self::tally::Tallied;
@@ -73,6 +76,8 @@ struct Inner {
     questions: Arc<Questions>,
     running: Running,
     tally: Arc<Tally>,
+    /// Places for sessions of clients that call tools themselves.
+    direct: Arc<Semaphore>,
     /// The overlays of the tenant, once a turn has begun.
     layers: OnceLock<TenantLayers>,
     /// When the library was last looked at.
@@ -102,6 +107,7 @@ impl Service {
             questions: Arc::default(),
             running: Running::default(),
             tally: Arc::default(),
+            direct: Arc::new(Semaphore::new(direct::MAX_DIRECT)),
             layers: OnceLock::new(),
             library_seen: Mutex::default(),
             draining: CancellationToken::new(),

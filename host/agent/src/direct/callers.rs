@@ -1,0 +1,102 @@
+//! Who waits for a call: where its reports go, and who is asked about it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use crate::events::{Event, EventKind};
+use crate::tools::approval::asker::{Approval, Asker, Question};
+
+/// Where the reports of one call go: done, of how many, and a text. Called in the call's own task, so
+/// it returns soon and waits for nothing. The sandbox bounds their number and their length.
+pub type DirectProgress = Arc<dyn Fn(u64, Option<u64>, &str) + Send + Sync>;
+
+/// The calls that run.
+#[derive(Default)]
+pub(super) struct Callers(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    calls: HashMap<String, Caller>,
+    /// The calls that questions are about.
+    asked: HashMap<u64, String>,
+}
+
+struct Caller {
+    progress: Option<DirectProgress>,
+    asker: Option<Arc<dyn Asker>>,
+}
+
+/// A call that runs.
+pub(super) struct Entered {
+    callers: Arc<Callers>,
+    id: String,
+}
+
+impl Callers {
+    /// Knows a call until the result is dropped.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        id: &str,
+        progress: Option<DirectProgress>,
+        asker: Option<Arc<dyn Asker>>,
+    ) -> Entered {
+        self.state().calls.insert(id.to_owned(), Caller { progress, asker });
+        Entered { callers: Arc::clone(self), id: id.to_owned() }
+    }
+
+    /// Passes on what happens.
+    pub(super) fn listen(&self, event: &Event) {
+        match &event.kind {
+            EventKind::ToolProgress { call_id, done, total, message, .. } => {
+                let state = self.state();
+                let progress = state.calls.get(first(call_id)).and_then(|it| it.progress.clone());
+                drop(state);
+                if let Some(progress) = progress {
+                    progress(*done, *total, message);
+                }
+            }
+            EventKind::PermissionAsked { id, call_id, .. } => {
+                self.state().asked.insert(*id, first(call_id).to_owned());
+            }
+            EventKind::PermissionAnswered { id, .. } => {
+                self.state().asked.remove(id);
+            }
+            _ => {}
+        }
+    }
+
+    fn asker(&self, question: u64) -> Option<Arc<dyn Asker>> {
+        let state = self.state();
+        let call = state.asked.get(&question)?;
+        state.calls.get(call)?.asker.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Asker for Callers {
+    async fn ask(&self, question: Question<'_>) -> Approval {
+        match self.asker(question.id) {
+            Some(asker) => asker.ask(question).await,
+            None => Approval::Nobody,
+        }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let mut state = self.callers.state();
+        state.calls.remove(&self.id);
+        state.asked.retain(|_, call| *call != self.id);
+    }
+}
+
+/// The call of the client that a call belongs to: those that tools make have its id and a number.
+fn first(call: &str) -> &str {
+    call.split('.').next().unwrap_or(call)
+}

@@ -1,0 +1,358 @@
+//! The tools of an agent for a client that makes the calls itself, where otherwise a model would: the
+//! same decision, hooks, person, jar, budget and receipts.
+//!
+//! ```text
+//! a client ──DirectCall──> DirectTools ──> Agent::execute, as for a call of a model ──> DirectResult
+//! ```
+
+mod callers;
+mod no_model;
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use belljar_model::{Resolved, ToolCall, ToolSpec};
+use belljar_policy::{Budget, Caps, Level, METERS, Meter, Permission, ToolName};
+use belljar_sandbox::{Hints, Part, PeerTool};
+use futures::FutureExt as _;
+use tokio::sync::Semaphore;
+use tokio::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+use self::callers::Callers;
+use self::no_model::NoModel;
+use crate::agent_loop::agent::{Agent, Effects as _};
+use crate::agent_loop::current_jar::CurrentJar;
+use crate::agent_loop::job::{Job, Shared, SpawnCount};
+use crate::agent_loop::ledger::Ledger;
+use crate::agent_loop::live::Live;
+use crate::agent_loop::machine::Loop;
+use crate::agent_loop::prepare::{Prepared, prepare};
+use crate::billed::Bills;
+use crate::brought::Brought;
+use crate::clock::RunId;
+use crate::events::{EventSink, Events};
+use crate::host::Host;
+use crate::layers::Layers;
+use crate::outcome::{Attachment, CallReceipt, RunError};
+use crate::prompt::frame::GO_ON;
+use crate::replay::journal::NoJournal;
+use crate::rights::delegates::Delegates;
+use crate::rights::resolve::ResolvedAgent;
+use crate::run::caps_of_run;
+use crate::subagent::background::Background;
+use crate::tools::answer::Answer;
+use crate::tools::approval::asker::Asker;
+use crate::tools::builtin::tool::Depth;
+use crate::tools::call::{Call, arguments};
+use crate::tools::dispatch::{Decision, Refusal};
+use crate::tools::hooks::state::HookState;
+use crate::tools::result;
+
+pub use self::callers::DirectProgress;
+
+/// The share of an amount, in percent, behind which the jar is to be made anew: the calls that run then
+/// have the rest.
+const WORN_PERCENT: u64 = 50;
+
+/// Ten years: there is no end of the whole, each call has its own.
+const NO_END: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// Whose tools, and where.
+#[derive(Debug, Clone)]
+pub struct DirectSpec {
+    /// The agent, resolved against its grants.
+    pub agent: Arc<ResolvedAgent>,
+    /// The workspace, canonical.
+    pub workspace: PathBuf,
+    /// The budget above; `None` = there is none.
+    pub budget: Option<Budget>,
+    /// Where its overlays lie. `None` = there are none: what would be an overlay is read.
+    pub layers: Option<Layers>,
+}
+
+/// One jar of an agent, and what decides about calls into it. Dropping it ends what runs.
+pub struct DirectTools {
+    job: Job,
+    ledger: Arc<Ledger>,
+    background: Arc<Background>,
+    jar: CurrentJar,
+    delegates: Delegates,
+    stop: CancellationToken,
+    slots: Arc<Semaphore>,
+    hooked: Arc<HookState>,
+    machine: Loop,
+    replayable: std::collections::BTreeSet<ToolName>,
+    peers: Arc<[PeerTool]>,
+    callers: Arc<Callers>,
+    tools: Vec<DirectTool>,
+    calls: AtomicU64,
+}
+
+/// A tool that a client may call.
+#[derive(Debug, Clone)]
+pub struct DirectTool {
+    /// As a model would see it.
+    pub spec: ToolSpec,
+    /// The promises of the tool about its effects.
+    pub hints: Hints,
+}
+
+/// One call of a client.
+#[derive(Default)]
+pub struct DirectCall {
+    /// No other call that runs has it; without a dot.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// A JSON object as text; blank = none.
+    pub arguments: String,
+    /// Where the reports of the tool go.
+    pub progress: Option<DirectProgress>,
+    /// Who is asked where a grant or a hook says so; without one nobody is.
+    pub asker: Option<Arc<dyn Asker>>,
+    /// Ends it at once.
+    pub cancel: CancellationToken,
+}
+
+/// The result of one call.
+#[derive(Debug)]
+pub struct DirectResult {
+    /// Its parts, or the text that a model would read of the error. Foreign text.
+    pub outcome: Result<Vec<Part>, String>,
+    /// The files that it handed over.
+    pub attachments: Vec<Attachment>,
+    /// Its receipt, and those of the calls that it made.
+    pub receipts: Vec<CallReceipt>,
+    /// Whether the client ended it.
+    pub cancelled: bool,
+    /// Whether no tool of this name was offered.
+    pub unknown: bool,
+}
+
+impl DirectTools {
+    /// Makes the jar ready. No tool has run when this returns.
+    ///
+    /// # Errors
+    ///
+    /// When the agent is blocked, or its mounts cannot be opened.
+    pub async fn open(host: &Host, spec: DirectSpec) -> Result<Self, RunError> {
+        let DirectSpec { agent, workspace, budget, layers } = spec;
+        agent.runnable(false)?;
+        let callers = Arc::<Callers>::default();
+        let job = job(host, &callers, agent, workspace, budget, layers);
+        let (ledger, stop) = (Arc::new(Ledger::keeping_forms()), job.cancel.clone());
+        let prepared = prepare(&job, &ledger, &stop).await?;
+        let Prepared { machine, jar, delegates, repeatable: _, replayable, peers } = prepared;
+        let offer = job.shared.host.tools.offer(&job.shared.host.sandbox, &job.rights).await;
+        let hints: BTreeMap<ToolName, Hints> =
+            offer.jar_tools.iter().flat_map(|tool| tool.tools.clone()).collect();
+        let tools = machine.request().tools.iter().map(|spec| DirectTool {
+            hints: hints.get(spec.name.as_str()).copied().unwrap_or_default(),
+            spec: spec.clone(),
+        });
+        Ok(Self {
+            tools: tools.collect(),
+            background: Arc::default(),
+            slots: Arc::new(Semaphore::new(1)),
+            hooked: Arc::default(),
+            calls: AtomicU64::new(0),
+            job,
+            ledger,
+            jar,
+            delegates,
+            stop,
+            machine,
+            replayable,
+            peers,
+            callers,
+        })
+    }
+
+    /// The tools, in the order of their names.
+    pub fn tools(&self) -> &[DirectTool] {
+        &self.tools
+    }
+
+    /// Whether the agent's rights have a tool, be it one that is offered to models alone.
+    pub fn permits(&self, tool: &str) -> bool {
+        self.job.rights.permission(tool) != Permission::Deny
+    }
+
+    /// Warnings for a person since the last time.
+    pub fn warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.ledger.entries().warnings)
+    }
+
+    /// Whether so much of an amount is used that the next calls should have another jar, or a hook has
+    /// ended this one.
+    pub fn is_worn(&self) -> bool {
+        let budget = &self.job.budget;
+        let worn = |meter: Meter| {
+            let limit = budget.limit(meter);
+            limit != u64::MAX && budget.spent(meter) > limit / 100 * WORN_PERCENT
+        };
+        // Memory is what is held now.
+        let metered = |meter: &&Meter| **meter != Meter::Memory;
+        METERS.iter().filter(metered).any(|meter| worn(*meter))
+            || self.hooked.halted.get().is_some()
+    }
+
+    /// Makes one call. It ends at its own limits, or when it is cancelled.
+    pub async fn call(&self, call: DirectCall) -> DirectResult {
+        let step = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let DirectCall { id, tool, arguments: text, progress, asker, cancel } = call;
+        let _known = self.callers.enter(&id, progress, asker);
+        let unknown = !self.tools.iter().any(|known| known.spec.name == tool);
+        let asked = ToolCall { id, name: tool, arguments: text };
+        let dispatcher = self.machine.dispatcher();
+        let (own, decision) = match dispatcher.translate(&asked) {
+            Ok(own) => {
+                let decision = dispatcher.decide_asked(own.as_ref().unwrap_or(&asked), 0);
+                (own, decision)
+            }
+            Err(refusal) => (None, Decision::Refuse(refusal)),
+        };
+        let decision = match self.hooked.halted.get() {
+            Some(reason) => {
+                Decision::Refuse(Refusal::malformed(format!("a hook ended this: {reason}")))
+            }
+            None => decision,
+        };
+        let call = Call { step, position: 0, call: own.as_ref().unwrap_or(&asked), nested: None };
+        let agent = self.agent();
+        let calling = AssertUnwindSafe(Live.call(&agent, call, decision, &self.machine));
+        let (answer, cancelled) = tokio::select! {
+            biased;
+            () = cancel.cancelled() => (None, true),
+            answer = calling.catch_unwind() => (answer.ok(), false),
+        };
+        let answer = answer.unwrap_or_else(|| {
+            agent.note(call, result::of_abandoned(&call.call.name, arguments(call.call)))
+        });
+        self.result(step, answer, (cancelled, unknown))
+    }
+
+    fn result(
+        &self,
+        step: u64,
+        answer: Answer,
+        (cancelled, unknown): (bool, bool),
+    ) -> DirectResult {
+        let (receipts, attachments, form) = self.ledger.take_step(step);
+        let outcome = match form.unwrap_or_default().tell(&answer) {
+            Ok(output) => Ok(output.parts),
+            Err(_) => Err(answer.content),
+        };
+        DirectResult { outcome, attachments, receipts, cancelled, unknown }
+    }
+
+    /// Ends what runs, waits until nothing of it is in flight, and closes its overlays. Names what is
+    /// not done then.
+    pub async fn close(self) -> Vec<String> {
+        self.stop.cancel();
+        self.jar.close(&self.job, &self.ledger).await;
+        if let Some(layers) = &self.job.layers {
+            layers.close();
+        }
+        std::mem::take(&mut self.ledger.entries().unfinished)
+    }
+
+    fn agent(&self) -> Agent<'_> {
+        Agent {
+            job: &self.job,
+            ledger: &self.ledger,
+            background: &self.background,
+            jar: &self.jar,
+            delegates: &self.delegates,
+            stop: &self.stop,
+            slots: Arc::clone(&self.slots),
+            hooked: Arc::clone(&self.hooked),
+            todos: Mutex::default(),
+            effects: Box::new(Live),
+            repeatable: std::collections::BTreeSet::new(),
+            replayable: self.replayable.clone(),
+            peers: Arc::clone(&self.peers),
+        }
+    }
+}
+
+impl Drop for DirectTools {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.job.budget.cancel();
+    }
+}
+
+impl std::fmt::Debug for DirectTools {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DirectTools").field("agent", &self.job.agent.id).finish_non_exhaustive()
+    }
+}
+
+/// The job of an agent without a model, which has no first message either.
+fn job(
+    host: &Host,
+    callers: &Arc<Callers>,
+    agent: Arc<ResolvedAgent>,
+    workspace: PathBuf,
+    budget: Option<Budget>,
+    layers: Option<Layers>,
+) -> Job {
+    let run = RunId::new(&*host.clock);
+    let mut host = host.for_run([&*agent]);
+    host.journal = Arc::new(NoJournal);
+    host.asker = Arc::clone(callers) as Arc<dyn Asker>;
+    let listening = Arc::clone(callers);
+    let events = EventSink::to(move |event| listening.listen(event));
+    let path: Arc<str> = agent.id.slug.as_str().into();
+    let rights = agent.rights.clone();
+    let rights = if layers.is_some() { rights } else { rights.without_overlays() };
+    let limits = rights.limits();
+    let caps = Caps::of(limits);
+    let above = budget.unwrap_or_else(|| Budget::root(Level::Session, caps_of_run(limits)));
+    let now = Instant::now();
+    let model = Resolved {
+        model: Arc::new(NoModel),
+        name: String::new(),
+        context_tokens: None,
+        notes: Vec::new(),
+    };
+    Job {
+        shared: Arc::new(Shared {
+            host,
+            run: run.clone(),
+            events: Events::new(events, run, 0),
+            workspace,
+            spawned: SpawnCount::default(),
+            replay: Arc::default(),
+            rerun: None,
+            control: Arc::default(),
+            allowed: Mutex::default(),
+        }),
+        pause: Arc::default(),
+        depth: Depth::top(0),
+        fork: None,
+        spawn_index: 0,
+        address: Arc::clone(&path),
+        path,
+        budget: above.child(Level::Subagent, caps),
+        deadline: now.checked_add(NO_END).unwrap_or(now),
+        bills: Arc::<Bills>::default(),
+        rights,
+        notes: agent.notes(),
+        agent,
+        model,
+        layers,
+        isolated: false,
+        direct: true,
+        history: Vec::new(),
+        first: GO_ON.to_owned(),
+        brought: Brought::default(),
+        cancel: CancellationToken::new(),
+        span: tracing::Span::current(),
+    }
+}

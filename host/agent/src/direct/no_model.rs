@@ -1,0 +1,23 @@
+//! The model of an agent whose calls a client makes.
+
+use async_trait::async_trait;
+use belljar_model::{CallContext, ChatModel, ChatRequest, ModelError, Reply, StreamEvent};
+
+/// Nobody asks it: it says that it ended.
+pub(super) struct NoModel;
+
+#[async_trait]
+impl ChatModel for NoModel {
+    fn id(&self) -> &str {
+        "client"
+    }
+
+    async fn chat(
+        &self,
+        _: &ChatRequest,
+        _: &CallContext<'_>,
+        _: &mut (dyn FnMut(StreamEvent) + Send),
+    ) -> Result<Reply, ModelError> {
+        Err(ModelError::Cancelled)
+    }
+}

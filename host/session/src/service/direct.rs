@@ -1,0 +1,285 @@
+//! Sessions of clients that call the tools of an agent themselves. Such a session has one turn, which is
+//! over from its beginning: receipts and files are added to it as calls end, and nothing of it is ever
+//! resumed.
+
+mod scribe;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_agent::{
+    DirectCall, DirectResult, DirectSpec, DirectTool, DirectTools, Host, RunId, caps_of_run,
+    resolve_direct,
+};
+use belljar_definition::{Status, builtin_tools};
+use belljar_policy::{Level, Shown};
+use belljar_store::SessionKind;
+use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockReadGuard};
+
+use self::scribe::{Note, Scribe};
+use super::begin::Waits;
+use super::types::ServiceError;
+use super::{Inner, RETRY_AFTER, Service};
+use crate::record::lock::{SessionLock, locks};
+use crate::record::place::TurnPlace;
+use crate::record::session_journal::JournalError;
+use crate::review::{ReviewError, SessionReview};
+
+/// Sessions of clients that one tenant has at a time: each holds a jar with its stores.
+pub(super) const MAX_DIRECT: usize = 256;
+
+/// How old the settings of a call may be.
+const SETTINGS_AGE: Duration = Duration::from_secs(1);
+
+/// Characters of a client's name in the title of its session.
+const MAX_CLIENT: usize = 60;
+
+/// A client's session. Its jar lives as long as this.
+pub struct DirectSession {
+    inner: Arc<Inner>,
+    agent: String,
+    id: String,
+    jar: RwLock<Option<OpenJar>>,
+    scribe: Scribe,
+    _lock: SessionLock,
+    _place: OwnedSemaphorePermit,
+}
+
+type InForce<'a> = RwLockReadGuard<'a, OpenJar>;
+
+struct OpenJar {
+    host: Arc<Host>,
+    tools: DirectTools,
+}
+
+/// The result of a call, with the ids under which its files are stored.
+#[derive(Debug)]
+pub struct DirectDone {
+    /// The result.
+    pub result: DirectResult,
+    /// An id for each of its attachments, in their order.
+    pub files: Vec<String>,
+}
+
+impl Service {
+    /// Begins a session of a client that calls the tools of this agent itself. An agent that no file of
+    /// the home describes has all that its grants give. `client` is the name that the client gives
+    /// itself. Nothing is stored before its first call.
+    ///
+    /// # Errors
+    ///
+    /// When the tenant has too many of them, or the session cannot be locked.
+    pub async fn direct(
+        &self,
+        agent: &str,
+        client: &str,
+        actor: &str,
+    ) -> Result<DirectSession, ServiceError> {
+        let inner = &self.0;
+        if inner.draining.is_cancelled() {
+            return Err(ServiceError::Draining);
+        }
+        let place = Arc::clone(&inner.direct).try_acquire_owned();
+        let place = place.map_err(|_| ServiceError::TenantFull { retry_after: RETRY_AFTER })?;
+        inner.allowance.room(&inner.store, 0).await?;
+        let id = inner.new_id();
+        let dir = locks(&inner.store);
+        let lock = match SessionLock::take(&dir, &id) {
+            Ok(Some(lock)) => lock,
+            Ok(None) => return Err(ServiceError::Busy(id)),
+            Err(source) => return Err(JournalError::Lock { session: id, dir, source }.into()),
+        };
+        let message = inner.new_id();
+        let place_of_turn = TurnPlace {
+            store: inner.store.clone(),
+            clock: Arc::clone(&inner.clock),
+            session: id.clone(),
+            run: RunId::from(message.clone()),
+            message,
+            actor: actor.to_owned(),
+        };
+        let client = Shown::clipped(client, MAX_CLIENT).to_string();
+        let workspace = inner.workspace.to_string_lossy().into_owned();
+        let scribe = Scribe::start(place_of_turn, agent.to_owned(), client, workspace);
+        Ok(DirectSession {
+            inner: Arc::clone(inner),
+            agent: agent.to_owned(),
+            id,
+            jar: RwLock::new(None),
+            scribe,
+            _lock: lock,
+            _place: place,
+        })
+    }
+}
+
+impl DirectSession {
+    /// Its id: the session that has its receipts, files and changes.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The tools that may be called now.
+    ///
+    /// # Errors
+    ///
+    /// When the agent cannot be set up.
+    pub async fn tools(&self) -> Result<Vec<DirectTool>, ServiceError> {
+        Ok(self.jar().await?.tools.tools().to_vec())
+    }
+
+    /// Whether its agent may start other agents.
+    ///
+    /// # Errors
+    ///
+    /// When the agent cannot be set up.
+    pub async fn may_spawn(&self) -> Result<bool, ServiceError> {
+        Ok(self.jar().await?.tools.permits(builtin_tools::SPAWN_AGENT))
+    }
+
+    /// Makes one call, below the limits of the tenant. INV-290: by the rights that are in force when it
+    /// begins, not by those of the session's beginning.
+    ///
+    /// # Errors
+    ///
+    /// When nothing was called: the host ends, the tenant's day or places are used up, or the agent
+    /// cannot be set up.
+    pub async fn call(&self, call: DirectCall) -> Result<DirectDone, ServiceError> {
+        let inner = &self.inner;
+        if inner.draining.is_cancelled() {
+            return Err(ServiceError::Draining);
+        }
+        let _places = inner.places(1, Waits::InLine).await?;
+        inner.allowance.step(&inner.store, &*inner.clock, async || Ok(0)).await?;
+        let jar = self.jar().await?;
+        let result = jar.tools.call(call).await;
+        drop(jar);
+        let files: Vec<String> = result.attachments.iter().map(|_| inner.new_id()).collect();
+        self.scribe.note(Note::of(&result, &files)).await;
+        Ok(DirectDone { result, files })
+    }
+
+    /// Waits until all that was done so far is stored.
+    pub async fn stored(&self) {
+        self.scribe.stored().await;
+    }
+
+    /// Looks at the changes of this session. What runs is waited for, and the jar is closed: the next
+    /// call has another one.
+    ///
+    /// # Errors
+    ///
+    /// As `work` says.
+    pub async fn review<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&SessionReview) -> Result<T, ReviewError> + Send + 'static,
+    ) -> Result<T, ServiceError> {
+        let mut jar = self.jar.write().await;
+        if let Some(jar) = jar.take() {
+            jar.close(&self.id).await;
+        }
+        let layers = self.inner.layers().of(&self.id);
+        let work = move || work(&SessionReview::of(layers)?);
+        let done = tokio::task::spawn_blocking(work).await;
+        let done = done.map_err(|error| ServiceError::Agent(error.to_string()))?;
+        drop(jar);
+        Ok(done?)
+    }
+
+    /// Ends what runs and closes the jar. What was done is stored when this returns.
+    pub async fn close(&self) {
+        let jar = self.jar.write().await.take();
+        if let Some(jar) = jar {
+            jar.close(&self.id).await;
+        }
+        self.scribe.stored().await;
+    }
+
+    /// A jar that is in force: made anew where the operator has changed what it was made of, and where
+    /// half of an amount is used up.
+    async fn jar(&self) -> Result<InForce<'_>, ServiceError> {
+        Service(Arc::clone(&self.inner)).look_within(SETTINGS_AGE).await;
+        let host = self.inner.host();
+        let jar = self.jar.read().await;
+        let jar = match jar.as_ref().is_some_and(|jar| jar.is_fit(&host)) {
+            true => jar,
+            false => {
+                drop(jar);
+                self.renew(&host).await?
+            }
+        };
+        RwLockReadGuard::try_map(jar, |jar| jar.as_ref()).map_err(|_| ServiceError::Draining)
+    }
+
+    /// Waits for the calls that run, and opens another jar.
+    async fn renew(
+        &self,
+        host: &Arc<Host>,
+    ) -> Result<RwLockReadGuard<'_, Option<OpenJar>>, ServiceError> {
+        let mut jar = self.jar.write().await;
+        // Somebody else may have been faster.
+        if !jar.as_ref().is_some_and(|jar| jar.is_fit(host)) {
+            if let Some(before) = jar.take() {
+                before.close(&self.id).await;
+            }
+            *jar = Some(self.open(host).await?);
+        }
+        Ok(jar.downgrade())
+    }
+
+    async fn open(&self, host: &Arc<Host>) -> Result<OpenJar, ServiceError> {
+        let inner = &self.inner;
+        let agent = resolve_direct(host, &self.agent, &inner.workspace);
+        let agent =
+            agent.ok_or_else(|| ServiceError::Agent(format!("`{}` is no name", self.agent)))?;
+        if let Status::Blocked { reasons } = &agent.status {
+            let (agent, reasons) = (agent.id.to_string(), reasons.clone());
+            return Err(ServiceError::Blocked { agent, reasons });
+        }
+        let day = inner.allowance.budget(&inner.store, &*inner.clock).await?;
+        let budget = day.child(Level::Session, caps_of_run(agent.rights.limits()));
+        let spec = DirectSpec {
+            agent: Arc::new(agent),
+            workspace: inner.workspace.clone(),
+            budget: Some(budget),
+            layers: Some(inner.layers().of(&self.id)),
+        };
+        let tools = DirectTools::open(host, spec).await;
+        let tools = tools.map_err(|error| ServiceError::Agent(error.to_string()))?;
+        for warning in tools.warnings() {
+            tracing::warn!(target: "belljar::session", session = %self.id, "{warning}");
+        }
+        Ok(OpenJar { host: Arc::clone(host), tools })
+    }
+}
+
+impl Drop for DirectSession {
+    fn drop(&mut self) {
+        let Some(jar) = self.jar.get_mut().take() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let id = self.id.clone();
+        runtime.spawn(async move { jar.close(&id).await });
+    }
+}
+
+impl std::fmt::Debug for DirectSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DirectSession").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl OpenJar {
+    fn is_fit(&self, host: &Arc<Host>) -> bool {
+        Arc::ptr_eq(&self.host, host) && !self.tools.is_worn()
+    }
+
+    async fn close(self, session: &str) {
+        for operation in self.tools.close().await {
+            let operation = Shown::clipped(&operation, 200);
+            tracing::warn!(target: "belljar::session", session, "still running: {operation}");
+        }
+    }
+}
+
+/// The kind of such a session.
+const KIND: SessionKind = SessionKind::Api;

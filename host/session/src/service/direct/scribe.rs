@@ -1,0 +1,158 @@
+//! Stores what a client's calls did, in their order and behind their answers: one task for a session.
+
+use belljar_agent::{Attachment, CallReceipt, DirectResult, Message, Usage, frame};
+use belljar_store::{MessageStatus, NewAttachment, NewMessage, Role, StoredSession, Write};
+use tokio::sync::{mpsc, oneshot};
+
+use super::KIND;
+use crate::record::place::TurnPlace;
+use crate::record::recorder::denied_call;
+use crate::record::rows::{
+    self, AgentContent, AgentMetadata, PersonContent, PersonMetadata, value,
+};
+
+/// Calls whose results wait to be stored; behind them the next one waits.
+const MAX_WAITING: usize = 256;
+
+/// Results that are stored as one.
+const MAX_BATCH: usize = 64;
+
+/// Hands results to the task. Dropping it ends the task, behind what was handed over.
+pub(super) struct Scribe(mpsc::Sender<Handed>);
+
+/// The result of one call.
+pub(super) struct Note {
+    receipts: Vec<CallReceipt>,
+    files: Vec<(String, Attachment)>,
+}
+
+enum Handed {
+    Note(Note),
+    /// Everything before this is to be stored.
+    Stored(oneshot::Sender<()>),
+}
+
+impl Note {
+    pub(super) fn of(result: &DirectResult, ids: &[String]) -> Self {
+        let files = ids.iter().cloned().zip(result.attachments.iter().cloned());
+        Self { receipts: result.receipts.clone(), files: files.collect() }
+    }
+}
+
+impl Scribe {
+    /// Starts the task. The session is made with the first result.
+    pub(super) fn start(place: TurnPlace, agent: String, client: String, at: String) -> Self {
+        let (sender, mut notes) = mpsc::channel(MAX_WAITING);
+        tokio::spawn(async move {
+            let mut begin = Some(begin(&place, &agent, &client, &at));
+            let mut batch = Vec::with_capacity(MAX_BATCH);
+            while notes.recv_many(&mut batch, MAX_BATCH).await > 0 {
+                let mut waiting = Vec::new();
+                let mut results = Vec::new();
+                for message in batch.drain(..) {
+                    match message {
+                        Handed::Note(note) => results.push(note),
+                        Handed::Stored(done) => waiting.push(done),
+                    }
+                }
+                if !results.is_empty() {
+                    let mut writes = begin.take().unwrap_or_default();
+                    writes.extend(writes_of(&place, results));
+                    if let Err(error) = place.store.enqueue(writes).await {
+                        tracing::error!(
+                            target: "belljar::session",
+                            session = %place.session,
+                            "receipts of a client's calls could not be stored: {error}"
+                        );
+                    }
+                }
+                for done in waiting {
+                    let _ = done.send(());
+                }
+            }
+        });
+        Self(sender)
+    }
+
+    /// Hands over a result; waits where too many wait.
+    pub(super) async fn note(&self, note: Note) {
+        // An error: the runtime ends.
+        let _ = self.0.send(Handed::Note(note)).await;
+    }
+
+    /// Waits until all before is stored.
+    pub(super) async fn stored(&self) {
+        let (done, stored) = oneshot::channel();
+        if self.0.send(Handed::Stored(done)).await.is_ok() {
+            let _ = stored.await;
+        }
+    }
+}
+
+/// The rows of a session: what a person would have said, and a turn that is over.
+fn begin(place: &TurnPlace, agent: &str, client: &str, workspace: &str) -> Vec<Write> {
+    let now = place.now();
+    let text = format!("calls of the MCP client {client}");
+    let session = StoredSession {
+        id: place.session.clone(),
+        title: format!("MCP client {client}"),
+        agent: format!("home/{agent}"),
+        workspace: workspace.to_owned(),
+        model: String::new(),
+        kind: KIND,
+        created: now,
+        updated: now,
+    };
+    let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
+    let answer = AgentContent {
+        text: String::new(),
+        messages: Some(vec![Message::User { text: text.clone() }, noted]),
+        calls: Vec::new(),
+    };
+    let begun = PersonMetadata { actor: Some(place.actor.clone()), ..PersonMetadata::default() };
+    let row = |id: String, role, content, metadata| NewMessage {
+        id,
+        role,
+        status: MessageStatus::Completed,
+        content,
+        metadata,
+        created: now,
+    };
+    let asked = value(&PersonContent { text, context: None });
+    let known = value(&AgentMetadata::of_running(&place.run, &[]));
+    let messages = vec![
+        row(place.new_id(), Role::User, asked, value(&begun)),
+        row(place.message.clone(), Role::Assistant, value(&answer), known),
+    ];
+    let id = place.session.clone();
+    vec![Write::CreateSession(session), Write::AppendMessages { session: id, messages }]
+}
+
+fn writes_of(place: &TurnPlace, notes: Vec<Note>) -> Vec<Write> {
+    let (session, message) = (place.session.clone(), place.message.clone());
+    let (mut receipts, mut attachments, mut writes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut used = Usage::default();
+    for Note { receipts: of_call, files } in notes {
+        for receipt in of_call {
+            used.tool_calls += 1;
+            used.fuel = used.fuel.saturating_add(receipt.receipt.fuel);
+            writes.extend(denied_call(place, &receipt));
+            receipts.push(rows::receipt_row(&receipt, None, place.new_id(), place.now()));
+        }
+        attachments.extend(files.into_iter().map(|(id, file)| NewAttachment {
+            id,
+            call_id: Some(file.call_id),
+            name: file.name,
+            media_type: file.media_type,
+            data: file.data.to_vec(),
+            created: place.now(),
+        }));
+    }
+    if !attachments.is_empty() {
+        let (session, message) = (session.clone(), message.clone());
+        writes.push(Write::Attachments { session, message, attachments });
+    }
+    writes.push(Write::Receipts { session, message, receipts });
+    writes.push(Write::Usage(rows::usage_beside(used, &*place.clock)));
+    writes
+}
