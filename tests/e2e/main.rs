@@ -38,6 +38,8 @@ mod libraries;
 mod listeners;
 #[cfg(target_os = "linux")]
 mod log;
+#[cfg(unix)]
+mod mcp;
 mod missing;
 mod models;
 #[cfg(target_os = "linux")]

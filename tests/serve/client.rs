@@ -151,6 +151,11 @@ impl Stream {
         }
     }
 
+    /// Reads what it has, whatever that is, to its end.
+    pub(crate) async fn rest(mut self) {
+        while self.body.frame().await.is_some_and(|frame| frame.is_ok()) {}
+    }
+
     pub(crate) async fn all(mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await {

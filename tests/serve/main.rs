@@ -15,6 +15,7 @@ mod kit;
 mod leaving;
 mod logins;
 mod matrix;
+mod mcp;
 mod numbers;
 mod openai;
 mod page;

@@ -57,6 +57,10 @@ fn expected(route: &Route, caller: &Caller, target: &str) -> u16 {
         Op::Answer => 404,
         // It was none in the background.
         Op::CancelResponse => 400,
+        // None of the protocol, which says so itself.
+        Op::McpSend => 415,
+        Op::McpListen => 406,
+        Op::McpEnd => 400,
         // It is no WebSocket.
         Op::WebSocket => 400,
         _ => 200,
@@ -151,7 +155,7 @@ async fn cell(world: &World, route: &Route, caller: &Caller, target: &str) {
     assert_eq!(answer.status, wanted, "{at}: {text}");
     if wanted >= 400 && route.is_openai() {
         assert!(answer.json()["error"]["message"].is_string(), "{at}: {text}");
-    } else if wanted >= 400 {
+    } else if wanted >= 400 && (route.is_described() || matches!(wanted, 401 | 403)) {
         answer.problem(match wanted {
             400 => "invalid-request",
             401 => "no-key",

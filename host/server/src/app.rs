@@ -1,6 +1,6 @@
 //! The state of the server, and what a handler works with.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::extract::FromRequestParts;
@@ -23,6 +23,7 @@ use crate::http::peers::Peers;
 use crate::http::problem::Problem;
 use crate::http::rate::{LOGINS_PER_MINUTE, Rates};
 use crate::http::strangers::{Counts, LINES_PER_MINUTE};
+use crate::mcp::http::Door;
 use crate::routes::Route;
 use crate::stream::pump::Bounded;
 use crate::tenants::{OpenError, Services, Tenants};
@@ -134,6 +135,7 @@ struct Inner {
     peers: Arc<Peers>,
     flights: Flights,
     metrics: Metrics,
+    mcp: OnceLock<Door>,
     checked: LastCheck,
     /// No more turns are taken.
     stopping: CancellationToken,
@@ -183,6 +185,7 @@ impl App {
             clock,
             links: Links::default(),
             metrics: Metrics::default(),
+            mcp: OnceLock::new(),
             checked: LastCheck::default(),
             stopping: CancellationToken::new(),
             stopped: CancellationToken::new(),
@@ -329,6 +332,16 @@ impl App {
 
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.0.metrics
+    }
+
+    /// The door of MCP, made when somebody first comes to it.
+    pub(crate) fn mcp(&self) -> Result<&Door, Problem> {
+        if let Some(door) = self.0.mcp.get() {
+            return Ok(door);
+        }
+        let door = Door::new(self.0.stopped.child_token());
+        let door = door.map_err(|error| Problem::bug(&format!("no random bytes: {error}")))?;
+        Ok(self.0.mcp.get_or_init(|| door))
     }
 
     pub(crate) fn last_check(&self) -> &LastCheck {

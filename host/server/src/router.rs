@@ -11,6 +11,7 @@ use crate::api::{
 };
 use crate::http::gate;
 use crate::http::problem::{Kind, Problem};
+use crate::mcp;
 use crate::openai;
 use crate::openapi;
 use crate::page;
@@ -113,6 +114,8 @@ fn handler(op: Op, method: MethodFilter) -> MethodRouter<App> {
         Op::ListInputItems => on(method, openai::stored::input_items),
         Op::ListModels => on(method, openai::models::list),
         Op::ReadModel => on(method, openai::models::read),
+        Op::McpSend | Op::McpListen | Op::McpEnd => on(method, mcp::http::answer),
+        Op::McpMetadata => on(method, mcp::http::metadata),
         Op::Health => on(method, health::live),
         Op::Ready => on(method, health::ready),
         Op::Metrics => on(method, metrics::read),

@@ -4,6 +4,7 @@
 use belljar_store::MAX_ATTACHMENT_BYTES;
 
 use crate::http::in_flight::PAGE_BYTES;
+use crate::mcp;
 use crate::openai;
 
 /// One route.
@@ -119,6 +120,10 @@ pub enum Op {
     ListInputItems,
     ListModels,
     ReadModel,
+    McpSend,
+    McpListen,
+    McpEnd,
+    McpMetadata,
     Health,
     Ready,
     Metrics,
@@ -264,6 +269,10 @@ pub const ROUTES: &[Route] = &[
     ),
     route(Op::ListModels, Verb::Get, "/v1/models", Needs::ReadOnly, Object::None),
     route(Op::ReadModel, Verb::Get, "/v1/models/{model}", Needs::ReadOnly, Object::Model),
+    route(Op::McpSend, Verb::Post, mcp::http::PATH, Needs::Member, Object::None),
+    route(Op::McpListen, Verb::Get, mcp::http::PATH, Needs::Member, Object::None),
+    route(Op::McpEnd, Verb::Delete, mcp::http::PATH, Needs::Member, Object::None),
+    route(Op::McpMetadata, Verb::Get, mcp::http::METADATA_PATH, Needs::Nothing, Object::None),
     route(Op::Health, Verb::Get, "/healthz", Needs::Nothing, Object::None),
     route(Op::Ready, Verb::Get, "/readyz", Needs::Nothing, Object::None),
     route(Op::Metrics, Verb::Get, "/metrics", Needs::Operator, Object::None),
@@ -273,14 +282,16 @@ impl Route {
     /// Whether the gate writes a call to the audit log: it changes something, and does so when
     /// it answers.
     pub fn is_audited(&self) -> bool {
-        // All but the last two write their lines themselves, when the turn begins and when it is known who
-        // logs in. The last two are told something to look at, and change nothing.
+        // All but the last two write their lines themselves, when the turn begins, when it is known who
+        // logs in, and when a client of MCP does something. The last two are told something to look at, and change nothing.
         let itself = matches!(
             self.op,
             Op::Chat
                 | Op::CompleteChat
                 | Op::CreateResponse
                 | Op::Login
+                | Op::McpEnd
+                | Op::McpSend
                 | Op::Preview
                 | Op::ValidateAgent
         );
@@ -291,7 +302,13 @@ impl Route {
     pub fn is_long(&self) -> bool {
         matches!(
             self.op,
-            Op::Chat | Op::CompleteChat | Op::CreateResponse | Op::WatchEvents | Op::WebSocket
+            Op::Chat
+                | Op::CompleteChat
+                | Op::CreateResponse
+                | Op::McpListen
+                | Op::McpSend
+                | Op::WatchEvents
+                | Op::WebSocket
         )
     }
 
@@ -322,6 +339,11 @@ impl Route {
 }
 
 impl Route {
+    /// Whether it is a part of the API that its document describes: MCP has its own.
+    pub fn is_described(&self) -> bool {
+        !matches!(self.op, Op::McpSend | Op::McpListen | Op::McpEnd | Op::McpMetadata)
+    }
+
     /// Whether it is one of OpenAI's wires, whose failures have a shape of their own.
     pub fn is_openai(&self) -> bool {
         openai::speaks(self.path)
@@ -388,6 +410,10 @@ impl Op {
             Self::ListInputItems => "list_input_items",
             Self::ListModels => "list_models",
             Self::ReadModel => "read_model",
+            Self::McpSend => "mcp_send",
+            Self::McpListen => "mcp_listen",
+            Self::McpEnd => "mcp_end",
+            Self::McpMetadata => "mcp_metadata",
             Self::Health => "health",
             Self::Ready => "ready",
             Self::Metrics => "metrics",

@@ -2,6 +2,7 @@
 
 pub(crate) mod changes;
 pub(crate) mod library;
+pub(crate) mod mcp;
 pub(crate) mod replay;
 pub(crate) mod server;
 pub(crate) mod tools;
@@ -13,6 +14,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::args::changes::{ApplyArgs, ChangesArgs, DiscardArgs, UndoArgs};
 use crate::args::library::LibraryCommand;
+use crate::args::mcp::McpArgs;
 use crate::args::replay::ReplayArgs;
 use crate::args::server::{
     BackupArgs, DataArg, KeysArgs, NoTenant, RestoreArgs, ServeArgs, SessionsArgs, TenantArg,
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     Acp(AcpArgs),
     /// Serve sessions over HTTP and WebSockets, on this machine unless told otherwise
     Serve(ServeArgs),
+    /// Give a client that speaks MCP belljar's tools and agents, over its standard streams
+    Mcp(McpArgs),
     /// Make, list and revoke the keys of the server
     #[command(alias = "key")]
     Keys(KeysArgs),

@@ -11,6 +11,7 @@ mod init;
 mod inspect;
 mod libraries;
 mod manual;
+mod mcp;
 mod run;
 mod serve;
 mod tools;
@@ -35,6 +36,7 @@ pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
         Command::Chat(chat) => chat::run(chat, &places()?, walls, out),
         Command::Acp(acp) => acp::run(acp, &places()?, walls, out),
         Command::Serve(serve) => serve::run(serve, &places()?, walls, out),
+        Command::Mcp(mcp) => mcp::run(mcp, &places()?, walls, out),
         Command::Keys(keys) => serve::keys::run(keys, &places()?, out),
         Command::Tenants(tenants) => serve::tenants::run(tenants, &places()?, out),
         Command::Sessions(sessions) => inspect::sessions::run(sessions, &places()?, out),

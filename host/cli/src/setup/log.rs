@@ -18,6 +18,9 @@ use crate::term::out::Out;
 const EXPORTER: &str = "opentelemetry-otlp";
 const EXPORT_ERROR: &str = "BatchSpanProcessor.ExportError";
 
+/// The lines of a server where nobody asks for others. `rmcp` has one for each message of a client.
+const OWN_LINES: &str = "info,rmcp=off";
+
 /// Log lines go to stderr, and only where `BELLJAR_LOG` asks for them (`debug`,
 /// `belljar_sandbox=trace`).
 pub(crate) fn start(out: &Out) {
@@ -33,7 +36,7 @@ pub(crate) fn start(out: &Out) {
 /// A server logs without being asked: each line is a JSON object where programs read it, as all that
 /// it notes itself, and a sentence where a person does. Spans go to `tracer`.
 pub(crate) fn start_server(out: &Out, tracer: Option<SdkTracer>) {
-    let filter = asked_for().or_else(|| (!out.is_quiet()).then(|| "info".to_owned()));
+    let filter = asked_for().or_else(|| (!out.is_quiet()).then(|| OWN_LINES.to_owned()));
     let log = |filter: String| {
         let to = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
         match out.keeps_log() {

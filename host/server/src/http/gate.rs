@@ -22,6 +22,7 @@ use crate::http::peers::{Peer, PeerPlace};
 use crate::http::problem::{Kind, Problem};
 use crate::http::rate::Taken;
 use crate::http::respond;
+use crate::mcp;
 use crate::openai;
 use crate::routes::{Needs, Op, Route, Verb};
 use crate::trace;
@@ -161,11 +162,15 @@ fn ends_something(route: &Route, caller: &Caller) -> bool {
 /// for somebody who tries many.
 fn refused(problem: Problem, request: &Request) -> Response {
     let over = problem.kind() == Kind::NoKey && cookie::is_sent(request.headers());
+    let challenge = mcp::http::challenge(&problem, request);
     let mut response = problem.into_response();
     if over {
         for forget in cookie::forget(request.headers()) {
             response.headers_mut().append(header::SET_COOKIE, forget);
         }
+    }
+    if let Some(challenge) = challenge {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }
     response
 }

@@ -89,21 +89,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
-        if !is_json(request.headers()) {
-            let detail = "the body has to be `application/json`";
-            return Err(Problem::new(Kind::MediaType, detail));
-        }
-        let flight = request.extensions().get::<InFlight>().cloned();
-        let flight = flight.ok_or_else(|| Problem::bug("a body is read without a gate before"))?;
-        let reading = collect(request.into_body(), &flight);
-        let bytes = match tokio::time::timeout(BODY_TIMEOUT, reading).await {
-            Err(_) => {
-                let detail = format!("the body did not arrive within {BODY_TIMEOUT:?}");
-                return Err(Problem::new(Kind::Timeout, detail));
-            }
-            Ok(read) => read?,
-        };
-        match serde_json::from_slice(&bytes) {
+        match serde_json::from_slice(&json_bytes(request).await?) {
             Ok(value) => Ok(Self(value)),
             Err(error) => {
                 // The message may repeat a name or a value of the body.
@@ -112,6 +98,24 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
                 Err(Problem::invalid(format!("the body does not fit: {why}")))
             }
         }
+    }
+}
+
+/// A body that says it is JSON, as it came, with the same bounds.
+pub(crate) async fn json_bytes(request: Request) -> Result<Vec<u8>, Problem> {
+    if !is_json(request.headers()) {
+        let detail = "the body has to be `application/json`";
+        return Err(Problem::new(Kind::MediaType, detail));
+    }
+    let flight = request.extensions().get::<InFlight>().cloned();
+    let flight = flight.ok_or_else(|| Problem::bug("a body is read without a gate before"))?;
+    let reading = collect(request.into_body(), &flight);
+    match tokio::time::timeout(BODY_TIMEOUT, reading).await {
+        Err(_) => {
+            let detail = format!("the body did not arrive within {BODY_TIMEOUT:?}");
+            Err(Problem::new(Kind::Timeout, detail))
+        }
+        Ok(read) => read,
     }
 }
 

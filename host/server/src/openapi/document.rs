@@ -55,7 +55,7 @@ pub(crate) fn document() -> OpenApi {
     schemas.add::<ProblemBody>();
     schemas.add::<ErrorBody>();
     let mut paths = Paths::new();
-    for route in ROUTES {
+    for route in ROUTES.iter().filter(|route| route.is_described()) {
         let operation = operation(route, &mut schemas);
         let item = PathItem::new(method(route.verb), operation);
         match paths.paths.get_mut(route.path) {

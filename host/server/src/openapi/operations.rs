@@ -384,6 +384,10 @@ pub(crate) fn doc(op: Op) -> Doc {
         Op::ReadModel => {
             read("openai", "read an agent as a model", Json(of::<openai::models::Model>))
         }
+        // The protocol describes itself.
+        Op::McpSend | Op::McpListen | Op::McpEnd | Op::McpMetadata => {
+            read("mcp", "the Model Context Protocol", Text)
+        }
         Op::Health => read("operations", "whether the process answers", Json(of::<health::Health>)),
         Op::Ready => read("operations", "whether it takes turns", Json(of::<health::Readiness>)),
         Op::Metrics => read("operations", "counters for Prometheus", Text),

@@ -151,9 +151,9 @@ impl DirectSession {
         }
         let _places = inner.places(1, Waits::InLine).await?;
         inner.allowance.step(&inner.store, &*inner.clock, async || Ok(0)).await?;
+        // Held until the result is handed over: whoever closes the jar then finds it stored.
         let jar = self.jar().await?;
         let result = jar.tools.call(call).await;
-        drop(jar);
         let files: Vec<String> = result.attachments.iter().map(|_| inner.new_id()).collect();
         self.scribe.note(Note::of(&result, &files)).await;
         Ok(DirectDone { result, files })

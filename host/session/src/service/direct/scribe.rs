@@ -1,7 +1,10 @@
 //! Stores what a client's calls did, in their order and behind their answers: one task for a session.
 
 use belljar_agent::{Attachment, CallReceipt, DirectResult, Message, Usage, frame};
-use belljar_store::{MessageStatus, NewAttachment, NewMessage, Role, StoredSession, Write};
+use belljar_store::{
+    AuditEntry, MessageStatus, NewAttachment, NewMessage, Role, StoredSession, Write,
+};
+use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use super::KIND;
@@ -125,7 +128,19 @@ fn begin(place: &TurnPlace, agent: &str, client: &str, workspace: &str) -> Vec<W
         row(place.message.clone(), Role::Assistant, value(&answer), known),
     ];
     let id = place.session.clone();
-    vec![Write::CreateSession(session), Write::AppendMessages { session: id, messages }]
+    let audit = AuditEntry {
+        id: place.new_id(),
+        at: now,
+        actor: place.actor.clone(),
+        action: "client_began".to_owned(),
+        object: format!("session {id}"),
+        detail: json!({"client": client, "agent": agent}),
+    };
+    vec![
+        Write::CreateSession(session),
+        Write::AppendMessages { session: id, messages },
+        Write::Audit(audit),
+    ]
 }
 
 fn writes_of(place: &TurnPlace, notes: Vec<Note>) -> Vec<Write> {

@@ -1,0 +1,47 @@
+//! Options of `mcp`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+
+use crate::args::server::NoTenant;
+
+/// Options of `mcp`.
+#[derive(Debug, ClapArgs)]
+#[command(args_conflicts_with_subcommands = true, after_help = crate::setup::exit::help())]
+pub(crate) struct McpArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<McpCommand>,
+    /// Play this transcript instead of asking a model
+    #[arg(long, value_name = "FILE")]
+    pub(crate) transcript: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) nobodys: NoTenant,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// Print what a client has to be told to start belljar for this workspace
+    Config {
+        /// The client
+        client: McpClient,
+        /// Add it to the file that the client reads, whose other contents stay
+        #[arg(long)]
+        write: bool,
+    },
+}
+
+/// A program that speaks MCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum McpClient {
+    ClaudeCode,
+    ClaudeDesktop,
+    Cursor,
+    #[value(name = "vscode")]
+    VsCode,
+    Zed,
+    Codex,
+    Opencode,
+    #[value(name = "gemini-cli")]
+    Gemini,
+}

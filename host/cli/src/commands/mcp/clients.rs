@@ -1,0 +1,68 @@
+//! The clients that are known: which file each reads, and what it wants to have there.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::args::mcp::McpClient;
+
+/// The form of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Json,
+    Toml,
+}
+
+/// The entry of a client, and where it belongs.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// `None` = it lies below a home directory, and there is none.
+    pub(super) file: Option<PathBuf>,
+    pub(super) form: Form,
+    /// The key that has the servers.
+    pub(super) table: &'static str,
+    pub(super) value: Value,
+}
+
+/// The entry that starts this program for a workspace.
+pub(super) fn entry(
+    client: McpClient,
+    program: &Path,
+    workspace: &Path,
+    home: Option<&Path>,
+) -> Entry {
+    let command = program.to_string_lossy().into_owned();
+    let workspace_text = workspace.to_string_lossy().into_owned();
+    let args = json!(["mcp", "--workspace", workspace_text]);
+    let below = |path: &str| home.map(|home| home.join(path));
+    let plain = json!({"command": command, "args": args});
+    let typed = json!({"type": "stdio", "command": command, "args": args});
+    let (file, form, table, value) = match client {
+        McpClient::ClaudeCode => {
+            (Some(workspace.join(".mcp.json")), Form::Json, "mcpServers", typed)
+        }
+        McpClient::ClaudeDesktop => (below(CLAUDE_DESKTOP), Form::Json, "mcpServers", plain),
+        McpClient::Cursor => (below(".cursor/mcp.json"), Form::Json, "mcpServers", plain),
+        McpClient::VsCode => {
+            (Some(workspace.join(".vscode/mcp.json")), Form::Json, "servers", typed)
+        }
+        McpClient::Zed => {
+            let value = json!({"source": "custom", "command": command, "args": args, "env": {}});
+            (below(".config/zed/settings.json"), Form::Json, "context_servers", value)
+        }
+        McpClient::Codex => (below(".codex/config.toml"), Form::Toml, "mcp_servers", plain),
+        McpClient::Opencode => {
+            let words = json!([command, "mcp", "--workspace", workspace_text]);
+            let value = json!({"type": "local", "command": words, "enabled": true});
+            (below(".config/opencode/opencode.json"), Form::Json, "mcp", value)
+        }
+        McpClient::Gemini => (below(".gemini/settings.json"), Form::Json, "mcpServers", plain),
+    };
+    Entry { file, form, table, value }
+}
+
+/// Where Claude Desktop reads its servers.
+#[cfg(target_os = "macos")]
+const CLAUDE_DESKTOP: &str = "Library/Application Support/Claude/claude_desktop_config.json";
+#[cfg(not(target_os = "macos"))]
+const CLAUDE_DESKTOP: &str = ".config/Claude/claude_desktop_config.json";

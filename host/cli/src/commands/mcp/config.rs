@@ -1,0 +1,171 @@
+//! `belljar mcp config`: what a client has to be told, printed or written.
+
+use std::path::{Path, PathBuf};
+
+use belljar_policy::ShownPath as _;
+use serde_json::{Value, json};
+
+use super::clients::{Entry, Form, entry};
+use crate::args::mcp::McpClient;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::{MAX_MANIFEST_BYTES, Places, read_bounded};
+use crate::term::out::Out;
+
+/// The name of this server in a client's file.
+const NAME: &str = "belljar";
+
+pub(super) fn run(
+    client: McpClient,
+    write: bool,
+    places: &Places,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(format!("failed to find this program: {error}")))?;
+    let workspace = belljar_agent::canonical(&places.workspace);
+    let workspace = workspace.map_err(|error| Failure::usage(error.to_string()))?;
+    let entry = entry(client, &program, &workspace, places.user_home.as_deref());
+    if !write {
+        let snippet = added(&entry, None)?;
+        out.text(snippet.trim_end());
+        match &entry.file {
+            Some(file) => out.note(format_args!(
+                "this belongs into `{}`; `--write` adds it there",
+                file.shown()
+            )),
+            None => out.note("where this client reads it is not known here: there is no home"),
+        }
+        return Ok(Exit::Completed);
+    }
+    let file = entry.file.clone().ok_or_else(|| {
+        Failure::usage("where this client reads it is not known: there is no home directory")
+            .hint("leave out `--write`, and put what is printed there by hand")
+    })?;
+    let before = read(&file)?;
+    let text = added(&entry, before.as_deref().map(|text| (file.as_path(), text)))?;
+    replace(&file, &text)?;
+    out.note(format_args!("wrote `{}`; restart the client", file.shown()));
+    Ok(Exit::Completed)
+}
+
+/// The file with the entry in it; `None` = there is no file yet.
+fn added(entry: &Entry, before: Option<(&Path, &str)>) -> Result<String, Failure> {
+    match entry.form {
+        Form::Json => in_json(entry, before),
+        Form::Toml => in_toml(entry, before),
+    }
+}
+
+fn in_json(entry: &Entry, before: Option<(&Path, &str)>) -> Result<String, Failure> {
+    let mut all = match before {
+        Some((path, text)) if !text.trim().is_empty() => {
+            serde_json::from_str::<Value>(text).map_err(|error| by_hand(path, &error))?
+        }
+        Some(_) | None => json!({}),
+    };
+    let path = before.map(|(path, _)| path).unwrap_or(Path::new(""));
+    let object = all.as_object_mut().ok_or_else(|| by_hand(path, &"it is no object"))?;
+    let servers = object.entry(entry.table).or_insert_with(|| json!({}));
+    let servers = servers.as_object_mut();
+    let servers =
+        servers.ok_or_else(|| by_hand(path, &format!("`{}` is no object", entry.table)))?;
+    servers.insert(NAME.to_owned(), entry.value.clone());
+    let text = serde_json::to_string_pretty(&all);
+    text.map(|text| text + "\n").map_err(|error| Failure::from(anyhow::Error::from(error)))
+}
+
+fn in_toml(entry: &Entry, before: Option<(&Path, &str)>) -> Result<String, Failure> {
+    let (path, text) = before.unwrap_or((Path::new(""), ""));
+    let mut all: toml_edit::DocumentMut = text.parse().map_err(|error| by_hand(path, &error))?;
+    let servers = all.entry(entry.table).or_insert_with(|| {
+        let mut table = toml_edit::Table::new();
+        table.set_implicit(true);
+        toml_edit::Item::Table(table)
+    });
+    let servers = servers.as_table_mut();
+    let servers =
+        servers.ok_or_else(|| by_hand(path, &format!("`{}` is no table", entry.table)))?;
+    let mut table = toml_edit::Table::new();
+    for (key, value) in entry.value.as_object().into_iter().flatten() {
+        match value {
+            Value::Array(words) => {
+                let words = words.iter().filter_map(Value::as_str);
+                table.insert(key, toml_edit::value(words.collect::<toml_edit::Array>()));
+            }
+            value => {
+                table.insert(key, toml_edit::value(value.as_str().unwrap_or_default()));
+            }
+        }
+    }
+    servers.insert(NAME, toml_edit::Item::Table(table));
+    Ok(all.to_string())
+}
+
+/// A file that is not touched, since what else stands in it could be lost.
+fn by_hand(path: &Path, why: &dyn std::fmt::Display) -> Failure {
+    Failure::new(format!("`{}` is left as it is: {why}", path.shown()))
+        .hint("leave out `--write`, and put what is printed there by hand")
+}
+
+fn read(path: &Path) -> Result<Option<String>, Failure> {
+    match read_bounded(path, MAX_MANIFEST_BYTES) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) => Err(by_hand(path, &error)),
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(by_hand(path, &error)),
+    }
+}
+
+/// Writes beside the file and puts it in its place, so that nobody finds half of it.
+fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(format!("failed to write `{}`: {error}", path.shown()))
+    };
+    let parent: PathBuf = path.parent().map(Path::to_path_buf).unwrap_or_default();
+    std::fs::create_dir_all(&parent).map_err(failed)?;
+    let mut beside = tempfile::NamedTempFile::new_in(&parent).map_err(failed)?;
+    std::io::Write::write_all(&mut beside, text.as_bytes()).map_err(failed)?;
+    if let Ok(before) = std::fs::metadata(path) {
+        beside.as_file().set_permissions(before.permissions()).map_err(failed)?;
+    }
+    beside.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(client: McpClient) -> Entry {
+        let (program, workspace) = (Path::new("/opt/belljar"), Path::new("/work"));
+        entry(client, program, workspace, Some(Path::new("/home/me")))
+    }
+
+    #[test]
+    fn what_else_stands_in_a_file_stays() {
+        let before = r#"{"theme": "dark", "mcpServers": {"other": {"command": "x"}}}"#;
+        let text = added(&of(McpClient::Cursor), Some((Path::new("f"), before))).unwrap();
+        let all: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(all["theme"], "dark");
+        assert_eq!(all["mcpServers"]["other"]["command"], "x");
+        assert_eq!(all["mcpServers"]["belljar"]["command"], "/opt/belljar");
+        let again = added(&of(McpClient::Cursor), Some((Path::new("f"), &text))).unwrap();
+        assert_eq!(again, text, "a second time changes nothing");
+        let before = "# mine\nmodel = \"x\"\n\n[mcp_servers.other]\ncommand = \"y\"\n";
+        let text = added(&of(McpClient::Codex), Some((Path::new("f"), before))).unwrap();
+        assert!(text.starts_with(before), "{text}");
+        assert!(text.contains("[mcp_servers.belljar]\ncommand = \"/opt/belljar\"\n"), "{text}");
+    }
+
+    #[test]
+    fn a_file_with_comments_is_left_as_it_is() {
+        let before = "{\n  // mine\n  \"context_servers\": {}\n}";
+        let refused = added(&of(McpClient::Zed), Some((Path::new("f"), before)));
+        assert!(refused.unwrap_err().message.contains("left as it is"));
+        let refused =
+            added(&of(McpClient::Zed), Some((Path::new("f"), "{\"context_servers\": 1}")));
+        assert!(refused.is_err());
+    }
+}

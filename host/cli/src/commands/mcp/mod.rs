@@ -1,0 +1,85 @@
+//! `belljar mcp`: tools and agents for a client that speaks MCP and starts this program. Stdout has the
+//! protocol and nothing else.
+
+mod clients;
+mod config;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_agent::Host;
+use belljar_model::Models;
+use belljar_server::serve_stdio;
+use belljar_session::{Admission, Service};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::mcp::{McpArgs, McpCommand};
+use crate::commands::run::{runner, saving, transcript};
+use crate::commands::serve::limits;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::Places;
+use crate::setup::host::{self, Assembly};
+use crate::setup::walls::Walls;
+use crate::term::out::Out;
+
+/// Jars that its turns have at a time, and turns that wait: one client's.
+const JARS: usize = 256;
+const QUEUE: usize = 256;
+
+/// How long turns get to end behind their client. What runs on is resumed by whoever asks for it.
+const DRAIN: Duration = Duration::from_millis(500);
+
+pub(super) fn run(
+    args: &McpArgs,
+    places: &Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    match &args.command {
+        Some(McpCommand::Config { client, write }) => config::run(*client, *write, places, out),
+        None => serve(args, places, walls, out),
+    }
+}
+
+fn serve(args: &McpArgs, places: &Places, walls: Walls<'_>, out: &Out) -> Result<Exit, Failure> {
+    args.nobodys.refuse(
+        "a tenant's tools are called at the server, under its limits",
+        "start `belljar serve`, and give the client its address with `/mcp` and a key of the tenant",
+    )?;
+    saving::make_ready(places, false)?;
+    walls.up(places, &runner::through(args.transcript.as_deref(), None, places))?;
+    let host = assembled(args.transcript.as_deref(), places, out)?;
+    for problem in host.tools.problems() {
+        out.diagnostic(problem);
+    }
+    let runtime = host::runtime()?;
+    let served = runtime.block_on(async {
+        let store = saving::open(places).await?;
+        let limits = limits::limits(&host.settings.server);
+        let workspace = belljar_agent::canonical(&places.workspace);
+        let workspace = workspace.map_err(|error| Failure::usage(error.to_string()))?;
+        let admission = Admission::new(JARS, QUEUE);
+        let service = Service::new(host, store.clone(), workspace, admission, limits);
+        let stop = CancellationToken::new();
+        host::cancel_on_interrupt(&stop, out);
+        let served = serve_stdio(service.clone(), stop).await;
+        service.drain(DRAIN).await;
+        store.close().await;
+        served.map_err(|error| Failure::new(error.to_string()).hint(HINT))
+    });
+    // A thread that still reads must not keep the process.
+    runtime.shutdown_background();
+    served.map(|()| Exit::Completed)
+}
+
+/// How it is meant to be started.
+const HINT: &str = "a client starts this command itself: `belljar mcp config CLIENT` says how";
+
+fn assembled(transcript: Option<&Path>, places: &Places, out: &Out) -> Result<Host, Failure> {
+    let mut assembly = Assembly::new(places, out)?;
+    if let Some(path) = transcript {
+        assembly = assembly.with_models(Models::single(Arc::new(transcript::scripted(path)?)));
+    }
+    assembly.host()
+}

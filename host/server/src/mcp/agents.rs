@@ -1,0 +1,409 @@
+//! Agents as tools: `agent_NAME {task, context}` is a turn in a session of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_agent::{ResolvedAgent, RunStatus, resolve_all};
+use belljar_definition::{Status, Visibility};
+use belljar_policy::Shown;
+use belljar_session::{
+    OpenQuestion, PersonAnswer, QuestionKind, RunningTurn, ServiceError, StoredTurnOf, TurnRequest,
+};
+use belljar_store::MessageStatus;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult,
+    ElicitationAction, InputRequests, InputRequiredResult, MetaObject, Resource, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::calls::{Progress, Way, text_of};
+use super::client::{Client, refused};
+use super::state::{About, bound_to};
+use super::{ask, tasks, uri};
+
+/// How the names of agents begin, as tools.
+const PREFIX: &str = "agent_";
+
+/// Characters of an agent's description.
+const MAX_DESCRIPTION: usize = 1_000;
+
+/// How often it is looked for a question whose event is there already.
+const QUESTION_LOOK: Duration = Duration::from_millis(20);
+
+/// The note of this entrance on a turn, by which it is found again.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    wire: NoteWire,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum NoteWire {
+    Mcp,
+}
+
+/// An agent that may be called.
+struct AgentTool {
+    name: String,
+    /// Scope and slug.
+    id: String,
+    description: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    task: String,
+    context: Option<String>,
+}
+
+/// Whether a tool is an agent.
+pub(super) fn is_agent(tool: &str) -> bool {
+    tool.starts_with(PREFIX)
+}
+
+/// The agents as tools.
+pub(super) async fn list(client: &Client) -> Result<Vec<Tool>, ServiceError> {
+    Ok(all(client).await?.into_iter().map(|agent| agent.tool()).collect())
+}
+
+/// The agents that are for people and run as they stand, where the client's grants have subagents and
+/// there is a model. Of several of one name each has its whole one.
+async fn all(client: &Client) -> Result<Vec<AgentTool>, ServiceError> {
+    let host = client.service.host();
+    if host.models.is_empty() || !client.direct().await?.may_spawn().await? {
+        return Ok(Vec::new());
+    }
+    let workspace = client.service.workspace().to_owned();
+    let all = tokio::task::spawn_blocking(move || resolve_all(&host, &workspace)).await;
+    let all = all.map_err(|error| ServiceError::Agent(error.to_string()))?;
+    let all: Vec<ResolvedAgent> = all.map_err(|error| ServiceError::Agent(error.to_string()))?;
+    let open = all.iter().filter(|agent| {
+        agent.definition.visibility == Visibility::UserFacing
+            && !matches!(agent.status, Status::Blocked { .. })
+            && agent.id.slug.as_str() != super::IDENTITY
+    });
+    let tool = |agent: &ResolvedAgent| {
+        let same = all.iter().filter(|other| other.id.slug == agent.id.slug).count();
+        let id = agent.id.to_string();
+        let slug = if same > 1 { id.as_str() } else { agent.id.slug.as_str() };
+        AgentTool {
+            name: name_of(slug),
+            description: Shown::clipped(&agent.definition.description, MAX_DESCRIPTION).to_string(),
+            id,
+        }
+    };
+    Ok(open.map(tool).collect())
+}
+
+/// The name of an agent as a tool: letters that the protocol takes.
+fn name_of(agent: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
+    let name: String = agent.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+    let name: String = name.chars().rev().take(120).collect::<Vec<_>>().into_iter().rev().collect();
+    format!("{PREFIX}{name}")
+}
+
+impl AgentTool {
+    fn tool(self) -> Tool {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "task": {"type": "string", "description": "the task, whole: the agent sees nothing else"},
+                "context": {"type": "string", "description": "facts that it would have to find out"},
+            },
+            "required": ["task"],
+            "additionalProperties": false,
+        });
+        let schema = match schema {
+            Value::Object(schema) => schema,
+            _ => Map::new(),
+        };
+        Tool::new(self.name, self.description, Arc::new(schema))
+    }
+}
+
+/// Has an agent do a task: as a task of the protocol where the client knows those, else until it has
+/// ended.
+pub(super) async fn call(
+    client: &Client,
+    request: CallToolRequestParams,
+    cx: RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    let name = request.name.into_owned();
+    let arguments = text_of(request.arguments);
+    let bound = bound_to(&client.bound_to(), &name, &arguments);
+    let turn = match request.request_state {
+        Some(state) => {
+            let About::Question { session, message, question } =
+                client.states.open(&state, &bound)?
+            else {
+                return Err(ErrorData::invalid_params("`requestState` is not of an agent", None));
+            };
+            let brought = request.input_responses.unwrap_or_default();
+            let brought = brought.get(&key_of(question)).cloned().unwrap_or_default();
+            answer(client, &session, question, &brought)?;
+            let running = client.service.running().into_iter();
+            match running.into_iter().find(|turn| turn.message == message) {
+                Some(turn) => turn,
+                None => return ended(client, &message).await,
+            }
+        }
+        None => begin(client, &name, &arguments).await?,
+    };
+    if cx.client_capabilities().is_some_and(|can| can.supports_tasks()) {
+        let stored = stored(client, &turn.message).await?;
+        return Ok(CreateTaskResult::new(tasks::task(&stored)).into());
+    }
+    follow(client, turn, &cx, &bound).await
+}
+
+async fn begin(client: &Client, name: &str, arguments: &str) -> Result<RunningTurn, ErrorData> {
+    let agents = all(client).await.map_err(|error| refused(&error))?;
+    let agent = agents.into_iter().find(|agent| agent.name == name).ok_or_else(|| {
+        let name = Shown::clipped(name, 64);
+        ErrorData::invalid_params(format!("unknown tool `{name}`"), None)
+    })?;
+    let Arguments { task, context } = serde_json::from_str(arguments).map_err(|error| {
+        let why = error.to_string();
+        ErrorData::invalid_params(format!("`arguments`: {}", Shown::clipped(&why, 200)), None)
+    })?;
+    let request = TurnRequest {
+        agent: Some(agent.id),
+        text: task,
+        context,
+        entrance: serde_json::to_value(Note { wire: NoteWire::Mcp }).ok(),
+        actor: client.actor.to_string(),
+        ..TurnRequest::default()
+    };
+    let (service, actor) = (client.service.clone(), Arc::clone(&client.actor));
+    // On its own: what was begun is noted even where its client goes away meanwhile.
+    let beginning = tokio::spawn(async move {
+        let turn = service.begin(request).await?;
+        let object = format!("session {} message {}", turn.session, turn.message);
+        service.audit(&actor, "chat", object, json!({"by": "mcp"}));
+        Ok::<_, ServiceError>(turn)
+    });
+    let begun = beginning
+        .await
+        .map_err(|_| ErrorData::internal_error("the server failed; its log says why", None))?;
+    begun.map_err(|error| refused(&error))
+}
+
+/// Waits for the end of a turn, tells its progress, and asks what it asks.
+async fn follow(
+    client: &Client,
+    turn: RunningTurn,
+    cx: &RequestContext<RoleServer>,
+    bound: &str,
+) -> Result<CallToolResponse, ErrorData> {
+    let mut progress = cx.meta.get_progress_token().map(Progress::new);
+    let (mut watch, mut watching, mut asks) = (turn.watch(), true, false);
+    let mut looks = tokio::time::interval(QUESTION_LOOK);
+    loop {
+        tokio::select! {
+            biased;
+            () = cx.ct.cancelled() => {
+                client.service.cancel(&turn.session, &client.actor);
+                turn.ended().await;
+                break;
+            }
+            _ = turn.ended() => break,
+            event = watch.next(), if watching => match event {
+                Some(event) if *event.message == *turn.message => {
+                    match &*event.kind {
+                        "permission_asked" | "question_asked" => asks = true,
+                        "permission_answered" | "question_answered" => {
+                            asks = !client.service.questions(Some(&turn.session)).is_empty();
+                        }
+                        _ => {}
+                    }
+                    if let (Some(progress), Some(text)) = (&mut progress, said(&event.kind, &event.json)) {
+                        progress.say(&cx.peer, 0, None, text).await;
+                    }
+                }
+                Some(_) => {}
+                None => watching = false,
+            },
+            _ = looks.tick(), if asks => {
+                let open = client.service.questions(Some(&turn.session));
+                // It is about to be there, or was answered, which the next event says.
+                let Some((_, question)) = open.into_iter().next() else { continue };
+                match put(client, &turn, &question, cx, bound).await? {
+                    Some(asked) => return Ok(asked),
+                    None => asks = client.alone || !matches!(Way::of(cx), Way::Nobody),
+                }
+            }
+        }
+    }
+    ended(client, &turn.message).await
+}
+
+/// Puts a question to the person; gives the answer that asks for more, where that is the way.
+async fn put(
+    client: &Client,
+    turn: &RunningTurn,
+    question: &OpenQuestion,
+    cx: &RequestContext<RoleServer>,
+    bound: &str,
+) -> Result<Option<CallToolResponse>, ErrorData> {
+    let form = ask::form(&question.agent, &question.kind);
+    let given = match (Way::of(cx), form) {
+        (Way::Now(peer), Some(form)) => {
+            let asking = peer.create_elicitation(form);
+            let answer = tokio::select! {
+                biased;
+                () = cx.ct.cancelled() => return Ok(None),
+                _ = turn.ended() => return Ok(None),
+                answer = asking => answer,
+            };
+            answer.map_or(Value::Null, |answer| {
+                let accepted = answer.action == ElicitationAction::Accept;
+                let action = if accepted { "accept" } else { "decline" };
+                json!({"action": action, "content": answer.content})
+            })
+        }
+        (Way::Later, Some(form)) => {
+            let about = About::Question {
+                session: turn.session.clone(),
+                message: turn.message.clone(),
+                question: question.id,
+            };
+            let state = client.states.seal(about, bound)?;
+            let asked = InputRequests::from([(key_of(question.id), ask::request(form))]);
+            return Ok(Some(InputRequiredResult::new(Some(asked), Some(state)).into()));
+        }
+        // Others see it too, on the page or by the API.
+        (Way::Nobody, _) | (_, None) if !client.alone => return Ok(None),
+        (Way::Nobody | Way::Now(_) | Way::Later, _) => Value::Null,
+    };
+    let word = word(&question.kind, &given);
+    // An error: somebody else has answered, or the turn has ended.
+    let _ = client.service.answer(&turn.session, question.id, word, &client.actor);
+    Ok(None)
+}
+
+/// The name of a question among those of its turn.
+pub(super) fn key_of(question: u64) -> String {
+    format!("question-{question}")
+}
+
+/// Answers a question of a turn with what the client brings.
+pub(super) fn answer(
+    client: &Client,
+    session: &str,
+    question: u64,
+    brought: &Value,
+) -> Result<(), ErrorData> {
+    let open = client.service.questions(Some(session));
+    let asked = open.into_iter().find(|(_, asked)| asked.id == question);
+    // Answered by somebody else meanwhile.
+    let Some((_, asked)) = asked else { return Ok(()) };
+    let word = word(&asked.kind, brought);
+    let answered = client.service.answer(session, question, word, &client.actor);
+    answered.map_err(|error| refused(&error))
+}
+
+fn word(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
+    match (kind, brought) {
+        (QuestionKind::Permission { .. }, Value::Null) => {
+            PersonAnswer::Permission(belljar_agent::Approval::Nobody)
+        }
+        (kind, brought) => ask::answer(kind, brought),
+    }
+}
+
+/// The text of an event for a client; `None` = it is told nothing.
+fn said(kind: &str, json: &str) -> Option<String> {
+    let event: Value = serde_json::from_str(json).ok()?;
+    let agent = Shown::clipped(event["agent"].as_str().unwrap_or_default(), 100).to_string();
+    let text = match kind {
+        "step_started" => format!("{agent}: step {}", event["step"]),
+        "tool_call_started" => {
+            format!("{agent}: {}", Shown::clipped(event["tool"].as_str()?, 64))
+        }
+        "subagent_batch_start" => format!("{agent}: starts subagents"),
+        "subagent_done" => format!("{agent}: a subagent has ended"),
+        _ => return None,
+    };
+    Some(text)
+}
+
+/// A turn that came by this door, of this key. INV-294: another key's task, another tenant's and none
+/// at all are the same to whoever asks.
+pub(super) async fn stored(client: &Client, message: &str) -> Result<StoredTurnOf, ErrorData> {
+    let none = || ErrorData::invalid_params("there is no such task", None);
+    if !crate::app::is_id(message) {
+        return Err(none());
+    }
+    let stored = match client.service.stored_turn(message).await {
+        Ok(stored) => stored,
+        Err(ServiceError::NoSession(_)) => return Err(none()),
+        Err(error) => return Err(refused(&error)),
+    };
+    let ours = stored.turn.entrance().is_some_and(|note| Note::deserialize(note).is_ok());
+    let own = stored.turn.actor().is_some_and(|actor| *actor == *client.actor);
+    if ours && own { Ok(stored) } else { Err(none()) }
+}
+
+async fn ended(client: &Client, message: &str) -> Result<CallToolResponse, ErrorData> {
+    let stored = stored(client, message).await?;
+    Ok(result(client, &stored).await.into())
+}
+
+/// The result of a turn that has ended.
+pub(super) async fn result(client: &Client, stored: &StoredTurnOf) -> CallToolResult {
+    let state = &stored.turn.state;
+    let outcome = &state.outcome;
+    let mut texts = Vec::new();
+    if !outcome.output.is_empty() {
+        texts.push(ContentBlock::text(outcome.output.clone()));
+    }
+    let why = match (state.status, outcome.status) {
+        (MessageStatus::InFlight, _) => Some("the server stopped before it had ended".to_owned()),
+        (MessageStatus::Interrupted, _) => Some("it was interrupted".to_owned()),
+        (_, RunStatus::Completed) => None,
+        (_, RunStatus::Partial | RunStatus::Failed | RunStatus::Cancelled) => Some(
+            outcome
+                .error
+                .as_ref()
+                .map_or_else(|| "it was cancelled".to_owned(), ToString::to_string),
+        ),
+    };
+    let failed = why.is_some() && outcome.status != RunStatus::Partial;
+    texts.extend(why.map(|why| ContentBlock::text(format!("[{why}]"))));
+    let session = &state.session.id;
+    let files = client.service.store().attachments(session).await.unwrap_or_default();
+    for file in files.iter().filter(|file| file.message == stored.turn.message) {
+        let link = Resource::new(uri::attachment(session, &file.id), file.name.clone());
+        texts.push(ContentBlock::resource_link(link.with_mime_type(file.media_type.clone())));
+    }
+    let mut answer =
+        if failed { CallToolResult::error(texts) } else { CallToolResult::success(texts) };
+    let mut meta = MetaObject::new();
+    meta.0.insert("belljar/session".to_owned(), json!(session));
+    meta.0.insert("belljar/run".to_owned(), json!(stored.turn.run));
+    answer.meta = Some(meta);
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agents_name_is_one_that_the_protocol_takes() {
+        assert_eq!(name_of("scout"), "agent_scout");
+        assert_eq!(name_of("library/x/scout"), "agent_library_x_scout");
+        assert_eq!(name_of(&format!("workspace:/{}/scout", "long/".repeat(60))).len(), 126);
+    }
+
+    #[test]
+    fn a_note_of_another_entrance_is_none_of_ours() {
+        assert!(Note::deserialize(&json!({"wire": "mcp"})).is_ok());
+        assert!(Note::deserialize(&json!({"wire": "responses", "model": "x"})).is_err());
+    }
+}

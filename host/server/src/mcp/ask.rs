@@ -1,0 +1,112 @@
+//! Questions to the person behind a client.
+
+use belljar_agent::Approval;
+use belljar_policy::Shown;
+use belljar_session::{PersonAnswer, QuestionKind};
+use rmcp::model::{ElicitRequest, ElicitRequestParams, InputRequest};
+use serde_json::{Value, json};
+
+/// Characters of arguments in a question.
+const MAX_ARGUMENTS: usize = 2_000;
+
+/// Characters of a question of an agent.
+const MAX_QUESTION: usize = 4_000;
+
+/// A question as a form with one field.
+pub(super) fn form(agent: &str, kind: &QuestionKind) -> Option<ElicitRequestParams> {
+    let agent = Shown::clipped(agent, 100);
+    let (message, field) = match kind {
+        QuestionKind::Permission { tool, arguments } => {
+            let (tool, arguments) =
+                (Shown::clipped(tool, 100), Shown::clipped(arguments, MAX_ARGUMENTS));
+            let choice = json!({
+                "type": "string",
+                "title": "May it?",
+                "enum": ["yes", "for_run", "no"],
+                "enumNames": ["Yes, this once", "Yes, and do not ask again", "No"],
+            });
+            (format!("`{agent}` wants to call `{tool}` with {arguments}"), choice)
+        }
+        QuestionKind::Clarify { question, options } => {
+            let mut field = json!({"type": "string", "title": "Answer"});
+            if !options.is_empty() {
+                let shown = options.iter().map(|one| Shown::clipped(one, 200).to_string());
+                field["description"] = json!(shown.collect::<Vec<_>>().join(" / "));
+            }
+            (format!("`{agent}` asks: {}", Shown::clipped(question, MAX_QUESTION)), field)
+        }
+    };
+    let form = json!({
+        "mode": "form",
+        "message": message,
+        "requestedSchema": {
+            "type": "object",
+            "properties": {"answer": field},
+            "required": ["answer"],
+        },
+    });
+    serde_json::from_value(form).ok()
+}
+
+/// The same as a part of an answer that asks for more.
+pub(super) fn request(form: ElicitRequestParams) -> InputRequest {
+    InputRequest::Elicitation(ElicitRequest::new(form))
+}
+
+/// The person's word, from what a client brings: `action` and, where that is `accept`, `content`.
+pub(super) fn answer(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
+    let accepted = brought["action"] == "accept";
+    let text = brought["content"]["answer"].as_str().filter(|_| accepted);
+    match kind {
+        QuestionKind::Permission { .. } => PersonAnswer::Permission(approval(text)),
+        QuestionKind::Clarify { .. } => PersonAnswer::Text(text.map(str::to_owned)),
+    }
+}
+
+/// INV-293: nothing but the two words for it is a yes.
+pub(super) fn approval(text: Option<&str>) -> Approval {
+    match text {
+        Some("yes") => Approval::Yes,
+        Some("for_run") => Approval::ForRun,
+        Some(_) | None => Approval::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn permission() -> QuestionKind {
+        QuestionKind::Permission { tool: "shell".into(), arguments: "{}".into() }
+    }
+
+    #[test]
+    fn nothing_but_an_accepted_yes_is_one() {
+        let word = |brought: Value| match answer(&permission(), &brought) {
+            PersonAnswer::Permission(word) => word,
+            PersonAnswer::Text(_) => Approval::Nobody,
+        };
+        assert_eq!(word(json!({"action": "accept", "content": {"answer": "yes"}})), Approval::Yes);
+        for other in [
+            json!({"action": "decline", "content": {"answer": "yes"}}),
+            json!({"action": "accept", "content": {"answer": "YES"}}),
+            json!({"action": "accept", "content": {"answer": true}}),
+            json!({"action": "accept"}),
+            json!("yes"),
+            Value::Null,
+        ] {
+            assert_eq!(word(other.clone()), Approval::No, "{other}");
+        }
+    }
+
+    #[test]
+    fn every_question_is_a_form_of_the_protocol() {
+        assert!(form("mcp", &permission()).is_some());
+        let clarify = QuestionKind::Clarify {
+            question: "which\u{202e}?".into(),
+            options: vec!["a".into(), "b".into()],
+        };
+        let form = serde_json::to_value(form("mcp", &clarify).unwrap()).unwrap();
+        assert!(!form["message"].as_str().unwrap().contains('\u{202e}'));
+    }
+}

@@ -1,0 +1,251 @@
+//! A call of a tool, in the client's own jar.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use belljar_agent::{Approval, Asker, DirectCall, DirectProgress, DirectTool, Question};
+use belljar_policy::Shown;
+use belljar_session::{DirectDone, QuestionKind};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ElicitRequestParams, InputRequests,
+    InputRequiredResult, InputResponses, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    Tool, ToolAnnotations,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, Peer, RoleServer};
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+use super::client::{Client, refused};
+use super::logs::Logs;
+use super::state::{About, bound_to};
+use super::{ask, content};
+
+/// The name of the one question about a call.
+const PERMISSION: &str = "permission";
+
+/// Reports of a tool that wait for its client.
+const MAX_REPORTS: usize = 64;
+
+/// How the person behind a client is asked.
+#[derive(Clone)]
+pub(super) enum Way {
+    /// While the call waits.
+    Now(Peer<RoleServer>),
+    /// By an answer that asks for more: the client makes the call again.
+    Later,
+    /// The client has no way.
+    Nobody,
+}
+
+impl Way {
+    pub(super) fn of(cx: &RequestContext<RoleServer>) -> Self {
+        let capable = cx.client_capabilities().and_then(|can| can.elicitation);
+        let newer = cx.protocol_version().is_some_and(|version| is_stateless(&version));
+        match capable {
+            Some(_) if newer => Self::Later,
+            Some(_) => Self::Now(cx.peer.clone()),
+            None => Self::Nobody,
+        }
+    }
+}
+
+/// Whether a revision has no requests from the server to its client.
+pub(super) fn is_stateless(version: &ProtocolVersion) -> bool {
+    version.as_str() >= ProtocolVersion::V_2026_07_28.as_str()
+}
+
+/// A tool as clients see it.
+pub(super) fn tool(tool: &DirectTool) -> Tool {
+    let schema = match tool.spec.schema.clone() {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    };
+    let mut schema = schema;
+    schema.entry("type").or_insert_with(|| json!("object"));
+    let hints = tool.hints;
+    let annotations = ToolAnnotations::new()
+        .read_only(hints.read_only)
+        .idempotent(hints.idempotent)
+        .open_world(hints.open_world);
+    Tool::new(tool.spec.name.clone(), tool.spec.description.clone(), Arc::new(schema))
+        .with_annotations(annotations)
+}
+
+/// Makes a call.
+pub(super) async fn call(
+    client: &Client,
+    request: CallToolRequestParams,
+    cx: RequestContext<RoleServer>,
+    logs: &Logs,
+) -> Result<CallToolResponse, ErrorData> {
+    let name = request.name.into_owned();
+    let arguments = text_of(request.arguments);
+    let bound = bound_to(&client.bound_to(), &name, &arguments);
+    let allowed = match request.request_state {
+        Some(state) => Some(allowed(client, &state, &bound, request.input_responses.as_ref())?),
+        None => None,
+    };
+    let asker = Arc::new(CallAsker {
+        tool: name.clone(),
+        allowed: Mutex::new(allowed),
+        way: Way::of(&cx),
+        asked: Mutex::new(None),
+    });
+    let (reports, reported) = mpsc::channel(MAX_REPORTS);
+    let call = DirectCall {
+        id: client.next_call(),
+        tool: name.clone(),
+        arguments,
+        progress: cx.meta.get_progress_token().map(|_| {
+            let report: DirectProgress = Arc::new(move |done, total, text: &str| {
+                // Where the client is behind, it is told the next one.
+                let _ = reports.try_send((done, total, text.to_owned()));
+            });
+            report
+        }),
+        asker: Some(Arc::clone(&asker) as Arc<dyn Asker>),
+        cancel: cx.ct.clone(),
+    };
+    let direct = client.direct().await.map_err(|error| refused(&error))?;
+    let done = reporting(direct.call(call), reported, &cx).await;
+    let done = done.map_err(|error| refused(&error))?;
+    if done.result.unknown {
+        let name = Shown::clipped(&name, 64);
+        return Err(ErrorData::invalid_params(format!("unknown tool `{name}`"), None));
+    }
+    if let Some(form) = asker.asked() {
+        let state = client.states.seal(About::Call, &bound)?;
+        let asked = InputRequests::from([(PERMISSION.to_owned(), ask::request(form))]);
+        return Ok(InputRequiredResult::new(Some(asked), Some(state)).into());
+    }
+    logs.say(&cx, &done).await;
+    Ok(content::of_call(direct.id(), done).into())
+}
+
+/// The person's word that a client brings with the state which it was given.
+fn allowed(
+    client: &Client,
+    state: &str,
+    bound: &str,
+    answers: Option<&InputResponses>,
+) -> Result<Approval, ErrorData> {
+    let About::Call = client.states.open(state, bound)? else {
+        return Err(ErrorData::invalid_params("`requestState` is not of a call", None));
+    };
+    let brought = answers.and_then(|answers| answers.get(PERMISSION));
+    let text = brought.filter(|brought| brought["action"] == "accept");
+    Ok(ask::approval(text.and_then(|brought| brought["content"]["answer"].as_str())))
+}
+
+/// Passes on the reports of a call while it runs.
+async fn reporting<E>(
+    call: impl Future<Output = Result<DirectDone, E>>,
+    mut reports: mpsc::Receiver<(u64, Option<u64>, String)>,
+    cx: &RequestContext<RoleServer>,
+) -> Result<DirectDone, E> {
+    let Some(token) = cx.meta.get_progress_token() else { return call.await };
+    let mut said = Progress::new(token);
+    tokio::pin!(call);
+    loop {
+        let (done, total, text) = tokio::select! {
+            biased;
+            done = &mut call => {
+                while let Ok((done, total, text)) = reports.try_recv() {
+                    said.say(&cx.peer, done, total, text).await;
+                }
+                return done;
+            }
+            Some(report) = reports.recv() => report,
+        };
+        said.say(&cx.peer, done, total, text).await;
+    }
+}
+
+/// The progress of a request, which only ever grows.
+pub(super) struct Progress {
+    token: ProgressToken,
+    last: Option<u64>,
+}
+
+impl Progress {
+    pub(super) fn new(token: ProgressToken) -> Self {
+        Self { token, last: None }
+    }
+
+    /// A report; one that would go back counts as one more.
+    pub(super) async fn say(
+        &mut self,
+        peer: &Peer<RoleServer>,
+        done: u64,
+        total: Option<u64>,
+        text: String,
+    ) {
+        let least = self.last.map_or(0, |last| last.saturating_add(1));
+        let done = done.max(least);
+        self.last = Some(done);
+        let mut report = ProgressNotificationParam::new(self.token.clone(), number(done));
+        report.total = total.filter(|total| *total >= done).map(number);
+        report.message = Some(text).filter(|text| !text.is_empty());
+        // An error: the client is gone, and its request ends.
+        let _ = peer.notify_progress(report).await;
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the protocol counts so")]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+/// The arguments as the tool gets them.
+pub(super) fn text_of(arguments: Option<Map<String, Value>>) -> String {
+    arguments.map_or_else(|| "{}".to_owned(), |arguments| Value::Object(arguments).to_string())
+}
+
+/// Asks the person behind a client about one call.
+struct CallAsker {
+    tool: String,
+    /// The word that came with the call.
+    allowed: Mutex<Option<Approval>>,
+    way: Way,
+    /// The question that is to be answered before the call is made again.
+    asked: Mutex<Option<ElicitRequestParams>>,
+}
+
+impl CallAsker {
+    fn asked(&self) -> Option<ElicitRequestParams> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[async_trait]
+impl Asker for CallAsker {
+    async fn ask(&self, question: Question<'_>) -> Approval {
+        // A call that a tool makes cannot be made again: what it did before would be done twice.
+        let own = question.tool.as_str() == self.tool;
+        let brought = || self.allowed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(word) = own.then(brought).flatten() {
+            return word;
+        }
+        let kind = QuestionKind::Permission {
+            tool: question.tool.to_string(),
+            arguments: question.arguments.to_owned(),
+        };
+        let Some(form) = ask::form(question.agent, &kind) else { return Approval::Nobody };
+        match &self.way {
+            Way::Now(peer) => match peer.create_elicitation(form).await {
+                Ok(answer) => {
+                    let accepted = answer.action == rmcp::model::ElicitationAction::Accept;
+                    let content = answer.content.filter(|_| accepted).unwrap_or_default();
+                    ask::approval(content["answer"].as_str())
+                }
+                Err(_) => Approval::Nobody,
+            },
+            Way::Later if own => {
+                *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(form);
+                Approval::Nobody
+            }
+            Way::Later | Way::Nobody => Approval::Nobody,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! A client: whose service it talks to, under which name, and its jar.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use belljar_session::{DirectSession, Service, ServiceError};
+use rmcp::ErrorData;
+use tokio::sync::OnceCell;
+
+use super::IDENTITY;
+use super::state::States;
+
+/// A client, for as long as its session lasts.
+pub(crate) struct Client {
+    pub(crate) service: Service,
+    /// Who it is in the audit log: `key:<id>` or `local`.
+    pub(crate) actor: Arc<str>,
+    /// The states that it was given to bring back.
+    pub(crate) states: Arc<States>,
+    /// Whether nobody but this client could answer a question.
+    pub(crate) alone: bool,
+    /// The name that it gives itself.
+    name: String,
+    direct: OnceCell<DirectSession>,
+    calls: AtomicU64,
+}
+
+impl Client {
+    pub(crate) fn new(
+        service: Service,
+        actor: Arc<str>,
+        states: Arc<States>,
+        name: String,
+    ) -> Self {
+        let (direct, calls) = (OnceCell::new(), AtomicU64::new(0));
+        Self { service, actor, states, alone: false, name, direct, calls }
+    }
+
+    /// Its jar, made when it is first asked for.
+    pub(crate) async fn direct(&self) -> Result<&DirectSession, ServiceError> {
+        let open = || self.service.direct(IDENTITY, &self.name, &self.actor);
+        self.direct.get_or_try_init(open).await
+    }
+
+    /// The id of its next call.
+    pub(crate) fn next_call(&self) -> String {
+        format!("mcp-{}", self.calls.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Whom its states are bound to: its tenant and its key.
+    pub(crate) fn bound_to(&self) -> String {
+        let store = self.service.store();
+        format!("{}/{}", store.tenant_id().unwrap_or(store.tenant()), self.actor)
+    }
+
+    /// Ends what its tools have under way; all that was done is stored then.
+    pub(crate) async fn close(&self) {
+        if let Some(direct) = self.direct.get() {
+            direct.close().await;
+        }
+    }
+}
+
+/// A service that did nothing, as the protocol says it: what the caller can do about is told, and the
+/// rest is in the operator's log.
+pub(crate) fn refused(error: &ServiceError) -> ErrorData {
+    match error {
+        ServiceError::NoSession(_)
+        | ServiceError::NoAgent(_)
+        | ServiceError::Invalid(_)
+        | ServiceError::Unfit(_)
+        | ServiceError::Caller(_)
+        | ServiceError::GoneOn(_)
+        | ServiceError::Unanswered(_)
+        | ServiceError::NoQuestion(_) => ErrorData::invalid_params(error.to_string(), None),
+        ServiceError::Busy(_)
+        | ServiceError::Blocked { .. }
+        | ServiceError::NoModel
+        | ServiceError::Agent(_)
+        | ServiceError::TenantFull { .. }
+        | ServiceError::HostFull { .. }
+        | ServiceError::StorageFull { .. }
+        | ServiceError::DayUsed { .. }
+        | ServiceError::Draining => ErrorData::internal_error(error.to_string(), None),
+        ServiceError::Store(_) | ServiceError::Review(_) | ServiceError::Session(_) => {
+            tracing::error!(target: "belljar::mcp", "{error}");
+            ErrorData::internal_error("the server failed; its log says why", None)
+        }
+    }
+}

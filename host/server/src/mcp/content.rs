@@ -1,0 +1,71 @@
+//! From what a tool gave to what the protocol calls its content.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use belljar_agent::{Attachment, Part};
+use belljar_session::DirectDone;
+use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
+use serde_json::Value;
+
+use super::uri;
+
+/// Bytes of a file that stand in an answer; a larger one is a link.
+const MAX_INLINE: u64 = 256 << 10;
+
+/// The result of a call that was made. `session` has its files.
+pub(super) fn of_call(session: &str, done: DirectDone) -> CallToolResult {
+    let DirectDone { result, files } = done;
+    let parts = match result.outcome {
+        Ok(parts) => parts,
+        Err(text) => return CallToolResult::error(vec![ContentBlock::text(text)]),
+    };
+    let structured = structured(&parts);
+    let texts = parts.into_iter().filter_map(|part| match part {
+        Part::Text(text) | Part::Json(text) => Some(ContentBlock::text(text)),
+        // Told by its name in a text, and given below.
+        Part::Attachment { .. } => None,
+    });
+    let given = result.attachments.iter().zip(&files);
+    let given = given.map(|(attachment, id)| of_file(session, id, attachment));
+    let mut answer = CallToolResult::success(texts.chain(given).collect());
+    answer.structured_content = structured;
+    answer
+}
+
+/// The one JSON object that a tool gave, where it gave one.
+fn structured(parts: &[Part]) -> Option<Value> {
+    let mut found = parts.iter().filter_map(|part| match part {
+        Part::Json(text) => serde_json::from_str::<Value>(text).ok(),
+        Part::Text(_) | Part::Attachment { .. } => None,
+    });
+    let only = found.next().filter(Value::is_object)?;
+    found.next().is_none().then_some(only)
+}
+
+fn of_file(session: &str, id: &str, file: &Attachment) -> ContentBlock {
+    let uri = uri::attachment(session, id);
+    if file.size > MAX_INLINE {
+        let link = Resource::new(uri, file.name.clone());
+        return ContentBlock::resource_link(
+            link.with_mime_type(file.media_type.clone()).with_size(file.size),
+        );
+    }
+    match file.media_type.split('/').next() {
+        Some("image") => ContentBlock::image(encoded(&file.data), file.media_type.clone()),
+        Some("audio") => ContentBlock::audio(encoded(&file.data), file.media_type.clone()),
+        _ => ContentBlock::resource(contents(uri, &file.media_type, &file.data)),
+    }
+}
+
+/// The content of a file: as text where it is one.
+pub(super) fn contents(uri: String, media_type: &str, data: &[u8]) -> ResourceContents {
+    let text = media_type.starts_with("text/") || media_type == "application/json";
+    match std::str::from_utf8(data) {
+        Ok(content) if text => ResourceContents::text(content, uri).with_mime_type(media_type),
+        Ok(_) | Err(_) => ResourceContents::blob(encoded(data), uri).with_mime_type(media_type),
+    }
+}
+
+fn encoded(data: &[u8]) -> String {
+    BASE64_STANDARD.encode(data)
+}

@@ -1,0 +1,205 @@
+//! Answers the messages of clients.
+#![expect(deprecated, reason = "clients of 2025-11-25 ask for a level of the log")]
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, GetPromptRequestParams,
+    GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, Tool, UpdateTaskParams,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+use super::client::{Client, refused};
+use super::logs::Logs;
+use super::{agents, calls, prompts, resources, tasks};
+
+/// For how long a client may believe a list.
+const LIST_TTL_MS: u64 = 1_000;
+
+/// The words about this server that a model reads.
+const INSTRUCTIONS: &str = "Tools run in a WebAssembly sandbox that sees a workspace as /workspace \
+and nothing else of this machine. What they write there goes to an overlay: the person at this machine \
+looks at it and applies it. Tools whose names begin with agent_ hand a whole task to an agent.";
+
+/// Where the client of a message is found.
+#[async_trait]
+pub(super) trait Clients: Send + Sync + 'static {
+    /// The client that begins a session of the protocol with this handler.
+    async fn begin(
+        &self,
+        info: &InitializeRequestParams,
+        cx: &RequestContext<RoleServer>,
+    ) -> Result<Arc<Client>, ErrorData>;
+
+    /// The client of a message outside such a session.
+    async fn of(&self, cx: &RequestContext<RoleServer>) -> Result<Arc<Client>, ErrorData>;
+
+    /// Whether a message may be one of this client's.
+    fn may_be(&self, client: &Client, cx: &RequestContext<RoleServer>) -> bool;
+}
+
+/// One session of the protocol, or one message outside such.
+pub(super) struct Handler<C> {
+    clients: Arc<C>,
+    /// The client of the session.
+    client: tokio::sync::OnceCell<Arc<Client>>,
+    logs: Logs,
+}
+
+impl<C: Clients> Handler<C> {
+    pub(super) fn new(clients: Arc<C>) -> Self {
+        let client = tokio::sync::OnceCell::new();
+        Self { clients, client, logs: Logs::new() }
+    }
+
+    /// INV-296: the client of a session is the one that began it; the id alone opens nothing.
+    async fn client(&self, cx: &RequestContext<RoleServer>) -> Result<Arc<Client>, ErrorData> {
+        match self.client.get() {
+            Some(client) if self.clients.may_be(client, cx) => Ok(Arc::clone(client)),
+            Some(_) => Err(ErrorData::invalid_request("this session is another key's", None)),
+            None => self.clients.of(cx).await,
+        }
+    }
+}
+
+impl<C: Clients> ServerHandler for Handler<C> {
+    fn get_info(&self) -> ServerConfig {
+        let can = ServerCapabilities::builder()
+            .enable_logging()
+            .enable_prompts()
+            .enable_resources()
+            .enable_tools()
+            .enable_tasks()
+            .build();
+        let named = Implementation::new("belljar", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(can).with_server_info(named).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        cx.peer.set_peer_info(request.clone());
+        let answer = self.negotiate_initialize(&request)?;
+        let client = self.clients.begin(&request, &cx).await?;
+        // One that begins twice stays who it was.
+        let _ = self.client.set(client);
+        Ok(answer)
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.logs.want(request.level);
+        Ok(())
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let client = self.client(&cx).await?;
+        let direct = client.direct().await.map_err(|error| refused(&error))?;
+        let own = direct.tools().await.map_err(|error| refused(&error))?;
+        let mut tools: Vec<Tool> = own.iter().map(calls::tool).collect();
+        tools.extend(agents::list(&client).await.map_err(|error| refused(&error))?);
+        let list = ListToolsResult::with_all_items(tools);
+        Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let client = self.client(&cx).await?;
+        match agents::is_agent(&request.name) {
+            true => agents::call(&client, request, cx).await,
+            false => calls::call(&client, request, cx, &self.logs).await,
+        }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let client = self.client(&cx).await?;
+        tasks::get(&client, &request.task_id).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let client = self.client(&cx).await?;
+        tasks::update(&client, &request.task_id, &request.input_responses).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let client = self.client(&cx).await?;
+        tasks::cancel(&client, &request.task_id).await
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let client = self.client(&cx).await?;
+        let list = ListPromptsResult::with_all_items(prompts::list(&client).await);
+        Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let client = self.client(&cx).await?;
+        Ok(prompts::get(&client, &request)?.into())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let client = self.client(&cx).await?;
+        let list = ListResourcesResult::with_all_items(resources::list(&client).await?);
+        Ok(list.with_ttl_ms(0).with_cache_scope(CacheScope::Private))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let list = ListResourceTemplatesResult::with_all_items(resources::templates());
+        Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let client = self.client(&cx).await?;
+        let read = resources::read(&client, request.uri).await?;
+        Ok(read.with_ttl_ms(0).with_cache_scope(CacheScope::Private).into())
+    }
+}

@@ -1,0 +1,68 @@
+//! The lines that tools write to their logs, for a client that asked for it: for good in the older revision, with
+//! a request in the newer one.
+#![expect(deprecated, reason = "clients of 2025-11-25 have it so")]
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use belljar_agent::CallReceipt;
+use belljar_session::DirectDone;
+use rmcp::RoleServer;
+use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam};
+use rmcp::service::RequestContext;
+use serde_json::json;
+
+/// No level was asked for: nothing is sent.
+const SILENT: u8 = u8::MAX;
+
+/// The level that a client asked for.
+pub(super) struct Logs(AtomicU8);
+
+impl Logs {
+    pub(super) fn new() -> Self {
+        Self(AtomicU8::new(SILENT))
+    }
+
+    pub(super) fn want(&self, level: LoggingLevel) {
+        self.0.store(rank(level), Ordering::Relaxed);
+    }
+
+    /// Sends the lines of a call that has ended.
+    pub(super) async fn say(&self, cx: &RequestContext<RoleServer>, done: &DirectDone) {
+        let least = cx.meta.log_level().map(rank).unwrap_or(self.0.load(Ordering::Relaxed));
+        for (tool, level, text) in done.result.receipts.iter().flat_map(lines_of) {
+            if rank(level) < least {
+                continue;
+            }
+            let line = LoggingMessageNotificationParam::new(level, json!(text)).with_logger(tool);
+            if cx.peer.notify_logging_message(line).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn lines_of(receipt: &CallReceipt) -> impl Iterator<Item = (String, LoggingLevel, String)> + '_ {
+    receipt.receipt.logs.iter().map(|line| {
+        let level = match line.level.as_str() {
+            "error" => LoggingLevel::Error,
+            "warn" => LoggingLevel::Warning,
+            "info" => LoggingLevel::Info,
+            _ => LoggingLevel::Debug,
+        };
+        (receipt.tool.clone(), level, line.message.clone())
+    })
+}
+
+/// Which of two levels is the graver.
+fn rank(level: LoggingLevel) -> u8 {
+    match level {
+        LoggingLevel::Debug => 0,
+        LoggingLevel::Info => 1,
+        LoggingLevel::Notice => 2,
+        LoggingLevel::Warning => 3,
+        LoggingLevel::Error => 4,
+        LoggingLevel::Critical => 5,
+        LoggingLevel::Alert => 6,
+        LoggingLevel::Emergency => 7,
+    }
+}

@@ -1,0 +1,31 @@
+//! The MCP door: belljar's tools and agents for clients that speak the Model Context Protocol, over
+//! stdio and streamable HTTP, in the revisions 2025-11-25 and 2026-07-28.
+//!
+//! ```text
+//! stdio ──────────┐                    ┌──> Service::direct (a tool, in the client's own jar)
+//! HTTP `/mcp` ────┴──> Handler ──> Client ──> Service::begin (an agent, in a session of its own)
+//! ```
+//!
+//! The protocol itself is `rmcp`'s. It decides nothing: who calls is known before a message is read,
+//! and what a caller may do is asked of the same service as at every other entrance.
+
+mod agents;
+mod ask;
+mod calls;
+mod client;
+mod content;
+mod flow;
+mod handler;
+pub(crate) mod http;
+mod logs;
+mod prompts;
+mod resources;
+mod state;
+mod stdio;
+mod tasks;
+mod uri;
+
+pub use self::stdio::{StdioError, serve_stdio};
+
+/// The agent whose grants are those of clients.
+const IDENTITY: &str = "mcp";

@@ -1,0 +1,62 @@
+//! Prompts: the skills that there are, for the person behind the client.
+
+use std::sync::Arc;
+
+use belljar_agent::skills;
+use belljar_definition::Scope;
+use belljar_policy::Shown;
+use rmcp::ErrorData;
+use rmcp::model::{
+    GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role,
+};
+
+use super::client::Client;
+
+/// Most of them in a list.
+const MAX_LISTED: usize = 500;
+
+/// Characters of a description.
+const MAX_DESCRIPTION: usize = 500;
+
+/// Most bytes of what a person adds.
+const MAX_TASK: usize = 1 << 20;
+
+/// The skills.
+pub(super) async fn list(client: &Client) -> Vec<Prompt> {
+    let host = client.service.host();
+    let skills = Arc::clone(&host.skills);
+    // It reads directories. An error: the runtime ends.
+    let _ = tokio::task::spawn_blocking(move || skills.refresh()).await;
+    let catalog = host.skills.catalog();
+    let skills = catalog.entries().iter().take(MAX_LISTED);
+    skills
+        .map(|skill| {
+            let name = match skill.id.scope {
+                Scope::Home | Scope::Workspace(_) => skill.id.slug.to_string(),
+                Scope::Library(_) => skill.id.to_string(),
+            };
+            let about = Shown::clipped(&skill.definition.description, MAX_DESCRIPTION).to_string();
+            let task = PromptArgument::new("task").with_description("what is to be done with it");
+            Prompt::new(name, Some(about), Some(vec![task.with_required(false)]))
+        })
+        .collect()
+}
+
+/// A skill in its frame, and behind it the task.
+pub(super) fn get(
+    client: &Client,
+    request: &GetPromptRequestParams,
+) -> Result<GetPromptResult, ErrorData> {
+    let host = client.service.host();
+    let text = skills::load(&host.skills, &request.name);
+    let mut text = text.map_err(|why| ErrorData::invalid_params(why, None))?;
+    let arguments = request.arguments.as_ref();
+    if let Some(task) = arguments.and_then(|arguments| arguments.get("task")?.as_str()) {
+        if task.len() > MAX_TASK {
+            return Err(ErrorData::invalid_params("`task` is too long", None));
+        }
+        text.push_str("\n\n");
+        text.push_str(task);
+    }
+    Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
+}

@@ -1,0 +1,103 @@
+//! `requestState`: what a client is given where it has to ask a person first, and brings back with the
+//! answer. INV-292: signed, bound to tenant, key and request, good for a quarter of an hour, once.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rmcp::ErrorData;
+use rmcp::model::{RequestStateCodec, SealOptions};
+use serde::{Deserialize, Serialize};
+
+/// How long a person may take.
+const LASTS: Duration = Duration::from_secs(15 * 60);
+
+/// States that were brought back and have not expired. Behind it, those of others expire first.
+const MAX_USED: usize = 16_384;
+
+/// The states of a process.
+pub(crate) struct States {
+    codec: RequestStateCodec,
+    used: Mutex<HashMap<String, Instant>>,
+}
+
+/// The subject of a state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "about", rename_all = "snake_case")]
+pub(crate) enum About {
+    /// A call of a tool, which is made when a person allows it.
+    Call,
+    /// A question of a turn, which waits for the answer.
+    Question { session: String, message: String, question: u64 },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    nonce: String,
+    #[serde(flatten)]
+    about: About,
+}
+
+impl States {
+    /// With a key of its own, which dies with the process.
+    pub(crate) fn new() -> Result<Self, getrandom::Error> {
+        let mut key = [0_u8; 32];
+        getrandom::fill(&mut key)?;
+        // Thirty-two bytes are what it asks for.
+        let codec = RequestStateCodec::new_unchecked(key.to_vec());
+        Ok(Self { codec, used: Mutex::default() })
+    }
+
+    /// A state for whoever sends this request.
+    pub(crate) fn seal(&self, about: About, bound: &str) -> Result<String, ErrorData> {
+        let mut nonce = [0_u8; 16];
+        let failed = || ErrorData::internal_error("the server failed; its log says why", None);
+        getrandom::fill(&mut nonce).map_err(|_| failed())?;
+        let nonce = nonce.iter().map(|byte| format!("{byte:02x}")).collect();
+        let options = SealOptions::new().associated_data(bound.as_bytes()).ttl(LASTS);
+        let sealed = self.codec.seal_json_with(&Sealed { nonce, about }, &options);
+        sealed.map_err(|_| failed())
+    }
+
+    /// Takes a state that is brought back.
+    pub(crate) fn open(&self, state: &str, bound: &str) -> Result<About, ErrorData> {
+        let refused = || ErrorData::invalid_params("`requestState` is not valid here", None);
+        let opened = self.codec.open_json_with::<Sealed>(state, bound.as_bytes());
+        let Sealed { nonce, about } = opened.map_err(|_| refused())?;
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if used.len() >= MAX_USED {
+            used.retain(|_, until| *until > now);
+        }
+        if used.len() >= MAX_USED || used.contains_key(&nonce) {
+            return Err(refused());
+        }
+        used.insert(nonce, now + LASTS);
+        Ok(about)
+    }
+}
+
+/// The request that a state is bound to, besides who sends it.
+pub(crate) fn bound_to(client: &str, tool: &str, arguments: &str) -> String {
+    format!("{client}\n{tool}\n{arguments}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_good_once_for_the_same_key_and_request() {
+        let states = States::new().unwrap();
+        let bound = bound_to("red/key:a", "shell", "{}");
+        let state = states.seal(About::Call, &bound).unwrap();
+        for other in ["blue/key:a", "red/key:b"] {
+            assert!(states.open(&state, &bound_to(other, "shell", "{}")).is_err(), "{other}");
+        }
+        assert!(states.open(&state, &bound_to("red/key:a", "shell", "{\"a\":1}")).is_err());
+        assert!(states.open(&state[1..], &bound).is_err());
+        assert!(States::new().unwrap().open(&state, &bound).is_err(), "of another process");
+        assert_eq!(states.open(&state, &bound).unwrap(), About::Call);
+        assert!(states.open(&state, &bound).is_err(), "a second time");
+    }
+}

@@ -1,0 +1,113 @@
+//! The door on the standard streams: one process, one client.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use belljar_session::Service;
+use rmcp::model::InitializeRequestParams;
+use rmcp::service::{QuitReason, RequestContext, serve_server_with_ct};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::stdio_pipes;
+use rmcp::{ErrorData, RoleServer};
+use tokio_util::sync::CancellationToken;
+
+use super::client::Client;
+use super::flow::Flow;
+use super::handler::{Clients, Handler};
+use super::state::States;
+
+/// Most bytes of a message: two bodies of the largest size that HTTP takes.
+const MAX_LINE: usize = 8 << 20;
+
+/// Who the one client is in the audit log.
+const LOCAL: &str = "local";
+
+/// Characters of a client's name.
+const MAX_NAME: usize = 100;
+
+/// Why the streams could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum StdioError {
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes: {0}")]
+    Random(getrandom::Error),
+    /// The first message was none of the protocol.
+    #[error("the client did not begin as the protocol says: {0}")]
+    Begin(String),
+    /// A bug.
+    #[error("the connection ended early: {0}")]
+    Ended(String),
+}
+
+/// Serves the client at the other end of the standard streams, until it closes them or `stop` is cancelled.
+/// When this returns, nothing of its tools runs, and what they did is stored. Turns that it began are
+/// the service's, which has its own end.
+///
+/// # Errors
+///
+/// When there was no client of the protocol.
+pub async fn serve_stdio(service: Service, stop: CancellationToken) -> Result<(), StdioError> {
+    let (read, write) = stdio_pipes();
+    let states = Arc::new(States::new().map_err(StdioError::Random)?);
+    let own = Arc::new(Own { service, states, client: tokio::sync::OnceCell::new() });
+    let transport = AsyncRwTransport::new(read, write).with_max_line_length(MAX_LINE);
+    let handler = Handler::new(Arc::clone(&own));
+    let served = serve_server_with_ct(handler, Flow::new(transport), stop.clone()).await;
+    let ended = match served {
+        Ok(running) => {
+            running.waiting().await.map_err(|error| StdioError::Ended(error.to_string()))
+        }
+        // A client that left before it said anything is none.
+        Err(_) if stop.is_cancelled() => Ok(QuitReason::Cancelled),
+        Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(QuitReason::Closed),
+        Err(error) => Err(StdioError::Begin(error.to_string())),
+    };
+    if let Some(client) = own.client.get() {
+        client.close().await;
+    }
+    match ended? {
+        QuitReason::JoinError(error) => Err(StdioError::Ended(error.to_string())),
+        _ => Ok(()),
+    }
+}
+
+/// The one client.
+struct Own {
+    service: Service,
+    states: Arc<States>,
+    client: tokio::sync::OnceCell<Arc<Client>>,
+}
+
+impl Own {
+    async fn client(&self, name: Option<(String, String)>) -> Arc<Client> {
+        let make = async || {
+            let name = name.map_or_else(String::new, |(name, version)| format!("{name} {version}"));
+            let name = name.chars().take(MAX_NAME).collect();
+            let (service, states) = (self.service.clone(), Arc::clone(&self.states));
+            let mut client = Client::new(service, LOCAL.into(), states, name);
+            client.alone = true;
+            Arc::new(client)
+        };
+        Arc::clone(self.client.get_or_init(make).await)
+    }
+}
+
+#[async_trait]
+impl Clients for Own {
+    async fn begin(
+        &self,
+        info: &InitializeRequestParams,
+        _: &RequestContext<RoleServer>,
+    ) -> Result<Arc<Client>, ErrorData> {
+        let named = &info.client_info;
+        Ok(self.client(Some((named.name.clone(), named.version.clone()))).await)
+    }
+
+    async fn of(&self, cx: &RequestContext<RoleServer>) -> Result<Arc<Client>, ErrorData> {
+        Ok(self.client(cx.client_info().map(|named| (named.name, named.version))).await)
+    }
+
+    fn may_be(&self, _: &Client, _: &RequestContext<RoleServer>) -> bool {
+        true
+    }
+}

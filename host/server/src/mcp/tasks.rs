@@ -1,0 +1,110 @@
+//! The tasks extension: a turn of an agent is a task, and its id is the turn's. What it is stands in the
+//! store, so it outlives its client and the host.
+
+use belljar_session::{StoredTurnOf, is_at_work};
+use belljar_store::MessageStatus;
+use jiff::Timestamp;
+use rmcp::ErrorData;
+use rmcp::model::{
+    DetailedTask, GetTaskResult, InputRequests, InputResponses, JsonObject, Task, TaskPayload,
+    TaskStatus,
+};
+use serde_json::Value;
+
+use super::agents::{answer, key_of, result, stored};
+use super::ask;
+use super::client::{Client, refused};
+
+/// How often it makes sense to ask.
+const POLL_MS: u64 = 500;
+
+/// A turn as a task that runs.
+pub(super) fn task(stored: &StoredTurnOf) -> Task {
+    let outcome = &stored.turn.state.outcome;
+    let running = stored.turn.state.status == MessageStatus::InFlight;
+    let updated = if running { outcome.started } else { outcome.ended };
+    let at = |time: Timestamp| time.to_string();
+    let (began, updated) = (at(outcome.started), at(updated));
+    Task::new(stored.turn.message.clone(), TaskStatus::Working, began, updated)
+        .with_poll_interval_ms(POLL_MS)
+}
+
+/// How a task stands. One whose host died is resumed by whoever asks first.
+pub(super) async fn get(client: &Client, id: &str) -> Result<GetTaskResult, ErrorData> {
+    let turn = stored(client, id).await?;
+    let payload = match turn.turn.state.status {
+        MessageStatus::InFlight => {
+            resume(client, &turn).await;
+            asked(client, &turn)
+        }
+        MessageStatus::Cancelled => TaskPayload::Cancelled,
+        MessageStatus::Completed
+        | MessageStatus::Partial
+        | MessageStatus::Failed
+        | MessageStatus::Interrupted => {
+            let result = result(client, &turn).await;
+            match serde_json::to_value(result) {
+                Ok(Value::Object(result)) => TaskPayload::Completed { result },
+                Ok(_) | Err(_) => TaskPayload::Failed { error: JsonObject::new() },
+            }
+        }
+    };
+    Ok(GetTaskResult::new(DetailedTask::new(task(&turn), payload)))
+}
+
+/// The person's answers to what a task asks.
+pub(super) async fn update(
+    client: &Client,
+    id: &str,
+    answers: &InputResponses,
+) -> Result<(), ErrorData> {
+    let turn = stored(client, id).await?;
+    let session = &turn.turn.state.session.id;
+    for (_, question) in client.service.questions(Some(session)) {
+        if question.message != turn.turn.message {
+            continue;
+        }
+        if let Some(brought) = answers.get(&key_of(question.id)) {
+            answer(client, session, question.id, brought)?;
+        }
+    }
+    Ok(())
+}
+
+/// Stops a task.
+pub(super) async fn cancel(client: &Client, id: &str) -> Result<(), ErrorData> {
+    let turn = stored(client, id).await?;
+    if turn.turn.state.status != MessageStatus::InFlight {
+        return Ok(());
+    }
+    resume(client, &turn).await;
+    client.service.cancel(&turn.turn.state.session.id, &client.actor);
+    Ok(())
+}
+
+fn asked(client: &Client, turn: &StoredTurnOf) -> TaskPayload {
+    let open = client.service.questions(Some(&turn.turn.state.session.id));
+    let forms = open.iter().filter(|(_, question)| question.message == turn.turn.message);
+    let forms = forms.filter_map(|(_, question)| {
+        let form = ask::form(&question.agent, &question.kind)?;
+        Some((key_of(question.id), ask::request(form)))
+    });
+    let input_requests: InputRequests = forms.collect();
+    if input_requests.is_empty() {
+        return TaskPayload::Working;
+    }
+    TaskPayload::InputRequired { input_requests }
+}
+
+/// Resumes a turn whose process has died, unless somebody has.
+async fn resume(client: &Client, turn: &StoredTurnOf) {
+    let session = &turn.turn.state.session.id;
+    let runs = client.service.running().iter().any(|running| running.session == *session);
+    if runs || is_at_work(client.service.store(), session) {
+        return;
+    }
+    if let Err(error) = client.service.resume(session).await {
+        let error = refused(&error);
+        tracing::debug!(target: "belljar::mcp", %session, "not resumed: {}", error.message);
+    }
+}

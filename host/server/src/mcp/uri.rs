@@ -1,0 +1,67 @@
+//! The names of what a client may read.
+
+/// The thing that a name is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Named {
+    /// A file of a session.
+    Attachment { session: String, id: String },
+    /// The receipts of a session.
+    Receipts { session: String },
+    /// The changes of a session, as a patch.
+    Changes { session: String },
+}
+
+const SCHEME: &str = "belljar://sessions/";
+
+pub(super) fn attachment(session: &str, id: &str) -> String {
+    format!("{SCHEME}{session}/attachments/{id}")
+}
+
+pub(super) fn receipts(session: &str) -> String {
+    format!("{SCHEME}{session}/receipts")
+}
+
+pub(super) fn changes(session: &str) -> String {
+    format!("{SCHEME}{session}/changes")
+}
+
+/// The meaning of a name; `None` = there is none.
+pub(super) fn parse(uri: &str) -> Option<Named> {
+    let mut parts = uri.strip_prefix(SCHEME)?.split('/');
+    let session = parts.next().filter(|id| crate::app::is_id(id))?.to_owned();
+    let named = match (parts.next()?, parts.next()) {
+        ("attachments", Some(id)) if crate::app::is_id(id) => {
+            Named::Attachment { session, id: id.to_owned() }
+        }
+        ("receipts", None) => Named::Receipts { session },
+        ("changes", None) => Named::Changes { session },
+        _ => return None,
+    };
+    parts.next().is_none().then_some(named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_one_thing_and_no_path_is_one() {
+        let (session, id) = ("s1".to_owned(), "a1".to_owned());
+        assert_eq!(
+            parse(&attachment("s1", "a1")),
+            Some(Named::Attachment { session: session.clone(), id })
+        );
+        assert_eq!(parse(&receipts("s1")), Some(Named::Receipts { session: session.clone() }));
+        assert_eq!(parse(&changes("s1")), Some(Named::Changes { session }));
+        for other in [
+            "file:///etc/passwd",
+            "belljar://sessions/../receipts",
+            "belljar://sessions/s1",
+            "belljar://sessions/s1/receipts/x",
+            "belljar://sessions/s1/attachments/..",
+            "belljar://sessions//receipts",
+        ] {
+            assert_eq!(parse(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! `belljar mcp`: what a client that starts it sees.
+
+mod client;
+mod http;
+mod questions;
+mod runs;
+
+use serde_json::{Value, json};
+
+use self::client::{Client, Revision};
+use crate::kit::World;
+
+const REVISIONS: [Revision; 2] = [Revision::Older, Revision::Newer];
+
+fn world() -> World {
+    let world = World::new();
+    world.file("note.txt", "the tide turns at six\n");
+    world
+}
+
+fn text(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
+}
+
+#[test]
+fn a_client_of_either_revision_calls_the_tools_that_it_is_granted() {
+    let world = world();
+    for revision in REVISIONS {
+        let mut client = Client::start(&world, &[], revision);
+        if revision == Revision::Newer {
+            let found = client.ask("server/discover", json!({}));
+            let name = &found["result"]["_meta"]["io.modelcontextprotocol/serverInfo"]["name"];
+            assert_eq!(*name, "belljar", "{found}");
+        }
+        let listed = client.ask("tools/list", json!({}));
+        let tools = listed["result"]["tools"].as_array().unwrap();
+        let read = tools.iter().find(|tool| tool["name"] == "file_read").unwrap();
+        assert_eq!(read["inputSchema"]["type"], "object");
+        assert_eq!(read["annotations"]["readOnlyHint"], true);
+        assert!(
+            tools.iter().all(|tool| tool["name"] != "clarify" && tool["name"] != "spawn_agent")
+        );
+        let answer = client.call("file_read", json!({"path": "note.txt"}));
+        assert!(text(&answer).contains("the tide turns at six"), "{answer}");
+        assert_ne!(answer["result"]["isError"], true);
+        let answer = client.call("file_read", json!({"path": "none.txt"}));
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        let answer = client.call("file_reed", json!({}));
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        client.leave().exits(0);
+    }
+}
+
+#[test]
+fn what_it_may_is_said_by_the_grants_of_mcp() {
+    let world = world();
+    world.home_file("belljar.toml", "[grants.mcp]\ntools = ['file_list']\n");
+    world.file(".belljar/agents/mcp.md", "---\nname: mcp\ndescription: d\ntools: []\n---\nNone.\n");
+    let mut client = Client::start(&world, &[], Revision::Older);
+    assert_eq!(client.tools(), ["file_list"]);
+    let answer = client.call("file_read", json!({"path": "note.txt"}));
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    assert!(!answer.to_string().contains("tide"));
+    let answer = client.call("file_list", json!({}));
+    assert!(text(&answer).contains("note.txt"), "{answer}");
+    client.leave().exits(0);
+}
+
+#[test]
+fn what_it_writes_is_a_change_that_a_person_applies() {
+    let world = world();
+    let mut client = Client::start(&world, &[], Revision::Older);
+    let arguments = json!({"path": "new.txt", "content": "low water\n"});
+    let answer = client.call("file_write", arguments);
+    assert_ne!(answer["result"]["isError"], true, "{answer}");
+    let answer = client.call("file_read", json!({"path": "new.txt"}));
+    assert!(text(&answer).contains("low water"), "the jar is the same: {answer}");
+    assert!(!world.workspace().join("new.txt").exists());
+    let listed = client.ask("resources/list", json!({}));
+    let resources = listed["result"]["resources"].as_array().unwrap();
+    let named = |name: &str| resources.iter().find(|it| it["name"] == name).unwrap()["uri"].clone();
+    let read = client.ask("resources/read", json!({"uri": named("changes")}));
+    let patch = read["result"]["contents"][0]["text"].as_str().unwrap();
+    assert!(patch.contains("+low water"), "{read}");
+    let read = client.ask("resources/read", json!({"uri": named("receipts")}));
+    let receipts = read["result"]["contents"][0]["text"].as_str().unwrap();
+    assert!(receipts.contains("\"tool\":\"file_write\""), "{read}");
+    let answer = client.call("file_read", json!({"path": "new.txt"}));
+    assert!(text(&answer).contains("low water"), "after a look at the changes: {answer}");
+    client.leave().exits(0);
+    let sessions = world.run(&["sessions", "list", "--json"]).exits(0).json();
+    let session = &sessions.as_array().unwrap()[0];
+    assert_eq!(session["title"], "MCP client tests 1");
+    let id = session["id"].as_str().unwrap();
+    world.run(&["changes", id]).exits(0).says("new.txt");
+    world.run(&["apply", id]).exits(0);
+    assert_eq!(std::fs::read_to_string(world.workspace().join("new.txt")).unwrap(), "low water\n");
+    world.run(&["receipts", id]).exits(0).says("file_write");
+}
+
+#[test]
+fn progress_is_told_and_a_call_that_is_cancelled_has_no_answer() {
+    let world = world();
+    let mut client = Client::start(&world, &[], Revision::Older);
+    let slow = json!({"command": "while true; do :; done"});
+    let id = client.request("tools/call", json!({"name": "shell", "arguments": slow}));
+    let read = client
+        .request("tools/call", json!({"name": "file_read", "arguments": {"path": "note.txt"}}));
+    client.send(&json!({
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": id, "reason": "enough"},
+    }));
+    let answer = client.answer(read);
+    assert!(text(&answer).contains("tide"), "{answer}");
+    assert!(client.seen.iter().all(|message| message["id"] != id), "{:?}", client.seen);
+    client.leave().exits(0);
+    let sessions = world.run(&["sessions", "list", "--json"]).exits(0).json();
+    let session = sessions[0]["id"].as_str().unwrap().to_owned();
+    world.run(&["receipts", &session]).exits(0).says("shell").says("cancelled");
+}
+
+#[test]
+fn a_line_that_is_none_of_the_protocol_harms_nothing() {
+    let world = world();
+    let mut client = Client::start(&world, &[], Revision::Older);
+    for line in ["", "{", "[]", "null", "{\"jsonrpc\":\"2.0\"}", "\u{0}\u{1}"] {
+        client.line(line);
+    }
+    client.line(&format!("{{\"x\": \"{}\"}}", "y".repeat(9 << 20)));
+    let answer = client.call("file_read", json!({"path": "note.txt"}));
+    assert!(text(&answer).contains("tide"), "{answer}");
+    client.leave().exits(0);
+}
+
+#[test]
+fn ten_thousand_requests_that_nobody_reads_are_answered_when_somebody_does() {
+    let world = world();
+    let mut client = Client::start(&world, &[], Revision::Older);
+    let mut input = client.take_input();
+    let writer = std::thread::spawn(move || {
+        for id in 0..10_000 {
+            let line = json!({
+                "jsonrpc": "2.0",
+                "id": format!("n{id}"),
+                "method": "tools/call",
+                "params": {"name": "file_read", "arguments": {"path": "note.txt"}},
+            });
+            std::io::Write::write_all(&mut input, format!("{line}\n").as_bytes()).unwrap();
+        }
+        input
+    });
+    let answered = (0..10_000).filter(|_| client.next()["result"]["isError"] == false).count();
+    assert_eq!(answered, 10_000);
+    drop(writer.join().unwrap());
+}
+
+#[test]
+fn skills_are_prompts() {
+    let world = world();
+    world.home_file(
+        "skills/tides.md",
+        "---\nname: tides\ndescription: When there are tides.\n---\nCount from six.\n",
+    );
+    let mut client = Client::start(&world, &[], Revision::Older);
+    let listed = client.ask("prompts/list", json!({}));
+    let prompts = listed["result"]["prompts"].as_array().unwrap();
+    assert!(prompts.iter().any(|prompt| prompt["name"] == "tides"), "{listed}");
+    let arguments = json!({"task": "when is low water?"});
+    let got = client.ask("prompts/get", json!({"name": "tides", "arguments": arguments}));
+    let said = got["result"]["messages"][0]["content"]["text"].as_str().unwrap();
+    assert!(said.contains("Count from six.") && said.ends_with("when is low water?"), "{got}");
+    let got = client.ask("prompts/get", json!({"name": "none"}));
+    assert_eq!(got["error"]["code"], -32602, "{got}");
+}
+
+#[test]
+fn a_client_is_told_how_to_start_it() {
+    let world = World::new();
+    let done = world.run(&["mcp", "config", "claude-code"]).exits(0);
+    let printed = done.json();
+    assert_eq!(printed["mcpServers"]["belljar"]["args"][0], "mcp");
+    assert!(!world.workspace().join(".mcp.json").exists());
+    world.file(".mcp.json", "{\"mcpServers\": {\"other\": {\"command\": \"x\"}}}");
+    world.run(&["mcp", "config", "claude-code", "--write"]).exits(0);
+    let written = std::fs::read_to_string(world.workspace().join(".mcp.json")).unwrap();
+    let written: Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(written["mcpServers"]["other"]["command"], "x");
+    let of_ours = &written["mcpServers"]["belljar"];
+    let workspace = world.workspace().canonicalize().unwrap();
+    assert_eq!(of_ours["args"], json!(["mcp", "--workspace", workspace.to_str().unwrap()]));
+    world.file(".mcp.json", "{ // mine\n}");
+    world.run(&["mcp", "config", "claude-code", "--write"]).exits(1).complains("left as it is");
+    assert_eq!(
+        std::fs::read_to_string(world.workspace().join(".mcp.json")).unwrap(),
+        "{ // mine\n}"
+    );
+    for client in ["claude-desktop", "cursor", "vscode", "zed", "codex", "opencode", "gemini-cli"] {
+        world.run(&["mcp", "config", client, "--write"]).exits(0).complains("wrote");
+    }
+}
