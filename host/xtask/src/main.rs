@@ -9,6 +9,7 @@ mod dist;
 mod fuzz;
 mod guests;
 mod hooks;
+mod mcp;
 mod metadata;
 mod openai;
 mod oracle;
@@ -64,6 +65,8 @@ enum Command {
     TestAcp,
     /// Hold the server against its own OpenAPI document, with schemathesis
     TestApi,
+    /// Hold the MCP door against the official Python SDK and the protocol's conformance suite.
+    TestMcp,
     /// Hold the OpenAI wires of `belljar serve` against OpenAI's own packages.
     TestOpenai,
     /// Install a release in an empty root directory and use it there
@@ -113,6 +116,7 @@ fn run(command: Command) -> Result<()> {
         Command::Tidy => tidy::run(&root),
         Command::TestAcp => acp::run(&root),
         Command::TestApi => api::run(&root),
+        Command::TestMcp => mcp::run(&root),
         Command::TestOpenai => openai::run(&root),
         Command::TestDist(arguments) => dist::test(&root, &arguments),
         Command::TestPeers => peers::run(&root),

@@ -11,6 +11,7 @@ mod code;
 mod delegation;
 mod interval;
 mod kill;
+mod mcp;
 mod measure;
 mod neighbours;
 mod overlay;
@@ -61,6 +62,7 @@ const PARTS: [&str; 16] = [
     "interval",
     "soak",
     "startup",
+    "mcp",
     "serve",
     "watch",
     "acp",
@@ -198,6 +200,10 @@ async fn rows(times: &Times, asked: impl Fn(&str) -> bool) -> anyhow::Result<Vec
     }
     if asked("startup") {
         rows.extend(startup::rows(root, times.starts)?);
+    }
+    if asked("mcp") {
+        let binary = startup::binary(root)?;
+        rows.extend(mcp::rows(&few, &binary, times.calls, times.starts).await?);
     }
     if asked("serve") {
         let time = std::time::Duration::from_secs(times.seconds);
