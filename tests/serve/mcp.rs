@@ -30,8 +30,9 @@ fn answer_of(answer: &Answer) -> Value {
     let text = String::from_utf8(answer.body.clone()).unwrap();
     let lines = text.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
     let messages = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let found = messages.filter(|message| message["id"] == 1 && message.get("method").is_none());
-    found.last().unwrap_or_else(|| panic!("{}: {text}", answer.status))
+    let mut found =
+        messages.filter(|message| message["id"] == 1 && message.get("method").is_none());
+    found.next_back().unwrap_or_else(|| panic!("{}: {text}", answer.status))
 }
 
 async fn ask(world: &World, caller: &str, method: &str, params: Value) -> Value {

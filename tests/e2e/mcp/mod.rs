@@ -93,7 +93,7 @@ fn what_it_writes_is_a_change_that_a_person_applies() {
     assert_eq!(session["title"], "MCP client tests 1");
     let id = session["id"].as_str().unwrap();
     world.run(&["changes", id]).exits(0).says("new.txt");
-    world.run(&["apply", id]).exits(0);
+    world.run(&["apply", "--yes", id]).exits(0);
     assert_eq!(std::fs::read_to_string(world.workspace().join("new.txt")).unwrap(), "low water\n");
     world.run(&["receipts", id]).exits(0).says("file_write");
 }
