@@ -158,7 +158,7 @@ async fn a_session_opens_nothing_for_another_key() {
     let answer = answer_of(&call.send().await.is(200));
     assert!(answer.to_string().contains("a note of blue's"), "{answer}");
     let call = older(world.call_as("blue-member", "DELETE", "/mcp"), Some(&session), &message);
-    call.send().await.is(202);
+    call.send().await.is(204);
     let call = older(world.call_as("blue-member", "POST", "/mcp"), Some(&session), &message);
     call.send().await.is(404);
 }
@@ -171,6 +171,9 @@ async fn a_key_has_so_many_sessions_and_others_have_theirs() {
     }
     let call = older(world.call_as("blue-member", "POST", "/mcp"), None, &initialize());
     call.send().await.is(429).problem("too-many");
+    // What needs no session has its place all the same.
+    let answer = ask(&world, "blue-member", "tools/call", read("note.txt")).await;
+    assert!(answer.to_string().contains("a note of blue's"), "{answer}");
     begin(&world, "blue-admin").await;
     begin(&world, "red-member").await;
 }

@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::api::metrics::Metrics;
 use crate::http::auth::{Caller, Gatekeeper};
 use crate::http::guard::Names;
+use crate::http::ids::is_id;
 use crate::http::in_flight::Flights;
 use crate::http::last_check::LastCheck;
 use crate::http::links::Links;
@@ -23,7 +24,7 @@ use crate::http::peers::Peers;
 use crate::http::problem::Problem;
 use crate::http::rate::{LOGINS_PER_MINUTE, Rates};
 use crate::http::strangers::{Counts, LINES_PER_MINUTE};
-use crate::mcp::http::Door;
+use crate::mcp::door::Door;
 use crate::routes::Route;
 use crate::stream::pump::Bounded;
 use crate::tenants::{OpenError, Services, Tenants};
@@ -403,12 +404,6 @@ impl FromRequestParts<App> for Ctx {
 
 fn places(count: u32) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
-}
-
-/// Whether a text has the form of an id that this program makes.
-pub(crate) fn is_id(text: &str) -> bool {
-    let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    (1..=64).contains(&text.len()) && text.bytes().all(letter)
 }
 
 /// The route of a request, for what is counted and logged.

@@ -4,7 +4,7 @@
 use belljar_store::MAX_ATTACHMENT_BYTES;
 
 use crate::http::in_flight::PAGE_BYTES;
-use crate::mcp;
+use crate::mcp::metadata;
 use crate::openai;
 
 /// One route.
@@ -269,10 +269,10 @@ pub const ROUTES: &[Route] = &[
     ),
     route(Op::ListModels, Verb::Get, "/v1/models", Needs::ReadOnly, Object::None),
     route(Op::ReadModel, Verb::Get, "/v1/models/{model}", Needs::ReadOnly, Object::Model),
-    route(Op::McpSend, Verb::Post, mcp::http::PATH, Needs::Member, Object::None),
-    route(Op::McpListen, Verb::Get, mcp::http::PATH, Needs::Member, Object::None),
-    route(Op::McpEnd, Verb::Delete, mcp::http::PATH, Needs::Member, Object::None),
-    route(Op::McpMetadata, Verb::Get, mcp::http::METADATA_PATH, Needs::Nothing, Object::None),
+    route(Op::McpSend, Verb::Post, metadata::DOOR, Needs::Member, Object::None),
+    route(Op::McpListen, Verb::Get, metadata::DOOR, Needs::Member, Object::None),
+    route(Op::McpEnd, Verb::Delete, metadata::DOOR, Needs::Member, Object::None),
+    route(Op::McpMetadata, Verb::Get, metadata::PATH, Needs::Nothing, Object::None),
     route(Op::Health, Verb::Get, "/healthz", Needs::Nothing, Object::None),
     route(Op::Ready, Verb::Get, "/readyz", Needs::Nothing, Object::None),
     route(Op::Metrics, Verb::Get, "/metrics", Needs::Operator, Object::None),

@@ -31,8 +31,8 @@ pub use record::session_journal::{JournalError, Saved, SessionJournal};
 pub use record::steps::stored_steps;
 pub use record::turn::{Open, RECORD_VERSION, Recorded, Turn};
 pub use review::{Place, ReviewError, SessionReview, has_layers, newest_with_layers};
+pub use service::direct::{DirectDone, DirectSession};
 pub use service::{
-    Admission, DirectDone, DirectSession, Head, Look, OpenQuestion, PersonAnswer, QuestionKind, Renew,
-    Renewed, RunningTurn, Service, ServiceError, ServiceLimits, StoredTurnOf, Tallied, TurnRequest,
-    Version,
+    Admission, Head, Look, OpenQuestion, PersonAnswer, QuestionKind, Renew, Renewed, RunningTurn,
+    Service, ServiceError, ServiceLimits, StoredTurnOf, Tallied, TurnRequest, Version,
 };

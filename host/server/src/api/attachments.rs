@@ -9,7 +9,8 @@ use belljar_store::StoredAttachment;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::app::{Ctx, is_id};
+use crate::app::Ctx;
+use crate::http::ids::is_id;
 use crate::http::problem::Problem;
 use crate::http::respond::{Json, PathOf};
 

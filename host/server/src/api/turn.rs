@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
-use crate::app::{Ctx, is_id};
+use crate::app::Ctx;
 use crate::http::auth::Caller;
+use crate::http::ids::is_id;
 use crate::http::problem::Problem;
 use crate::routes::Op;
 

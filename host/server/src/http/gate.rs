@@ -22,7 +22,7 @@ use crate::http::peers::{Peer, PeerPlace};
 use crate::http::problem::{Kind, Problem};
 use crate::http::rate::Taken;
 use crate::http::respond;
-use crate::mcp;
+use crate::mcp::metadata;
 use crate::openai;
 use crate::routes::{Needs, Op, Route, Verb};
 use crate::trace;
@@ -162,7 +162,7 @@ fn ends_something(route: &Route, caller: &Caller) -> bool {
 /// for somebody who tries many.
 fn refused(problem: Problem, request: &Request) -> Response {
     let over = problem.kind() == Kind::NoKey && cookie::is_sent(request.headers());
-    let challenge = mcp::http::challenge(&problem, request);
+    let challenge = metadata::challenge(&problem, request);
     let mut response = problem.into_response();
     if over {
         for forget in cookie::forget(request.headers()) {

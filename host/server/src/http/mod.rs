@@ -6,6 +6,7 @@ pub(crate) mod cors;
 pub(crate) mod gate;
 pub(crate) mod guard;
 pub(crate) mod held;
+pub(crate) mod ids;
 pub(crate) mod in_flight;
 pub(crate) mod keys;
 pub(crate) mod last_check;

@@ -20,9 +20,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::calls::{Progress, Way, text_of};
-use super::client::{Client, refused};
+use super::client::{Client, IDENTITY, refused};
 use super::state::{About, bound_to};
 use super::{ask, tasks, uri};
+use crate::http::ids::is_id;
 
 /// How the names of agents begin, as tools.
 const PREFIX: &str = "agent_";
@@ -84,7 +85,7 @@ async fn all(client: &Client) -> Result<Vec<AgentTool>, ServiceError> {
     let open = all.iter().filter(|agent| {
         agent.definition.visibility == Visibility::UserFacing
             && !matches!(agent.status, Status::Blocked { .. })
-            && agent.id.slug.as_str() != super::IDENTITY
+            && agent.id.slug.as_str() != IDENTITY
     });
     let tool = |agent: &ResolvedAgent| {
         let same = all.iter().filter(|other| other.id.slug == agent.id.slug).count();
@@ -336,7 +337,7 @@ fn said(kind: &str, json: &str) -> Option<String> {
 /// at all are the same to whoever asks.
 pub(super) async fn stored(client: &Client, message: &str) -> Result<StoredTurnOf, ErrorData> {
     let none = || ErrorData::invalid_params("there is no such task", None);
-    if !crate::app::is_id(message) {
+    if !is_id(message) {
         return Err(none());
     }
     let stored = match client.service.stored_turn(message).await {

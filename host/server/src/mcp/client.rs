@@ -7,8 +7,10 @@ use belljar_session::{DirectSession, Service, ServiceError};
 use rmcp::ErrorData;
 use tokio::sync::OnceCell;
 
-use super::IDENTITY;
 use super::state::States;
+
+/// The agent whose grants are those of clients.
+pub(super) const IDENTITY: &str = "mcp";
 
 /// A client, for as long as its session lasts.
 pub(crate) struct Client {

@@ -14,10 +14,12 @@ mod ask;
 mod calls;
 mod client;
 mod content;
+pub(crate) mod door;
 mod flow;
 mod handler;
 pub(crate) mod http;
 mod logs;
+pub(crate) mod metadata;
 mod prompts;
 mod resources;
 mod state;
@@ -26,6 +28,3 @@ mod tasks;
 mod uri;
 
 pub use self::stdio::{StdioError, serve_stdio};
-
-/// The agent whose grants are those of clients.
-const IDENTITY: &str = "mcp";

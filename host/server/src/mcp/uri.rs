@@ -1,5 +1,7 @@
 //! The names of what a client may read.
 
+use crate::http::ids::is_id;
+
 /// The thing that a name is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Named {
@@ -28,11 +30,9 @@ pub(super) fn changes(session: &str) -> String {
 /// The meaning of a name; `None` = there is none.
 pub(super) fn parse(uri: &str) -> Option<Named> {
     let mut parts = uri.strip_prefix(SCHEME)?.split('/');
-    let session = parts.next().filter(|id| crate::app::is_id(id))?.to_owned();
+    let session = parts.next().filter(|id| is_id(id))?.to_owned();
     let named = match (parts.next()?, parts.next()) {
-        ("attachments", Some(id)) if crate::app::is_id(id) => {
-            Named::Attachment { session, id: id.to_owned() }
-        }
+        ("attachments", Some(id)) if is_id(id) => Named::Attachment { session, id: id.to_owned() },
         ("receipts", None) => Named::Receipts { session },
         ("changes", None) => Named::Changes { session },
         _ => return None,

@@ -1,7 +1,7 @@
 //! The ids of these wires, made of the id of an agent's message and nothing else. They are no
 //! secret: whoever guesses one of another tenant's finds nothing.
 
-use crate::app::is_id;
+use crate::http::ids::is_id;
 
 /// Most bytes of the id of a call that a caller makes up.
 pub(crate) const MAX_CALL_ID: usize = 256;

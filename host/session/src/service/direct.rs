@@ -13,7 +13,6 @@ use belljar_agent::{
 };
 use belljar_definition::{Status, builtin_tools};
 use belljar_policy::{Level, Shown};
-use belljar_store::SessionKind;
 use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockReadGuard};
 
 use self::scribe::{Note, Scribe};
@@ -24,9 +23,6 @@ use crate::record::lock::{SessionLock, locks};
 use crate::record::place::TurnPlace;
 use crate::record::session_journal::JournalError;
 use crate::review::{ReviewError, SessionReview};
-
-/// Sessions of clients that one tenant has at a time: each holds a jar with its stores.
-pub(super) const MAX_DIRECT: usize = 256;
 
 /// How old the settings of a call may be.
 const SETTINGS_AGE: Duration = Duration::from_secs(1);
@@ -280,6 +276,3 @@ impl OpenJar {
         }
     }
 }
-
-/// The kind of such a session.
-const KIND: SessionKind = SessionKind::Api;

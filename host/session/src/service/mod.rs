@@ -12,7 +12,7 @@
 mod admission;
 mod agents;
 mod begin;
-mod direct;
+pub(crate) mod direct;
 mod forget;
 mod heads;
 mod limits;
@@ -38,7 +38,6 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 pub use self::admission::Admission;
-pub use self::direct::{DirectDone, DirectSession};
 pub use self::questions::{OpenQuestion, PersonAnswer, QuestionKind};
 pub use self::running::RunningTurn;
 pub use self::tally::Tallied;
@@ -57,6 +56,9 @@ use belljar_agent::{Clock, RunId};
 
 /// How long an answer to a full queue asks its client to wait: some turns have ended by then.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Sessions of clients that one tenant has at a time: each holds a jar with its stores.
+const MAX_DIRECT: usize = 256;
 
 /// How long turns that are stopped may take to be gone before they are stopped again.
 const ABORT_AGAIN: Duration = Duration::from_millis(100);
@@ -107,7 +109,7 @@ impl Service {
             questions: Arc::default(),
             running: Running::default(),
             tally: Arc::default(),
-            direct: Arc::new(Semaphore::new(direct::MAX_DIRECT)),
+            direct: Arc::new(Semaphore::new(MAX_DIRECT)),
             layers: OnceLock::new(),
             library_seen: Mutex::default(),
             draining: CancellationToken::new(),

@@ -55,7 +55,7 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
     ("host/policy", &["HostList", "HostPattern", "Port"]),
     ("host/prove", &["SoakReport", "scene"]),
     ("host/sandbox", &["Import", "JarBuildError", "JarError", "LogLine", "RECEIPT_VERSION"]),
-    ("host/server", &["NoKeys"]),
+    ("host/server", &["NoKeys", "StdioError"]),
     ("host/session", &["RECORD_VERSION"]),
     (
         "host/store",

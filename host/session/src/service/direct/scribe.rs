@@ -2,12 +2,11 @@
 
 use belljar_agent::{Attachment, CallReceipt, DirectResult, Message, Usage, frame};
 use belljar_store::{
-    AuditEntry, MessageStatus, NewAttachment, NewMessage, Role, StoredSession, Write,
+    AuditEntry, MessageStatus, NewAttachment, NewMessage, Role, SessionKind, StoredSession, Write,
 };
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use super::KIND;
 use crate::record::place::TurnPlace;
 use crate::record::recorder::denied_call;
 use crate::record::rows::{
@@ -102,7 +101,7 @@ fn begin(place: &TurnPlace, agent: &str, client: &str, workspace: &str) -> Vec<W
         agent: format!("home/{agent}"),
         workspace: workspace.to_owned(),
         model: String::new(),
-        kind: KIND,
+        kind: SessionKind::Api,
         created: now,
         updated: now,
     };

@@ -1,0 +1,197 @@
+//! The sessions of the door on HTTP, and whose they are.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::request::Parts;
+use axum::http::{Method, Response, StatusCode};
+use belljar_session::Service;
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full};
+use rmcp::model::InitializeRequestParams;
+use rmcp::service::RequestContext;
+use rmcp::transport::streamable_http_server::session::SessionManager as _;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{ErrorData, RoleServer};
+use tokio_util::sync::CancellationToken;
+
+use super::client::{Client, refused};
+use super::handler::{Clients, Handler};
+use super::state::States;
+use crate::http::problem::Problem;
+use crate::http::respond::MAX_BODY;
+
+/// The header with the id of a session.
+const SESSION: &str = "mcp-session-id";
+
+/// Sessions of the protocol that one key has at a time.
+const MAX_SESSIONS: usize = 64;
+
+/// How long a client outside sessions keeps its jar behind its last message.
+const IDLE: Duration = Duration::from_secs(300);
+
+/// Characters of a client's name.
+const MAX_NAME: usize = 100;
+
+/// Who calls: a tenant by its id, and a name of the audit log.
+type Key = (Arc<str>, Arc<str>);
+
+/// Whoever is let in with a request, known before its message is read.
+#[derive(Clone)]
+pub(crate) struct Guest {
+    pub(crate) service: Service,
+    pub(crate) tenant: Arc<str>,
+    pub(crate) actor: Arc<str>,
+}
+
+impl Guest {
+    fn key(&self) -> Key {
+        (Arc::clone(&self.tenant), Arc::clone(&self.actor))
+    }
+}
+
+/// The door of a server.
+pub(crate) struct Door {
+    service: StreamableHttpService<Handler<Keys>, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+    /// Who began which session.
+    owners: Mutex<HashMap<String, Key>>,
+}
+
+impl Door {
+    /// INV-299: names and origins are checked by the guard that stands before every route, so the
+    /// protocol's own check is left to it.
+    pub(crate) fn new(stopped: CancellationToken) -> Result<Self, getrandom::Error> {
+        let keys = Arc::new(Keys { states: Arc::new(States::new()?), pool: Mutex::default() });
+        let sessions = Arc::new(LocalSessionManager::default());
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .with_cancellation_token(stopped)
+            .with_max_request_body_bytes(MAX_BODY);
+        let handler = move || Ok(Handler::new(Arc::clone(&keys)));
+        let service = StreamableHttpService::new(handler, Arc::clone(&sessions), config);
+        Ok(Self { service, sessions, owners: Mutex::default() })
+    }
+
+    fn owners(&self) -> MutexGuard<'_, HashMap<String, Key>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a request of this guest.
+    pub(crate) async fn answer(
+        &self,
+        guest: Guest,
+        mut request: Request,
+    ) -> Result<Response<BoxBody<Bytes, Infallible>>, Problem> {
+        let whose = guest.key();
+        let named = request.headers().get(SESSION).map(|id| id.to_str().unwrap_or("").to_owned());
+        if let Some(id) = &named
+            && self.owners().get(id) != Some(&whose)
+        {
+            // INV-296: another key's session is answered as one that is not there.
+            let mut none = Response::new(Full::from("Not Found: Session not found").boxed());
+            *none.status_mut() = StatusCode::NOT_FOUND;
+            return Ok(none);
+        }
+        let ends = request.method() == Method::DELETE;
+        request.extensions_mut().insert(guest);
+        let mut response = self.service.handle::<Body>(request).await;
+        let begun = response.headers().get(SESSION).and_then(|id| id.to_str().ok());
+        if let Some(id) = begun.filter(|_| named.is_none())
+            && !self.begins(id, whose).await
+        {
+            // It was begun for nobody.
+            let _ = self.sessions.close_session(&id.into()).await;
+            let detail = format!("this key has {MAX_SESSIONS} sessions; end one of them");
+            return Err(Problem::too_many(detail, Duration::from_secs(30)));
+        }
+        // An end that is under way is one: clients of the protocol wait for these two words alone.
+        if ends && response.status() == StatusCode::ACCEPTED {
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        Ok(response)
+    }
+
+    /// Notes whose a session is, unless its key has too many of those that are still there.
+    async fn begins(&self, id: &str, whose: Key) -> bool {
+        // Held, so that none begins in between and is forgotten at once.
+        let alive = self.sessions.sessions.read().await;
+        let mut owners = self.owners();
+        owners.retain(|id, _| alive.contains_key(id.as_str()));
+        let has_room = owners.values().filter(|owner| **owner == whose).count() < MAX_SESSIONS;
+        if has_room {
+            owners.insert(id.to_owned(), whose);
+        }
+        has_room
+    }
+}
+
+/// The clients of a server, by their keys.
+struct Keys {
+    states: Arc<States>,
+    /// Those outside sessions.
+    pool: Mutex<HashMap<Key, (Arc<Client>, Instant)>>,
+}
+
+impl Keys {
+    fn make(&self, guest: &Guest, name: String) -> Arc<Client> {
+        let name = name.chars().take(MAX_NAME).collect();
+        let (service, actor) = (guest.service.clone(), Arc::clone(&guest.actor));
+        Arc::new(Client::new(service, actor, Arc::clone(&self.states), name))
+    }
+
+    /// The client of a key outside sessions; those that said nothing for long are let go.
+    fn pooled(&self, guest: &Guest, name: String) -> Arc<Client> {
+        let whose = guest.key();
+        let now = Instant::now();
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.retain(|_, (client, at)| Arc::strong_count(client) > 1 || now - *at < IDLE);
+        let entry = pool.entry(whose).or_insert_with(|| (self.make(guest, name), now));
+        entry.1 = now;
+        Arc::clone(&entry.0)
+    }
+}
+
+fn guest(cx: &RequestContext<RoleServer>) -> Result<Guest, ErrorData> {
+    let parts = cx.extensions.get::<Parts>();
+    let guest = parts.and_then(|parts| parts.extensions.get::<Guest>().cloned());
+    guest.ok_or_else(|| ErrorData::internal_error("the server failed; its log says why", None))
+}
+
+#[async_trait]
+impl Clients for Keys {
+    async fn begin(
+        &self,
+        info: &InitializeRequestParams,
+        cx: &RequestContext<RoleServer>,
+    ) -> Result<Arc<Client>, ErrorData> {
+        let guest = guest(cx)?;
+        let named = &info.client_info;
+        Ok(self.make(&guest, format!("{} {}", named.name, named.version)))
+    }
+
+    async fn of(&self, cx: &RequestContext<RoleServer>) -> Result<Arc<Client>, ErrorData> {
+        let guest = guest(cx)?;
+        let named = cx.client_info();
+        let named = named.map_or_else(String::new, |it| format!("{} {}", it.name, it.version));
+        let client = self.pooled(&guest, named);
+        // Now, so that a tenant that is full says so here.
+        client.direct().await.map_err(|error| refused(&error))?;
+        Ok(client)
+    }
+
+    fn may_be(&self, client: &Client, cx: &RequestContext<RoleServer>) -> bool {
+        let tenant = client.service.store().tenant_id();
+        let same = |guest: Guest| {
+            guest.actor == client.actor && tenant.is_none_or(|id| *id == *guest.tenant)
+        };
+        guest(cx).is_ok_and(same)
+    }
+}
