@@ -17,8 +17,8 @@ use crate::record::rows::{self, AgentContent, AgentMetadata, ReceiptKey};
 use crate::record::turn::Open;
 use belljar_agent::events::EventSink;
 use belljar_agent::{
-    CallReceipt, ChildSummary, Control, Host, Journal, Outcome, QueuedChild, RunId, RunStatus, StepEntry,
-    StepKind,
+    CallReceipt, ChildSummary, Control, Host, Journal, Outcome, QueuedChild, RunId, RunStatus,
+    StepEntry, StepKind,
 };
 
 /// Why a subagent has no outcome although its turn is over.

@@ -2,7 +2,8 @@
 
 use belljar_agent::{Attachment, CallReceipt, DirectResult, Message, Usage, frame};
 use belljar_store::{
-    AuditEntry, MessageStatus, NewAttachment, NewMessage, Role, SessionKind, StoredSession, Write,
+    AuditEntry, MessageStatus, NewAttachment, NewMessage, Role, SessionKind, StoredSession,
+    UsagePart, Write,
 };
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
@@ -59,7 +60,7 @@ impl Scribe {
                 }
                 if !results.is_empty() {
                     let mut writes = begin.take().unwrap_or_default();
-                    writes.extend(writes_of(&place, results));
+                    writes.extend(writes_of(&place, &agent, results));
                     if let Err(error) = place.store.enqueue(writes).await {
                         tracing::error!(
                             target: "belljar::session",
@@ -98,7 +99,7 @@ fn begin(place: &TurnPlace, agent: &str, client: &str, workspace: &str) -> Vec<W
     let session = StoredSession {
         id: place.session.clone(),
         title: format!("MCP client {client}"),
-        agent: format!("home/{agent}"),
+        agent: identity(agent),
         workspace: workspace.to_owned(),
         model: String::new(),
         kind: SessionKind::Api,
@@ -142,7 +143,12 @@ fn begin(place: &TurnPlace, agent: &str, client: &str, workspace: &str) -> Vec<W
     ]
 }
 
-fn writes_of(place: &TurnPlace, notes: Vec<Note>) -> Vec<Write> {
+/// The agent as sessions and usage name it.
+fn identity(agent: &str) -> String {
+    format!("home/{agent}")
+}
+
+fn writes_of(place: &TurnPlace, agent: &str, notes: Vec<Note>) -> Vec<Write> {
     let (session, message) = (place.session.clone(), place.message.clone());
     let (mut receipts, mut attachments, mut writes) = (Vec::new(), Vec::new(), Vec::new());
     let mut used = Usage::default();
@@ -167,6 +173,10 @@ fn writes_of(place: &TurnPlace, notes: Vec<Note>) -> Vec<Write> {
         writes.push(Write::Attachments { session, message, attachments });
     }
     writes.push(Write::Receipts { session, message, receipts });
-    writes.push(Write::Usage(rows::usage_beside(used, &*place.clock)));
+    writes.push(Write::Usage(UsagePart {
+        agent: identity(agent),
+        model: String::new(),
+        row: rows::usage_beside(used, &*place.clock),
+    }));
     writes
 }
