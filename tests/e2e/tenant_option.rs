@@ -62,6 +62,7 @@ const BUILDS: &[&str] = &["tools", "build", "project", "--install"];
 const REFUSE: &[&[&str]] = &[
     &["run", "go"],
     &["chat"],
+    &["mcp"],
     &["teams", "run", "reds-team", "go"],
     &["tools", "new", "word_count"],
     &["tools", "aliases"],
@@ -81,6 +82,7 @@ const OTHERS: &[&str] = &[
     "keys-open-to-this-machine",
     "keys-revoke",
     "limits",
+    "mcp-config",
     "prove",
     "restore",
     "serve",

@@ -277,7 +277,9 @@ mod tests {
     #[test]
     fn every_route_is_in_the_document_with_its_answers() {
         let document = json();
-        for route in ROUTES {
+        // MCP describes itself.
+        let described = || ROUTES.iter().filter(|route| route.is_described());
+        for route in described() {
             let path = &document["paths"][route.path][route.verb.as_str().to_ascii_lowercase()];
             assert_eq!(path["operationId"], route.name());
             let responses = path["responses"].as_object().unwrap();
@@ -294,7 +296,7 @@ mod tests {
         }
         let operations = document["paths"].as_object().unwrap().values();
         let count: usize = operations.map(|path| path.as_object().unwrap().len()).sum();
-        assert_eq!(count, ROUTES.len());
+        assert_eq!(count, described().count());
     }
 
     /// The page is typed by a file, so that no server has to run where it is built.
