@@ -134,7 +134,7 @@ pub(crate) fn without_styles(text: &str) -> String {
 fn is_one_piece(args: &[&str], line: &str) -> bool {
     let is_file = args.contains(&"inspect") && line.trim_start().starts_with('"');
     let line = line.trim();
-    is_file || !line.contains(' ') || line.starts_with("`belljar ") || line.starts_with("`chmod ")
+    is_file || !line.contains(' ') || line.starts_with('`')
 }
 
 #[test]
