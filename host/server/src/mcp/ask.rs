@@ -16,7 +16,7 @@ const MAX_QUESTION: usize = 4_000;
 pub(super) fn form(agent: &str, kind: &QuestionKind) -> Option<ElicitRequestParams> {
     let agent = Shown::clipped(agent, 100);
     let (message, field) = match kind {
-        QuestionKind::Permission { tool, arguments } => {
+        QuestionKind::Permission { tool, arguments, .. } => {
             let (tool, arguments) =
                 (Shown::clipped(tool, 100), Shown::clipped(arguments, MAX_ARGUMENTS));
             let choice = json!({

@@ -230,6 +230,7 @@ impl Asker for CallAsker {
         let kind = QuestionKind::Permission {
             tool: question.tool.to_string(),
             arguments: question.arguments.to_owned(),
+            reach: question.reach.clone(),
         };
         let Some(form) = ask::form(question.agent, &kind) else { return Approval::Nobody };
         match &self.way {

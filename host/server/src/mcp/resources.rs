@@ -80,7 +80,7 @@ pub(super) async fn read(client: &Client, uri: String) -> Result<ReadResourceRes
         Named::Changes { session } => {
             let patch = match own {
                 true => direct.review(patch).await,
-                false => client.service.review(session, patch).await,
+                false => client.service.review(session, None, patch).await,
             };
             let patch = patch.map_err(|error| refused(&error))?;
             ResourceContents::text(patch, uri).with_mime_type("text/x-diff")
