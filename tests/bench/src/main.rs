@@ -49,7 +49,7 @@ struct Times {
 }
 
 /// The parts that can be asked for by themselves.
-const PARTS: [&str; 16] = [
+const PARTS: [&str; 17] = [
     "open",
     "read",
     "overlay",
