@@ -77,7 +77,11 @@ mod tests {
     use super::*;
 
     fn permission() -> QuestionKind {
-        QuestionKind::Permission { tool: "shell".into(), arguments: "{}".into() }
+        QuestionKind::Permission {
+            tool: "shell".into(),
+            arguments: "{}".into(),
+            reach: Default::default(),
+        }
     }
 
     #[test]
