@@ -62,6 +62,7 @@ const BUILDS: &[&str] = &["tools", "build", "project", "--install"];
 const REFUSE: &[&[&str]] = &[
     &["run", "go"],
     &["chat"],
+    &["acp"],
     &["mcp"],
     &["teams", "run", "reds-team", "go"],
     &["tools", "new", "word_count"],

@@ -214,7 +214,7 @@ async fn the_refusal_of_a_nested_call_names_who_decided() {
         - agent: it\n    spawn: 0\n    turns:\n      \
         - calls: [{{name: caller, arguments: {arguments}}}]\n      - say: done\n"
     );
-    let named = "tools: [caller, file_read, file_list, file_find, file_search]\n";
+    let named = "tools: ['*']\ndisallowedTools: [file_write]\n";
     let others = ["file_read", "file_write", "file_find", "file_list", "file_search"].map(stock);
     let world = World::new(Plan {
         transcript: &transcript,
@@ -229,6 +229,7 @@ async fn the_refusal_of_a_nested_call_names_who_decided() {
     });
     let outcome = world.go("boss").await;
     assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    assert_eq!(outcome.children.len(), 1, "{:?}", world.sent_by("boss", 0));
     let receipts = &outcome.children[0].outcome.receipts;
     for (receipt, (tool, by)) in receipts[1..].iter().zip(called) {
         assert_eq!(receipt.tool, tool);

@@ -278,6 +278,8 @@ pub(crate) struct AcpArgs {
     /// Play this transcript instead of asking a model
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub(crate) transcript: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) nobodys: NoTenant,
 }
 
 /// The form of the output of `run` on stdout.

@@ -29,6 +29,10 @@ pub(super) fn run(
     walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
+    args.nobodys.refuse(
+        "an editor works in a directory of this machine, for whoever started it",
+        "a tenant's agents are talked with at the server: `belljar serve`, with a key of the tenant",
+    )?;
     let failed = |path: &Path, error: std::io::Error| {
         Failure::new(format!("failed to create `{}`: {error}", path.shown()))
     };
