@@ -74,6 +74,7 @@ test("an answer to a question in words is the person's own", async ({ page, jar,
   await page.goto(`/sessions/${session}`);
   const question = at(page).question(`Which gauge of ${word}?`);
   await question.getByRole("textbox").fill(`the one at ${word} weir`);
+  await expect(question.getByRole("button", { name: "Answer" })).toBeEnabled();
   await question.getByRole("textbox").press("Enter");
   await expect(at(page).conversation()).toContainText(`Thank you, ${word}.`);
   expect(told(jar, word)).toContain(`the one at ${word} weir`);

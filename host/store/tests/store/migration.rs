@@ -78,7 +78,7 @@ async fn the_usage_of_days_before_agents_were_counted_apart_stays() {
         "CREATE TABLE belljar_schema (version BIGINT NOT NULL PRIMARY KEY, applied BIGINT NOT NULL)",
         "INSERT INTO belljar_schema VALUES (1, 7), (2, 7), (3, 7), (4, 7), (5, 7), (6, 7), (7, 7), \
          (8, 7), (9, 7)",
-        "INSERT INTO tenants (name, id, created) VALUES ('guest', 'g', 1)",
+        "INSERT INTO tenants (name, id, disabled, created) VALUES ('guest', 'g', 0, 1)",
         "INSERT INTO usage_days VALUES ('guest', '2026-01-02', 3, 3, 3, 3, 3, 3, 3)",
     ] {
         db.execute(statement).await.unwrap();
