@@ -1,6 +1,7 @@
 //! Every list of the command line, on terminals of 80 and 200 columns and without one, of things
 //! that strangers named and described: long, wide, and hostile.
 
+use std::io::Read as _;
 use std::process::Command;
 
 use unicode_width::UnicodeWidthStr as _;
@@ -248,15 +249,21 @@ fn what_is_said_on_a_terminal_breaks_between_words() {
 
 #[test]
 fn whoever_waits_at_a_terminal_for_a_component_to_be_compiled_is_told_which() {
-    // It takes seconds in a program that is built for tests, and this cache knows nothing.
+    // It is many times larger than what takes the second after which a person is told, and this cache
+    // knows nothing.
     let world = World::new();
-    let probe = concat!(env!("CARGO_MANIFEST_DIR"), "/../prove/prebuilt/probe.wasm");
+    let packed =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/conformance/components/go.wasm.deflate");
+    let mut bytes = Vec::new();
+    let packed = std::fs::File::open(packed).unwrap();
+    flate2::read::DeflateDecoder::new(packed).read_to_end(&mut bytes).unwrap();
+    let large = world.other("large.wasm", &bytes);
     let cache = format!("BELLJAR_CACHE='{}'", world.home().join("cold").to_str().unwrap());
-    let inspect = ["tools", "inspect", probe];
+    let inspect = ["tools", "inspect", large.to_str().unwrap()];
     let shown = terminal(&world, &inspect, 200, (&cache, ""));
-    assert!(shown.contains("compiling `probe.wasm` for its first use"), "{shown}");
+    assert!(shown.contains("compiling `large.wasm` for its first use"), "{shown}");
     let again = without_styles(&terminal(&world, &inspect, 200, (&cache, "")));
-    assert!(!again.contains("compiling") && again.contains("tool probe"), "{again}");
+    assert!(!again.contains("compiling") && again.contains("digest  sha256:"), "{again}");
 }
 
 #[test]
