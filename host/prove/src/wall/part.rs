@@ -205,7 +205,8 @@ fn ended(child: std::process::Child) -> Result<Output> {
     let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
     let patience = Timespec { tv_sec: PATIENCE.as_secs().try_into()?, tv_nsec: 0 };
     let mut waited = [PollFd::new(&process, PollFlags::IN)];
-    if poll(&mut waited, Some(&patience))? == 0 {
+    // Where children of other attacks are waited for by a runtime, their end is a signal here.
+    if rustix::io::retry_on_intr(|| poll(&mut waited, Some(&patience)))? == 0 {
         let _ = pidfd_send_signal(&process, Signal::KILL);
         let _ = child.wait_with_output();
         anyhow::bail!("it had to be ended");
