@@ -16,7 +16,7 @@ use belljar_server::{
 use belljar_session::{Admission, Service, ServiceLimits};
 use belljar_store::{
     EventBlock, KeyScope, MessageStatus, NewAttachment, NewKey, NewMessage, Role, SessionKind,
-    Store, StoredAgent, StoredMessage, StoredSession, Tenant, Write,
+    Store, StoreError, StoredAgent, StoredMessage, StoredSession, Tenant, Write,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -286,18 +286,30 @@ impl World {
         store.enqueue(writes).await.unwrap();
     }
 
+    /// What is stored of a tenant. It is read anew when one of its sessions goes away
+    /// meanwhile.
     pub(crate) async fn state(&self, tenant: &str) -> State {
         let store = self.store.of_tenant(tenant);
-        let sessions = store.sessions(100).await.unwrap();
-        let mut messages = Vec::new();
-        let mut rest = 0;
-        for session in &sessions {
-            messages.extend(store.messages(&session.id).await.unwrap());
-            rest += store.last_event(&session.id).await.unwrap();
-            rest += i64::try_from(store.attachments(&session.id).await.unwrap().len()).unwrap();
+        loop {
+            match read_state(&store).await {
+                Ok(state) => return state,
+                Err(StoreError::NotFound { .. }) => tokio::task::yield_now().await,
+                Err(error) => panic!("{error}"),
+            }
         }
-        (sessions, messages, store.agents().await.unwrap(), rest)
     }
+}
+
+async fn read_state(store: &Store) -> Result<State, StoreError> {
+    let sessions = store.sessions(100).await?;
+    let mut messages = Vec::new();
+    let mut rest = 0;
+    for session in &sessions {
+        messages.extend(store.messages(&session.id).await?);
+        rest += store.last_event(&session.id).await?;
+        rest += i64::try_from(store.attachments(&session.id).await?.len()).unwrap();
+    }
+    Ok((sessions, messages, store.agents().await?, rest))
 }
 
 /// The session of a tenant.
