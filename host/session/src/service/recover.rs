@@ -20,26 +20,14 @@ impl Service {
         left.retain(|turn| !turn.session.kind.is_run());
         let count = left.len();
         for turn in left {
-            let inner = Arc::clone(&self.0);
-            let session = turn.session.id.clone();
             // Taken now: until it has ended, nobody else begins a turn there.
-            let claim = Running::claim(&self.0, &session, self.0.now(), Purpose::Turn);
+            let claim = Running::claim(&self.0, &turn.session.id, self.0.now(), Purpose::Turn);
             let Ok(claim) = claim else { continue };
-            tokio::spawn(async move {
-                if let Err(error) = inner.resume(claim, turn).await {
-                    tracing::warn!(
-                        target: "belljar::session",
-                        %session,
-                        "a turn was not resumed: {error}"
-                    );
-                }
-            });
+            self.0.resume_aside(claim, turn);
         }
         Ok(count)
     }
-}
 
-impl Service {
     /// Resumes the interrupted turn of one session, in a task of its own. `false` = there is none that
     /// could be: one that was marked as interrupted is over.
     ///
@@ -47,21 +35,46 @@ impl Service {
     ///
     /// When the session runs, no more turns are taken, or the store cannot be read.
     pub async fn resume(&self, session: &str) -> Result<bool, ServiceError> {
-        if self.0.draining.is_cancelled() {
+        let (claim, left) = self.0.interrupted(session).await?;
+        Ok(left.map(|turn| self.0.resume_aside(claim, turn)).is_some())
+    }
+
+    /// As [`Service::resume`], and gives the turn once it runs; `None` = there is none that could be.
+    ///
+    /// # Errors
+    ///
+    /// As [`Service::resume`], and when the turn cannot be resumed.
+    pub async fn resumed(&self, session: &str) -> Result<Option<RunningTurn>, ServiceError> {
+        match self.0.interrupted(session).await? {
+            (claim, Some(turn)) => self.0.resume(claim, turn).await,
+            (_, None) => Ok(None),
+        }
+    }
+}
+
+impl Inner {
+    /// The interrupted turn of a session, and a claim on that session. A run of the command line is
+    /// left to whoever began it.
+    async fn interrupted(
+        self: &Arc<Self>,
+        session: &str,
+    ) -> Result<(Claim, Option<StoredTurn>), ServiceError> {
+        if self.draining.is_cancelled() {
             return Err(ServiceError::Draining);
         }
-        let claim = self.0.claim(session, Purpose::Turn).await?;
+        let claim = self.claim(session, Purpose::Turn).await?;
         // Read while nobody else can begin one there.
-        let left = self.0.store.in_flight().await?;
-        let of_session = |turn: &StoredTurn| turn.session.id == session;
-        let Some(turn) = left.into_iter().find(of_session) else { return Ok(false) };
-        if turn.session.kind.is_run() {
-            // It is left to whoever began it, on the command line.
-            return Ok(false);
-        }
-        let (inner, session) = (Arc::clone(&self.0), session.to_owned());
+        let left = self.store.in_flight().await?;
+        let left = left.into_iter().find(|turn| turn.session.id == session);
+        Ok((claim, left.filter(|turn| !turn.session.kind.is_run())))
+    }
+
+    /// Resumes a turn in a task of its own.
+    fn resume_aside(self: &Arc<Self>, claim: Claim, left: StoredTurn) {
+        let inner = Arc::clone(self);
         tokio::spawn(async move {
-            if let Err(error) = inner.resume(claim, turn).await {
+            let session = left.session.id.clone();
+            if let Err(error) = inner.resume(claim, left).await {
                 tracing::warn!(
                     target: "belljar::session",
                     %session,
@@ -69,31 +82,8 @@ impl Service {
                 );
             }
         });
-        Ok(true)
     }
-}
 
-impl Service {
-    /// As [`Service::resume`], and gives the turn once it runs; `None` = there is none that could be.
-    ///
-    /// # Errors
-    ///
-    /// As [`Service::resume`], and when the turn cannot be resumed.
-    pub async fn resumed(&self, session: &str) -> Result<Option<RunningTurn>, ServiceError> {
-        if self.0.draining.is_cancelled() {
-            return Err(ServiceError::Draining);
-        }
-        let claim = self.0.claim(session, Purpose::Turn).await?;
-        let left = self.0.store.in_flight().await?;
-        let left = left.into_iter().find(|turn| turn.session.id == session);
-        match left.filter(|turn| !turn.session.kind.is_run()) {
-            Some(turn) => self.0.resume(claim, turn).await,
-            None => Ok(None),
-        }
-    }
-}
-
-impl Inner {
     async fn resume(
         self: &Arc<Self>,
         claim: Claim,
