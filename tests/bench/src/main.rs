@@ -1,7 +1,8 @@
 //! Measures belljar against the bare floor and prints one table of ratios.
 //!
 //! `cargo run --bin belljar-bench [PART...]` runs all parts or those named; with
-//! `BELLJAR_BENCH_QUICK=1` fewer repetitions. Nothing here fails because something is slow.
+//! `BELLJAR_BENCH_QUICK=1` fewer repetitions, with `BELLJAR_BENCH_BINARY=PATH` on a `belljar` that is
+//! there already. Nothing here fails because something is slow.
 //! `belljar-bench server-soak --seconds 600` is a part of its own. What pure computation in a jar costs
 //! against native interpreters, `python3 tests/bench/pure/compare.py` measures.
 
@@ -204,6 +205,8 @@ async fn rows(times: &Times, asked: impl Fn(&str) -> bool) -> anyhow::Result<Vec
     if asked("mcp") {
         let binary = startup::binary(root)?;
         rows.extend(mcp::rows(&few, &binary, times.calls, times.starts).await?);
+        let time = std::time::Duration::from_secs(times.seconds.min(10));
+        rows.push(mcp::http_row(binary, time).await?);
     }
     if asked("serve") {
         let time = std::time::Duration::from_secs(times.seconds);

@@ -2,18 +2,24 @@
 //! first answers, and what it holds when nobody calls.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
 use crate::measure::{median, micros, millis};
 use crate::report::Row;
+use crate::server::{self, Site, Work};
 use crate::stores;
 
-/// A client that writes a line and reads one.
+/// Clients over HTTP at a time.
+const CLIENTS: usize = 64;
+
+/// A client over standard streams, that writes a line and reads one.
 struct Client {
     child: Child,
     input: ChildStdin,
@@ -69,6 +75,65 @@ pub(crate) async fn rows(
     ])
 }
 
+/// The same over HTTP: how many calls a second the sessions of many clients have answered.
+pub(crate) async fn http_row(binary: PathBuf, time: Duration) -> anyhow::Result<Row> {
+    let site = Site::new(binary, Work::Read)?;
+    std::fs::write(site.workspace().join("page.txt"), "x".repeat(4096))?;
+    let server = site.start()?;
+    let mut clients = Vec::with_capacity(CLIENTS);
+    for _ in 0..CLIENTS {
+        clients.push(session(&server.address).await?);
+    }
+    let body = message("tools/call", &read());
+    let (started, calls) = (Instant::now(), Arc::new(AtomicU64::new(0)));
+    let mut tasks = Vec::with_capacity(CLIENTS);
+    for mut client in clients {
+        let (body, calls) = (body.clone(), Arc::clone(&calls));
+        tasks.push(tokio::spawn(async move {
+            while started.elapsed() < time {
+                let answer = client.ask("POST", "/mcp", &body).await?;
+                ensure!(answer.text.contains("\"isError\":false"), "{}", answer.text);
+                calls.fetch_add(1, Ordering::Relaxed);
+            }
+            anyhow::Ok(())
+        }));
+    }
+    for task in tasks {
+        task.await??;
+    }
+    let rate = calls.load(Ordering::Relaxed) as f64 / started.elapsed().as_secs_f64();
+    let resident = server.resident()? / 1024;
+    let measure = format!("file_read of 4 KiB over MCP, HTTP, {CLIENTS} clients");
+    Ok(Row::new(measure, format!("{resident} MiB resident"))
+        .verdict(format!("{rate:.0} a second"), "at least 4,000 a second on 2 cores"))
+}
+
+/// A client whose session has begun and whose jar is open.
+async fn session(address: &str) -> anyhow::Result<server::Client> {
+    let mut client = server::Client::connect(address).await?;
+    client.headers = "accept: application/json, text/event-stream\r\n".to_owned();
+    let begun = client.ask("POST", "/mcp", &message("initialize", &initialize())).await?;
+    let session = begun.session.with_context(|| format!("no session: {}", begun.text))?;
+    let revision = "mcp-protocol-version: 2025-11-25\r\n";
+    client.headers = format!("{}{revision}mcp-session-id: {session}\r\n", client.headers);
+    client.ask("POST", "/mcp", &ready().to_string()).await?;
+    client.ask("POST", "/mcp", &message("tools/call", &read())).await?;
+    Ok(client)
+}
+
+fn message(method: &str, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
+}
+
+fn initialize() -> Value {
+    let info = json!({"name": "bench", "version": "1"});
+    json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})
+}
+
+fn ready() -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
+}
+
 fn read() -> Value {
     json!({"name": "file_read", "arguments": {"path": "page.txt"}})
 }
@@ -85,24 +150,20 @@ impl Client {
         let input = child.stdin.take().context("no stdin")?;
         let output = BufReader::new(child.stdout.take().context("no stdout")?);
         let mut client = Self { child, input, output, line: String::new() };
-        let info = json!({"name": "bench", "version": "1"});
-        let params =
-            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
-        client
-            .send(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}))?;
+        client.send(&message("initialize", &initialize()))?;
         client.receive()?;
-        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
+        client.send(&ready().to_string())?;
         Ok(client)
     }
 
     fn ask(&mut self, params: &Value) -> anyhow::Result<()> {
-        self.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}))?;
+        self.send(&message("tools/call", params))?;
         self.receive()?;
         ensure!(self.line.contains("\"isError\":false"), "{}", self.line);
         Ok(())
     }
 
-    fn send(&mut self, message: &Value) -> anyhow::Result<()> {
+    fn send(&mut self, message: &str) -> anyhow::Result<()> {
         Ok(self.input.write_all(format!("{message}\n").as_bytes())?)
     }
 

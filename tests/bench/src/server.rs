@@ -73,6 +73,24 @@ pub(crate) struct Server {
 pub(crate) struct Client {
     stream: BufStream<TcpStream>,
     address: String,
+    /// Lines of the head that every request has besides those that all have.
+    pub(crate) headers: String,
+}
+
+/// The head of an answer.
+struct Head {
+    status: u16,
+    /// The length of the body; `None` = it comes in chunks.
+    length: Option<usize>,
+    /// The session of MCP that the server began.
+    session: Option<String>,
+}
+
+/// A whole answer.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) session: Option<String>,
+    pub(crate) text: String,
 }
 
 impl Site {
@@ -159,21 +177,18 @@ impl Client {
     pub(crate) async fn connect(address: &str) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream: BufStream::new(stream), address: address.to_owned() })
+        let stream = BufStream::new(stream);
+        Ok(Self { stream, address: address.to_owned(), headers: String::new() })
     }
 
-    /// Sends a request and reads the head of the answer: status and length of the body.
-    async fn head(
-        &mut self,
-        method: &str,
-        path: &str,
-        body: &str,
-    ) -> anyhow::Result<(u16, Option<usize>)> {
+    /// Sends a request and reads the head of the answer.
+    async fn head(&mut self, method: &str, path: &str, body: &str) -> anyhow::Result<Head> {
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
-             content-length: {}\r\n\r\n",
+             content-length: {}\r\n{}\r\n",
             self.address,
-            body.len()
+            body.len(),
+            self.headers
         );
         self.stream.write_all(head.as_bytes()).await?;
         self.stream.write_all(body.as_bytes()).await?;
@@ -181,38 +196,71 @@ impl Client {
         let mut line = String::new();
         ensure!(self.stream.read_line(&mut line).await? > 0, "the connection was closed");
         let status = line.split(' ').nth(1).context("no status")?.parse()?;
-        let mut length = None;
+        let (mut length, mut session) = (None, None);
         loop {
             line.clear();
             ensure!(self.stream.read_line(&mut line).await? > 0, "the connection was closed");
             let line = line.trim();
             if line.is_empty() {
-                return Ok((status, length));
+                return Ok(Head { status, length, session });
             }
-            if let Some((name, value)) = line.split_once(':')
-                && name.eq_ignore_ascii_case("content-length")
-            {
-                length = Some(value.trim().parse()?);
+            match line.split_once(':') {
+                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                    length = Some(value.trim().parse()?);
+                }
+                Some((name, value)) if name.eq_ignore_ascii_case("mcp-session-id") => {
+                    session = Some(value.trim().to_owned());
+                }
+                _ => {}
             }
         }
     }
 
-    /// One request with a body of a known length.
+    /// One request and the whole of its answer.
+    pub(crate) async fn ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> anyhow::Result<Answer> {
+        let Head { status, length, session } = self.head(method, path, body).await?;
+        let mut bytes = Vec::new();
+        if let Some(length) = length {
+            bytes.resize(length, 0);
+            self.stream.read_exact(&mut bytes).await?;
+        } else {
+            while self.chunk(&mut bytes).await? {}
+        }
+        Ok(Answer { status, session, text: String::from_utf8(bytes)? })
+    }
+
+    /// Adds a chunk of a body to what was read of it. `false` = it was the empty one at the end.
+    async fn chunk(&mut self, bytes: &mut Vec<u8>) -> anyhow::Result<bool> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).await?;
+        let size = usize::from_str_radix(line.trim(), 16).context("no size of a chunk")?;
+        let from = bytes.len();
+        // Two more: each chunk ends with a line end that is none of it.
+        bytes.resize(from + size + 2, 0);
+        self.stream.read_exact(bytes.get_mut(from..).unwrap_or_default()).await?;
+        bytes.truncate(from + size);
+        Ok(size > 0)
+    }
+
+    /// One request: the status and the text of its answer.
     pub(crate) async fn request(
         &mut self,
         method: &str,
         path: &str,
         body: &str,
     ) -> anyhow::Result<(u16, String)> {
-        let (status, length) = self.head(method, path, body).await?;
-        let mut text = vec![0; length.context("no length")?];
-        self.stream.read_exact(&mut text).await?;
-        Ok((status, String::from_utf8(text)?))
+        let Answer { status, text, .. } = self.ask(method, path, body).await?;
+        Ok((status, text))
     }
 
     /// Begins a turn and returns as soon as it is acknowledged: with the head of the stream.
     pub(crate) async fn begin(&mut self, body: &str) -> anyhow::Result<u16> {
-        Ok(self.head("POST", "/v1/chat", body).await?.0)
+        Ok(self.head("POST", "/v1/chat", body).await?.status)
     }
 
     /// Reads the stream to its last event.
