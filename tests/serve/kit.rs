@@ -286,7 +286,7 @@ impl World {
         store.enqueue(writes).await.unwrap();
     }
 
-    /// What is stored of a tenant. It is read anew when one of its sessions goes away
+    /// The stored rows of a tenant. They are read anew when one of its sessions goes away
     /// meanwhile.
     pub(crate) async fn state(&self, tenant: &str) -> State {
         let store = self.store.of_tenant(tenant);
