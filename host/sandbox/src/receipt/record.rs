@@ -41,6 +41,8 @@ pub(crate) struct Lists {
     pub(crate) denials_dropped: u64,
     pub(crate) paths_read: BTreeSet<String>,
     pub(crate) paths_written: BTreeSet<String>,
+    /// Those of them that were not there before the call.
+    made: BTreeSet<String>,
     pub(crate) paths_dropped: u64,
     pub(crate) hosts: BTreeSet<String>,
     pub(crate) secrets_used: BTreeSet<String>,
@@ -146,6 +148,28 @@ impl Record {
         let mut lists = self.lists();
         let Lists { paths_written, paths_dropped, .. } = &mut *lists;
         insert(paths_written, path, paths_dropped);
+    }
+
+    /// Notes that a file was made where there was none.
+    pub(crate) fn path_made(&self, path: &str) {
+        let is_known = self.lists().paths_written.contains(path);
+        self.path_written(path);
+        let mut lists = self.lists();
+        // A longer one is cut, and may stand for several.
+        if !is_known && path.len() <= MAX_TEXT && lists.paths_written.contains(path) {
+            lists.made.insert(path.to_owned());
+        }
+    }
+
+    /// Notes that something has another path. One that the call itself had made is not among the
+    /// written ones any more: nothing was there before, and nothing is now.
+    pub(crate) fn path_moved(&self, from: &str, to: &str) {
+        if from == to || !self.lists().made.remove(from) {
+            self.path_written(from);
+        } else {
+            self.lists().paths_written.remove(from);
+        }
+        self.path_written(to);
     }
 
     /// Notes a host to which a request was sent.

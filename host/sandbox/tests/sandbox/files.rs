@@ -38,7 +38,7 @@ async fn a_tool_writes_into_a_read_write_mount_and_the_receipt_says_so() {
     result.outcome.unwrap();
     assert_eq!(host.read("sub/new.txt").unwrap(), "hello\n");
     let written = &result.receipt.paths_written;
-    assert!(written.contains(&"/workspace/sub/new.txt".to_owned()), "{written:?}");
+    assert_eq!(written, &["/workspace/sub", "/workspace/sub/new.txt"]);
     assert_eq!(result.receipt.bytes.written, 6);
     assert_text(&read(&jar, "sub/new.txt").await, "hello\n");
 }

@@ -356,6 +356,14 @@ impl FilesCtx {
         }
     }
 
+    fn made(&self, mount: &MountInfo, real: &str) {
+        self.record.path_made(&mount.guest_path(real));
+    }
+
+    fn moved(&self, mount: &MountInfo, from: &str, to: &str) {
+        self.record.path_moved(&mount.guest_path(from), &mount.guest_path(to));
+    }
+
     fn wrote(&self, mount: &MountInfo, real: &str) {
         self.record.path_written(&mount.guest_path(real));
     }

@@ -171,7 +171,9 @@ impl FilesView<'_> {
         slot: Arc<Slot>,
     ) -> FsResult<Resource<Descriptor>> {
         let (opened, over) = tree.open_file(self.ctx, base, place, found, ask)?;
-        if found.is_none() || ask.truncate {
+        if found.is_none() {
+            self.ctx.made(&base.opened.mount, &place.real);
+        } else if ask.truncate {
             self.ctx.wrote(&base.opened.mount, &place.real);
         }
         let file = File::new(opened, perms(base, place).0, ask.mode(), true);

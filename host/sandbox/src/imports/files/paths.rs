@@ -181,8 +181,7 @@ impl FilesView<'_> {
             _ => return Err(self.refuse_place("rename", base, old, "is a special file")),
         }
         tree.rename(old, new, &found).map_err(|fault| self.ctx.fault("rename", fault))?;
-        self.ctx.wrote(&base.opened.mount, &old.real);
-        self.ctx.wrote(&base.opened.mount, &new.real);
+        self.ctx.moved(&base.opened.mount, &old.real, &new.real);
         Ok(())
     }
 

@@ -136,6 +136,31 @@ async fn a_read_write_mount_can_be_written_by_every_route() {
 }
 
 #[tokio::test]
+async fn a_name_that_a_file_had_only_on_its_way_is_not_among_those_written() {
+    let mut rig = Rig::new();
+    let rw = rig.rw;
+    rig.put("rw/old.txt", "old");
+    let written = async |rig: &mut Rig, from: &str, to: &str| {
+        rig.write(rw, from, "new").await.unwrap();
+        rig.view().rename_at(fd(rw), from.into(), fd(rw), to.into()).await.unwrap();
+        rig.record.take().0.paths_written.into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(written(&mut rig, ".old.new", "old.txt").await, ["/rw/old.txt"]);
+    // What was there before is gone from there: that is a change.
+    rig.put("rw/there", "x");
+    assert_eq!(written(&mut rig, "there", "moved").await, ["/rw/moved", "/rw/there"]);
+    rig.put("rw/there", "x");
+    rig.view().unlink_file_at(fd(rw), "there".into()).await.unwrap();
+    assert_eq!(written(&mut rig, "there", "again").await, ["/rw/again", "/rw/there"]);
+    // What an earlier call made was there before this one.
+    rig.write(rw, "made", "x").await.unwrap();
+    rig.record.take();
+    rig.view().rename_at(fd(rw), "made".into(), fd(rw), "later".into()).await.unwrap();
+    let paths: Vec<_> = rig.record.take().0.paths_written.into_iter().collect();
+    assert_eq!(paths, ["/rw/later", "/rw/made"]);
+}
+
+#[tokio::test]
 async fn what_was_read_and_written_is_recorded_as_guest_paths() {
     let mut rig = Rig::new();
     rig.symlink("sub", "rw/link");
