@@ -204,6 +204,33 @@ async fn who_decides_is_told_to_all_and_the_way_around_to_admins_alone() {
 }
 
 #[tokio::test]
+async fn pages_of_rights_have_each_agent_once() {
+    let world = World::new().await;
+    let home = world.dir.path().join("blue/home/agents");
+    for number in 0..230 {
+        let name = format!("agent-{number:03}");
+        std::fs::write(home.join(format!("{name}.md")), crate::kit::agent(&name)).unwrap();
+    }
+    let (mut seen, mut pages, mut after) = (Vec::new(), 0, String::new());
+    loop {
+        let page = get(&world, "blue-read-only", &format!("/v1/rights{after}")).await;
+        let rows = page["agents"].as_array().unwrap();
+        seen.extend(rows.iter().map(|row| row["agent"].as_str().unwrap().to_owned()));
+        pages += 1;
+        let Some(next) = page["next"].as_str() else { break };
+        assert_eq!(rows.len(), 100);
+        after = format!("?after={next}");
+    }
+    let all = seen.len();
+    seen.sort();
+    seen.dedup();
+    assert_eq!((pages, seen.len()), (3, all), "each once");
+    assert!(seen.len() >= 231, "{}", seen.len());
+    let none = get(&world, "blue-read-only", "/v1/rights?after=nobody").await;
+    assert_eq!((&none["agents"], &none["next"]), (&json!([]), &Value::Null));
+}
+
+#[tokio::test]
 async fn a_tool_is_shown_with_its_digest_and_a_preview_with_its_costs() {
     let world = World::new().await;
     let tools = get(&world, "blue-read-only", "/v1/tools").await;

@@ -184,6 +184,13 @@ impl ToolCatalogue {
         KnownTools::new(owned.chain(host))
     }
 
+    /// Whether it is one of them. Makes no list: it is asked for each tool of each agent.
+    pub fn knows(&self, tool: &str) -> bool {
+        self.owners.contains_key(tool)
+            || self.held.contains_key(tool)
+            || BUILTIN_TOOLS.contains(&tool)
+    }
+
     /// Faults of tools and their manifests.
     pub fn problems(&self) -> &[Diagnostic] {
         &self.problems

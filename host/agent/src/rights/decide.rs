@@ -32,7 +32,7 @@ const NO_OVERLAYS: &str = "by default it is there for overlays, and `overlay = \
 impl Reasons {
     /// The decision about a tool by these rights, which a model has named.
     pub(crate) fn decide(&self, rights: &Rights, tool: &str) -> Explanation {
-        if self.tools.as_ref().is_some_and(|tools| !tools.known().contains(tool)) {
+        if self.tools.as_ref().is_some_and(|tools| !tools.knows(tool)) {
             return Explanation::of_no_tool();
         }
         let mut decision = rights.decision(tool);

@@ -154,6 +154,11 @@ impl Delegates {
         .collect()
     }
 
+    /// Whether there is nobody. Copies nothing of them: it is asked for every agent of a list.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries().next().is_none()
+    }
+
     /// The agent that goes by this name.
     pub(crate) fn find(&self, name: &str) -> Option<&AgentId> {
         let name = name.trim();

@@ -52,7 +52,7 @@ impl ResolvedAgent {
         let depth = Depth::top(host.settings.subagents.max_depth)
             .bounded(self.definition.subagents.as_ref());
         let means = Means {
-            delegates: !self.delegates(host, workspace).listed().is_empty(),
+            delegates: !self.delegates(host, workspace).is_empty(),
             skills: has_skills(&host.skills),
             ..Means::of(&self.definition, &self.rights, depth)
         };

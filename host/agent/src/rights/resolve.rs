@@ -88,6 +88,24 @@ pub fn resolve_all(host: &Host, workspace: &Path) -> Result<Vec<ResolvedAgent>, 
     Ok(catalog.agents().iter().map(|agent| at_the_top(host, agent, &workspace)).collect())
 }
 
+/// The same, each when it is asked for: those behind the first one that `last` tells, or all of them
+/// where it is absent. Behind one that is not there is none.
+pub fn resolve_behind<'a>(
+    host: &'a Host,
+    workspace: &Path,
+    last: Option<&dyn Fn(&AgentId) -> bool>,
+) -> Result<impl Iterator<Item = ResolvedAgent> + use<'a>, ResolveError> {
+    let workspace = canonical(workspace)?;
+    host.library.refresh();
+    let catalog = host.library.catalog();
+    let all = catalog.agents();
+    let first = last.map_or(0, |last| {
+        all.iter().position(|agent| last(&agent.id)).map_or(all.len(), |at| at.saturating_add(1))
+    });
+    let places = first..all.len();
+    Ok(places.filter_map(move |at| Some(at_the_top(host, catalog.agents().get(at)?, &workspace))))
+}
+
 /// An agent that is not in the library: what it would be if it were. The workspace is canonical.
 pub fn resolve_entry(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
     at_the_top(host, agent, workspace)

@@ -39,6 +39,7 @@ async fn an_installed_tool_counts_once_its_digest_is_pinned() {
     assert!(hint.contains(&format!("digest = \"sha256:{digest}\"")), "{hint}");
     assert!(hint.contains("`belljar grant AGENT --tool mine`"), "{hint}");
     assert!(unpinned.owner("mine").is_none() && unpinned.known().contains("mine"));
+    assert!(unpinned.knows("mine") && unpinned.knows("spawn_agent") && !unpinned.knows("yours"));
 
     let pin = format!("[tools.mine]\ndigest = \"sha256:{digest}\"\n");
     let pinned = catalogue(dir.path(), &pin).await;

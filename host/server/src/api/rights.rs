@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use belljar_agent::{Host, ResolvedAgent, resolve_all};
+use belljar_agent::{Host, ResolvedAgent, resolve_behind};
+use belljar_definition::AgentId;
 use belljar_policy::{Explanation, LIMITS, Permission, Source};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -113,19 +114,17 @@ pub(crate) async fn read(
     // It looks at files, and at each tool for each agent.
     let look = move || {
         let (host, workspace) = (service.host(), service.workspace());
-        let agents = resolve_all(&host, workspace).map_err(|error| error.to_string())?;
-        // Behind one that is not there is none.
-        let seen = query.after.map_or(0, |after| {
-            let found = agents.iter().position(|agent| name_of(&agent.id) == after);
-            found.map_or(agents.len(), |at| at.saturating_add(1))
-        });
+        let seen = query.after.map(|after| move |id: &AgentId| name_of(id) == after);
+        let seen = seen.as_ref().map(|seen| seen as &dyn Fn(&AgentId) -> bool);
+        // No more of them than this page shows.
+        let agents = resolve_behind(&host, workspace, seen).map_err(|error| error.to_string())?;
         let (mut rows, mut bytes, mut next) = (Vec::new(), 0, None);
-        for agent in agents.iter().skip(seen) {
+        for agent in agents {
             if rows.len() >= MAX_AGENTS || bytes >= PAGE_BYTES {
                 next = rows.last().map(|row: &RowBody| row.agent.clone());
                 break;
             }
-            let row = RowBody::of(agent, &host, workspace, &names, admin);
+            let row = RowBody::of(&agent, &host, workspace, &names, admin);
             bytes = bytes.saturating_add(size(&row));
             rows.push(row);
         }
