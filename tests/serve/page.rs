@@ -118,3 +118,20 @@ async fn the_page_is_for_whoever_calls_this_server_by_its_name() {
     world.call("GET", "/").from([127, 0, 0, 9].into()).send().await.is(200);
     world.call_as("blue-admin", "GET", "/v1/me").send().await.is(200);
 }
+
+#[tokio::test]
+async fn a_browser_that_came_by_https_is_told_to_stay_with_it_and_no_other() {
+    let world = World::new().await;
+    let pinned = async |host: &str, name: &str, value: &str| {
+        let call = world.call("GET", "/").header("host", host).header(name, value);
+        call.send().await.headers.contains_key("strict-transport-security")
+    };
+    let own = "https://jar.example.org";
+    assert!(pinned("jar.example.org", "origin", own).await);
+    assert!(pinned("jar.example.org", "cookie", "__Host-belljar=bl_x").await);
+    assert!(!pinned("jar.example.org", "origin", "http://jar.example.org").await);
+    assert!(!pinned("jar.example.org", "accept", "*/*").await);
+    let here = world.address.to_string();
+    assert!(!pinned(&here, "origin", &format!("https://{here}")).await);
+    assert!(!pinned("evil.test", "origin", "https://evil.test").await, "not by that name");
+}

@@ -66,6 +66,20 @@ fn by_https(headers: &HeaderMap) -> bool {
     origin.is_some_and(|origin| origin.starts_with("https://"))
 }
 
+/// INV-265: whether a browser came by https to a name that is not its own machine's: it is told to come
+/// by nothing else from then on. It says so itself, by the page that asks or by a cookie that it keeps
+/// for https; over http it would not listen.
+pub(crate) fn is_to_stay_with_https(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let host = host.rsplit_once(':').map_or(host, |(host, _)| host).to_ascii_lowercase();
+    let here = host.starts_with('[') || host == "localhost" || host.ends_with(".localhost");
+    if host.is_empty() || here || host.parse::<std::net::Ipv4Addr>().is_ok() {
+        return false;
+    }
+    let alone = format!("{HOST_ALONE}{}", name(headers));
+    by_https(headers) || called(headers, &alone).next().is_some()
+}
+
 fn line(
     headers: &HeaderMap,
     prefix: &str,
@@ -98,6 +112,26 @@ fn name(headers: &HeaderMap) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_came_by_https_to_a_name_of_its_own_is_to_stay_with_it() {
+        let stays = |host: &str, more: &[(header::HeaderName, &str)]| {
+            is_to_stay_with_https(&headers(&[&[(header::HOST, host)][..], more].concat()))
+        };
+        let page = |host: &str| format!("https://{host}");
+        for host in ["jar.example.org", "jar.example.org:8443", "JAR.example.org"] {
+            assert!(stays(host, &[(header::ORIGIN, &page(host))]), "{host}");
+            assert!(!stays(host, &[(header::ORIGIN, &format!("http://{host}"))]), "{host}");
+            assert!(!stays(host, &[]), "{host}");
+        }
+        let login = [(header::COOKIE, "a=b; __Host-belljar=bl_x")];
+        assert!(stays("jar.example.org", &login));
+        assert!(!stays("jar.example.org", &[(header::COOKIE, "belljar=bl_x")]));
+        // Whatever else listens on this machine is not by https, and has the same name.
+        for host in ["localhost:7411", "a.localhost", "127.0.0.1:7411", "[::1]:7411", ""] {
+            assert!(!stays(host, &[(header::ORIGIN, &page(host))]), "{host}");
+        }
+    }
 
     fn headers(lines: &[(header::HeaderName, &str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();

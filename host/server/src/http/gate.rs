@@ -38,6 +38,9 @@ const MAX_OBJECT: usize = 200;
 /// address.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
+/// How long a browser that came by https comes by nothing else: half a year after it was here last.
+const STAY_WITH_HTTPS: &str = "max-age=15552000";
+
 /// Outermost: what a browser must not do with any answer, an answer even where a handler has a
 /// bug, and only what may leave.
 pub(crate) async fn protect(State(app): State<App>, request: Request, next: Next) -> Response {
@@ -75,7 +78,8 @@ pub(crate) async fn check_names(State(app): State<App>, request: Request, next: 
         false => app.config().names.check(request.uri(), request.headers()),
     };
     let object = object_of(&request);
-    let response = match named {
+    let stays = named.is_ok() && cookie::is_to_stay_with_https(request.headers());
+    let mut response = match named {
         Ok(()) => next.run(request).await,
         Err(problem) => {
             app.stranger(None, problem.kind());
@@ -87,6 +91,10 @@ pub(crate) async fn check_names(State(app): State<App>, request: Request, next: 
     let took = started.elapsed();
     app.metrics().answered(route, status, took);
     access_log(&object, &response, took);
+    if stays {
+        let value = HeaderValue::from_static(STAY_WITH_HTTPS);
+        response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, value);
+    }
     response
 }
 
