@@ -147,6 +147,37 @@ async fn readers_who_take_nothing_hold_their_tenants_bytes_and_none_of_their_nei
 }
 
 #[tokio::test]
+async fn a_key_that_opens_all_the_streams_it_may_leaves_some_to_the_other_keys_of_its_tenant() {
+    let world = World::with(Plan { tenant_bytes: 2 * MIB, ..Plan::default() }).await;
+    let before = world.state("blue").await;
+    let path = format!("/v1/sessions/{}/events", session("blue"));
+    let open = async |caller: &str| world.call_as(caller, "GET", &path).open().await;
+    let mut streams = Vec::new();
+    loop {
+        let stream = open("blue-read-only").await;
+        if stream.status != 200 {
+            break;
+        }
+        streams.push(stream);
+        assert!(streams.len() < 100, "it is never refused");
+    }
+    assert!(streams.len() > 4, "{}", streams.len());
+    let refused = world.call_as("blue-read-only", "GET", &path).send().await.is(429);
+    let problem = refused.problem("too-many");
+    assert!(problem["detail"].as_str().unwrap().contains("one key"), "{problem}");
+    assert!(refused.headers.contains_key("retry-after"));
+    // Its neighbours in the tenant get one, talk, and so does another tenant.
+    assert_eq!(open("blue-member").await.status, 200);
+    let body = json!({"agent": "teller", "text": "tell", "stream": true});
+    let red = world.call_as("red-member", "POST", "/v1/chat").json(&body).open().await;
+    assert_eq!(red.status, 200);
+    assert_eq!(world.state("blue").await, before);
+    drop(streams);
+    let again = async { while open("blue-read-only").await.status != 200 {} };
+    tokio::time::timeout(PATIENCE, again).await.expect("nothing came back");
+}
+
+#[tokio::test]
 async fn a_tenant_that_has_stored_what_it_may_stores_no_more_until_it_makes_room() {
     let world = World::with(Plan { storage: Some(MIB), ..Plan::default() }).await;
     let chat = async |caller: &str, text: &str| {

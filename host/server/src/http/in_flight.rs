@@ -1,5 +1,6 @@
-//! The bytes of requests and answers that are held at a time: of the whole server, and of each
-//! tenant, so that one tenant's unfinished bodies and slow readers take nothing from another.
+//! The bytes of requests and answers that are held at a time: of the whole server, of each tenant
+//! and of each key, so that one tenant's unfinished bodies and slow readers take nothing from
+//! another, and one key's not all from the other keys of its tenant.
 //!
 //! A request holds what its body has brought so far; an answer what it is made of, until its client
 //! has taken it. What reads much of the store holds a page's worth before it reads. All of it comes
@@ -39,6 +40,13 @@ const WAIT: Duration = Duration::from_secs(5);
 /// When it is worth another try.
 const RETRY: Duration = Duration::from_secs(2);
 
+/// Of a tenant's bytes, those that one key may hold: the rest is for its other keys, however little
+/// the one may do otherwise.
+const OF_ONE_KEY: (u32, u32) = (3, 4);
+
+/// Keys that are remembered beyond those that hold anything.
+const MAX_IDLE_KEYS: usize = 1_024;
+
 /// The bytes behind one permit of the semaphores.
 const UNIT: u64 = 1 << 10;
 
@@ -50,6 +58,8 @@ pub(crate) struct Flights {
     most: u32,
     /// As long as the list of tenants: who comes here has a key.
     tenants: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+    /// Those of keys.
+    keys: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
 }
 
 /// The bytes of one request and its answer. Clones share them; the last one gives them back.
@@ -60,6 +70,8 @@ pub(crate) struct InFlight(Arc<Inner>);
 struct Inner {
     all: Arc<Semaphore>,
     own: Arc<Semaphore>,
+    /// Of its key, where it has one.
+    key: Option<Arc<Semaphore>>,
     most: u32,
     held: Mutex<Held>,
 }
@@ -67,7 +79,8 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Held {
     units: u32,
-    permits: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
+    /// Of the key, of the tenant, of all.
+    permits: Vec<OwnedSemaphorePermit>,
 }
 
 impl Flights {
@@ -75,31 +88,47 @@ impl Flights {
     pub(crate) fn new(all: u64, of_one: u64) -> Self {
         let (all, most) = (units(all).max(1), units(of_one).max(1));
         let all = Arc::new(Semaphore::new(whole(all)));
-        Self { most: most.min(units_of(&all)), all, tenants: Mutex::default() }
+        let most = most.min(units_of(&all));
+        Self { most, all, tenants: Mutex::default(), keys: Mutex::default() }
     }
 
-    /// A request of a tenant, which holds nothing yet.
-    pub(crate) fn of(&self, tenant: &Arc<str>) -> InFlight {
+    /// A request of a tenant, by one of its keys where it needs any, which holds nothing yet.
+    pub(crate) fn of(&self, tenant: &Arc<str>, key: Option<&Arc<str>>) -> InFlight {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
         let own = tenants.entry(Arc::clone(tenant));
         let own = Arc::clone(own.or_insert_with(|| Arc::new(Semaphore::new(whole(self.most)))));
-        let all = Arc::clone(&self.all);
-        InFlight(Arc::new(Inner { all, own, most: self.most, held: Mutex::default() }))
+        drop(tenants);
+        let (part, of) = OF_ONE_KEY;
+        let of_key = (self.most / of).saturating_mul(part).max(1);
+        let most = if key.is_some() { of_key } else { self.most };
+        let (all, key) = (Arc::clone(&self.all), key.map(|key| self.key(key, of_key)));
+        InFlight(Arc::new(Inner { all, own, key, most, held: Mutex::default() }))
+    }
+
+    fn key(&self, key: &Arc<str>, most: u32) -> Arc<Semaphore> {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if !keys.contains_key(key) && keys.len() >= MAX_IDLE_KEYS {
+            keys.retain(|_, of| Arc::strong_count(of) > 1);
+        }
+        let own = keys.entry(Arc::clone(key));
+        Arc::clone(own.or_insert_with(|| Arc::new(Semaphore::new(whole(most)))))
     }
 }
 
 impl InFlight {
-    /// Holds at least so many bytes, if they are there. More than a tenant may have at all counts
-    /// as all that it may have.
+    /// Holds at least so many bytes, if they are there. More than a key or a tenant may have at all
+    /// counts as all that it may have.
     pub(crate) fn try_hold(&self, bytes: u64) -> Result<(), Problem> {
         let more = self.missing(bytes);
         if more == 0 {
             return Ok(());
         }
-        let own =
-            Arc::clone(&self.0.own).try_acquire_many_owned(more).map_err(|_| tenant_full())?;
-        let all = Arc::clone(&self.0.all).try_acquire_many_owned(more).map_err(|_| all_full())?;
-        self.keep(more, own, all);
+        let mut permits = Vec::new();
+        for (semaphore, full) in self.0.bounds() {
+            let permit = Arc::clone(semaphore).try_acquire_many_owned(more);
+            permits.push(permit.map_err(|_| full())?);
+        }
+        self.keep(more, permits);
         Ok(())
     }
 
@@ -109,11 +138,15 @@ impl InFlight {
         if more == 0 {
             return Ok(());
         }
-        let own = Arc::clone(&self.0.own).acquire_many_owned(more);
-        let Ok(Ok(own)) = tokio::time::timeout(WAIT, own).await else { return Err(tenant_full()) };
-        let all = Arc::clone(&self.0.all).acquire_many_owned(more);
-        let Ok(Ok(all)) = tokio::time::timeout(WAIT, all).await else { return Err(all_full()) };
-        self.keep(more, own, all);
+        let mut permits = Vec::new();
+        for (semaphore, full) in self.0.bounds() {
+            let permit = Arc::clone(semaphore).acquire_many_owned(more);
+            match tokio::time::timeout(WAIT, permit).await {
+                Ok(Ok(permit)) => permits.push(permit),
+                Ok(Err(_)) | Err(_) => return Err(full()),
+            }
+        }
+        self.keep(more, permits);
         Ok(())
     }
 
@@ -121,11 +154,11 @@ impl InFlight {
     pub(crate) fn settle(&self, bytes: u64) {
         let mut held = self.held();
         let less = held.units.saturating_sub(units(bytes));
-        if let Some((own, all)) = &mut held.permits {
+        for permit in &mut held.permits {
             // Dropped, and so given back.
-            drop((own.split(whole(less)), all.split(whole(less))));
-            held.units -= less;
+            drop(permit.split(whole(less)));
         }
+        held.units -= less;
     }
 
     /// The answer with what it takes, until it is sent: its bytes, or for one without a stated
@@ -146,20 +179,32 @@ impl InFlight {
         units(bytes).min(self.0.most).saturating_sub(self.held().units)
     }
 
-    fn keep(&self, more: u32, own: OwnedSemaphorePermit, all: OwnedSemaphorePermit) {
+    fn keep(&self, more: u32, permits: Vec<OwnedSemaphorePermit>) {
         let mut held = self.held();
         held.units = held.units.saturating_add(more);
-        match &mut held.permits {
-            Some(permits) => {
-                permits.0.merge(own);
-                permits.1.merge(all);
-            }
-            None => held.permits = Some((own, all)),
+        if held.permits.is_empty() {
+            held.permits = permits;
+            return;
+        }
+        for (permit, more) in held.permits.iter_mut().zip(permits) {
+            permit.merge(more);
         }
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
         self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Each bound that a request stands below, with the problem where it is reached: the narrowest
+    /// first, so that whoever waits there keeps nothing from others.
+    fn bounds(&self) -> impl Iterator<Item = (&Arc<Semaphore>, fn() -> Problem)> {
+        let key = self.key.iter().map(|key| (key, key_full as fn() -> Problem));
+        key.chain([
+            (&self.own, tenant_full as fn() -> Problem),
+            (&self.all, all_full as fn() -> Problem),
+        ])
     }
 }
 
@@ -173,6 +218,12 @@ fn whole(units: u32) -> usize {
 
 fn units_of(semaphore: &Semaphore) -> u32 {
     u32::try_from(semaphore.available_permits()).unwrap_or(u32::MAX)
+}
+
+fn key_full() -> Problem {
+    let detail =
+        "as many bytes of this key's requests and answers are under way as one key may have";
+    Problem::too_many(detail, RETRY).hint("end what was begun: send bodies whole, close streams")
 }
 
 fn tenant_full() -> Problem {
@@ -198,27 +249,63 @@ mod tests {
     async fn a_tenant_that_has_taken_all_of_its_bytes_takes_none_of_its_neighbours() {
         let flights = Flights::new(10 * UNIT, 6 * UNIT);
         let (red, blue): (Arc<str>, Arc<str>) = ("red".into(), "blue".into());
-        let (first, second) = (flights.of(&red), flights.of(&red));
+        let (first, second) = (flights.of(&red, None), flights.of(&red, None));
         first.try_hold(4 * UNIT).unwrap();
         first.try_hold(5 * UNIT).unwrap();
         second.try_hold(1).unwrap();
         assert_eq!(kind(second.try_hold(2 * UNIT)), Some(Kind::TooMany));
         assert_eq!(kind(second.hold(2 * UNIT).await), Some(Kind::TooMany));
-        let neighbour = flights.of(&blue);
+        let neighbour = flights.of(&blue, None);
         neighbour.hold(4 * UNIT).await.unwrap();
         // Now the server is full, and nothing of a try that failed is kept.
         assert_eq!(kind(neighbour.try_hold(5 * UNIT)), Some(Kind::Unavailable));
         first.settle(2 * UNIT);
         neighbour.try_hold(6 * UNIT).unwrap();
         drop((first, second, neighbour));
-        flights.of(&red).try_hold(6 * UNIT).unwrap();
+        flights.of(&red, None).try_hold(6 * UNIT).unwrap();
         assert_eq!(flights.all.available_permits(), 10, "all of it came back");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_has_taken_all_that_it_may_leaves_some_to_the_keys_of_its_tenant() {
+        let flights = Flights::new(16 * UNIT, 8 * UNIT);
+        let tenant: Arc<str> = "red".into();
+        let of = |key: &str| flights.of(&tenant, Some(&key.into()));
+        let first = of("one");
+        first.try_hold(4 * UNIT).unwrap();
+        let second = of("one");
+        second.try_hold(2 * UNIT).unwrap();
+        assert_eq!(kind(of("one").try_hold(1)), Some(Kind::TooMany));
+        assert_eq!(kind(of("one").hold(1).await), Some(Kind::TooMany));
+        of("another").try_hold(2 * UNIT).unwrap();
+        flights.of(&"blue".into(), Some(&"third".into())).try_hold(6 * UNIT).unwrap();
+        // What a key may have at all is what it gets, and no more of the tenant's.
+        drop((first, second));
+        let large = of("one");
+        large.try_hold(u64::MAX).unwrap();
+        assert_eq!(flights.all.available_permits(), 10);
+        large.settle(UNIT);
+        of("one").try_hold(5 * UNIT).unwrap();
+        drop(large);
+        assert_eq!(flights.all.available_permits(), 16, "all of it came back");
+    }
+
+    #[test]
+    fn keys_that_hold_nothing_are_forgotten() {
+        let flights = Flights::new(16 * UNIT, 8 * UNIT);
+        let held = flights.of(&"red".into(), Some(&"held".into()));
+        for number in 0..MAX_IDLE_KEYS * 3 {
+            drop(flights.of(&"red".into(), Some(&number.to_string().into())));
+        }
+        let keys = flights.keys.lock().unwrap();
+        assert!(keys.len() <= MAX_IDLE_KEYS && keys.contains_key("held"), "{}", keys.len());
+        drop(held);
     }
 
     #[tokio::test]
     async fn what_is_more_than_a_tenant_may_have_takes_all_that_it_may_have() {
         let flights = Flights::new(10 * UNIT, 4 * UNIT);
-        let one = flights.of(&"red".into());
+        let one = flights.of(&"red".into(), None);
         one.try_hold(u64::MAX).unwrap();
         assert_eq!(flights.all.available_permits(), 6);
         one.settle(0);
@@ -229,7 +316,7 @@ mod tests {
     async fn an_answer_holds_its_bytes_until_it_is_sent() {
         let flights = Flights::new(100 * UNIT, 8 * UNIT);
         let bytes = 6 * 1024;
-        let of = || flights.of(&"red".into());
+        let of = || flights.of(&"red".into(), None);
         let first = of().carry(Response::new(Body::from(vec![b'x'; bytes])));
         assert_eq!(flights.all.available_permits(), 94);
         let second = of().carry(Response::new(Body::from(vec![b'x'; bytes])));

@@ -124,14 +124,14 @@ mod tests {
     #[test]
     fn a_message_that_is_never_whole_ends_its_connection_and_its_neighbour_goes_on() {
         let flights = Flights::new(1 << 20, 4 * SOCKET_BYTES);
-        let another = flights.of(&"red".into());
+        let another = flights.of(&"red".into(), None);
         another.try_hold(SOCKET_BYTES).unwrap();
         let meters = [Meter::default(), Meter::default()];
         let [endless, whole] = &meters;
         let step = usize::try_from(SOCKET_BYTES / 4).unwrap();
         endless.took(usize::MAX).expect("no WebSocket yet");
-        endless.start(flights.of(&"red".into()));
-        whole.start(flights.of(&"blue".into()));
+        endless.start(flights.of(&"red".into(), None));
+        whole.start(flights.of(&"blue".into(), None));
         let taken = (0..100).take_while(|_| endless.took(step).is_ok()).count();
         assert!((4..10).contains(&taken), "{taken}");
         for _ in 0..100 {
@@ -140,7 +140,7 @@ mod tests {
         }
         endless.stop();
         let next = Meter::default();
-        next.start(flights.of(&"red".into()));
+        next.start(flights.of(&"red".into(), None));
         next.took(step).expect("what it held came back");
     }
 }

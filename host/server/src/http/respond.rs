@@ -238,7 +238,7 @@ mod tests {
     fn request(body: Body, flights: &Flights) -> Request {
         let request = Request::builder()
             .header(header::CONTENT_TYPE, "application/json; charset=utf-8")
-            .extension(flights.of(&"red".into()));
+            .extension(flights.of(&"red".into(), None));
         request.body(body).unwrap()
     }
 
@@ -254,7 +254,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_holds_what_it_brought_and_gives_it_back() {
         let flights = Flights::new(1 << 20, 100 << 10);
-        let another = flights.of(&"red".into());
+        let another = flights.of(&"red".into(), None);
         another.try_hold(10 << 10).unwrap();
         let read = async |kib: usize| {
             let body = format!("\"{}\"", "x".repeat(kib << 10));

@@ -89,7 +89,7 @@ pub(crate) async fn upgrade(
         let detail = "there are as many WebSockets as there may be";
         return Err(Problem::unavailable(detail, Duration::from_secs(10)));
     }
-    let flight = ctx.app.flights().of(&ctx.caller.tenant);
+    let flight = ctx.app.flights().of(&ctx.caller.tenant, ctx.caller.key.as_ref());
     if let Err(problem) = flight.try_hold(SOCKET_BYTES) {
         ctx.app.sockets().remove();
         return Err(problem);
@@ -391,7 +391,8 @@ impl Connection {
 
     /// The room that events of one more session take on their way.
     fn stream_flight(&self) -> Result<InFlight, Problem> {
-        let flight = self.ctx.app.flights().of(&self.ctx.caller.tenant);
+        let caller = &self.ctx.caller;
+        let flight = self.ctx.app.flights().of(&caller.tenant, caller.key.as_ref());
         flight.try_hold(STREAM_BYTES)?;
         Ok(flight)
     }
