@@ -6,9 +6,11 @@
 //! things are not searched: what somebody else said, in the fields of [`SAID`], and the bytes of a
 //! file that a tool handed over.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use axum::extract::ws::Utf8Bytes;
 use belljar_agent::Host;
 use belljar_definition::{KeySetting, Settings};
 use belljar_policy::Shown;
@@ -60,9 +62,33 @@ impl Public {
     }
 }
 
+/// An event as a message of a WebSocket, which names no hidden place either. Clones share it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PublicEvent(Utf8Bytes);
+
+impl PublicEvent {
+    pub(crate) fn into_text(self) -> Utf8Bytes {
+        self.0
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Events that are kept for the others who watch the same session: those that are on their way.
+const MAX_SHARED: usize = 32;
+
+/// Bytes of an event that is kept so.
+const MAX_SHARED_BYTES: usize = 16 << 10;
+
 /// The places that are hidden. Grows as tenants are opened.
 #[derive(Debug, Default)]
-pub(crate) struct Outward(RwLock<Arc<Known>>);
+pub(crate) struct Outward {
+    known: RwLock<Arc<Known>>,
+    /// The newest events that several watch, as they leave by these places.
+    events: Mutex<VecDeque<(Arc<str>, PublicEvent)>>,
+}
 
 #[derive(Debug, Default, Clone)]
 struct Known {
@@ -83,7 +109,7 @@ impl Outward {
 
     /// Hides more of them.
     pub(crate) fn hide(&self, places: &[HiddenPlace]) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let mut next = Known::clone(&known);
         for place in places {
             next.add(place);
@@ -91,6 +117,9 @@ impl Outward {
         next.places.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         next.marks = next.marks();
         *known = Arc::new(next);
+        // Before the other lock is taken, which is held while this one is read.
+        drop(known);
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Hides what a tenant's turns know of the machine.
@@ -104,7 +133,7 @@ impl Outward {
 
     /// Makes JSON fit to leave. What is no JSON does not leave: `null` stands in its stead.
     pub(crate) fn say(&self, json: String) -> Public {
-        let known = Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner));
+        let known = self.known();
         if !known.marks.iter().any(|mark| json.contains(mark.as_str())) {
             return Public(json);
         }
@@ -112,10 +141,36 @@ impl Outward {
         Public(hidden.unwrap_or_default().to_string())
     }
 
+    /// The same for an event of a session, as a message of a WebSocket: made once for all who watch
+    /// that session.
+    pub(crate) fn event(&self, json: &Arc<str>) -> PublicEvent {
+        let make = || {
+            let text = format!("{{\"type\":\"event\",\"event\":{json}}}");
+            PublicEvent(self.say(text).into_string().into())
+        };
+        // Two are whoever asks and the block that it came with: nobody else does.
+        if json.len() > MAX_SHARED_BYTES || Arc::strong_count(json) <= 2 {
+            return make();
+        }
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, event)) = events.iter().rev().find(|(known, _)| Arc::ptr_eq(known, json)) {
+            return event.clone();
+        }
+        let event = make();
+        if events.len() >= MAX_SHARED {
+            events.pop_front();
+        }
+        events.push_back((Arc::clone(json), event.clone()));
+        event
+    }
+
     /// The same for what is no JSON.
     pub(crate) fn plain(&self, text: &str) -> Public {
-        let known = Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner));
-        Public(known.hidden_text(text))
+        Public(self.known().hidden_text(text))
+    }
+
+    fn known(&self) -> Arc<Known> {
+        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -267,6 +322,27 @@ mod tests {
         assert_eq!(said(&value), value);
         assert_eq!(said(&json!({ "text": ["/srv/data/x"] })), json!({ "text": ["data/x"] }));
         assert_eq!(outward().say("/srv/data is no JSON".to_owned()).as_str(), "null");
+    }
+
+    #[test]
+    fn an_event_is_made_once_for_all_who_watch_and_anew_where_more_is_hidden() {
+        let outward = outward();
+        let event: Arc<str> = r#"{"path":"/srv/data/x","also":"/opt/y"}"#.into();
+        let _watchers = [Arc::clone(&event), Arc::clone(&event)];
+        let said = |outward: &Outward| outward.event(&event).into_text();
+        let first = said(&outward);
+        assert_eq!(first.as_str(), r#"{"type":"event","event":{"path":"data/x","also":"/opt/y"}}"#);
+        assert_eq!(first.as_ptr(), said(&outward).as_ptr(), "shared");
+        outward.hide(&[HiddenPlace::new("/opt", "elsewhere")]);
+        let next = said(&outward);
+        assert!(next.as_str().contains(r#""also":"elsewhere/y""#), "{next}");
+        // However many pass, few are kept.
+        for number in 0..MAX_SHARED * 2 {
+            let event: Arc<str> = format!("{{\"id\":{number}}}").into();
+            let _watchers = [Arc::clone(&event), Arc::clone(&event)];
+            outward.event(&event);
+        }
+        assert_eq!(outward.events.lock().unwrap().len(), MAX_SHARED);
     }
 
     #[test]

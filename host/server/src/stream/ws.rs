@@ -30,12 +30,12 @@ use crate::http::auth::{SUBPROTOCOL, offered};
 use crate::http::gate;
 use crate::http::in_flight::{InFlight, SOCKET_BYTES, STREAM_BYTES};
 use crate::http::meter::Meter;
-use crate::http::outward::{Outward, Public};
+use crate::http::outward::{Outward, Public, PublicEvent};
 use crate::http::peers::{Busy, PeerPlace};
 use crate::http::problem::{Kind, Problem};
 use crate::routes::{Needs, Op};
 use crate::stream::message::{ClientMessage, ServerMessage, Wish};
-use crate::stream::pump::{Bounded, Pump};
+use crate::stream::pump::Bounded;
 
 /// The subprotocol to offer beside `bearer.<key>`: browsers want one of theirs taken.
 const PROTOCOL: &str = "belljar.v1";
@@ -62,7 +62,10 @@ const MAX_TURNS: u32 = 16;
 /// Open WebSockets of the whole server.
 const MAX_SOCKETS: u32 = 8_192;
 
-/// How long a client may take to take one message.
+/// Messages that are sent together, where so many wait.
+const MAX_BATCH: usize = 16;
+
+/// How long a client may take to take one message, or several that are sent together.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How often a client is asked whether it is there.
@@ -131,7 +134,7 @@ impl Drop for Place {
 enum Out {
     Text(Public),
     /// With its part of the outbox's bytes.
-    Event(Public, OwnedSemaphorePermit),
+    Event(PublicEvent, OwnedSemaphorePermit),
     Ping,
     /// The last word.
     Close(u16, &'static str),
@@ -365,21 +368,20 @@ impl Connection {
     }
 
     /// Sends the events of a watch from now on.
-    fn carry(&mut self, session: String, watch: Watch, flight: InFlight) {
+    fn carry(&mut self, session: String, mut events: Watch, flight: InFlight) {
         let (sender, sent) = watch::channel(0);
         let (outbox, room) = (self.outbox.clone(), Arc::clone(&self.room));
         let outward = Arc::clone(self.ctx.app.outward());
-        let mut events = Pump::start(watch);
         let name = session.clone();
         let task = tokio::spawn(async move {
             let _flight = flight;
             let ended = ServerMessage::Unsubscribed { id: None, session: name };
             while let Some(event) = events.next().await {
-                let text = format!("{{\"type\":\"event\",\"event\":{}}}", event.json);
+                let text = outward.event(&event.json);
                 let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX).min(MAX_OUTBOX_BYTES);
                 // It is never closed.
                 let Ok(room) = Arc::clone(&room).acquire_many_owned(bytes).await else { return };
-                if outbox.send(Out::Event(outward.say(text), room)).await.is_err() {
+                if outbox.send(Out::Event(text, room)).await.is_err() {
                     return;
                 }
                 sender.send_replace(event.id);
@@ -438,25 +440,43 @@ async fn write(
     mut inbox: mpsc::Receiver<Out>,
     over: CancellationToken,
 ) {
-    while let Some(out) = inbox.recv().await {
-        // Given back once it is sent.
-        let mut _room = None;
-        let (message, last) = match out {
-            Out::Text(text) => (Message::Text(text.into_string().into()), false),
-            Out::Event(text, room) => {
-                _room = Some(room);
-                (Message::Text(text.into_string().into()), false)
-            }
-            Out::Ping => (Message::Ping(bytes::Bytes::new()), false),
-            Out::Close(code, reason) => {
-                let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
-                (Message::Close(Some(frame)), true)
-            }
-        };
-        match tokio::time::timeout(WRITE_TIMEOUT, sink.send(message)).await {
-            Ok(Ok(())) if !last => {}
+    let mut batch = Vec::with_capacity(MAX_BATCH);
+    while inbox.recv_many(&mut batch, MAX_BATCH).await > 0 {
+        match tokio::time::timeout(WRITE_TIMEOUT, send_all(&mut sink, &mut batch)).await {
+            Ok(Ok(true)) => {}
             Ok(_) | Err(_) => break,
         }
     }
     over.cancel();
+}
+
+/// Sends what was taken out of the outbox together; `false` = with the last word.
+async fn send_all(
+    sink: &mut SplitSink<WebSocket, Message>,
+    batch: &mut Vec<Out>,
+) -> Result<bool, axum::Error> {
+    // Given back once all of it is sent.
+    let mut rooms = Vec::new();
+    let mut goes_on = true;
+    for out in batch.drain(..) {
+        let message = match out {
+            Out::Text(text) => Message::Text(text.into_string().into()),
+            Out::Event(text, room) => {
+                rooms.push(room);
+                Message::Text(text.into_text())
+            }
+            Out::Ping => Message::Ping(bytes::Bytes::new()),
+            Out::Close(code, reason) => {
+                goes_on = false;
+                let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
+                Message::Close(Some(frame))
+            }
+        };
+        sink.feed(message).await?;
+        if !goes_on {
+            break;
+        }
+    }
+    sink.flush().await?;
+    Ok(goes_on)
 }
