@@ -11,14 +11,14 @@ const SETTINGS: &str =
     "[models.local]\nkind = \"scripted\"\nmodel = \"script.yaml\"\n[roles]\nmain = \"local\"\n";
 
 /// An agent with these lines in its file.
-fn agent(world: &World, name: &str, lines: &str) {
+pub(crate) fn agent(world: &World, name: &str, lines: &str) {
     let text =
         format!("---\nname: {name}\ndescription: Does as it is told.\n{lines}\n---\nDo it.\n");
     world.home_file(&format!("agents/{name}.md"), &text);
 }
 
 /// A world in which the agent `clerk` says this.
-fn world(turns: &str, settings: &str) -> World {
+pub(crate) fn world(turns: &str, settings: &str) -> World {
     let world = World::new();
     agent(&world, "clerk", "tools: [file_read, file_write, file_edit, todo_write, clarify]");
     world.home_file("belljar.toml", &format!("{SETTINGS}{settings}"));
@@ -27,12 +27,12 @@ fn world(turns: &str, settings: &str) -> World {
     world
 }
 
-fn says(world: &World, turns: &str) {
+pub(crate) fn says(world: &World, turns: &str) {
     let script = format!("transcript: 1\nagents:\n  - agent: clerk\n    turns:\n{turns}");
     world.home_file("script.yaml", &script);
 }
 
-fn clerk(world: &World) -> Editor {
+pub(crate) fn clerk(world: &World) -> Editor {
     Editor::start(world, &["--agent", "clerk"])
 }
 
@@ -71,7 +71,7 @@ fn a_prompt_is_answered_in_pieces_with_its_calls_and_their_results() {
     world.run(&["sessions", "list"]).exits(0).says("what is in note.txt?");
 }
 
-const WRITES: &str = "      - calls:
+pub(crate) const WRITES: &str = "      - calls:
           - {name: file_edit, arguments: {path: note.txt, old_text: two, new_text: '2'}}
           - {name: file_write, arguments: {path: new.txt, content: \"new\\n\"}}
       - say: Done.

@@ -6,6 +6,7 @@
 mod kit;
 
 mod acp;
+mod acp_decided;
 mod agents;
 mod asked;
 mod attribution;
@@ -58,6 +59,7 @@ mod run;
 mod runs;
 mod secrets;
 mod serve;
+mod served_changes;
 mod sessions;
 #[cfg(target_os = "linux")]
 mod silence;

@@ -15,8 +15,8 @@ use serde_json::json;
 
 use crate::ask::{Choice, choose};
 use crate::door::{ACTOR, Connection, Door};
-use crate::errors::{invalid, of_service};
-use crate::limits::{MAX_DIFF, MAX_DIFFS, MAX_DIFFS_BYTES, MAX_OFFERED, MAX_PATH_BYTES};
+use crate::errors::{invalid, not_now, of_service};
+use crate::limits::{MAX_DIFF, MAX_DIFFS, MAX_DIFFS_BYTES, MAX_NAMED, MAX_OFFERED, MAX_PATH_BYTES};
 use crate::open::OpenSession;
 use crate::tool_call;
 
@@ -27,6 +27,12 @@ struct Seen {
     content: Vec<ToolCallContent>,
     locations: Vec<ToolCallLocation>,
     bytes: usize,
+    /// The session's last event then.
+    as_of: i64,
+    /// Lines about files behind the differences.
+    named: Vec<String>,
+    /// How many files are not even named.
+    unnamed: usize,
 }
 
 /// Shows the changes, if they are others than those that were shown last.
@@ -73,35 +79,21 @@ pub(crate) async fn apply(
     if seen.content.is_empty() {
         return Ok("Nothing is changed.".to_owned());
     }
-    let run_later = seen.stat.run_later;
-    let id = door.own_call("apply");
-    let choice = |word: &str, name: &str, kind| Choice {
-        id: format!("{id}.{word}"),
-        name: name.to_owned(),
-        kind,
-    };
-    let mut choices =
-        vec![choice("apply", "Apply to the workspace", PermissionOptionKind::AllowOnce)];
+    let (as_of, run_later) = (seen.as_of, seen.stat.run_later);
+    let also = format!("Apply, also {run_later} that would run later by themselves");
+    let mut options = vec![("apply", "Apply to the workspace", PermissionOptionKind::AllowOnce)];
     if run_later > 0 {
-        let name = format!("Apply, also {run_later} that would run later by themselves");
-        choices.push(choice("all", &name, PermissionOptionKind::AllowOnce));
+        options.push(("all", &also, PermissionOptionKind::AllowOnce));
     }
-    choices.push(choice("no", "Leave them in the overlay", PermissionOptionKind::RejectOnce));
-    let fields = ToolCallUpdateFields::new()
-        .title(format!("apply {}", seen.stat))
-        .kind(ToolKind::Edit)
-        .status(ToolCallStatus::Pending)
-        .content(seen.content)
-        .locations(seen.locations);
     // INV-305: only a person's yes to these changes applies any.
-    let chosen = choose(to, &session.id, ToolCallUpdate::new(id, fields), choices).await;
-    let also_what_runs = match chosen.as_deref().and_then(|id| id.rsplit('.').next()) {
+    let chosen = decide(door, to, session, seen, ("apply", ToolKind::Edit), options).await?;
+    let also_what_runs = match chosen.as_deref() {
         Some("apply") => false,
         Some("all") => true,
         Some(_) | None => return Ok("Nothing is applied.".to_owned()),
     };
     let options = ApplyOptions { also_what_runs, ..ApplyOptions::default() };
-    let done = each(door, &session.id, paths, move |place, selection| {
+    let done = each(door, &session.id, Some(as_of), paths, move |place, selection| {
         Ok(report(&place.guest, &place.review.apply(selection, &options)?))
     });
     let lines = done.await?;
@@ -121,26 +113,13 @@ pub(crate) async fn discard(
     if seen.content.is_empty() {
         return Ok("Nothing is changed.".to_owned());
     }
-    let id = door.own_call("discard");
-    let choice = |word: &str, name: &str, kind| Choice {
-        id: format!("{id}.{word}"),
-        name: name.to_owned(),
-        kind,
-    };
-    let choices = vec![
-        choice("discard", "Throw them away", PermissionOptionKind::AllowOnce),
-        choice("no", "Leave them in the overlay", PermissionOptionKind::RejectOnce),
-    ];
-    let fields = ToolCallUpdateFields::new()
-        .title(format!("throw away {}", seen.stat))
-        .kind(ToolKind::Delete)
-        .status(ToolCallStatus::Pending)
-        .content(seen.content);
-    let chosen = choose(to, &session.id, ToolCallUpdate::new(id, fields), choices).await;
-    if !chosen.is_some_and(|id| id.ends_with(".discard")) {
+    let as_of = seen.as_of;
+    let options = vec![("discard", "Throw them away", PermissionOptionKind::AllowOnce)];
+    let chosen = decide(door, to, session, seen, ("throw away", ToolKind::Delete), options).await?;
+    if chosen.as_deref() != Some("discard") {
         return Ok("Nothing is thrown away.".to_owned());
     }
-    let done = each(door, &session.id, paths, |place, selection| {
+    let done = each(door, &session.id, Some(as_of), paths, |place, selection| {
         let gone = place.review.discard(selection)?.len();
         Ok(format!("{gone} thrown away in {}; the workspace stays as it is.", place.guest))
     });
@@ -150,9 +129,45 @@ pub(crate) async fn discard(
     Ok(lines.join("\n"))
 }
 
+/// Shows what is decided about and asks which of the options it is; one more leaves all as it is.
+/// `None` = nobody chose.
+async fn decide(
+    door: &Door,
+    to: &Connection,
+    session: &OpenSession,
+    seen: Seen,
+    (what, kind): (&str, ToolKind),
+    mut options: Vec<(&str, &str, PermissionOptionKind)>,
+) -> Result<Option<String>, Error> {
+    // INV-305: what was not shown was not agreed to.
+    if seen.unnamed > 0 {
+        return Err(not_now(format!(
+            "{}, more than can be shown here: name some of them, like `/changes src`, or decide about \
+             all of them by `belljar changes` and `belljar apply`",
+            seen.stat
+        )));
+    }
+    options.push(("no", "Leave them in the overlay", PermissionOptionKind::RejectOnce));
+    let id = door.own_call(&what.replace(' ', "-"));
+    let choice = |(word, name, kind): (&str, &str, _)| Choice {
+        id: format!("{id}.{word}"),
+        name: name.to_owned(),
+        kind,
+    };
+    let choices = options.into_iter().map(choice).collect();
+    let fields = ToolCallUpdateFields::new()
+        .title(format!("{what} {}", seen.stat))
+        .kind(kind)
+        .status(ToolCallStatus::Pending)
+        .content(seen.content)
+        .locations(seen.locations);
+    let chosen = choose(to, &session.id, ToolCallUpdate::new(id, fields), choices).await;
+    Ok(chosen.and_then(|id| id.rsplit('.').next().map(str::to_owned)))
+}
+
 /// `/undo`: takes the last apply back.
 pub(crate) async fn undo(door: &Arc<Door>, session: &OpenSession) -> Result<String, Error> {
-    let done = each(door, &session.id, Vec::new(), |place, _| {
+    let done = each(door, &session.id, None, Vec::new(), |place, _| {
         Ok(match place.review.undo()? {
             Undone::Nothing => String::new(),
             Undone::TakenBack { restored } => format!(
@@ -189,25 +204,30 @@ fn shown(door: &Door, seen: Seen) -> SessionUpdate {
 async fn look(door: &Arc<Door>, session: &str, paths: Vec<String>) -> Result<Seen, Error> {
     let selection = selection(&paths)?;
     let workspace = door.workspace().to_path_buf();
+    // Before the changes: where a turn comes between, this is too old, and a decision is refused.
+    let as_of = door.service.store().last_event(session).await;
+    let as_of = as_of.map_err(|error| of_service(&error.into()))?;
     let looked = door.service.review(session, None, move |review| {
-        let mut seen = Seen::default();
+        let mut seen = Seen { as_of, ..Seen::default() };
         for (place, changes) in review.changes()? {
             seen.take(place, &changes.only(&selection), &workspace)?;
         }
-        Ok(seen)
+        Ok(seen.whole())
     });
     looked.await.map_err(|error| of_service(&error))
 }
 
-/// Does something with each directory in which something is changed, or was.
+/// Does something with each directory in which something is changed, or was. INV-270: `as_of` = the
+/// session's last event when it was looked at.
 async fn each(
     door: &Arc<Door>,
     session: &str,
+    as_of: Option<i64>,
     paths: Vec<String>,
     work: impl Fn(&Place, &Selection) -> Result<String, ReviewError> + Send + 'static,
 ) -> Result<Vec<String>, Error> {
     let selection = selection(&paths)?;
-    let done = door.service.review(session, None, move |review| {
+    let done = door.service.review(session, as_of, move |review| {
         review.places().iter().map(|place| work(place, &selection)).collect()
     });
     done.await.map_err(|error| of_service(&error))
@@ -277,7 +297,8 @@ impl Seen {
         if self.locations.len() < MAX_DIFFS {
             self.locations.push(ToolCallLocation::new(place.clone()));
         }
-        let texts = match self.content.len() < MAX_DIFFS && self.bytes < MAX_DIFFS_BYTES {
+        let in_room = self.content.len() < MAX_DIFFS;
+        let texts = match in_room && self.bytes < MAX_DIFFS_BYTES {
             true => changes.texts_of(file)?,
             false => None,
         };
@@ -291,17 +312,30 @@ impl Seen {
                 let diff = Diff::new(place, new.unwrap_or_default()).old_text(old);
                 self.content.push(ToolCallContent::Diff(diff));
             }
-            None if self.content.len() < MAX_DIFFS => {
-                words.push("changed, and not shown".to_owned())
-            }
-            None => {}
+            None => words.push("changed, and not shown".to_owned()),
         }
         words.extend(file.runs_later.map(|why| format!("would run later: {why}")));
         words.extend(file.conflict.as_ref().map(ToString::to_string));
-        if !words.is_empty() {
-            let line = format!("{}: {}", shown_path(&file.path), words.join("; "));
-            self.content.push(tool_call::text(&line));
+        if words.is_empty() {
+            return Ok(());
+        }
+        let line = format!("{}: {}", shown_path(&file.path), words.join("; "));
+        match in_room {
+            true => self.content.push(tool_call::text(&line)),
+            false if self.named.len() < MAX_NAMED => self.named.push(line),
+            false => self.unnamed = self.unnamed.saturating_add(1),
         }
         Ok(())
+    }
+
+    /// With all that is only named, in one text.
+    fn whole(mut self) -> Self {
+        if self.unnamed > 0 {
+            self.named.push(format!("and {} more, which are not named here", self.unnamed));
+        }
+        if !self.named.is_empty() {
+            self.content.push(tool_call::text(&self.named.join("\n")));
+        }
+        self
     }
 }

@@ -37,6 +37,9 @@ pub(crate) const MAX_DIFF: usize = 256 << 10;
 pub(crate) const MAX_DIFFS_BYTES: usize = 4 << 20;
 pub(crate) const MAX_DIFFS: usize = 100;
 
+/// Changed files that are named behind them. What is not even named is not decided about here.
+pub(crate) const MAX_NAMED: usize = 1_000;
+
 /// Agents that are offered as modes, and skills and teams that are offered as commands.
 pub(crate) const MAX_OFFERED: usize = 100;
 

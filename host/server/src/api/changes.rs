@@ -13,7 +13,7 @@ use crate::app::Ctx;
 use crate::http::problem::{Kind, Problem};
 use crate::http::respond::{Json, JsonBody, PathOf, QueryOf};
 
-/// Most files that are listed; `of` says how many there are.
+/// Most changes in one answer, and that are decided about without saying how many they are.
 const MAX_FILES: usize = 5_000;
 
 /// Most bytes of a patch: as much as a page may have.
@@ -28,6 +28,7 @@ const MAX_PATHS: usize = 5_000;
 pub(crate) struct ChangesQuery {
     path: Option<String>,
     patch: Option<bool>,
+    skip: Option<usize>,
 }
 
 /// The changes of a session, by directory.
@@ -44,8 +45,11 @@ pub(crate) struct SessionChanges {
 pub(crate) struct PlaceBody {
     /// Where agents see the directory, like `/workspace`.
     path: String,
-    /// Files that are changed. Longer lists are cut behind 5,000.
+    /// Files that are changed.
     of: u64,
+    /// Changes that there are, directories among them. `files` has at most 5,000: `skip` lists the
+    /// others, and who decides about more than 5,000 at once says how many they are.
+    entries: u64,
     /// Lines that are new.
     added: u64,
     /// Lines that are gone.
@@ -54,6 +58,7 @@ pub(crate) struct PlaceBody {
     run_later: u64,
     /// How many changed in the workspace too, in a way that does not merge.
     conflicts: u64,
+    /// First what would run later, then what is in conflict, then the others; each by path.
     files: Vec<ChangeBody>,
     /// With `patch=true`: what `git apply` takes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,6 +113,9 @@ pub(crate) struct ApplyBody {
     /// `as_of` of the changes that were looked at: where a turn has changed something since, nothing
     /// is done. Absent = whatever is there.
     as_of: Option<i64>,
+    /// How many changes are meant, as `entries` of the list says; where there are others, nothing is
+    /// done. Needed for more than 5,000, together with `as_of`.
+    entries: Option<u64>,
 }
 
 /// Which changes are thrown away.
@@ -121,6 +129,9 @@ pub(crate) struct DiscardBody {
     /// `as_of` of the changes that were looked at: where a turn has changed something since, nothing
     /// is done. Absent = whatever is there.
     as_of: Option<i64>,
+    /// How many changes are meant, as `entries` of the list says; where there are others, nothing is
+    /// done. Needed for more than 5,000, together with `as_of`.
+    entries: Option<u64>,
 }
 
 /// The directory whose last apply is taken back.
@@ -176,7 +187,7 @@ pub(crate) async fn read(
     let session = ctx.session(&id).await?.id;
     let paths: Vec<String> = query.path.into_iter().collect();
     let selection = selection(&paths, "path")?.unwrap_or_else(Selection::all);
-    let with_patch = query.patch == Some(true);
+    let (with_patch, skip) = (query.patch == Some(true), query.skip.unwrap_or(0));
     // Before the changes: where a turn comes between, this is too old, and a decision is refused.
     let as_of = ctx.store().last_event(&session).await?;
     let places = ctx.service.review(&session, None, move |review| {
@@ -184,7 +195,7 @@ pub(crate) async fn read(
         for (place, changes) in review.changes()? {
             let changes = changes.only(&selection);
             if !changes.is_empty() {
-                places.push(body(place, &changes, with_patch));
+                places.push(body(place, &changes, with_patch, skip));
             }
         }
         Ok(places)
@@ -200,20 +211,25 @@ pub(crate) async fn apply(
     JsonBody(body): JsonBody<ApplyBody>,
 ) -> Result<Json<AppliedBody>, Problem> {
     let session = ctx.session(&id).await?.id;
-    let ApplyBody { paths, place, theirs, mine, also_what_runs, as_of } = body;
+    let ApplyBody { paths, place, theirs, mine, also_what_runs, as_of, entries } = body;
     let selection = selection(&paths.unwrap_or_default(), "paths")?.unwrap_or_else(Selection::all);
     let options = ApplyOptions {
         also_what_runs: also_what_runs == Some(true),
         theirs: self::selection(&theirs.unwrap_or_default(), "theirs")?,
         mine: self::selection(&mine.unwrap_or_default(), "mine")?,
     };
-    let place = guest(place)?;
+    let (place, seen) = (guest(place)?, Seen { as_of, entries });
     let applied = ctx.service.review(&session, as_of, move |review| {
         let Some(place) = find(review, &place) else { return Ok(None) };
-        Ok(Some(place.review.apply(&selection, &options)?))
+        if let Err(problem) = seen.has_all(place, &selection)? {
+            return Ok(Some(Err(problem)));
+        }
+        Ok(Some(Ok(place.review.apply(&selection, &options)?)))
     });
     // Nothing was changed there, so nothing is applied.
-    let Some(applied) = applied.await? else { return Ok(Json(AppliedBody::default())) };
+    let Some(applied) = applied.await?.transpose()? else {
+        return Ok(Json(AppliedBody::default()));
+    };
     let left = |path: &Path, why: String| LeftBody { path: shown(path), why };
     Ok(Json(AppliedBody {
         applied: all_shown(&applied.applied),
@@ -235,11 +251,15 @@ pub(crate) async fn discard(
     let selection =
         selection(&body.paths.unwrap_or_default(), "paths")?.unwrap_or_else(Selection::all);
     let place = guest(body.place)?;
+    let seen = Seen { as_of: body.as_of, entries: body.entries };
     let discarded = ctx.service.review(&session, body.as_of, move |review| {
         let Some(place) = find(review, &place) else { return Ok(None) };
-        Ok(Some(place.review.discard(&selection)?))
+        if let Err(problem) = seen.has_all(place, &selection)? {
+            return Ok(Some(Err(problem)));
+        }
+        Ok(Some(Ok(place.review.discard(&selection)?)))
     });
-    let discarded = discarded.await?.unwrap_or_default();
+    let discarded = discarded.await?.transpose()?.unwrap_or_default();
     Ok(Json(DiscardedBody { discarded: all_shown(&discarded) }))
 }
 
@@ -266,6 +286,45 @@ pub(crate) async fn undo(
     }
 }
 
+/// How much of the changes whoever decides about them has seen.
+struct Seen {
+    as_of: Option<i64>,
+    entries: Option<u64>,
+}
+
+impl Seen {
+    /// INV-270: what is decided about was listed. A list has no more than [`MAX_FILES`] changes, so who
+    /// decides about more says that they know how many there are, and as of when.
+    fn has_all(
+        &self,
+        place: &Place,
+        selection: &Selection,
+    ) -> Result<Result<(), Problem>, ReviewError> {
+        let changes = place.review.changes()?;
+        let files = changes.files().iter();
+        let there = files.filter(|file| selection.takes(&file.path)).count();
+        let problem = match self.entries {
+            Some(entries) if entries != there as u64 => Problem::new(
+                Kind::Changed,
+                format!("there are {there} such changes, and not {entries}"),
+            )
+            .hint("nothing was done; look at them again"),
+            None if there > MAX_FILES => unsaid(there),
+            Some(_) if there > MAX_FILES && self.as_of.is_none() => unsaid(there),
+            Some(_) | None => return Ok(Ok(())),
+        };
+        Ok(Err(problem))
+    }
+}
+
+fn unsaid(there: usize) -> Problem {
+    let detail = format!("these are {there} changes, more than one list shows; nothing was done");
+    Problem::invalid(detail).hint(
+        "read all of them, with `skip`, and send `entries` and `as_of` as the lists say; or name \
+         fewer `paths`",
+    )
+}
+
 fn find<'a>(review: &'a SessionReview, guest: &GuestPath) -> Option<&'a Place> {
     review.places().iter().find(|place| place.guest == *guest)
 }
@@ -288,21 +347,35 @@ fn guest(place: Option<String>) -> Result<GuestPath, Problem> {
     GuestPath::new(&place).map_err(|error| Problem::invalid(error.to_string()))
 }
 
-fn body(place: &Place, changes: &Changes, with_patch: bool) -> Result<PlaceBody, Problem> {
+fn body(
+    place: &Place,
+    changes: &Changes,
+    with_patch: bool,
+    skip: usize,
+) -> Result<PlaceBody, Problem> {
     let Stat { files, added, removed, run_later, conflicts, .. } = changes.stat();
     let patch = if with_patch { Some(text_of(|out| changes.patch(out))?) } else { None };
     let git_patch = match with_patch && changes.not_in_patch() > 0 {
         true => Some(text_of(|out| changes.patch_of_git(out))?),
         false => None,
     };
+    // However the list is cut, this stands in its first part.
+    let rank = |file: &&FileChange| match (file.runs_later, &file.conflict) {
+        (Some(_), _) => 0,
+        (None, Some(_)) => 1,
+        (None, None) => 2,
+    };
+    let mut all: Vec<&FileChange> = changes.files().iter().collect();
+    all.sort_by_key(rank);
     Ok(PlaceBody {
         path: place.guest.to_string(),
         of: files as u64,
+        entries: all.len() as u64,
         added,
         removed,
         run_later: run_later as u64,
         conflicts: conflicts as u64,
-        files: changes.files().iter().take(MAX_FILES).map(change).collect(),
+        files: all.into_iter().skip(skip).take(MAX_FILES).map(change).collect(),
         patch,
         git_patch,
     })

@@ -128,6 +128,7 @@ const SUBAGENTS: &[Query] = &[MESSAGE, BYTES, AFTER];
 const CHANGES: &[Query] = &[
     query("path", Type::String, "a path below the workspace, with all below it; absent = all"),
     query("patch", Type::Boolean, "also the patch, up to 2 MiB"),
+    query("skip", Type::Integer, "so many changes of each directory, the first, are left out"),
 ];
 const STREAM: &[Query] =
     &[query("stream", Type::Boolean, "`false`: a response that is stored comes in one piece")];
