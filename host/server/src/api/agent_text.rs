@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use belljar_agent::{Host, ResolvedAgent, canonical, resolve_entry};
+use belljar_agent::{Host, ResolvedAgent, RunError, canonical, model_of, resolve_entry};
 use belljar_catalogue::API_LIBRARY;
 use belljar_definition::{
     AgentId, CatalogEntry, Diagnostic, NotAnAgent, Parsed, Scope, Severity, Slug, Status,
@@ -44,6 +44,10 @@ pub(crate) struct DefinitionBody {
     dialect: String,
     /// The model that it asks for; absent = the operator's choice.
     model: Option<String>,
+    /// Why no model would answer for it, where none would: its turns fail until one is named that
+    /// does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_problem: Option<String>,
     /// `ready`, `ready with warnings` or `blocked`.
     status: String,
     /// Why it is not simply ready.
@@ -173,7 +177,7 @@ impl DefinitionBody {
         let blocked = matches!(agent.status, Status::Blocked { .. });
         let hint = Some(&agent.hint).filter(|hint| admin && blocked && !hint.is_empty());
         let command = hint.map(|hint| host.for_its_tenant(hint));
-        Self { command, ..Self::of(agent) }
+        Self { command, model_problem: no_model(agent, host), ..Self::of(agent) }
     }
 
     pub(crate) fn of(agent: &ResolvedAgent) -> Self {
@@ -193,12 +197,22 @@ impl DefinitionBody {
             visibility: definition.visibility.to_string(),
             dialect: definition.dialect.to_string(),
             model: definition.model.clone(),
+            model_problem: None,
             status: agent.status.as_str().to_owned(),
             reasons: reasons(&agent.status).to_vec(),
             command: None,
             tools: tools(agent),
             subagents,
         }
+    }
+}
+
+/// Why no model would answer for an agent, in words for whoever calls; `None` = one would.
+fn no_model(agent: &ResolvedAgent, host: &Host) -> Option<String> {
+    match model_of(host, None, agent, None) {
+        Ok(_) => None,
+        Err(RunError::Setup { message, .. }) => Some(message),
+        Err(error) => Some(error.to_string()),
     }
 }
 
