@@ -36,6 +36,19 @@ test("a file that is no agent is listed with its reason, and a draft with the co
   await expect.poll(async () => (await jar.api("GET", `/v1/agents/draft-${word}`)).status, { timeout: 60_000 }).toBe(200);
 });
 
+test("an agent for which no model would answer says so before anything is said to it", async ({ page, jar, word }) => {
+  await jar.homeFile(`agents/lost-${word}.md`, TEXT(`lost-${word}`, "model: nowhere-1\nvisibility: user-facing\n"));
+  await expect.poll(async () => (await jar.api("GET", `/v1/agents/lost-${word}`)).status, { timeout: 60_000 }).toBe(200);
+  await page.goto("/agents");
+  await expect(at(page).agentRow(`lost-${word}`)).toContainText("No model would answer for this agent: model `nowhere-1` is not configured");
+  await expect(at(page).agentRow("keeper")).not.toContainText("No model");
+  await page.goto("/sessions/new");
+  await page.getByRole("combobox", { name: "agent" }).selectOption(`home/lost-${word}`);
+  await expect(page.getByRole("main")).toContainText("nowhere-1");
+  await page.getByRole("combobox", { name: "model" }).selectOption("main");
+  await expect(page.getByRole("main")).not.toContainText("nowhere-1");
+});
+
 test("a blocked agent shows the command that unblocks it, which does", async ({ page, jar }) => {
   await open(page, "courier");
   const command = await page.getByRole("main").locator("code").filter({ hasText: "belljar grant" }).first().textContent();

@@ -93,3 +93,37 @@ test("what the workspace has is kept where the person says so, and nothing waits
   const { places } = await jar.changes(session);
   expect(places[0].files.map((one: { path: string }) => one.path)).not.toContain(`tides-${word}.md`);
 });
+
+test("of more changes than one list has, all are listed before all are decided about", async ({ page, jar, word }) => {
+  const { session } = await jar.chat("writer", await scenes.written(jar, word));
+  await jar.changes(session);
+  // As if a list had two.
+  await page.route("**/v1/sessions/*/changes*", async (route) => {
+    const url = new URL(route.request().url());
+    const skip = Number(url.searchParams.get("skip") ?? 0);
+    const answer = await route.fetch();
+    const body = await answer.json();
+    if (skip === 0) for (const place of body.places) place.files = place.files.slice(0, 2);
+    await route.fulfill({ response: answer, json: body });
+  });
+  await page.goto(`/sessions/${session}/changes`);
+  const main = page.getByRole("main");
+  await expect(main).toContainText("2 of 3 changes are listed.");
+  await expect(at(page).files()).toHaveCount(2);
+  for (const name of ["Apply all", "Discard all"]) await expect(main.getByRole("button", { name })).toBeDisabled();
+  await main.getByRole("button", { name: "List the rest" }).click();
+  await expect(at(page).files()).toHaveCount(3);
+  await expect(main).not.toContainText("changes are listed.");
+  await at(page).decideAll(/^apply/i);
+  await expect.poll(() => there(jar, `tides-${word}.md`)).toBe(AFTER);
+});
+
+test("where there are others than were listed, nothing is decided about all of them", async ({ page, jar, word }) => {
+  const session = await review(page, jar, word);
+  await jar.post(`/v1/sessions/${session}/discard`, { paths: [`table-${word}.md`] });
+  await at(page).decideAll(/^apply/i);
+  await expect(page.getByRole("main").getByRole("alert")).toBeVisible();
+  expect(await there(jar, `tides-${word}.md`)).toBe(BEFORE);
+  // What is there now is shown.
+  await expect(at(page).files()).toHaveCount(2);
+});

@@ -52,6 +52,20 @@ test("a session that runs is marked, and found by that", async ({ page, jar, wor
   await expect(at(page).sessions().filter({ hasText: word })).toHaveCount(0);
 });
 
+test("a session that waits for a person is found by that, until it is answered", async ({ page, jar, word }) => {
+  const { ask, gate } = scenes.slow(jar, `${word}b`);
+  await jar.begin("teller", ask);
+  const session = await jar.begin("asker", scenes.asking(jar, word));
+  await page.goto(`/sessions/${session}`);
+  await page.getByRole("button", { name: /^waiting/ }).click();
+  await expect(at(page).sessions().filter({ hasText: `Write it down, ${word}.` })).toContainText(/waiting/);
+  await expect(at(page).sessions().filter({ hasText: ask })).toHaveCount(0);
+  await expect(page.getByRole("alert")).toHaveCount(0);
+  await at(page).question().getByRole("button", { name: /^no/i }).click();
+  await expect(at(page).sessions().filter({ hasText: word })).toHaveCount(0);
+  gate.open();
+});
+
 test("sessions of another kind are found by it", async ({ page, jar, word }) => {
   await jar.chat("teller", scenes.told(jar, word, `Here, ${word}.`));
   jar.model.play(`On the command line, ${word}.`, { say: "There." });

@@ -1078,6 +1078,12 @@ export interface components {
              *     is done. Absent = whatever is there.
              */
             as_of?: number | null;
+            /**
+             * Format: int64
+             * @description How many changes are meant, as `entries` of the list says; where there are others, nothing is
+             *     done. Needed for more than 5,000, together with `as_of`.
+             */
+            entries?: number | null;
             /** @description Paths of which the workspace's version counts where both changed. */
             mine?: string[] | null;
             /** @description Paths below `place`, each with all that is below it; absent or empty = all. */
@@ -1474,6 +1480,11 @@ export interface components {
             dialect: string;
             /** @description The model that it asks for; absent = the operator's choice. */
             model?: string | null;
+            /**
+             * @description Why no model would answer for it, where none would: its turns fail until one is named that
+             *     does.
+             */
+            model_problem?: string | null;
             /** @description Its name for people. */
             name: string;
             /** @description Why it is not simply ready. */
@@ -1522,6 +1533,12 @@ export interface components {
              *     is done. Absent = whatever is there.
              */
             as_of?: number | null;
+            /**
+             * Format: int64
+             * @description How many changes are meant, as `entries` of the list says; where there are others, nothing is
+             *     done. Needed for more than 5,000, together with `as_of`.
+             */
+            entries?: number | null;
             /** @description Paths below `place`, each with all that is below it; absent or empty = all. */
             paths?: string[] | null;
             /** @description The directory, as agents see it; absent = `/workspace`. */
@@ -1901,12 +1918,19 @@ export interface components {
              * @description How many changed in the workspace too, in a way that does not merge.
              */
             conflicts: number;
+            /**
+             * Format: int64
+             * @description Changes that there are, directories among them. `files` has at most 5,000: `skip` lists the
+             *     others, and who decides about more than 5,000 at once says how many they are.
+             */
+            entries: number;
+            /** @description First what would run later, then what is in conflict, then the others; each by path. */
             files: components["schemas"]["ChangeBody"][];
             /** @description With `patch=true`: the same of files below `.git`, which `git apply` refuses. To be read. */
             git_patch?: string | null;
             /**
              * Format: int64
-             * @description Files that are changed. Longer lists are cut behind 5,000.
+             * @description Files that are changed.
              */
             of: number;
             /** @description With `patch=true`: what `git apply` takes. */
@@ -6450,6 +6474,8 @@ export interface operations {
                 patch?: boolean;
                 /** @description a path below the workspace, with all below it; absent = all */
                 path?: string;
+                /** @description so many changes of each directory, the first, are left out */
+                skip?: number;
             };
             header?: never;
             path: {

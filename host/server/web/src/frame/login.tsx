@@ -10,7 +10,9 @@ import { Command, Waiting } from '../ui/basics';
 /** Where the person wanted to go. */
 function wanted(): string {
   const next = place.peek().query.get('next') ?? '';
-  if (/^\/(?![/\\])/.test(next) && !next.startsWith('/login')) return next;
+  const url = URL.canParse(next, location.origin) ? new URL(next, location.origin) : undefined;
+  // A place of this page, however it is written.
+  if (next.startsWith('/') && url?.origin === location.origin && !url.pathname.startsWith('/login')) return url.pathname + url.search;
   return place.peek().path[0] === 'login' ? '/sessions' : place.peek().href;
 }
 

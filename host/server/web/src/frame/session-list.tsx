@@ -14,7 +14,7 @@ export function SessionList() {
   useEffect(watchSessions, []);
   const asked = new Set(questions.value.map((one) => one.session));
   const { q, which } = narrowed.value;
-  const waiting = (row: SessionRow) => asked.has(row.id) || (row.waiting ?? 0) > 0;
+  const waiting = (row: SessionRow) => asked.has(row.id);
   const rows = sessions.value.filter((row) => which !== 'waiting' || waiting(row));
   return (
     <div class="sessions">
@@ -44,7 +44,7 @@ export function SessionList() {
 
 function Narrow() {
   const { q, kind, which } = narrowed.value;
-  const count = { all: 0, running: sessions.value.filter((row) => row.running).length, waiting: questions.value.length };
+  const count = { all: 0, running: sessions.value.filter((row) => row.running).length, waiting: new Set(questions.value.map((one) => one.session)).size };
   return (
     <div class="narrow" role="search">
       <input

@@ -5,7 +5,7 @@ import { send, type Of } from '../api/client';
 import { Problem } from '../api/problem';
 import { me } from './me';
 
-export type SessionRow = Of<'SessionBody'> & { waiting?: number };
+export type SessionRow = Of<'SessionBody'>;
 
 export interface Narrowed {
   q: string;
@@ -30,8 +30,8 @@ async function page(before?: string): Promise<{ sessions: SessionRow[]; next?: s
   const query = new URLSearchParams({ limit: String(PAGE) });
   if (q.trim()) query.set('q', q.trim());
   if (kind) query.set('kind', kind);
-  if (which === 'running') query.set('running', 'true');
-  if (which === 'waiting') query.set('waiting', 'true');
+  // Whoever waits for a person runs; which of them do is known by their questions.
+  if (which !== 'all') query.set('running', 'true');
   if (before) query.set('before', before);
   abort?.abort();
   abort = new AbortController();

@@ -140,6 +140,11 @@ function Row({ row }: { row: AgentRow }) {
           {row.tools !== undefined && text.agents.tools(row.tools)}
         </span>
       </div>
+      {row.definition?.model_problem && (
+        <p class="note agent-why">
+          {text.begin.noModel} <Name of={row.definition.model_problem} most={400} />
+        </p>
+      )}
       {(isStuck || row.command) && <Why row={row} />}
     </li>
   );

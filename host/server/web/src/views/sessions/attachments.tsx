@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { Problem } from '../../api/problem';
+import { exact } from '../../lib/foreign';
 import { bytes } from '../../lib/format';
 import type { AttachmentRow } from '../../state/open';
 import { text } from '../../text';
@@ -66,7 +67,7 @@ function Viewer({ session, file, onClose }: { session: string; file: AttachmentR
   }, [file.id]);
   return (
     <Dialog
-      title={text.chat.viewing(file.name.slice(0, 80))}
+      title={text.chat.viewing(exact(file.name, 80))}
       onClose={onClose}
       wide
       actions={
@@ -84,7 +85,7 @@ function Viewer({ session, file, onClose }: { session: string; file: AttachmentR
       {problem && <ProblemPanel problem={problem} />}
       {known && !content && !problem && <Waiting>{text.frame.loading}</Waiting>}
       {content && 'text' in content && <Block of={content.text} most={100_000} />}
-      {content && 'url' in content && <img class="picture" src={content.url} alt={file.name.slice(0, 200)} />}
+      {content && 'url' in content && <img class="picture" src={content.url} alt={exact(file.name, 200)} />}
     </Dialog>
   );
 }

@@ -1,6 +1,6 @@
 /** What a session would change: a diff by file, what would run later first, and the decisions. */
 
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { api, got, type Of } from '../../api/client';
 import { Problem } from '../../api/problem';
 import { useLoad } from '../../lib/load';
@@ -84,7 +84,7 @@ export default function Changes({ open }: { open: OpenSession }) {
         </Empty>
       )}
       {places.map((one) => (
-        <PlaceView key={one.path} session={open.id} place={one} working={working} ask={ask} stamp={changes.data} />
+        <PlaceView key={one.path} session={open.id} place={one} working={working} ask={ask} stamp={changes.data} again={changes.reload} />
       ))}
       {sure && <Sure sure={sure} onClose={() => setSure(undefined)} go={() => void decide(sure.decision)} />}
     </div>
@@ -144,17 +144,56 @@ function rank(file: Change): number {
   return file.runs_later ? 0 : file.conflict ? 1 : 2;
 }
 
-function PlaceView(props: { session: string; place: Place; working: boolean; ask: (decision: Decision, files: number) => void; stamp: unknown }) {
-  const { session, place, working, ask, stamp } = props;
+/** The changes of a place: those of the first answer, and the rest once it was asked for. */
+function useListed(session: string, place: Place, asOf: number | undefined, again: () => void) {
+  const [rest, setRest] = useState<Change[]>([]);
+  const [listing, setListing] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  useEffect(() => setRest([]), [place]);
+  const files = useMemo(() => [...place.files, ...rest].sort((a, b) => rank(a) - rank(b) || (a.path < b.path ? -1 : 1)), [place.files, rest]);
+  const list = async () => {
+    setListing(true);
+    setProblem(undefined);
+    try {
+      const all = [...rest];
+      while (place.files.length + all.length < place.entries) {
+        const query = { skip: place.files.length + all.length };
+        const answer = await got(api.GET('/v1/sessions/{id}/changes', { params: { path: { id: session }, query } }));
+        const next = answer.places.find((one) => one.path === place.path);
+        // Something was changed meanwhile: the parts would not be of one list.
+        if (answer.as_of !== asOf || next?.entries !== place.entries || next.files.length === 0) {
+          again();
+          break;
+        }
+        all.push(...next.files);
+      }
+      setRest(all);
+    } catch (error) {
+      setProblem(Problem.of(error));
+    }
+    setListing(false);
+  };
+  return { files, whole: files.length >= place.entries, listing, problem, list };
+}
+
+function PlaceView(props: {
+  session: string;
+  place: Place;
+  working: boolean;
+  ask: (decision: Decision, files: number) => void;
+  stamp: Of<'SessionChanges'> | undefined;
+  again: () => void;
+}) {
+  const { session, place, working, ask, stamp, again } = props;
   const [most, setMost] = useState(PAGE);
+  const { files, whole, listing, problem, list } = useListed(session, place, stamp?.as_of, again);
   const patch = useLoad(
     () => got(api.GET('/v1/sessions/{id}/changes', { params: { path: { id: session }, query: { patch: true } } })),
     [session, stamp],
   );
   const of = patch.data?.places.find((one) => one.path === place.path);
   const patches = useMemo(() => new Map((of ? patchesOf(of) : []).map((one) => [one.path, one])), [of]);
-  const files = useMemo(() => [...place.files].sort((a, b) => rank(a) - rank(b) || (a.path < b.path ? -1 : 1)), [place.files]);
-  const own = { place: place.path };
+  const own = { place: place.path, entries: place.entries };
   return (
     <section class="place" aria-label={text.changes.place(place.path)}>
       <header class="place-head">
@@ -164,15 +203,24 @@ function PlaceView(props: { session: string; place: Place; working: boolean; ask
         <span class="note num">{text.changes.of(place.of, place.added, place.removed)}</span>
         {mayTalk.value && (
           <span class="talk-actions">
-            <button type="button" class="primary" disabled={working} title={text.changes.applyAllNote} onClick={() => ask({ kind: 'apply', body: own }, place.of)}>
+            <button type="button" class="primary" disabled={working || !whole} title={whole ? text.changes.applyAllNote : text.changes.unlisted} onClick={() => ask({ kind: 'apply', body: own }, place.of)}>
               {text.changes.applyAll}
             </button>
-            <button type="button" class="danger" disabled={working} onClick={() => ask({ kind: 'discard', body: own }, place.of)}>
+            <button type="button" class="danger" disabled={working || !whole} title={whole ? undefined : text.changes.unlisted} onClick={() => ask({ kind: 'discard', body: own }, place.of)}>
               {text.changes.discardAll}
             </button>
           </span>
         )}
       </header>
+      {!whole && (
+        <div class="banner-in amber" role="status">
+          <p>{text.changes.cut(files.length, place.entries)}</p>
+          <button type="button" class="small" disabled={listing} onClick={() => void list()}>
+            {listing ? text.frame.loading : text.changes.listRest}
+          </button>
+        </div>
+      )}
+      {problem && <ProblemPanel problem={problem} />}
       {place.run_later > 0 && <p class="banner-in red">{text.changes.runsLaterHead(place.run_later)}</p>}
       {place.conflicts > 0 && <p class="banner-in amber">{text.changes.conflictsHead(place.conflicts)}</p>}
       <ul class="plain changed" aria-label={text.changes.list}>
@@ -184,7 +232,8 @@ function PlaceView(props: { session: string; place: Place; working: boolean; ask
             file={file}
             known={patches.get(file.path)}
             waiting={patch.loading && !patch.data}
-            working={working}
+            working={working || (file.directory && !whole)}
+            below={file.directory ? files.filter((one) => one.path === file.path || one.path.startsWith(`${file.path}/`)).length : undefined}
             ask={ask}
           />
         ))}
@@ -205,12 +254,14 @@ function FileView(props: {
   known: FilePatch | undefined;
   waiting: boolean;
   working: boolean;
+  /** Of a directory: how many changes it and all in it are. */
+  below: number | undefined;
   ask: (decision: Decision, files: number) => void;
 }) {
-  const { session, place, file, known, waiting, working, ask } = props;
+  const { session, place, file, known, waiting, working, below, ask } = props;
   const [viewed, setViewed] = useState(false);
   const [shown, setShown] = useState((file.added + file.removed < 400 || file.runs_later !== undefined) && !file.directory);
-  const own = { place, paths: [file.path] };
+  const own = { place, paths: [file.path], ...(below !== undefined && { entries: below }) };
   return (
     <li class={`change${file.runs_later ? ' runs' : ''}${file.conflict ? ' conflicts' : ''}`} data-path={file.path}>
       <div class="change-head">

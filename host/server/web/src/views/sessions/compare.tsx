@@ -2,6 +2,7 @@
 
 import { useEffect, useMemo } from 'preact/hooks';
 import { api, got } from '../../api/client';
+import { line } from '../../lib/foreign';
 import { fuel, millis } from '../../lib/format';
 import { useLoad } from '../../lib/load';
 import { go, place } from '../../router';
@@ -102,7 +103,7 @@ function Choice(props: { label: string; of: { session: string; message: string }
           {!known && of.session && <option value={of.session}>{of.session}</option>}
           {sessions.value.map((row) => (
             <option key={row.id} value={row.id}>
-              {row.title.slice(0, 80)}
+              {line(row.title, 80)}
             </option>
           ))}
         </select>

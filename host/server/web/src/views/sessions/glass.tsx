@@ -2,6 +2,7 @@
 
 import { useEffect, useMemo } from 'preact/hooks';
 import { api, got } from '../../api/client';
+import { exact } from '../../lib/foreign';
 import { fuel, millis, running as runningTime, short } from '../../lib/format';
 import { useLoad } from '../../lib/load';
 import { useNow } from '../../lib/now';
@@ -196,7 +197,7 @@ function Totals(props: { open: OpenSession; message: string; turn: Turn | undefi
     <div class="totals">
       <dl class="facts">
         <dt>{text.glass.files}</dt>
-        <dd title={[...touched.written, ...touched.read].slice(0, 40).join('\n')}>{text.glass.filesOf(touched.read.length, touched.written.length)}</dd>
+        <dd title={[...touched.written, ...touched.read].slice(0, 40).map((path) => exact(path)).join('\n')}>{text.glass.filesOf(touched.read.length, touched.written.length)}</dd>
         <dt>{text.glass.hosts}</dt>
         <dd>{touched.hosts.length ? touched.hosts.map((one) => <Name key={one} of={one} code most={80} />) : '0'}</dd>
         <dt>{text.glass.secrets}</dt>

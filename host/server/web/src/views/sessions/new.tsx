@@ -129,6 +129,14 @@ export function NewSession({ agent: asked }: { agent: string | undefined }) {
               </ul>
             </div>
           )}
+          {chosen.definition?.model_problem && model === '' && (
+            <div class="banner-in amber" role="status">
+              <p>
+                {text.begin.noModel} <Name of={chosen.definition.model_problem} most={400} />.
+              </p>
+              <p>{text.begin.noModelHow}</p>
+            </div>
+          )}
           {problem && <ProblemPanel problem={problem} />}
           <Composer send={send} sending={sending} disabled={!mayTalk.value} focus />
         </>

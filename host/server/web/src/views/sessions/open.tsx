@@ -4,6 +4,7 @@ import { signal } from '@preact/signals';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { api, got } from '../../api/client';
 import { Problem } from '../../api/problem';
+import { line } from '../../lib/foreign';
 import { useKeys } from '../../lib/keys';
 import { useLoad } from '../../lib/load';
 import { useNow } from '../../lib/now';
@@ -146,7 +147,7 @@ function Head({ open, toggle, glass }: { open: OpenSession; toggle: () => void; 
   const [removing, setRemoving] = useState(false);
   const about = open.about.value;
   useEffect(() => {
-    if (about) document.title = `${about.title.slice(0, 60) || text.sessions.untitled} · ${text.name}`;
+    if (about) document.title = `${line(about.title, 60) || text.sessions.untitled} · ${text.name}`;
   }, [about?.title]);
   const last = [...open.fold.turns.values()].at(-1);
   const model = last?.root.model || about?.model;
