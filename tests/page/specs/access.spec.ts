@@ -7,6 +7,9 @@ import { furnish, type Made, open, VIEWS } from "../kit/views.ts";
 
 test.use({ plan: {} });
 
+// Most of the time of all tests is here: each worker takes the next one, with a server of its own.
+test.describe.configure({ mode: "parallel" });
+
 let made: Made;
 
 test.beforeAll(async ({ jar }) => {
