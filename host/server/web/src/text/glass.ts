@@ -93,7 +93,7 @@ export const glass = {
   },
   changes: {
     title: 'Changes',
-    since: 'A turn has changed something since this was shown. Nothing was done: below is how it is now, to be looked at again.',
+    since: 'Something has changed since this was shown. Nothing was done: below is how it is now, to be looked at again.',
     back: 'Back to the conversation',
     empty: 'Nothing is changed',
     emptyHow: 'What an agent writes without a grant lands on an overlay of this session and waits here for your decision: nothing of it is in the workspace yet.',

@@ -18,6 +18,9 @@ const t = text.audit;
 
 type Line = Of<'AuditLine'>;
 
+/** What a request, and what a call of an agent, was denied. */
+const REFUSALS = ['refused', 'call_denied'];
+
 /** Lines of a page. */
 const PAGE = 100;
 
@@ -229,7 +232,7 @@ function Pick(props: {
 
 function Row({ line }: { line: Line }) {
   const [open, setOpen] = useState(false);
-  const refused = line.action === 'refused';
+  const refused = REFUSALS.includes(line.action);
   const detail = short(line.detail);
   return (
     <li class={refused ? 'is-refused' : undefined}>
@@ -257,10 +260,17 @@ function Row({ line }: { line: Line }) {
   );
 }
 
+/** Of a list of refusals their facts, which are sentences. */
+function facts(value: unknown): string | undefined {
+  if (!Array.isArray(value) || value.length === 0) return undefined;
+  const all = value.map((one: { facts?: unknown } | null) => one?.facts);
+  return all.every((one) => typeof one === 'string') ? all.join('; ') : undefined;
+}
+
 /** The detail in a line: `by http, reason no-key`. */
 function short(detail: unknown): string {
   if (typeof detail !== 'object' || detail === null) return detail === null ? '' : String(detail);
   return Object.entries(detail)
-    .map(([key, value]) => `${key} ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .map(([key, value]) => `${key} ${typeof value === 'string' ? value : (facts(value) ?? JSON.stringify(value))}`)
     .join(', ');
 }
