@@ -13,6 +13,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from serving import passed, served  # noqa: E402
+
 # Each finds an answer that is not documented; what a server may refuse besides is its own affair.
 CHECKS = [
     "not_a_server_error",
@@ -58,29 +62,15 @@ def main():
             env=env, cwd=workspace, check=True, stdout=subprocess.PIPE, text=True,
         )
         key = next(word for word in made.stdout.split() if word.startswith("bj_"))
-        with open(pathlib.Path(directory, "log"), "w") as log:
-            server = subprocess.Popen(
-                [belljar, "--quiet", "serve", "--listen", "127.0.0.1:0"],
-                env=env, cwd=workspace, stdout=subprocess.PIPE, stderr=log, text=True,
-            )
-        try:
-            line = server.stdout.readline().split()
-            if not line:
-                sys.exit(pathlib.Path(directory, "log").read_text())
-            url = line[-1]
+        command = [belljar, "--quiet", "serve", "--listen", "127.0.0.1:0"]
+        with served(command, pathlib.Path(directory, "log"), env=env, cwd=workspace) as url:
             schemathesis = pathlib.Path(sys.executable).with_name("schemathesis")
-            checked = subprocess.run([
+            passed([
                 schemathesis, "run", url + "/v1/openapi.json", "--url", url,
                 "--header", "Authorization: Bearer " + key,
                 "--checks", ",".join(CHECKS), "--exclude-path", "/v1/ws",
                 "--max-examples", examples, "--request-timeout", "30", "--no-color",
             ], cwd=directory)
-            if server.poll() is not None:
-                sys.exit("the server ended: " + pathlib.Path(directory, "log").read_text())
-            sys.exit(checked.returncode)
-        finally:
-            server.kill()
-            server.wait()
 
 
 if __name__ == "__main__":

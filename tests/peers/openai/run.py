@@ -14,6 +14,9 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from serving import passed, served  # noqa: E402
 
 SETTINGS = """\
 [models.scripted]
@@ -81,37 +84,19 @@ def main():
                 (home / "agents" / f"{name}.md").write_text(AGENT.format(name=name))
         env = {**os.environ, "BELLJAR_HOME": str(home)}
         keys = {scope: create_key(belljar, scope, env, workspace) for scope in ("member", "read-only")}
-        with open(root / "log", "w") as log:
-            server = subprocess.Popen(
-                [belljar, "--quiet", "serve", "--listen", "127.0.0.1:0"],
-                env=env, cwd=workspace, stdout=subprocess.PIPE, stderr=log, text=True,
-            )
-        try:
-            line = server.stdout.readline().split()
-            if not line:
-                sys.exit((root / "log").read_text())
+        command = [belljar, "--quiet", "serve", "--listen", "127.0.0.1:0"]
+        with served(command, root / "log", env=env, cwd=workspace) as url:
             # The package is found from where a script stands.
             script = root / "sdk.mjs"
             shutil.copy(HERE / "sdk.mjs", script)
             (root / "node_modules").symlink_to(packages / "node_modules")
             told = {
-                **os.environ, "BELLJAR_URL": line[-1] + "/v1",
+                **os.environ, "BELLJAR_URL": url + "/v1",
                 "BELLJAR_KEY": keys["member"], "BELLJAR_READER": keys["read-only"],
             }
-            for command in (
-                [sys.executable, HERE / "sdk.py"],
-                [sys.executable, HERE / "open_responses.py"],
-                [node, script],
-            ):
-                done = subprocess.run(command, env=told, cwd=root)
-                if done.returncode:
-                    print((root / "log").read_text(), file=sys.stderr)
-                    sys.exit(done.returncode)
-            if server.poll() is not None:
-                sys.exit("the server ended: " + (root / "log").read_text())
-        finally:
-            server.kill()
-            server.wait()
+            passed([sys.executable, HERE / "sdk.py"], env=told, cwd=root)
+            passed([sys.executable, HERE / "open_responses.py"], env=told, cwd=root)
+            passed([node, script], env=told, cwd=root)
 
 
 if __name__ == "__main__":
