@@ -178,6 +178,34 @@ async fn a_key_has_so_many_sessions_and_others_have_theirs() {
     begin(&world, "red-member").await;
 }
 
+/// INV-298: however close they come.
+#[tokio::test]
+async fn sessions_that_begin_at_once_are_no_more_than_a_key_may_have() {
+    let world = world().await;
+    let calls = (0..80)
+        .map(|_| older(world.call_as("blue-member", "POST", "/mcp"), None, &initialize()).send());
+    let (mut begun, mut refused) = (Vec::new(), 0);
+    for answer in futures::future::join_all(calls).await {
+        match answer.headers.get("mcp-session-id") {
+            Some(session) => begun.push(session.to_str().unwrap().to_owned()),
+            None => {
+                answer.is(429).problem("too-many");
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!((begun.len(), refused), (64, 16));
+    // Each of them is there, for its own key alone.
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    for session in &begun {
+        let call = older(world.call_as("blue-member", "POST", "/mcp"), Some(session), &ping);
+        assert_eq!(answer_of(&call.send().await.is(200))["result"], json!({}));
+    }
+    let theirs = older(world.call_as("red-member", "POST", "/mcp"), Some(&begun[0]), &ping);
+    theirs.send().await.is(404);
+    begin(&world, "red-member").await;
+}
+
 fn tasks() -> Value {
     json!({"extensions": {"io.modelcontextprotocol/tasks": {}}})
 }

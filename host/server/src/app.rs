@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use belljar_agent::{Clock, SystemClock};
 use belljar_session::{Admission, Look, Service};
 use belljar_store::{Store, StoredSession, TENANT};
+use rmcp::ServerHandler;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -24,6 +25,7 @@ use crate::http::peers::Peers;
 use crate::http::problem::Problem;
 use crate::http::rate::{LOGINS_PER_MINUTE, Rates};
 use crate::http::strangers::{Counts, LINES_PER_MINUTE};
+use crate::mcp::McpHandler;
 use crate::mcp::door::Door;
 use crate::routes::Route;
 use crate::stream::pump::Bounded;
@@ -261,6 +263,23 @@ impl App {
         self.0.links.offer(Instant::now())
     }
 
+    /// Gives the messages at `/mcp` to a handler of the embedding program: `make` is given belljar's own,
+    /// one for each session and for each message outside such, to be asked for the rest. Who calls is
+    /// known before, and nothing that it does widens what belljar's own may. To be said before the
+    /// server serves; later it changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the system gives no random bytes.
+    pub fn handle_mcp<H: ServerHandler>(
+        &self,
+        make: impl Fn(McpHandler) -> H + Send + Sync + 'static,
+    ) -> Result<(), getrandom::Error> {
+        let door = Door::new(self.0.stopped.child_token(), make)?;
+        self.0.mcp.get_or_init(|| door);
+        Ok(())
+    }
+
     pub(crate) fn config(&self) -> &ServerConfig {
         &self.0.config
     }
@@ -340,7 +359,7 @@ impl App {
         if let Some(door) = self.0.mcp.get() {
             return Ok(door);
         }
-        let door = Door::new(self.0.stopped.child_token());
+        let door = Door::new(self.0.stopped.child_token(), |own| own);
         let door = door.map_err(|error| Problem::bug(&format!("no random bytes: {error}")))?;
         Ok(self.0.mcp.get_or_init(|| door))
     }

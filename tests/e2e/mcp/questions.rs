@@ -1,5 +1,7 @@
 //! Calls that a person has to allow, asked of the person behind the client.
 
+use std::collections::{BTreeSet, VecDeque};
+
 use serde_json::{Value, json};
 
 use super::client::{Client, Revision};
@@ -87,4 +89,41 @@ fn a_client_of_the_newer_revision_brings_the_answer_with_the_call() {
     let answer = other.ask("tools/call", retry("note.txt", &own, "no"));
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     assert!(!answer.to_string().contains("tide"));
+}
+
+#[test]
+fn a_client_whose_calls_all_wait_for_a_person_is_heard() {
+    const OPEN: usize = 256;
+    let world = asking();
+    let mut client = Client::with(&world, &[], Revision::Older, may_elicit());
+    let read = || json!({"name": "file_read", "arguments": {"path": "note.txt"}});
+    let mut calls: BTreeSet<u64> =
+        (0..OPEN).map(|_| client.request("tools/call", read())).collect();
+    let mut asked = VecDeque::from([client.next()]);
+    let pong = client.ask("ping", json!({}));
+    assert_eq!(pong["result"], json!({}), "{pong}");
+    let refused = client.call("file_list", json!({}));
+    let why = refused["error"]["message"].as_str().unwrap_or_else(|| panic!("{refused}"));
+    assert!(why.contains("answer, or cancel one"), "{why}");
+    // One is given up, and its place is another's.
+    let given_up = calls.pop_first();
+    client.send(&json!({
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": given_up},
+    }));
+    assert!(client.tools().iter().any(|tool| tool == "file_read"));
+    // The answers of the person arrive, and those who are left wait as before.
+    asked.append(&mut client.seen);
+    while !calls.is_empty() {
+        let message = asked.pop_front().unwrap_or_else(|| client.next());
+        if message["method"] == "elicitation/create" {
+            let yes = json!({"action": "accept", "content": {"answer": "yes"}});
+            client.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": yes}));
+        } else if message["method"].is_null() {
+            assert!(text(&message).contains("tide"), "{message}");
+            calls.remove(&message["id"].as_u64().unwrap());
+        }
+    }
+    client.leave().exits(0);
 }

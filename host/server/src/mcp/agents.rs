@@ -201,6 +201,7 @@ async fn follow(
     cx: &RequestContext<RoleServer>,
     bound: &str,
 ) -> Result<CallToolResponse, ErrorData> {
+    let _waiting = client.waits.begin();
     let mut progress = cx.meta.get_progress_token().map(Progress::new);
     let (mut watch, mut watching, mut asks) = (turn.watch(), true, false);
     let mut looks = tokio::time::interval(QUESTION_LOOK);

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::client::{Client, refused};
+use super::flow::Waits;
 use super::logs::Logs;
 use super::state::{About, bound_to};
 use super::{ask, content};
@@ -81,7 +82,11 @@ pub(super) async fn call(
 ) -> Result<CallToolResponse, ErrorData> {
     let name = request.name.into_owned();
     let arguments = text_of(request.arguments);
-    let bound = bound_to(&client.bound_to(), &name, &arguments);
+    let way = Way::of(&cx);
+    // What a state is bound to, where there is or could be one: it has all of the arguments.
+    let bound = (request.request_state.is_some() || matches!(way, Way::Later))
+        .then(|| bound_to(&client.bound_to(), &name, &arguments))
+        .unwrap_or_default();
     let allowed = match request.request_state {
         Some(state) => Some(allowed(client, &state, &bound, request.input_responses.as_ref())?),
         None => None,
@@ -89,7 +94,8 @@ pub(super) async fn call(
     let asker = Arc::new(CallAsker {
         tool: name.clone(),
         allowed: Mutex::new(allowed),
-        way: Way::of(&cx),
+        way,
+        waits: Arc::clone(&client.waits),
         asked: Mutex::new(None),
     });
     let (reports, reported) = mpsc::channel(MAX_REPORTS);
@@ -119,6 +125,7 @@ pub(super) async fn call(
         let asked = InputRequests::from([(PERMISSION.to_owned(), ask::request(form))]);
         return Ok(InputRequiredResult::new(Some(asked), Some(state)).into());
     }
+    client.touched.note(&done);
     logs.say(&cx, &done).await;
     Ok(content::of_call(direct.id(), done).into())
 }
@@ -208,6 +215,7 @@ struct CallAsker {
     /// The word that came with the call.
     allowed: Mutex<Option<Approval>>,
     way: Way,
+    waits: Arc<Waits>,
     /// The question that is to be answered before the call is made again.
     asked: Mutex<Option<ElicitRequestParams>>,
 }
@@ -234,14 +242,17 @@ impl Asker for CallAsker {
         };
         let Some(form) = ask::form(question.agent, &kind) else { return Approval::Nobody };
         match &self.way {
-            Way::Now(peer) => match peer.create_elicitation(form).await {
-                Ok(answer) => {
-                    let accepted = answer.action == rmcp::model::ElicitationAction::Accept;
-                    let content = answer.content.filter(|_| accepted).unwrap_or_default();
-                    ask::approval(content["answer"].as_str())
+            Way::Now(peer) => {
+                let _waiting = self.waits.begin();
+                match peer.create_elicitation(form).await {
+                    Ok(answer) => {
+                        let accepted = answer.action == rmcp::model::ElicitationAction::Accept;
+                        let content = answer.content.filter(|_| accepted).unwrap_or_default();
+                        ask::approval(content["answer"].as_str())
+                    }
+                    Err(_) => Approval::Nobody,
                 }
-                Err(_) => Approval::Nobody,
-            },
+            }
             Way::Later if own => {
                 *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(form);
                 Approval::Nobody

@@ -7,7 +7,9 @@ use belljar_session::{DirectSession, Service, ServiceError};
 use rmcp::ErrorData;
 use tokio::sync::OnceCell;
 
+use super::flow::Waits;
 use super::state::States;
+use super::watch::Touched;
 
 /// The agent whose grants are those of clients.
 pub(super) const IDENTITY: &str = "mcp";
@@ -19,6 +21,10 @@ pub(crate) struct Client {
     pub(crate) actor: Arc<str>,
     /// The states that it was given to bring back.
     pub(crate) states: Arc<States>,
+    /// Its requests that wait for a person or an agent.
+    pub(crate) waits: Arc<Waits>,
+    /// The changes of what its session has to read.
+    pub(crate) touched: Touched,
     /// Whether nobody but this client could answer a question.
     pub(crate) alone: bool,
     /// The name that it gives itself.
@@ -35,7 +41,8 @@ impl Client {
         name: String,
     ) -> Self {
         let (direct, calls) = (OnceCell::new(), AtomicU64::new(0));
-        Self { service, actor, states, alone: false, name, direct, calls }
+        let (waits, touched) = (Arc::default(), Touched::default());
+        Self { service, actor, states, waits, touched, alone: false, name, direct, calls }
     }
 
     /// Its jar, made when it is first asked for.

@@ -19,11 +19,11 @@ use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use rmcp::{ErrorData, RoleServer};
+use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Client, refused};
-use super::handler::{Clients, Handler};
+use super::handler::{Clients, McpHandler};
 use super::state::States;
 use crate::http::problem::Problem;
 use crate::http::respond::MAX_BODY;
@@ -57,9 +57,22 @@ impl Guest {
     }
 }
 
+/// The protocol on HTTP, whatever handler has its messages.
+#[async_trait]
+trait Protocol: Send + Sync {
+    async fn answer(&self, request: Request) -> Response<BoxBody<Bytes, Infallible>>;
+}
+
+#[async_trait]
+impl<H: ServerHandler> Protocol for StreamableHttpService<H, LocalSessionManager> {
+    async fn answer(&self, request: Request) -> Response<BoxBody<Bytes, Infallible>> {
+        self.handle::<Body>(request).await
+    }
+}
+
 /// The door of a server.
 pub(crate) struct Door {
-    service: StreamableHttpService<Handler<Keys>, LocalSessionManager>,
+    protocol: Box<dyn Protocol>,
     sessions: Arc<LocalSessionManager>,
     /// Who began which session.
     owners: Mutex<HashMap<String, Key>>,
@@ -68,16 +81,19 @@ pub(crate) struct Door {
 impl Door {
     /// INV-299: names and origins are checked by the guard that stands before every route, so the
     /// protocol's own check is left to it.
-    pub(crate) fn new(stopped: CancellationToken) -> Result<Self, getrandom::Error> {
+    pub(crate) fn new<H: ServerHandler>(
+        stopped: CancellationToken,
+        make: impl Fn(McpHandler) -> H + Send + Sync + 'static,
+    ) -> Result<Self, getrandom::Error> {
         let keys = Arc::new(Keys { states: Arc::new(States::new()?), pool: Mutex::default() });
         let sessions = Arc::new(LocalSessionManager::default());
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_cancellation_token(stopped)
             .with_max_request_body_bytes(MAX_BODY);
-        let handler = move || Ok(Handler::new(Arc::clone(&keys)));
+        let handler = move || Ok(make(McpHandler::new(Arc::<Keys>::clone(&keys))));
         let service = StreamableHttpService::new(handler, Arc::clone(&sessions), config);
-        Ok(Self { service, sessions, owners: Mutex::default() })
+        Ok(Self { protocol: Box::new(service), sessions, owners: Mutex::default() })
     }
 
     fn owners(&self) -> MutexGuard<'_, HashMap<String, Key>> {
@@ -102,7 +118,7 @@ impl Door {
         }
         let ends = request.method() == Method::DELETE;
         request.extensions_mut().insert(guest);
-        let mut response = self.service.handle::<Body>(request).await;
+        let mut response = self.protocol.answer(request).await;
         let begun = response.headers().get(SESSION).and_then(|id| id.to_str().ok());
         if let Some(id) = begun.filter(|_| named.is_none())
             && !self.begins(id, whose).await

@@ -1,23 +1,42 @@
 //! A transport that reads no further while too much waits for an answer.
 
 use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use rmcp::RoleServer;
-use rmcp::model::{ClientNotification, JsonRpcMessage, RequestId};
+use rmcp::model::{
+    ClientNotification, ClientRequest, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+    ServerResult,
+};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use tokio::sync::Semaphore;
+use rmcp::{ErrorData, RoleServer};
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
 
 /// Requests that are worked on, or whose answers are not taken yet. INV-298: a client that sends more,
 /// or reads nothing, is not read from: what it costs is bounded, and it is its own connection that
 /// stands still.
 const MAX_OPEN: usize = 256;
 
+/// How long no place may become free before it counts as held up, where some wait for a person.
+const HELD_UP: Duration = Duration::from_secs(1);
+
+/// The word to a request that comes then.
+const ALL_WAIT: &str = "as many requests are open as may be, and they wait for a person or an agent: \
+                        answer, or cancel one of them";
+
 /// A bounded transport.
 pub(super) struct Flow<T> {
     inner: T,
     open: Arc<Open>,
+    waits: Arc<Waits>,
+    /// An answer of its own, which is on its way. Nothing is read before it is taken.
+    telling: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Since when no place was free.
+    full: Option<Instant>,
 }
 
 /// The requests that are open.
@@ -26,10 +45,48 @@ struct Open {
     ids: Mutex<HashMap<RequestId, usize>>,
 }
 
+/// The requests that wait for what may take as long as it likes: a person, an agent, or a change.
+#[derive(Default)]
+pub(crate) struct Waits {
+    count: AtomicUsize,
+    more: Notify,
+}
+
+/// One of them, until it is dropped.
+pub(crate) struct Waiting<'a>(&'a Waits);
+
+impl Waits {
+    pub(crate) fn begin(&self) -> Waiting<'_> {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.more.notify_waiters();
+        Waiting(self)
+    }
+
+    /// Returns when there are some behind this time.
+    async fn at(&self, time: Instant) {
+        loop {
+            let more = self.more.notified();
+            if self.count.load(Ordering::Relaxed) == 0 {
+                more.await;
+            } else if Instant::now() < time {
+                tokio::time::sleep_until(time).await;
+            } else {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl<T> Flow<T> {
-    pub(super) fn new(inner: T) -> Self {
+    pub(super) fn new(inner: T, waits: Arc<Waits>) -> Self {
         let open = Open { places: Semaphore::new(MAX_OPEN), ids: Mutex::default() };
-        Self { inner, open: Arc::new(open) }
+        Self { inner, open: Arc::new(open), waits, telling: None, full: None }
     }
 }
 
@@ -48,6 +105,14 @@ impl Open {
             ids.remove(id);
         }
         self.places.add_permits(1);
+    }
+}
+
+/// The answer to a request that has no place: a ping needs none.
+fn without_place(request: &ClientRequest, id: RequestId) -> ServerJsonRpcMessage {
+    match request {
+        ClientRequest::PingRequest(_) => JsonRpcMessage::response(ServerResult::empty(()), id),
+        _ => JsonRpcMessage::error(ErrorData::internal_error(ALL_WAIT, None), Some(id)),
     }
 }
 
@@ -74,24 +139,52 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Flow<T> {
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        // It is never closed. Dropped before a message has come, the place comes back.
-        let place = self.open.places.acquire().await.ok()?;
-        let message = self.inner.receive().await?;
-        match &message {
-            JsonRpcMessage::Request(request) => {
-                self.open.begin(&request.id);
-                place.forget();
+        loop {
+            if let Some(telling) = &mut self.telling {
+                telling.await;
+                self.telling = None;
             }
-            JsonRpcMessage::Notification(said) => {
-                if let ClientNotification::CancelledNotification(cancelled) = &said.notification
-                    && let Some(id) = &cancelled.params.request_id
-                {
-                    self.open.end(id);
+            // Dropped before a message has come, a place comes back.
+            let mut place = self.open.places.try_acquire().ok();
+            if place.is_none() {
+                // Where what is open waits, what could end a wait has to be read: answers of a person,
+                // and cancellations.
+                let full = *self.full.get_or_insert_with(Instant::now);
+                place = tokio::select! {
+                    biased;
+                    // It is never closed.
+                    place = self.open.places.acquire() => Some(place.ok()?),
+                    () = self.waits.at(full + HELD_UP) => None,
+                };
+            }
+            if place.is_some() {
+                self.full = None;
+            }
+            let message = self.inner.receive().await?;
+            let place = place.or_else(|| self.open.places.try_acquire().ok());
+            match (&message, place) {
+                (JsonRpcMessage::Request(request), Some(place)) => {
+                    self.open.begin(&request.id);
+                    place.forget();
                 }
+                (JsonRpcMessage::Request(request), None) => {
+                    let answer = without_place(&request.request, request.id.clone());
+                    let telling = self.inner.send(answer);
+                    // An error: the client is gone, which reading says.
+                    self.telling = Some(Box::pin(async move { drop(telling.await) }));
+                    continue;
+                }
+                (JsonRpcMessage::Notification(said), _) => {
+                    if let ClientNotification::CancelledNotification(cancelled) = &said.notification
+                        && let Some(id) = &cancelled.params.request_id
+                    {
+                        self.open.end(id);
+                    }
+                }
+                (JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_), _) => {}
             }
-            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+            return Some(message);
         }
-        Some(message)
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {

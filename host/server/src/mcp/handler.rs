@@ -9,13 +9,15 @@ use rmcp::model::{
     GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
     InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
     ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams, Tool, UpdateTaskParams,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::client::{Client, refused};
 use super::logs::Logs;
+use super::watch::{self, Watched};
 use super::{agents, calls, prompts, resources, tasks};
 
 /// For how long a client may believe a list.
@@ -43,18 +45,19 @@ pub(super) trait Clients: Send + Sync + 'static {
     fn may_be(&self, client: &Client, cx: &RequestContext<RoleServer>) -> bool;
 }
 
-/// One session of the protocol, or one message outside such.
-pub(super) struct Handler<C> {
-    clients: Arc<C>,
+/// The answers of belljar in one session of the protocol, or to one message outside such.
+pub struct McpHandler {
+    clients: Arc<dyn Clients>,
     /// The client of the session.
     client: tokio::sync::OnceCell<Arc<Client>>,
     logs: Logs,
+    watched: Watched,
 }
 
-impl<C: Clients> Handler<C> {
-    pub(super) fn new(clients: Arc<C>) -> Self {
+impl McpHandler {
+    pub(super) fn new(clients: Arc<dyn Clients>) -> Self {
         let client = tokio::sync::OnceCell::new();
-        Self { clients, client, logs: Logs::new() }
+        Self { clients, client, logs: Logs::new(), watched: Watched::default() }
     }
 
     /// INV-296: the client of a session is the one that began it; the id alone opens nothing.
@@ -67,12 +70,14 @@ impl<C: Clients> Handler<C> {
     }
 }
 
-impl<C: Clients> ServerHandler for Handler<C> {
+impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
         let can = ServerCapabilities::builder()
             .enable_logging()
             .enable_prompts()
             .enable_resources()
+            .enable_resources_list_changed()
+            .enable_resources_subscribe()
             .enable_tools()
             .enable_tasks()
             .build();
@@ -124,7 +129,12 @@ impl<C: Clients> ServerHandler for Handler<C> {
         let client = self.client(&cx).await?;
         match agents::is_agent(&request.name) {
             true => agents::call(&client, request, cx).await,
-            false => calls::call(&client, request, cx, &self.logs).await,
+            false => {
+                let before = client.touched.versions();
+                let answer = calls::call(&client, request, cx.clone(), &self.logs).await;
+                self.watched.say(&client, &cx, before).await;
+                answer
+            }
         }
     }
 
@@ -201,5 +211,35 @@ impl<C: Clients> ServerHandler for Handler<C> {
         let client = self.client(&cx).await?;
         let read = resources::read(&client, request.uri).await?;
         Ok(read.with_ttl_ms(0).with_cache_scope(CacheScope::Private).into())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let client = self.client(&cx).await?;
+        self.watched.add(&client, request.uri).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.watched.remove(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(watch::accepted(requested))
+    }
+
+    async fn listen(&self, cx: SubscriptionContext) -> Result<(), ErrorData> {
+        let client = self.client(cx.request_context()).await?;
+        watch::listen(&client, &cx).await
     }
 }

@@ -26,5 +26,7 @@ mod state;
 mod stdio;
 mod tasks;
 mod uri;
+mod watch;
 
+pub use self::handler::McpHandler;
 pub use self::stdio::{StdioError, serve_stdio};

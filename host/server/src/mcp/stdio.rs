@@ -12,8 +12,8 @@ use rmcp::{ErrorData, RoleServer};
 use tokio_util::sync::CancellationToken;
 
 use super::client::Client;
-use super::flow::Flow;
-use super::handler::{Clients, Handler};
+use super::flow::{Flow, Waits};
+use super::handler::{Clients, McpHandler};
 use super::state::States;
 
 /// Most bytes of a message: two bodies of the largest size that HTTP takes.
@@ -49,10 +49,13 @@ pub enum StdioError {
 pub async fn serve_stdio(service: Service, stop: CancellationToken) -> Result<(), StdioError> {
     let (read, write) = stdio_pipes();
     let states = Arc::new(States::new().map_err(StdioError::Random)?);
-    let own = Arc::new(Own { service, states, client: tokio::sync::OnceCell::new() });
+    let waits = Arc::<Waits>::default();
+    let client = tokio::sync::OnceCell::new();
+    let own = Arc::new(Own { service, states, waits: Arc::clone(&waits), client });
     let transport = AsyncRwTransport::new(read, write).with_max_line_length(MAX_LINE);
-    let handler = Handler::new(Arc::clone(&own));
-    let served = serve_server_with_ct(handler, Flow::new(transport), stop.clone()).await;
+    let clients: Arc<dyn Clients> = Arc::<Own>::clone(&own);
+    let handler = McpHandler::new(clients);
+    let served = serve_server_with_ct(handler, Flow::new(transport, waits), stop.clone()).await;
     let ended = match served {
         Ok(running) => {
             running.waiting().await.map_err(|error| StdioError::Ended(error.to_string()))
@@ -75,6 +78,7 @@ pub async fn serve_stdio(service: Service, stop: CancellationToken) -> Result<()
 struct Own {
     service: Service,
     states: Arc<States>,
+    waits: Arc<Waits>,
     client: tokio::sync::OnceCell<Arc<Client>>,
 }
 
@@ -86,6 +90,7 @@ impl Own {
             let (service, states) = (self.service.clone(), Arc::clone(&self.states));
             let mut client = Client::new(service, LOCAL.into(), states, name);
             client.alone = true;
+            client.waits = Arc::clone(&self.waits);
             Arc::new(client)
         };
         Arc::clone(self.client.get_or_init(make).await)
