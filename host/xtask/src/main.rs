@@ -65,7 +65,7 @@ enum Command {
     TestAcp,
     /// Hold the server against its own OpenAPI document, with schemathesis
     TestApi,
-    /// Hold the MCP door against the official Python SDK and the protocol's conformance suite.
+    /// Hold the MCP door against the official SDKs, the Inspector and the protocol's conformance suite.
     TestMcp,
     /// Hold the OpenAI wires of `belljar serve` against OpenAI's own packages.
     TestOpenai,
@@ -155,12 +155,17 @@ pub(crate) fn cargo() -> process::Command {
 
 /// The binary of belljar, built; it lies beside this one.
 pub(crate) fn built(root: &Path) -> Result<PathBuf> {
+    built_binary(root, "belljar")
+}
+
+/// A binary of this workspace, built; it lies beside this one.
+pub(crate) fn built_binary(root: &Path, name: &str) -> Result<PathBuf> {
     let built = cargo()
-        .args(["build", "--quiet", "--bin", "belljar"])
+        .args(["build", "--quiet", "--bin", name])
         .current_dir(root)
         .status()
         .context("failed to start cargo")?;
-    ensure!(built.success(), "belljar does not build");
+    ensure!(built.success(), "{name} does not build");
     let here = std::env::current_exe().context("failed to find the running program")?;
-    Ok(here.with_file_name(format!("belljar{}", std::env::consts::EXE_SUFFIX)))
+    Ok(here.with_file_name(format!("{name}{}", std::env::consts::EXE_SUFFIX)))
 }

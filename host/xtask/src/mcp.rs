@@ -1,32 +1,40 @@
-//! `cargo xtask test-mcp`: holds the MCP door of belljar against the official Python SDK and the
-//! conformance suite of the protocol.
+//! `cargo xtask test-mcp`: holds the MCP door of belljar against the official SDKs in Python and TypeScript,
+//! the Inspector's command line and the conformance suite of the protocol.
 //!
-//! A script under `tests/peers/mcp` starts a server and runs both. The packages are installed by `.ci/run`,
-//! or by hand with the two commands of [`INSTALL`].
+//! A script under `tests/peers/mcp` starts the servers and runs all of them. The packages are installed by
+//! `.ci/run`, or by hand with the two commands of [`INSTALL`]. The suite's reports stay in
+//! `target/mcp-conformance`.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::built;
+use crate::{built, built_binary};
 
 /// How the packages are installed, with the versions that the checks were written for.
 const INSTALL: &str = "`target/peers/bin/pip install mcp==2.3.0` (after `python3 -m venv \
                        target/peers`) and `npm install --prefix target/peers/mcp --no-save \
-                       @modelcontextprotocol/conformance@0.2.0-alpha.12 node@24.21.0`";
+                       @modelcontextprotocol/conformance@0.2.0-alpha.12 \
+                       @modelcontextprotocol/sdk@1.32.2 @modelcontextprotocol/inspector@2.12.0 \
+                       node@24.21.0`";
+
+/// Those of the protocol's own.
+const PACKAGES: [&str; 3] = ["conformance", "sdk", "inspector"];
 
 pub(crate) fn run(root: &Path) -> Result<()> {
     let python = root.join("target/peers/bin/python");
     let packages = root.join("target/peers/mcp");
     let node = packages.join("node_modules/node/bin/node");
-    let suite = packages.join("node_modules/@modelcontextprotocol/conformance");
-    let there = python.exists() && node.exists() && suite.exists();
+    let official = packages.join("node_modules/@modelcontextprotocol");
+    let there = PACKAGES.iter().all(|package| official.join(package).exists());
+    let there = there && python.exists() && node.exists();
     ensure!(there, "MCP's packages are not in `target/peers`; install them with {INSTALL}");
     let belljar = built(root)?;
+    let fixture = built_binary(root, "belljar-mcp-fixture")?;
     let status = Command::new(python)
         .arg(root.join("tests/peers/mcp/run.py"))
-        .args([&belljar, &node, &packages])
+        .args([&belljar, &fixture, &node, &packages, &root.join("target/mcp-conformance")])
         .status()
         .context("failed to start the checks")?;
     ensure!(status.success(), "MCP's packages and belljar disagree");

@@ -1,20 +1,26 @@
 """Holds the MCP door of belljar against clients that nobody here wrote.
 
-Usage: run.py BELLJAR NODE PACKAGES
+Usage: run.py BELLJAR FIXTURE NODE PACKAGES REPORTS
 
-Makes a home and a workspace, starts a server, and runs `sdk.py` with this Python: the official SDK, over
-stdio and over HTTP. Then NODE runs the conformance suite in PACKAGES against the server: of both
-revisions the scenarios that ask for no tools of the suite's own.
+Makes a home and a workspace, starts a server, and runs `sdk.py` with this Python and `sdk.mjs` with NODE:
+the official SDKs, over stdio and over HTTP; then the Inspector's command line, over both. The
+conformance suite in PACKAGES is run against the server, for the scenarios that ask for no tools of the
+suite's own, and as a whole against FIXTURE, which has them. What it reports stays in REPORTS.
 """
 
 import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from serving import passed, served  # noqa: E402
 
 SETTINGS = """\
 [models.scripted]
@@ -50,7 +56,7 @@ description: How tides are counted.
 Count from six.
 """
 
-# The scenarios of each revision that a server passes with whatever tools it has.
+# The scenarios of each revision that the product passes with whatever tools it has.
 SCENARIOS = {
     "2025-11-25": [
         "server-initialize",
@@ -73,20 +79,37 @@ SCENARIOS = {
     ],
 }
 
+# How many scenarios of a server each revision scores, and how many the tasks extension has.
+SCORED = {"2025-11-25": 30, "2026-07-28": 37}
+TASKS = {"2025-11-25": 0, "2026-07-28": 10}
+
+
+def suite(packages):
+    return packages / "node_modules/@modelcontextprotocol/conformance"
+
+
+def checks_in(directory):
+    """The statuses of each scenario's checks, by its name."""
+    found = {}
+    for path in sorted(directory.glob("server-*/checks.json")):
+        name = re.fullmatch(r"server-(.+)-\d{4}-\d\d-\d\dT[-\dZ]+", path.parent.name)[1]
+        found[name] = [check["status"] for check in json.loads(path.read_text())]
+    return found
+
 
 def conformance(node, packages, url, directory):
-    program = packages / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
+    """The product itself: the scenarios that ask for no tools of the suite's own."""
+    program = suite(packages) / "dist/index.js"
     failed = []
     for revision, scenarios in SCENARIOS.items():
         for scenario in scenarios:
-            out = directory / f"{revision}-{scenario}"
+            out = directory / revision / scenario
             done = subprocess.run(
                 [node, program, "server", "--url", url, "--scenario", scenario,
                  "--spec-version", revision, "-o", out],
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             )
-            checks = [json.loads(path.read_text()) for path in out.rglob("checks.json")]
-            statuses = [check["status"] for found in checks for check in found]
+            statuses = checks_in(out).get(scenario, [])
             passed = statuses.count("SUCCESS")
             good = done.returncode == 0 and passed and "FAILURE" not in statuses
             print(f"conformance {revision} {scenario}: {passed} of {len(statuses)} checks")
@@ -96,8 +119,77 @@ def conformance(node, packages, url, directory):
         sys.exit("\n".join(failed))
 
 
+def scored(packages, revision):
+    """The scenarios of a server that a revision scores."""
+    text = (suite(packages) / f"requirements/{revision}.yaml").read_text()
+    listed = re.search(r"^server:\n((?:  - .+\n|\s*\n|  #.*\n)+)", text, re.MULTILINE)[1]
+    return re.findall(r"^  - (\S+)$", listed, re.MULTILINE)
+
+
+def requirements(node, packages, url, directory):
+    """The fixture: everything that each revision has for a server, and the reports for people."""
+    program = suite(packages) / "dist/index.js"
+    runs = {
+        revision: subprocess.Popen(
+            [node, program, "server", "--url", url, "--requirements", revision,
+             "-o", directory / revision],
+            stdout=open(directory / f"{revision}.txt", "w"), stderr=subprocess.STDOUT,
+        )
+        for revision in SCORED
+    }
+    failed = []
+    for revision, run in runs.items():
+        code = run.wait()
+        found = checks_in(directory / revision)
+        required = scored(packages, revision)
+        tasks = [name for name in found if name.startswith("tasks-")]
+        bad = [name for name, statuses in found.items() if "FAILURE" in statuses]
+        passed = [name for name in required if name in found and name not in bad]
+        total = sum(len(statuses) for statuses in found.values())
+        print(
+            f"conformance {revision}: {len(passed)} of {len(required)} scored scenarios, "
+            f"{len([name for name in tasks if name not in bad])} of {len(tasks)} of tasks, "
+            f"{sum(statuses.count('SUCCESS') for statuses in found.values())} of {total} checks"
+        )
+        expected = len(required) == SCORED[revision] and len(tasks) == TASKS[revision]
+        # Those that nobody scores leave the exit code as it is.
+        if code or bad or not expected or len(passed) != len(required):
+            failed.append(f"{revision}: exit code {code}, failed: {bad}")
+    if failed:
+        sys.exit("\n".join([*failed, f"the reports are in {directory}"]))
+
+
+def inspect(node, packages, belljar, url, env, workspace):
+    """The Inspector's command line, over both transports."""
+    program = packages / "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+    env = {**env, "MCP_CATALOG_PATH": str(workspace.parent / "catalog.json")}
+    ways = {
+        "stdio": ["-e", f"BELLJAR_HOME={env['BELLJAR_HOME']}", "--cwd", workspace, belljar, "mcp"],
+        "http": ["--transport", "http", url],
+    }
+    calls = {
+        "tools/list": ([], "agent_clerk"),
+        "tools/call": (["--tool-name", "file_list"], "note.txt"),
+        "resources/list": ([], "receipts"),
+        "prompts/list": ([], "tides"),
+    }
+    for name, way in ways.items():
+        for method, (arguments, expected) in calls.items():
+            done = subprocess.run(
+                [node, program, "--cli", "--method", method, *arguments, *way],
+                env=env, cwd=workspace, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )
+            if done.returncode or expected not in done.stdout:
+                sys.exit(f"the inspector, {name} {method}: {done.stdout}")
+        print(f"inspector {name}: {len(calls)} methods as expected")
+
+
 def main():
-    belljar, node, packages = (pathlib.Path(given).resolve() for given in sys.argv[1:4])
+    belljar, fixture, node, packages, reports = (
+        pathlib.Path(given).resolve() for given in sys.argv[1:6]
+    )
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as directory:
         root = pathlib.Path(directory)
         home, workspace = root / "home", root / "workspace"
@@ -111,27 +203,20 @@ def main():
         (workspace / "note.txt").write_text("the tide turns at six\n")
         (workspace / "dot.png").write_bytes(bytes.fromhex("89504e470d0a1a0a"))
         env = {**os.environ, "BELLJAR_HOME": str(home)}
-        with open(root / "log", "w") as log:
-            server = subprocess.Popen(
-                [belljar, "--quiet", "serve", "--listen", "127.0.0.1:0"],
-                env=env, cwd=workspace, stdout=subprocess.PIPE, stderr=log, text=True,
-            )
-        try:
-            line = server.stdout.readline().split()
-            if not line:
-                sys.exit((root / "log").read_text())
-            url = line[-1] + "/mcp"
+        command = [belljar, "--quiet", "serve", "--listen", "127.0.0.1:0"]
+        with served(command, root / "log", env=env, cwd=workspace) as url:
+            url += "/mcp"
             told = {**env, "BELLJAR": str(belljar), "BELLJAR_URL": url}
-            done = subprocess.run([sys.executable, HERE / "sdk.py"], env=told, cwd=workspace)
-            if done.returncode:
-                print((root / "log").read_text(), file=sys.stderr)
-                sys.exit(done.returncode)
-            conformance(node, packages, url, root)
-            if server.poll() is not None:
-                sys.exit("the server ended: " + (root / "log").read_text())
-        finally:
-            server.kill()
-            server.wait()
+            passed([sys.executable, HERE / "sdk.py"], env=told, cwd=workspace)
+            # The package is found from where a script stands.
+            script = root / "sdk.mjs"
+            shutil.copy(HERE / "sdk.mjs", script)
+            (root / "node_modules").symlink_to(packages / "node_modules")
+            passed([node, script], env=told, cwd=workspace)
+            inspect(node, packages, belljar, url, told, workspace)
+            conformance(node, packages, url, reports / "product")
+        with served([fixture], root / "fixture-log") as url:
+            requirements(node, packages, url + "/mcp", reports)
 
 
 if __name__ == "__main__":
