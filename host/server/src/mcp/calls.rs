@@ -84,9 +84,11 @@ pub(super) async fn call(
     let arguments = text_of(request.arguments);
     let way = Way::of(&cx);
     // What a state is bound to, where there is or could be one: it has all of the arguments.
-    let bound = (request.request_state.is_some() || matches!(way, Way::Later))
-        .then(|| bound_to(&client.bound_to(), &name, &arguments))
-        .unwrap_or_default();
+    let has_state = request.request_state.is_some() || matches!(way, Way::Later);
+    let bound = match has_state {
+        true => bound_to(&client.bound_to(), &name, &arguments),
+        false => String::new(),
+    };
     let allowed = match request.request_state {
         Some(state) => Some(allowed(client, &state, &bound, request.input_responses.as_ref())?),
         None => None,
