@@ -266,11 +266,17 @@ async fn a_file_of_another_tenant_is_one_that_is_not_there() {
     assert!(own["result"]["contents"][0].is_object(), "{own}");
     let theirs = ask(&world, "blue-member", "resources/read", json!({"uri": uri("red")})).await;
     let none = ask(&world, "blue-member", "resources/read", json!({"uri": uri("none")})).await;
-    assert_eq!(theirs["error"], none["error"]);
+    // It repeats the name that was asked for, and no more.
+    let same = |theirs: &Value, uri: &str| {
+        let mut expected = none["error"].clone();
+        expected["data"]["uri"] = json!(uri);
+        assert_eq!(theirs["error"], expected);
+    };
     assert!(theirs["error"].is_object(), "{theirs}");
+    same(&theirs, &uri("red"));
     let receipts = format!("belljar://sessions/{}/receipts", crate::kit::session("red"));
     let theirs = ask(&world, "blue-member", "resources/read", json!({"uri": receipts})).await;
-    assert_eq!(theirs["error"], none["error"]);
+    same(&theirs, &receipts);
 }
 
 #[tokio::test]

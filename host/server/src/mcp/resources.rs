@@ -52,7 +52,8 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 
 /// Reads one. INV-295: of the caller's own tenant; of another one's and of none it is the same error.
 pub(super) async fn read(client: &Client, uri: String) -> Result<ReadResourceResult, ErrorData> {
-    let none = || ErrorData::resource_not_found("there is no such resource", None);
+    let asked = json!({ "uri": uri });
+    let none = || ErrorData::resource_not_found("there is no such resource", Some(asked.clone()));
     let named = parse(&uri).ok_or_else(none)?;
     let (Named::Attachment { session, .. }
     | Named::Receipts { session }
