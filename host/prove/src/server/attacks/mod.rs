@@ -12,6 +12,7 @@ mod connections;
 mod crossing;
 mod guards;
 mod keys;
+mod mcp;
 mod numbers;
 mod openai;
 mod paths;
@@ -25,7 +26,7 @@ type Row = Attack<Stage>;
 
 /// Every attack, in the order in which they are made.
 pub(super) fn attacks() -> impl Iterator<Item = &'static Row> {
-    let tables: [&[Row]; 12] = [
+    let tables: [&[Row]; 13] = [
         keys::ATTACKS,
         crossing::ATTACKS,
         guards::ATTACKS,
@@ -35,6 +36,7 @@ pub(super) fn attacks() -> impl Iterator<Item = &'static Row> {
         turns::ATTACKS,
         tools::ATTACKS,
         openai::ATTACKS,
+        mcp::ATTACKS,
         remade::ATTACKS,
         connections::ATTACKS,
         resources::ATTACKS,

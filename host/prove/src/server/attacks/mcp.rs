@@ -1,0 +1,341 @@
+//! Clients of MCP that bring what is not theirs, or take nothing of what they ask for.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use super::super::client::{Answer, Ask, Client, ask};
+use super::super::stage::Stage;
+use super::{Row, check, row};
+use crate::attack::{Escape, Stopped, Verdict};
+
+/// Requests of a client that reads no answer.
+const UNREAD: usize = 10_000;
+
+/// Its connections.
+const CONNECTIONS: usize = 20;
+
+/// How long it goes on writing to one that takes nothing.
+const GIVES_UP: Duration = Duration::from_secs(2);
+
+/// By how much a server may grow for it.
+const MAX_GROWTH: u64 = 128 << 20;
+
+/// The id of a session or a turn that nobody has.
+const NOBODYS_TURNS: &str = "20200101T000000000Z-00000000";
+
+/// A session of the protocol that nobody has.
+const NOBODYS: &str = "00000000-0000-4000-8000-000000000000";
+
+pub(super) const ATTACKS: &[Row] = &[
+    row!(
+        "server-mcp-state-replayed",
+        "brings the state of a call that a person allowed once a second time",
+        "a state is good once (INV-292)",
+        "not valid here",
+        replayed
+    ),
+    row!(
+        "server-mcp-state-of-another-key",
+        "brings a state that was given to another key of its tenant",
+        "a state is bound to its key (INV-292)",
+        "not valid here",
+        of_another_key
+    ),
+    row!(
+        "server-mcp-state-of-another-call",
+        "has a person allow one file, and reads another with the state of that",
+        "a state is bound to the very call (INV-292)",
+        "not valid here",
+        of_another_call
+    ),
+    row!(
+        "server-mcp-state-forged",
+        "allows a call itself, with a state that it has changed or made up",
+        "a state is signed (INV-292)",
+        "not valid here",
+        forged_state
+    ),
+    row!(
+        "server-mcp-session-of-another",
+        "goes on in blue's session of the protocol, reads its stream, and ends it",
+        "a session belongs to the key that began it (INV-296)",
+        "Session not found",
+        session_of_another
+    ),
+    row!(
+        "server-mcp-session-forged",
+        "makes up ids of sessions",
+        "a session belongs to the key that began it (INV-296)",
+        "Session not found",
+        forged_session
+    ),
+    row!(
+        "server-mcp-cross-resources",
+        "reads the receipts, the changes and the files of blue's session",
+        "a resource is of the caller's tenant (INV-295)",
+        "no such resource",
+        resources
+    ),
+    row!(
+        "server-mcp-task-of-another",
+        "reads, answers and cancels a task of blue's",
+        "a task is seen by the key that began it (INV-294)",
+        "no such task",
+        task_of_another
+    ),
+    row!(
+        "server-mcp-unread",
+        "sends 10,000 requests, and reads none of the answers",
+        "a client that reads nothing is not read from (INV-99, INV-298)",
+        "and no answer was read",
+        unread
+    ),
+];
+
+/// One message of the revision 2026-07-28, from a client that can do this.
+fn newer(method: &str, mut params: Value, can: Value) -> Ask {
+    let named = ["name", "uri", "taskId"].into_iter().find_map(|key| params[key].as_str());
+    let name = named.map(|name| format!("mcp-name: {name}"));
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "prove", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": can,
+    });
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    let asked = ask("POST", "/mcp")
+        .line("accept: application/json, text/event-stream")
+        .line("mcp-protocol-version: 2026-07-28")
+        .line(format!("mcp-method: {method}"))
+        .json(&message);
+    match name {
+        Some(name) => asked.line(name),
+        None => asked,
+    }
+}
+
+/// One message of the revision 2025-11-25.
+fn older(verb: &str, session: Option<&str>, message: &Value) -> Ask {
+    let asked = ask(verb, "/mcp").line("accept: application/json, text/event-stream").json(message);
+    match session {
+        Some(session) => asked
+            .line(format!("mcp-session-id: {session}"))
+            .line("mcp-protocol-version: 2025-11-25"),
+        None => asked,
+    }
+}
+
+/// The message that answers.
+fn message_of(answer: &Answer) -> Result<Value> {
+    let lines = answer.body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
+    let mut messages = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let found = messages.rfind(|message| message["id"] == 1);
+    found.with_context(|| format!("no message in {} {}", answer.status, answer.body))
+}
+
+async fn said(client: &Client, asked: &Ask) -> Result<Value> {
+    message_of(&client.send(asked).await?)
+}
+
+fn elicits() -> Value {
+    json!({"elicitation": {"form": {}}})
+}
+
+fn read(path: &str) -> Value {
+    json!({"name": "file_read", "arguments": {"path": path}})
+}
+
+/// The state that a client gets which is to ask about reading the note.
+async fn state(client: &Client) -> Result<String> {
+    let asked = said(client, &newer("tools/call", read("note.txt"), elicits())).await?;
+    let state = asked["result"]["requestState"].as_str().map(str::to_owned);
+    state.with_context(|| format!("no state in {asked}"))
+}
+
+/// The call again, with this state and the word of a person.
+fn allowed(path: &str, state: &str) -> Ask {
+    let mut params = read(path);
+    params["requestState"] = json!(state);
+    params["inputResponses"] =
+        json!({"permission": {"action": "accept", "content": {"answer": "yes"}}});
+    newer("tools/call", params, elicits())
+}
+
+/// The answer has to be an error, and nothing of the note.
+fn refused(answer: &Value) -> Stopped {
+    let text = answer.to_string();
+    check(answer["error"].is_object() && !text.contains("own words"), || text.clone())?;
+    Ok(Verdict::told(text))
+}
+
+async fn replayed(stage: &Stage) -> Stopped {
+    stage.red_may_change();
+    let client = stage.caller("red-member");
+    let state = state(&client).await?;
+    let once = said(&client, &allowed("note.txt", &state)).await?;
+    check(once.to_string().contains("red's own words"), || format!("not allowed once: {once}"))?;
+    refused(&said(&client, &allowed("note.txt", &state)).await?)
+}
+
+async fn of_another_key(stage: &Stage) -> Stopped {
+    stage.red_may_change();
+    let state = state(&stage.caller("red-member")).await?;
+    refused(&said(&stage.caller("red-admin"), &allowed("note.txt", &state)).await?)
+}
+
+async fn of_another_call(stage: &Stage) -> Stopped {
+    stage.red_may_change();
+    let client = stage.caller("red-member");
+    let state = state(&client).await?;
+    refused(&said(&client, &allowed("./note.txt", &state)).await?)
+}
+
+async fn forged_state(stage: &Stage) -> Stopped {
+    stage.red_may_change();
+    let client = stage.caller("red-member");
+    let state = state(&client).await?;
+    let turned: String = state.chars().rev().collect();
+    let shorter = state.get(1..).unwrap_or_default();
+    let mut last = refused(&said(&client, &allowed("note.txt", &turned)).await?)?;
+    for forged in [shorter, "", "e30", "{\"about\":\"call\"}"] {
+        last = refused(&said(&client, &allowed("note.txt", forged)).await?)?;
+    }
+    Ok(last)
+}
+
+/// Begins a session of the protocol; gives its id.
+async fn begin(client: &Client) -> Result<String> {
+    let info = json!({"name": "prove", "version": "1"});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    let answer = client.send(&older("POST", None, &message)).await?;
+    let line = answer.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+    let id = line.map(|id| id.trim().to_owned());
+    id.with_context(|| format!("no session: {} {}", answer.head, answer.body))
+}
+
+fn ping() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+}
+
+/// The word to a client that goes on in a session, reads its stream, and ends it.
+async fn not_there(client: &Client, session: &str) -> Stopped {
+    let mut told = String::new();
+    for verb in ["POST", "GET", "DELETE"] {
+        let answer = client.send(&older(verb, Some(session), &ping())).await?;
+        check(answer.status == 404, || format!("{verb}: {} {}", answer.status, answer.body))?;
+        told = answer.body;
+    }
+    Ok(Verdict::told(told))
+}
+
+async fn session_of_another(stage: &Stage) -> Stopped {
+    let blue = stage.caller("blue-member");
+    let session = begin(&blue).await?;
+    let red = stage.caller("red-admin");
+    let told = not_there(&red, &session).await?;
+    let nobodys = not_there(&red, NOBODYS).await?;
+    check(told == nobodys, || format!("blue's is answered {told:?}, nobody's {nobodys:?}"))?;
+    let pong = said(&blue, &older("POST", Some(&session), &ping())).await?;
+    check(pong["result"].is_object(), || format!("blue's session is gone: {pong}"))?;
+    blue.send(&older("DELETE", Some(&session), &ping())).await?;
+    Ok(told)
+}
+
+async fn forged_session(stage: &Stage) -> Stopped {
+    let red = stage.caller("red-member");
+    let mut told = not_there(&red, NOBODYS).await?;
+    for forged in ["1", "../x", "%00", "null", &"a".repeat(4_000)] {
+        told = not_there(&red, forged).await?;
+    }
+    Ok(told)
+}
+
+async fn resources(stage: &Stage) -> Stopped {
+    stage.red_may_change();
+    let (client, blues) = (stage.caller("red-admin"), stage.session("blue")?);
+    let mut last = None;
+    for rest in ["receipts", "changes", "attachments/20200101T000000000Z-00000000"] {
+        let of = |session: &str| {
+            let uri = format!("belljar://sessions/{session}/{rest}");
+            newer("resources/read", json!({ "uri": uri }), json!({}))
+        };
+        let theirs = said(&client, &of(blues)).await?;
+        let nobodys = said(&client, &of(NOBODYS_TURNS)).await?;
+        let (told, expected) = (theirs.to_string(), nobodys.to_string());
+        check(told.replace(blues, NOBODYS_TURNS) == expected, || {
+            format!("blue's is answered {theirs}, nobody's {nobodys}")
+        })?;
+        last = Some(refused(&theirs)?);
+    }
+    last.ok_or_else(|| Escape::new("nothing was tried"))
+}
+
+fn tasks() -> Value {
+    json!({"extensions": {"io.modelcontextprotocol/tasks": {}}})
+}
+
+/// On a server of its own: blue's task changes what blue has.
+async fn task_of_another(stage: &Stage) -> Stopped {
+    let own = stage.another().await?;
+    let (blue, red) = (own.caller("blue-member"), own.caller("red-admin"));
+    let call = json!({"name": "agent_hanger", "arguments": {"task": "think"}});
+    let begun = said(&blue, &newer("tools/call", call, tasks())).await?;
+    let id = begun["result"]["taskId"].as_str().with_context(|| format!("no task: {begun}"))?;
+    let mut last = None;
+    for (method, more) in [
+        ("tasks/get", json!({})),
+        ("tasks/update", json!({"inputResponses": {"question-1": {"action": "accept"}}})),
+        ("tasks/cancel", json!({})),
+    ] {
+        let of = |id: &str| {
+            let mut params = more.clone();
+            params["taskId"] = json!(id);
+            newer(method, params, tasks())
+        };
+        let theirs = said(&red, &of(id)).await?;
+        let nobodys = said(&red, &of(NOBODYS_TURNS)).await?;
+        check(theirs["error"] == nobodys["error"], || {
+            format!("blue's is answered {theirs}, nobody's {nobodys}")
+        })?;
+        last = Some(refused(&theirs)?);
+    }
+    let still = said(&blue, &newer("tasks/get", json!({ "taskId": id }), tasks())).await?;
+    check(still["result"]["status"] == "working", || format!("it has ended: {still}"))?;
+    own.close().await?;
+    last.ok_or_else(|| Escape::new("nothing was tried"))
+}
+
+/// On a server of its own: how much it grows is looked at.
+async fn unread(stage: &Stage) -> Stopped {
+    let own = stage.another().await?;
+    own.next(1);
+    let (client, blue) = (own.caller("red-member"), own.caller("blue-member"));
+    let list = || newer("tools/list", json!({}), json!({}));
+    said(&client, &list()).await?;
+    let before = own.resident().unwrap_or_default();
+    let requests = list().bytes(&client).repeat(UNREAD / CONNECTIONS);
+    let mut wires = Vec::with_capacity(CONNECTIONS);
+    for _ in 0..CONNECTIONS {
+        wires.push(client.connect().await?);
+    }
+    let writing = wires.iter_mut().map(|wire| {
+        // The rest stays with the client, as it should.
+        tokio::time::timeout(GIVES_UP, wire.write(&requests))
+    });
+    let taken = futures::future::join_all(writing).await;
+    let whole = taken.iter().filter(|taken| matches!(taken, Ok(Ok(())))).count();
+    let answer = said(&blue, &list()).await?;
+    check(answer["result"]["tools"].is_array(), || format!("the neighbour is told {answer}"))?;
+    let grown = own.resident().unwrap_or_default().saturating_sub(before);
+    check(grown < MAX_GROWTH, || format!("the server grew by {grown} bytes"))?;
+    drop(wires);
+    own.close().await?;
+    let told = format!(
+        "{whole} of {CONNECTIONS} connections were taken whole, and no answer was read; the server \
+         grew by {} KiB",
+        grown >> 10
+    );
+    Ok(Verdict::told(told))
+}
