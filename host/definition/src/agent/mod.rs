@@ -15,6 +15,7 @@ mod parse;
 mod permission;
 mod recover;
 mod requests;
+mod servers;
 mod settings_form;
 mod shapes;
 mod stated;

@@ -80,13 +80,23 @@ pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
         behind.beside.extend(others.filter_map(own));
         behind.tools.extend(row.canonical.iter().filter_map(own));
     }
-    for tool in known.iter().filter(|tool| matches(tool.as_str())) {
+    let served = |tool: &ToolName| is_of_server(&name, &tool.as_str().to_ascii_lowercase());
+    for tool in known.iter().filter(|tool| matches(tool.as_str()) || served(tool)) {
         behind.is_known = true;
         behind.tools.insert(tool.clone());
     }
     // A pattern is about what may be there, and says nothing wrong where nothing is.
     behind.is_known |= name.contains('*');
     behind
+}
+
+/// Whether a name means this tool of an MCP server as other programs write it: `mcp__SERVER` for all of
+/// the server's, `SERVER_TOOL` for one.
+fn is_of_server(name: &str, tool: &str) -> bool {
+    let parts = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+    parts.is_some_and(|(server, tool)| {
+        name.strip_prefix("mcp__") == Some(server) || matches(name, &format!("{server}_{tool}"))
+    })
 }
 
 /// Whether `*` in a pattern can be filled to make the text.
@@ -131,6 +141,20 @@ mod tests {
         for (pattern, text) in [("web*", "we"), ("a*b*c", "acb"), ("ab", "abc"), ("a*a", "a")] {
             assert!(!matches(pattern, text), "{pattern} {text}");
         }
+    }
+
+    #[test]
+    fn tools_of_a_server_are_taken_away_by_every_name_for_them() {
+        let known = ["mcp__a__x", "mcp__a__Y", "mcp__ab__z"];
+        let known = KnownTools::new(known.map(|name| ToolName::new(name).unwrap()));
+        let behind = |text| tools_behind(text, &known).tools.len();
+        for both in ["mcp__a", "mcp__a__*", "a_*", "MCP__A"] {
+            assert_eq!(behind(both), 2, "{both}");
+        }
+        for one in ["mcp__a__y", "a_x", "ab_z", "mcp__ab"] {
+            assert_eq!(behind(one), 1, "{one}");
+        }
+        assert_eq!((behind("mcp__*"), behind("b_*"), behind("mcp__")), (3, 0, 0));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::stated::Stated;
 use super::tool_list::{ToolList, say_lost};
 use super::{
     AgentDefinition, KnownTools, NotAnAgent, NotKept, Parsed, SubagentsAsk, keys, leftovers, name,
-    narrowed, requests,
+    narrowed, requests, servers,
 };
 use crate::Dialect;
 use crate::diagnostic::{Findings, Place};
@@ -281,6 +281,9 @@ fn tools(
     lost: Option<&(String, Place)>,
 ) -> ToolList {
     let mut tools = ToolList::read(fields, dialect, known);
+    if dialect != Dialect::Canonical {
+        servers::add(fields, known, &mut tools);
+    }
     if let Some((field, at)) = lost {
         say_lost(field, *at, fields);
         tools.lose(field);

@@ -73,6 +73,17 @@ impl KnownTools {
         self.0.iter()
     }
 
+    /// All tools of an MCP server, which a name such as `mcp__SERVER` or `mcp__SERVER__*` means.
+    pub(crate) fn of_server(&self, name: &str) -> Vec<ToolName> {
+        let name = name.strip_suffix("__*").unwrap_or(name);
+        let server = name.strip_prefix("mcp__").filter(|server| !server.is_empty());
+        let Some(server) = server.filter(|server| !server.contains("__")) else {
+            return Vec::new();
+        };
+        let prefix = format!("mcp__{server}__");
+        self.0.iter().filter(|tool| tool.as_str().starts_with(&prefix)).cloned().collect()
+    }
+
     /// The name that this one was most likely meant to be.
     pub fn suggest(&self, name: &str) -> Option<&str> {
         suggest::nearest(name, self.0.iter().map(ToolName::as_str))
@@ -118,6 +129,10 @@ impl<'a> Written<'a> {
         }
         if let Some(own) = known.0.get(self.name) {
             return Meaning::Tools(vec![own.clone()], None);
+        }
+        let of_server = known.of_server(self.name);
+        if !of_server.is_empty() {
+            return Meaning::Tools(of_server, None);
         }
         if self.name.starts_with("mcp_") {
             return Meaning::Unavailable("it is a tool of an MCP server".to_owned());
@@ -406,6 +421,23 @@ mod tests {
             .chain(crate::BUILTIN_TOOLS)
             .map(|name| ToolName::new(name).unwrap())
             .collect()
+    }
+
+    #[test]
+    fn a_name_of_a_server_means_all_its_tools_that_are_there() {
+        let known = ["mcp__a__x", "mcp__a__y", "mcp__ab__z", "file_read"];
+        let known = KnownTools::new(known.map(|name| ToolName::new(name).unwrap()));
+        let means = |text| match Written::of(text).meaning(Dialect::ClaudeCode, &known) {
+            Meaning::Tools(tools, _) => tools.iter().map(ToString::to_string).collect(),
+            Meaning::All | Meaning::Unavailable(_) | Meaning::Unknown => Vec::new(),
+        };
+        assert_eq!(means("mcp__a__x"), ["mcp__a__x"]);
+        for all in ["mcp__a", "mcp__a__*"] {
+            assert_eq!(means(all), ["mcp__a__x", "mcp__a__y"], "{all}");
+        }
+        for none in ["mcp__", "mcp__c__*", "mcp__a__*x", "mcp", "mcp__a__z", "mcp__a(x)"] {
+            assert!(means(none).is_empty(), "{none}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod grantee;
 mod grants;
 mod hooks;
 mod matcher;
+mod mcp;
 mod models;
 mod named;
 mod revoke;
@@ -30,6 +31,7 @@ pub use grantee::Grantee;
 pub use grants::{GrantSpec, MountSpec};
 pub use hooks::{HookAction, HookEvent, HookSetting};
 pub use matcher::HookMatcher;
+pub use mcp::McpSetting;
 pub use revoke::{GrantRemoval, MountRemoval, NotRevoked, revoke_grants};
 pub use server::ServerSetting;
 pub use subagents::SubagentPolicy;
@@ -64,6 +66,8 @@ pub struct Settings {
     pub secrets: BTreeMap<SecretName, SecretSetting>,
     /// `[tools.NAME]`.
     pub tools: BTreeMap<ToolName, ToolSetting>,
+    /// `[mcp.NAME]`. Only the home file has any.
+    pub mcp: BTreeMap<String, McpSetting>,
     /// `[[hooks]]`, in the order of the file. Only the home file has any.
     pub hooks: Vec<HookSetting>,
     /// `[subagents]`.

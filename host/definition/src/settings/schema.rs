@@ -26,6 +26,7 @@ const HOME_KEYS: &[&str] = &[
     "roles",
     "secrets",
     "tools",
+    "mcp",
     "hooks",
     "subagents",
     "server",
@@ -87,6 +88,7 @@ pub(super) fn read_home(
     loader.roles(table);
     loader.secrets(table);
     loader.tools(table);
+    loader.mcp(table);
     loader.hooks(table);
     loader.server(table);
     if let Some(policy) = loader.subagent_policy(table) {

@@ -132,6 +132,14 @@ pub fn suspicions(text: &str, definition: &AgentDefinition) -> Vec<Suspicion> {
     list
 }
 
+/// Suspicious signs of a text of its own, such as the description of a tool. As [`suspicions`].
+pub fn suspicions_of_text(text: &str) -> Vec<Suspicion> {
+    let mut found = Found { text, list: Vec::new() };
+    hidden::look(text, &mut found);
+    words::look(text, &mut found);
+    found.list.into_iter().map(|(it, _)| it).collect()
+}
+
 /// Collects what is found in one text.
 struct Found<'a> {
     text: &'a str,

@@ -1,0 +1,75 @@
+//! `mcpServers` of a stranger's file: servers whose tools the agent asks for beside its list. It asks,
+//! as the list does; the operator configures the server, accepts its tools and grants them.
+
+use belljar_policy::ToolName;
+
+use super::tool_list::ToolList;
+use super::tools::KnownTools;
+use crate::fields::Fields;
+use crate::yaml::{Node, Value};
+
+const FIELD: &str = "mcpServers";
+
+/// Adds the tools of the servers that are named to a list that is there and not empty: without one an
+/// agent has what it is granted anyway, and an empty one means none.
+pub(super) fn add(fields: &mut Fields<'_, '_>, known: &KnownTools, tools: &mut ToolList) {
+    let Some(asked) = tools.tools.as_mut().filter(|asked| !asked.is_empty()) else { return };
+    // Where no server is configured, the field is said not to be honoured, with the others.
+    if !known.iter().any(|tool| tool.as_str().starts_with("mcp__")) {
+        return;
+    }
+    let Some((key, node)) = fields.take(FIELD) else { return };
+    for name in names(&node) {
+        let own: Vec<ToolName> = known.of_server(&format!("mcp__{name}"));
+        if own.is_empty() {
+            let name = belljar_policy::Shown::clipped(name, 60);
+            let message = format!("`{FIELD}` names `{name}`, of which nothing was accepted here");
+            fields.findings.warning(key.at, "not-honoured", message, None);
+        }
+        asked.extend(own);
+    }
+}
+
+/// The names of servers. How a file would have them started is not read.
+fn names(node: &Node) -> Vec<&str> {
+    match &node.value {
+        Value::List(items) => items.iter().flat_map(names).collect(),
+        Value::Map(entries) => entries.iter().map(|(key, _)| key.text.as_str()).collect(),
+        Value::Text(text) => vec![text.as_str()],
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::{Parsed, parse_agent};
+
+    fn asks(fields: &str) -> Option<Vec<String>> {
+        let known = ["file_read", "mcp__a__x", "mcp__a__y", "mcp__b__z"];
+        let known = KnownTools::new(known.map(|name| ToolName::new(name).unwrap()));
+        let text = format!("---\nname: s\ndescription: d\ncolor: blue\n{fields}\n---\nbody");
+        match parse_agent(Path::new("agents/s.md"), text.as_bytes(), &known) {
+            Parsed::Agent { definition, .. } => {
+                let tools = definition.asked.tools?;
+                Some(tools.iter().map(ToString::to_string).collect())
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_file_asks_for_the_tools_of_servers_beside_its_list_and_never_against_it() {
+        let with = |more: &str| asks(&format!("tools: Read\nmcpServers: {more}")).unwrap();
+        assert_eq!(with("[a]"), ["file_read", "mcp__a__x", "mcp__a__y"]);
+        assert_eq!(with("{b: {command: sh, args: [-c, id]}}"), ["file_read", "mcp__b__z"]);
+        assert_eq!(with("[none, '*', a__x, '']"), ["file_read"]);
+        assert_eq!(asks("mcpServers: [a]"), None, "nothing is narrowed");
+        assert_eq!(asks("tools: []\nmcpServers: [a]"), Some(Vec::new()));
+        let denied = asks("tools: Read\ndisallowedTools: mcp__a\nmcpServers: [a, b]");
+        assert_eq!(denied.unwrap(), ["file_read", "mcp__b__z"]);
+        assert_eq!(asks("tools: Read, mcp__a__*").unwrap().len(), 3);
+    }
+}

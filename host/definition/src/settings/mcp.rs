@@ -1,0 +1,157 @@
+//! `[mcp.NAME]`: servers of the Model Context Protocol whose tools agents may be granted.
+
+use std::collections::BTreeSet;
+
+use belljar_policy::{HostRule, SecretName, Shown, Target};
+use toml::de::DeTable;
+
+use super::schema::Loader;
+use crate::suggest;
+use crate::toml_read::Item;
+
+const KEYS: &[&str] = &["url", "secrets", "timeout_seconds"];
+
+/// Keys by which other programs start a server.
+const OF_COMMANDS: &[&str] = &["command", "args", "env"];
+
+/// Servers of one home.
+const MAX_SERVERS: usize = 64;
+
+/// Bytes of a server's name: the names of its tools, which have 64, begin with it.
+const MAX_NAME: usize = 24;
+
+/// Bytes of an address.
+const MAX_URL: usize = 2_000;
+
+/// Seconds that one call may be given.
+const TIMEOUTS: std::ops::RangeInclusive<u64> = 1..=600;
+
+/// A server, as the operator describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpSetting {
+    /// Where it is.
+    pub url: String,
+    /// The only host that is reached for it: that of `url`.
+    pub host: HostRule,
+    /// Secrets that are joined to requests to it; each is bound to that host.
+    pub secrets: BTreeSet<SecretName>,
+    /// The longest time of one call; the limits of the agent that calls hold too. Absent = those alone.
+    pub timeout_seconds: Option<u64>,
+}
+
+impl<'t> Loader<'_, 't, '_> {
+    /// `[mcp.NAME]` of the home file. To be called after the secrets.
+    pub(super) fn mcp(&mut self, table: &DeTable<'t>) {
+        let servers = self.each(table, "mcp");
+        if servers.len() > MAX_SERVERS
+            && let Some(item) = table.get("mcp")
+        {
+            let message =
+                format!("{} MCP servers, and at most {MAX_SERVERS} are accepted", servers.len());
+            self.reader.findings.error(self.reader.at(item.span()), "too-many", message);
+            return;
+        }
+        for (name, item, table) in servers {
+            if self.is_of_a_command(item, table) {
+                continue;
+            }
+            self.reader.only(table, "an MCP server", KEYS);
+            if !is_server_name(name) {
+                let message = format!("`{}` is no name of a server", Shown::clipped(name, 60));
+                let hint = format!(
+                    "use a small letter, then small letters, digits or single `-`, at most \
+                     {MAX_NAME} in all: the names of its tools begin with it"
+                );
+                let at = self.reader.at(item.span());
+                self.reader.findings.error_hint(at, "bad-name", message, hint);
+                continue;
+            }
+            let Some((url, host)) = self.server_url(item, table) else { continue };
+            let secrets = self.server_secrets(table, &host);
+            let timeout_seconds = self.reader.number(table, "timeout_seconds");
+            if let (Some(seconds), Some(item)) = (timeout_seconds, table.get("timeout_seconds"))
+                && !TIMEOUTS.contains(&seconds)
+            {
+                let wants = format!("from {} to {} seconds", TIMEOUTS.start(), TIMEOUTS.end());
+                self.reader.unfit::<()>("timeout_seconds", item, &wants);
+            }
+            let setting = McpSetting { url, host, secrets, timeout_seconds };
+            self.settings.mcp.insert(name.to_owned(), setting);
+        }
+    }
+
+    /// A server that would be a program of this machine.
+    fn is_of_a_command(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> bool {
+        let Some(key) = OF_COMMANDS.iter().find(|key| table.contains_key(**key)) else {
+            return false;
+        };
+        let at = table.get(*key).map_or(item.span(), toml::Spanned::span);
+        let at = self.reader.at(at);
+        let hint = "start it yourself where it serves streamable HTTP, under an account that reads \
+                    only what it needs, and write its `url`";
+        let message = format!("`{key}`: belljar starts no MCP server");
+        self.reader.findings.error_hint(at, "not-here", message, hint);
+        true
+    }
+
+    fn server_url(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<(String, HostRule)> {
+        let Some(value) = table.get("url") else {
+            self.missing(
+                item,
+                "`url`",
+                "write where it is: `url = \"https://mcp.example.com/mcp\"`",
+            );
+            return None;
+        };
+        let text = self.reader.text_of("url", value)?;
+        let plain = text.len() <= MAX_URL
+            && text.bytes().all(|byte| byte.is_ascii_graphic())
+            && !text.contains('#');
+        let target = Target::parse(text).ok().filter(|_| plain);
+        let host = target.and_then(|target| target.to_string().parse::<HostRule>().ok());
+        match host {
+            Some(host) => Some((text.to_owned(), host)),
+            None => {
+                let wants = "an address such as `https://mcp.example.com/mcp`, without a user name \
+                             or a fragment";
+                self.reader.unfit("url", value, wants)
+            }
+        }
+    }
+
+    fn server_secrets(&mut self, table: &DeTable<'t>, host: &HostRule) -> BTreeSet<SecretName> {
+        let Some(item) = table.get("secrets") else { return BTreeSet::new() };
+        let names: BTreeSet<SecretName> = self.reader.names("secrets", item).unwrap_or_default();
+        let at = self.reader.at(item.span());
+        for name in &names {
+            match self.settings.secrets.get(name) {
+                None => {
+                    let known = self.settings.secrets.keys().map(SecretName::as_str);
+                    let hint = suggest::did_you_mean(name.as_str(), known)
+                        .unwrap_or_else(|| format!("add a section `[secrets.{name}]`"));
+                    let message = format!("secret `{name}` is not defined");
+                    self.reader.findings.error_hint(at, "unknown-secret", message, hint);
+                }
+                Some(secret) if !secret.host.covers(host) => {
+                    let message = format!(
+                        "secret `{name}` is bound to `{}`, and this server is `{host}`",
+                        secret.host
+                    );
+                    let hint = format!("write `host = \"{host}\"` under `[secrets.{name}]`");
+                    self.reader.findings.error_hint(at, "unbound-secret", message, hint);
+                }
+                Some(_) => {}
+            }
+        }
+        names
+    }
+}
+
+/// Small letters, digits and single `-`: `mcp__NAME__TOOL` can be read in one way alone.
+fn is_server_name(name: &str) -> bool {
+    name.len() <= MAX_NAME
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && !name.ends_with('-')
+        && !name.contains("--")
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
