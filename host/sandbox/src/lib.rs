@@ -42,6 +42,7 @@ mod error;
 mod imports;
 mod jar;
 mod json;
+mod outgoing;
 mod overlay;
 mod receipt;
 mod sandbox;
@@ -53,7 +54,7 @@ pub use component::adapt::adapt as adapt_here;
 pub use component::artifact::StockCode;
 pub use component::command_form::CommandForm;
 pub use component::compile::{compile_child, compiler_child};
-pub use component::described::DescribeLimits;
+pub use component::described::{DescribeLimits, check_words};
 pub use component::functions::LeftOut;
 pub use component::inspect::{Import, Inspection, Need, inspect};
 pub use component::kind::Kind;
@@ -72,6 +73,7 @@ pub use jar::output::{CallError, CallResult, Output, Part, ToolErrorKind};
 pub use jar::peers::{PeerCall, PeerError, PeerResult, PeerTool, Peers, Within};
 pub use jar::progress::{Progress, ProgressSink};
 pub use jar::{CallWith, Jar, JarSpec, JarTool};
+pub use outgoing::{Outgoing, OutgoingError, OutgoingSpec, Reply};
 pub use overlay::host::{Before, Settled, Unsettled, UnsettledFile};
 pub use overlay::{
     Change, ChangeKind, Fork, MergeConflict, Merged, Original, Overlay, OverlayError, OverlayPool,

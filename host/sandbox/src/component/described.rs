@@ -79,9 +79,23 @@ fn check_one(claim: Claim, limits: &DescribeLimits) -> Result<ToolInfo, String> 
     let Claim { name, description, schema, hints } = claim;
     let name = check_name(&name)?;
     let wrong = |what: String| format!("tool `{name}`: {what}");
-    check_text(&description, limits.description_bytes).map_err(wrong)?;
-    let schema = check_schema(&schema, limits.schema_bytes).map_err(wrong)?;
+    let schema = check_words(&description, &schema, limits).map_err(wrong)?;
     Ok(ToolInfo { name, description, schema, hints })
+}
+
+/// Checks the words of a stranger about a tool: description and schema are bounded and hide nothing,
+/// and the schema is one of an object. Gives the schema.
+///
+/// # Errors
+///
+/// With what is wrong.
+pub fn check_words(
+    description: &str,
+    schema: &str,
+    limits: &DescribeLimits,
+) -> Result<Value, String> {
+    check_text(description, limits.description_bytes)?;
+    check_schema(schema, limits.schema_bytes)
 }
 
 fn check_name(name: &str) -> Result<ToolName, String> {

@@ -35,7 +35,8 @@ use wasmtime_wasi_http::{
     Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks,
 };
 
-use self::gate::{Gate, Io, MAX_HEADER_BYTES};
+pub(crate) use self::gate::Gate;
+use self::gate::{Io, MAX_HEADER_BYTES};
 use self::host::Held;
 use crate::receipt::record::Record;
 
@@ -101,6 +102,19 @@ impl HttpCtx {
         inner.set_field_size_limit(MAX_HEADER_BYTES);
         Self { inner, hooks: Hooks { gate: Arc::new(gate) }, held: Held::default() }
     }
+}
+
+/// A gate for requests that the host makes itself for one call.
+pub(crate) fn host_gate(
+    scope: HostScope,
+    secrets: JarSecrets,
+    limits: &Limits,
+    record: Arc<Record>,
+    options: HttpOptions,
+) -> Gate {
+    let connections = [Connections::of(limits), Connections::of(limits)];
+    let forbidden = forbidden::filter(secrets.headers());
+    Gate { scope, secrets, forbidden, record, options, connections }
 }
 
 struct Hooks {

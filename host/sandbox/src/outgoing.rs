@@ -1,0 +1,179 @@
+//! Requests that the host makes itself for one call of an agent: in a protocol that it speaks in the
+//! agent's place. They pass the same gate as a guest's, in the same order, and are billed alike.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_policy::{Budget, DenyCode, HostScope, Limits, SecretName};
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use tokio::task::JoinHandle;
+use wasmtime_wasi_http::{Error, WasiBody};
+
+use crate::Sandbox;
+use crate::component::bindings::exports::belljar::tool::tools as wit;
+use crate::imports::http::{Gate, SecretStore, host_gate};
+use crate::jar::answer::{accept, digest};
+use crate::jar::output::{CallError, Output};
+use crate::receipt::record::{Lists, Record};
+use crate::receipt::{Denial, Receipt, withheld};
+use crate::{Digest, Part};
+
+/// The most that the requests of one call may do.
+#[derive(Debug)]
+pub struct OutgoingSpec<'a> {
+    /// The hosts that may be reached.
+    pub scope: HostScope,
+    /// The values of secrets, of the run.
+    pub secrets: &'a SecretStore,
+    /// The secrets that are joined where they are bound to the host. They are looked for in replies
+    /// too, beside those of the run.
+    pub joined: &'a BTreeSet<SecretName>,
+    /// Pays for every byte.
+    pub budget: &'a Budget,
+    /// Bounds connections and lines.
+    pub limits: &'a Limits,
+}
+
+/// The gate of one call. No redirect is followed, and no compression undone.
+pub struct Outgoing {
+    gate: Arc<Gate>,
+    budget: Budget,
+}
+
+/// A reply, read piece by piece. Dropped, its connection is closed.
+pub struct Reply {
+    /// Its status, also one of redirection.
+    pub status: StatusCode,
+    /// Its headers. Foreign text.
+    pub headers: HeaderMap,
+    body: WasiBody,
+    connection: JoinHandle<()>,
+}
+
+/// Why there is no reply: a word for the model. The facts are in the receipt.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct OutgoingError(String);
+
+impl Outgoing {
+    /// A gate for one call.
+    pub fn new(sandbox: &Sandbox, spec: OutgoingSpec<'_>) -> Self {
+        let OutgoingSpec { scope, secrets, joined, budget, limits } = spec;
+        let record = Arc::new(Record::new(budget.clone(), limits.log_lines));
+        let (secrets, options) = (secrets.allowed(joined), sandbox.shared.http.clone());
+        let gate = host_gate(scope, secrets, limits, record, options);
+        Self { gate: Arc::new(gate), budget: budget.clone() }
+    }
+
+    /// Sends a request. Needs a tokio runtime, on which the connection is driven.
+    ///
+    /// # Errors
+    ///
+    /// When it is refused, or the peer cannot be reached.
+    pub async fn send(&self, request: Request<Bytes>) -> Result<Reply, OutgoingError> {
+        let body = |bytes: Bytes| Full::new(bytes).map_err(|never| match never {}).boxed_unsync();
+        let sent = Arc::clone(&self.gate).send(request.map(body), None).await;
+        let (reply, io) = sent.map_err(|error| word(&error))?;
+        let connection = tokio::spawn(async move {
+            // Its errors reach the reader of the body.
+            let _ = Box::into_pin(io).await;
+        });
+        let (parts, body) = reply.into_parts();
+        Ok(Reply { status: parts.status, headers: parts.headers, body, connection })
+    }
+
+    /// Notes a refusal that the protocol makes.
+    pub fn deny(&self, code: DenyCode, what: &str, facts: String) {
+        self.gate.record.deny(Denial::new(code, what, facts));
+    }
+
+    /// The output, checked as a guest's is; its size is taken from the budget.
+    ///
+    /// # Errors
+    ///
+    /// When it is no proper output, or more than the call or what is above it may return.
+    pub fn accept(&self, parts: Vec<Part>) -> Result<Output, CallError> {
+        let parts = parts.into_iter().map(|part| match part {
+            Part::Text(text) => wit::Part::Text(text),
+            Part::Json(text) => wit::Part::Json(text),
+            Part::Attachment { name, media_type, data } => {
+                wit::Part::Attachment(wit::Attachment { name, media_type, data: data.into() })
+            }
+        });
+        accept(wit::Output { parts: parts.collect() }, &self.budget)
+    }
+
+    /// The end of the call: its doings are written into the receipt, and an outcome that holds a secret
+    /// of the run is withheld, as a guest's is.
+    pub fn conclude(
+        self,
+        outcome: Result<Output, CallError>,
+        receipt: &mut Receipt,
+        took: Duration,
+    ) -> Result<Output, CallError> {
+        let (lists, bytes, _) = self.gate.record.take();
+        receipt.bytes = bytes;
+        note(lists, receipt);
+        let outcome = withheld::outcome(self.gate.secrets.watch(), outcome, receipt);
+        if let Ok(output) = &outcome {
+            receipt.bytes.output = output.size();
+            receipt.output_digest = Digest::from_bytes(digest(output)).to_string();
+        }
+        receipt.times.total = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        receipt.times.waiting = receipt.times.total;
+        outcome
+    }
+}
+
+fn note(lists: Lists, receipt: &mut Receipt) {
+    receipt.denials = lists.denials;
+    receipt.denials_dropped = lists.denials_dropped;
+    receipt.hosts = lists.hosts.into_iter().collect();
+    receipt.secrets_used = lists.secrets_used.into_iter().collect();
+    receipt.logs = lists.logs;
+    receipt.logs_dropped = lists.logs_dropped;
+}
+
+impl Reply {
+    /// The next bytes; `None` = it has ended.
+    ///
+    /// # Errors
+    ///
+    /// When it breaks off, or is more than may be received.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, OutgoingError> {
+        loop {
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(Err(error)) => return Err(word(&error)),
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        return Ok(Some(data));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}
+
+/// An error in the words of `wasi:http`, without what a peer says.
+fn word(error: &Error) -> OutgoingError {
+    let debug = format!("{error:?}");
+    let name = debug.split(['(', ' ', '{']).next().unwrap_or_default();
+    let mut words = String::new();
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(c.to_ascii_lowercase());
+    }
+    OutgoingError(words.trim().to_owned())
+}
