@@ -4,6 +4,7 @@
 //! ```text
 //! roots ──> scan (finds, reads) ──> library (keeps up to date) ──> drafts (what waits beside it)
 //! stock tools, tools/NAME/ ──> tool_files ──> tools (offers what the rights allow)
+//! [mcp.NAME], mcp/NAME.json ──> servers ────────┘
 //! ```
 //!
 //! Nothing here runs an agent or decides about a right: `belljar_definition` says what counts of
@@ -16,11 +17,13 @@ mod drafts;
 mod library;
 pub mod limits;
 mod scan;
+mod servers;
 mod tool_files;
 mod tools;
 
 pub use command::called;
 pub use drafts::{Draft, NAME_TAKEN, drafts};
 pub use library::{API_LIBRARY, Change, Library, Pin, Root, SkillLibrary, TeamLibrary};
+pub use servers::configured;
 pub use tool_files::{ReadError, read_bounded};
 pub use tools::{Offer, Origin, StockTool, ToolCatalogue, ToolComponent};

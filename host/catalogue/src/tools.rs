@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use belljar_definition::{
     BUILTIN_TOOLS, Diagnostic, KnownTools, Resume, Settings, Severity, ToolManifest,
 };
+use belljar_mcp::{ListedTool, Server};
 use belljar_model::ToolSpec;
 use belljar_policy::{Rights, Shown, ToolName};
 use belljar_sandbox::{DescribeError, Hints, JarTool, Sandbox, ToolInfo, Wasm, inspect};
@@ -19,6 +20,7 @@ use futures::future::join_all;
 use tokio::sync::OnceCell;
 
 use crate::limits::{MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES};
+use crate::servers::{self, Servers};
 use crate::tool_files::{self, Installed, ReadError, read_bounded};
 
 /// One built-in tool, as the program embeds it.
@@ -91,6 +93,8 @@ pub struct ToolCatalogue {
     owners: BTreeMap<ToolName, Arc<ToolComponent>>,
     /// Names that exist and cannot be offered yet: installed without a pin.
     held: BTreeMap<ToolName, String>,
+    /// The tools of MCP servers.
+    servers: Servers,
     problems: Vec<Diagnostic>,
 }
 
@@ -106,6 +110,8 @@ pub struct Offer {
     pub repeatable: BTreeSet<ToolName>,
     /// Those whose manifest has an interrupted call run again ([`Resume::Replay`]), of belljar's own.
     pub replayable: BTreeSet<ToolName>,
+    /// Those of MCP servers, which no jar has, each with its server.
+    pub remote: BTreeMap<ToolName, Arc<Server>>,
     /// Warnings for a person: tools that are granted and cannot be offered.
     pub warnings: Vec<String>,
     /// The same tools by name, each with the reason.
@@ -177,11 +183,20 @@ impl ToolCatalogue {
         self
     }
 
+    /// Adds the MCP servers of the settings, as far as what they offer was accepted: a file for each in
+    /// `dir` (`~/.belljar/mcp`). None is asked for anything.
+    #[must_use]
+    pub fn with_servers(mut self, dir: &Path, settings: &Settings) -> Self {
+        self.servers = Servers::of(dir, settings);
+        self.problems.append(&mut self.servers.problems);
+        self
+    }
+
     /// The names that agent files and grants may use.
     pub fn known(&self) -> KnownTools {
         let host = BUILTIN_TOOLS.iter().filter_map(|name| ToolName::new(name).ok());
         let owned = self.owners.keys().chain(self.held.keys()).cloned();
-        KnownTools::new(owned.chain(host))
+        KnownTools::new(owned.chain(host).chain(self.servers.names().cloned()))
     }
 
     /// Whether it is one of them. Makes no list: it is asked for each tool of each agent.
@@ -206,6 +221,16 @@ impl ToolCatalogue {
         self.owners.get(tool)
     }
 
+    /// The MCP servers of the settings.
+    pub fn servers(&self) -> &[Arc<Server>] {
+        self.servers.all()
+    }
+
+    /// The MCP server that a tool belongs to, and the tool as it was accepted.
+    pub fn remote(&self, tool: &str) -> Option<(&Arc<Server>, &ListedTool)> {
+        self.servers.find(tool)
+    }
+
     /// Why a tool that is installed is offered to nobody; `None` = it is, or there is no such tool.
     pub fn withholds(&self, tool: &str) -> Option<String> {
         self.held.get(tool).cloned()
@@ -215,6 +240,7 @@ impl ToolCatalogue {
     /// tool that cannot be described is left out, with a warning.
     pub async fn offer(&self, sandbox: &Sandbox, rights: &Rights) -> Offer {
         let (mut warnings, mut left_out) = (Vec::new(), BTreeMap::new());
+        let (mut specs, mut remote) = (Vec::new(), BTreeMap::new());
         let mut wanted: Vec<(&Arc<ToolComponent>, Vec<&ToolName>)> = Vec::new();
         for (name, _) in rights.tools() {
             match self.owners.get(name) {
@@ -224,14 +250,22 @@ impl ToolCatalogue {
                     None => wanted.push((owner, vec![name])),
                 },
                 None if BUILTIN_TOOLS.contains(&name.as_str()) => {}
-                None => warnings.push(match self.held.get(name) {
-                    Some(why) => format!("tool `{name}` is left out: {why}"),
-                    None => format!("tool `{name}` is granted, but there is no such tool"),
-                }),
+                None => {
+                    if let Some((server, tool)) = self.servers.find(name.as_str()) {
+                        specs.push((name.clone(), servers::spec(name, tool)));
+                        remote.insert(name.clone(), Arc::clone(server));
+                        continue;
+                    }
+                    let held = self.held.get(name).cloned();
+                    warnings.push(match held.or_else(|| self.servers.lacks(name.as_str())) {
+                        Some(why) => format!("tool `{name}` is left out: {why}"),
+                        None => format!("tool `{name}` is granted, but there is no such tool"),
+                    });
+                }
             }
         }
         let infos = join_all(wanted.iter().map(|(owner, _)| owner.infos(sandbox))).await;
-        let (mut specs, mut jar_tools) = (Vec::new(), Vec::new());
+        let mut jar_tools = Vec::new();
         let (mut repeatable, mut replayable) = (BTreeSet::new(), BTreeSet::new());
         for ((owner, names), infos) in wanted.iter().zip(infos) {
             match infos {
@@ -259,7 +293,7 @@ impl ToolCatalogue {
             }
         }
         specs.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Offer { specs, jar_tools, repeatable, replayable, warnings, left_out }
+        Offer { specs, jar_tools, repeatable, replayable, remote, warnings, left_out }
     }
 
     fn add(

@@ -29,6 +29,7 @@ use crate::tools::call::Call;
 use crate::tools::dispatch::{Decision, Refusal};
 use crate::tools::hooks::state::HookState;
 use crate::tools::nested::outer::Outer;
+use crate::tools::remote::RemoteTools;
 
 /// The running agent: what its effects need.
 pub(crate) struct Agent<'a> {
@@ -51,6 +52,8 @@ pub(crate) struct Agent<'a> {
     pub(crate) repeatable: BTreeSet<ToolName>,
     /// The tools whose interrupted calls run again, with what they called answered from the log.
     pub(crate) replayable: BTreeSet<ToolName>,
+    /// Its tools of MCP servers.
+    pub(crate) remote: &'a RemoteTools,
     /// Its tools, as one of them may call the others; empty where none may.
     pub(crate) peers: Arc<[PeerTool]>,
 }

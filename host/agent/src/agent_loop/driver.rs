@@ -35,6 +35,7 @@ use crate::replay::rerunning::Rerunning;
 use crate::subagent::background::Background;
 use crate::tools::builtin::worktree;
 use crate::tools::hooks::state::HookState;
+use crate::tools::remote::RemoteTools;
 use crate::trace;
 
 /// The result of asking a model.
@@ -54,15 +55,19 @@ pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
         let (ledger, background) = (Arc::<Ledger>::default(), Arc::<Background>::default());
         let stop = job.cancel.child_token();
         let _guard = Guard { stop: stop.clone(), background: Arc::clone(&background) };
-        let (mut machine, mut jar) = (None, None);
-        let life = run_life(&job, &ledger, &background, &stop, &mut machine, &mut jar);
+        let (mut machine, mut means) = (None, (None, None));
+        let life = run_life(&job, &ledger, &background, &stop, &mut machine, &mut means);
         let ending = AssertUnwindSafe(life).catch_unwind().await.unwrap_or_else(|panic| {
             Ending::failed(RunError::Internal { message: panic_message(&*panic) })
         });
         stop.cancel();
         part_with(&background, &job, &ledger).await;
+        let (jar, remote) = &means;
+        if let Some(remote) = remote {
+            remote.close(&job).await;
+        }
         let mut merged = Vec::new();
-        if let Some(jar) = &jar {
+        if let Some(jar) = jar {
             jar.close(&job, &ledger).await;
             merged = worktree::end(jar, &job, &ledger, ending.status).await;
         }
@@ -95,14 +100,17 @@ impl Drop for Guard {
     }
 }
 
-/// The agent's life; `slot` and `jar_slot` outlive it, whatever happens in here.
+/// The places that an agent calls its tools in: its jar, and its sessions with servers.
+type CallMeans = (Option<CurrentJar>, Option<RemoteTools>);
+
+/// The agent's life; `slot` and `means` outlive it, whatever happens in here.
 async fn run_life(
     job: &Job,
     ledger: &Arc<Ledger>,
     background: &Arc<Background>,
     stop: &CancellationToken,
     slot: &mut Option<Loop>,
-    jar_slot: &mut Option<CurrentJar>,
+    means: &mut CallMeans,
 ) -> Ending {
     let mut timer: Timer = Box::pin(tokio::time::sleep_until(job.deadline));
     for note in &job.notes {
@@ -114,10 +122,11 @@ async fn run_life(
         prepared = prepare(job, ledger, stop) => prepared,
         () = timer.as_mut() => return job.late(),
     };
-    let Prepared { machine, jar, delegates, repeatable, replayable, peers } = match prepared {
+    let prepared = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return Ending::failed(error),
     };
+    let Prepared { machine, jar, delegates, repeatable, replayable, remote, peers } = prepared;
     let effects: Box<dyn Effects> = match &job.shared.rerun {
         Some(rerun) => Box::new(Rerunning::of(job, rerun, Live)),
         None if job.shared.replay.is_empty() => Box::new(Live),
@@ -127,7 +136,7 @@ async fn run_life(
         job,
         ledger,
         background,
-        jar: jar_slot.insert(jar),
+        jar: means.0.insert(jar),
         slots: Arc::new(Semaphore::new(delegates.max_concurrent())),
         delegates: &delegates,
         stop,
@@ -136,6 +145,7 @@ async fn run_life(
         effects,
         repeatable,
         replayable,
+        remote: means.1.insert(remote),
         peers,
     };
     agent.drive(slot.insert(machine), &mut timer).await

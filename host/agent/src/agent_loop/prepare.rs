@@ -28,6 +28,7 @@ use crate::tools::builtin::spec::spec;
 use crate::tools::builtin::tool::BuiltinTool;
 use crate::tools::caller::CallerTools;
 use crate::tools::dispatch::{Dispatcher, Provider};
+use crate::tools::remote::RemoteTools;
 use belljar_catalogue::Offer;
 
 /// A ready agent.
@@ -39,6 +40,8 @@ pub(crate) struct Prepared {
     pub(crate) repeatable: BTreeSet<ToolName>,
     /// Those whose interrupted calls run again.
     pub(crate) replayable: BTreeSet<ToolName>,
+    /// Those of MCP servers.
+    pub(crate) remote: RemoteTools,
     /// The tools, as one of them may call the others.
     pub(crate) peers: Arc<[PeerTool]>,
 }
@@ -51,8 +54,9 @@ pub(crate) async fn prepare(
     stop: &CancellationToken,
 ) -> Result<Prepared, RunError> {
     let host = &job.shared.host;
-    let Offer { mut specs, jar_tools, repeatable, replayable, warnings, mut left_out } =
-        host.tools.offer(&host.sandbox, &job.rights).await;
+    let offer = host.tools.offer(&host.sandbox, &job.rights).await;
+    let Offer { mut specs, jar_tools, repeatable, replayable, remote, warnings, mut left_out } =
+        offer;
     for warning in warnings {
         job.warn(ledger, warning);
     }
@@ -122,7 +126,8 @@ pub(crate) async fn prepare(
     let form = job.brought.form.as_ref().map(Schema::compile).transpose();
     let form = form.map_err(|why| RunError::Caller { message: format!("the form {why}") })?;
     let machine = Loop::new(request, dispatcher).held_to(form);
-    Ok(Prepared { machine, jar, delegates, repeatable, replayable, peers })
+    let remote = RemoteTools::of(remote);
+    Ok(Prepared { machine, jar, delegates, repeatable, replayable, remote, peers })
 }
 
 /// The messages before the first step. The last one is the person's, or has the results that the

@@ -50,6 +50,7 @@ use crate::tools::builtin::tool::Depth;
 use crate::tools::call::{Call, arguments};
 use crate::tools::dispatch::{Decision, Refusal};
 use crate::tools::hooks::state::HookState;
+use crate::tools::remote::RemoteTools;
 use crate::tools::result;
 
 pub use self::callers::DirectProgress;
@@ -86,6 +87,7 @@ pub struct DirectTools {
     hooked: Arc<HookState>,
     machine: Loop,
     replayable: std::collections::BTreeSet<ToolName>,
+    remote: RemoteTools,
     peers: Arc<[PeerTool]>,
     callers: Arc<Callers>,
     tools: Vec<DirectTool>,
@@ -146,7 +148,8 @@ impl DirectTools {
         let job = job(host, &callers, agent, workspace, budget, layers);
         let (ledger, stop) = (Arc::new(Ledger::keeping_forms()), job.cancel.clone());
         let prepared = prepare(&job, &ledger, &stop).await?;
-        let Prepared { machine, jar, delegates, repeatable: _, replayable, peers } = prepared;
+        let Prepared { machine, jar, delegates, repeatable: _, replayable, remote, peers } =
+            prepared;
         let offer = job.shared.host.tools.offer(&job.shared.host.sandbox, &job.rights).await;
         let hints: BTreeMap<ToolName, Hints> =
             offer.jar_tools.iter().flat_map(|tool| tool.tools.clone()).collect();
@@ -167,6 +170,7 @@ impl DirectTools {
             stop,
             machine,
             replayable,
+            remote,
             peers,
             callers,
         })
@@ -254,6 +258,7 @@ impl DirectTools {
     /// not done then.
     pub async fn close(self) -> Vec<String> {
         self.stop.cancel();
+        self.remote.close(&self.job).await;
         self.jar.close(&self.job, &self.ledger).await;
         if let Some(layers) = &self.job.layers {
             layers.close();
@@ -275,6 +280,7 @@ impl DirectTools {
             effects: Box::new(Live),
             repeatable: std::collections::BTreeSet::new(),
             replayable: self.replayable.clone(),
+            remote: &self.remote,
             peers: Arc::clone(&self.peers),
         }
     }

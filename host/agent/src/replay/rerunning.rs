@@ -260,8 +260,11 @@ fn by_rights(then: Option<&CallReceipt>, now: Option<&CallReceipt>) -> Option<St
     }
 }
 
-/// Whether the component of a tool asks for the network at all.
+/// Whether the component of a tool asks for the network at all; a tool of a server is there.
 fn asks_for_hosts(agent: &Agent<'_>, tool: &ToolName) -> bool {
+    if agent.remote.has(tool) {
+        return true;
+    }
     let owner = agent.job.shared.host.tools.owner(tool.as_str());
     owner.is_some_and(|component| !component.manifest.ask.hosts.is_empty())
 }

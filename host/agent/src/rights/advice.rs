@@ -90,11 +90,14 @@ impl ResolvedAgent {
     }
 }
 
-/// The requests of the component that offers a tool; the host's own ask for nothing.
+/// The requests of the component that offers a tool; the host's own and those of servers ask for
+/// nothing.
 fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Unasked> {
     match host.tools.owner(tool) {
         Some(component) => Ok(component.manifest.ask.clone()),
-        None if BUILTIN_TOOLS.contains(&tool) => Ok(ToolAsk::default()),
+        None if BUILTIN_TOOLS.contains(&tool) || host.tools.remote(tool).is_some() => {
+            Ok(ToolAsk::default())
+        }
         None => Err(Unasked::NoTool),
     }
 }

@@ -212,6 +212,12 @@ impl Agent<'_> {
         if !again && (calls_others || !self.repeatable.contains(permit.tool())) {
             self.job.persist_begun(call, course.clone(), asked).await;
         }
+        if self.remote.has(permit.tool()) {
+            let (job, progress) = (self.job, self.progress(call, &permit));
+            let calling = self.remote.call(job, self.stop, &permit, arguments(call.call), progress);
+            let executed = result::of_call(&call.call.id, calling.await);
+            return self.note(call, executed);
+        }
         let executed = match self.jar.get(self.job) {
             // The futures of calls in calls are as large as they are deep.
             Ok(Some(jar)) => Box::pin(self.call_jar(&jar, call, permit, course, machine)).await,

@@ -10,4 +10,5 @@ pub(crate) mod dispatch;
 pub(crate) mod execute;
 pub(crate) mod hooks;
 pub(crate) mod nested;
+pub(crate) mod remote;
 pub(crate) mod result;

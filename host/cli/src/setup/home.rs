@@ -88,6 +88,11 @@ impl Places {
         self.home.join("tools")
     }
 
+    /// The tools that the operator has accepted of MCP servers: `NAME.json`.
+    pub(crate) fn mcp(&self) -> PathBuf {
+        self.home.join("mcp")
+    }
+
     /// Where sessions and runs are kept, and what the server has of tenants.
     pub(crate) fn sessions(&self) -> PathBuf {
         self.home.join("sessions")

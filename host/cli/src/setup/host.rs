@@ -142,6 +142,7 @@ impl<'a> Assembly<'a> {
         } else {
             tools
         };
+        let tools = tools.with_servers(&places.mcp(), &settings);
         let context = AgentContext { known: tools.known(), shapes: settings.shapes };
         for warning in settings.check_tools(&context.known) {
             out.diagnostic(&warning);

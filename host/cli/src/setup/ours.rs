@@ -10,7 +10,7 @@ use crate::setup::home::Places;
 
 /// The parts of the home that decide what agents are and may do, beside `belljar.toml`. Who can
 /// write such a directory can put anything there.
-const DECIDES: [&str; 6] = ["", "agents", "skills", "teams", "tools", "libraries"];
+const DECIDES: [&str; 7] = ["", "agents", "skills", "teams", "tools", "mcp", "libraries"];
 
 /// Refuses a home where others could have written what is obeyed. What is not there is no reason.
 pub(crate) fn check_home(places: &Places) -> Result<(), Failure> {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{KeySetting, SecretSetting, Settings};
+use belljar_mcp::Accepted;
 use belljar_policy::ShownPath as _;
 use belljar_sandbox::SecretStore;
 use belljar_sandbox::http::Secret;
@@ -35,6 +36,12 @@ pub(crate) fn files(settings: &Settings, places: &Places) -> Vec<PathBuf> {
     let secrets = settings.secrets.values();
     let secrets = secrets.filter_map(|secret| file(&secret.value, places));
     secrets.chain(key_files(settings, places)).collect()
+}
+
+/// As [`files`], with what was accepted of the MCP servers that these settings name.
+pub(crate) fn files_named(settings: &Settings, places: &Places) -> Vec<PathBuf> {
+    let accepted = settings.mcp.keys().map(|name| places.mcp().join(Accepted::file(name)));
+    accepted.chain(files(settings, places)).collect()
 }
 
 /// The files of models' keys.

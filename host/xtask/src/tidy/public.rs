@@ -39,6 +39,7 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
             "Translated",
         ],
     ),
+    ("host/mcp", &["AcceptedError", "ServerError"]),
     (
         "host/model",
         &[

@@ -42,7 +42,7 @@ pub(crate) fn fit(
             late.push(format!("`[secrets.{name}]`, since `{}` {CLOSED}", path.shown()));
         }
     }
-    for path in [places.tools(), places.libraries()] {
+    for path in [places.tools(), places.mcp(), places.libraries()] {
         if path.is_dir() && !reads(&path) {
             late.push(format!("`{}`, which {CLOSED}", path.shown()));
         }

@@ -74,7 +74,7 @@ pub(crate) fn run(
     // Before they are read: what changes from here on is a change.
     let mut watched = Watched::of(own::files(places));
     let settings = host::settings(places)?;
-    watched.besides(secrets::files(&settings, places));
+    watched.besides(secrets::files_named(&settings, places));
     let data = Data::find(&args.data, &settings, places)?;
     data.create(places)?;
     // Behind the wall nothing can be bound any more.

@@ -129,7 +129,7 @@ impl Own {
         watched: &mut Watched,
     ) -> Result<(OwnVersion, Vec<String>), Failure> {
         let mut settings = host::settings_again(&self.places)?;
-        watched.besides(secrets::files(&settings, &self.places));
+        watched.besides(secrets::files_named(&settings, &self.places));
         let late =
             late::fit(&mut settings, &self.began, &now.settings, &self.places, walls::reach());
         let closed = host::own_directories(&self.places, Some(self.data.root()));

@@ -42,7 +42,7 @@ impl Seen {
         let Checked { places, settings, .. } = checked;
         let inherits = settings.models.is_empty();
         let keys = inherits.then(|| secrets::key_files(&version.settings, own.places()));
-        let values = secrets::files(settings, places);
+        let values = secrets::files_named(settings, places);
         self.watched.besides(values.into_iter().chain(keys.into_iter().flatten()));
     }
 }

@@ -1,0 +1,80 @@
+//! The tools of MCP servers that an agent has: called in sessions of its own, which begin with the first
+//! call and end with the agent. INV-313: no two agents share a session.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use belljar_mcp::{CallSpec, Connection, Server};
+use belljar_policy::{DenyCode, ToolName, ToolPermit};
+use belljar_sandbox::{CallError, CallResult, Ending, ProgressSink, Receipt};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent_loop::job::Job;
+
+/// The sessions of an agent with MCP servers.
+pub(crate) struct RemoteTools(BTreeMap<ToolName, Arc<Connection>>);
+
+impl RemoteTools {
+    /// Sessions for these tools, one for each server. None has begun.
+    pub(crate) fn of(tools: BTreeMap<ToolName, Arc<Server>>) -> Self {
+        let mut sessions: BTreeMap<String, Arc<Connection>> = BTreeMap::new();
+        let tools = tools.into_iter().map(|(tool, server)| {
+            let name = server.name().to_owned();
+            let session = sessions.entry(name);
+            let session = session.or_insert_with(|| Arc::new(Connection::new(server)));
+            (tool, Arc::clone(session))
+        });
+        Self(tools.collect())
+    }
+
+    /// Whether a server has this tool.
+    pub(crate) fn has(&self, tool: &ToolName) -> bool {
+        self.0.contains_key(tool)
+    }
+
+    /// Calls a tool. In a replay nothing is sent (INV-201), unless the operator says so.
+    pub(crate) async fn call(
+        &self,
+        job: &Job,
+        stop: &CancellationToken,
+        permit: &ToolPermit,
+        arguments: &str,
+        progress: Option<ProgressSink>,
+    ) -> CallResult {
+        let tool = permit.tool();
+        let rehearsed = job.shared.rerun.as_ref().is_some_and(|rerun| !rerun.has_network());
+        match self.0.get(tool).filter(|_| !permit.needs_answer() && !rehearsed) {
+            Some(session) => session.call(tool, arguments, spec(job, stop, progress)).await,
+            None => {
+                let mut receipt = Receipt::empty(tool.as_str(), "", arguments);
+                receipt.ending = Ending::Refused(DenyCode::ToolNotAllowed.to_string());
+                CallResult { outcome: Err(CallError::Refused(DenyCode::ToolNotAllowed)), receipt }
+            }
+        }
+    }
+
+    /// Ends the sessions that have begun.
+    pub(crate) async fn close(&self, job: &Job) {
+        let mut sessions: Vec<&Arc<Connection>> = self.0.values().collect();
+        sessions.dedup_by(|a, b| Arc::ptr_eq(a, b));
+        // What is cancelled is still told that it is over.
+        let never = CancellationToken::new();
+        let closing = sessions.into_iter().map(|session| session.close(spec(job, &never, None)));
+        futures::future::join_all(closing).await;
+    }
+}
+
+fn spec<'a>(
+    job: &'a Job,
+    cancel: &'a CancellationToken,
+    progress: Option<ProgressSink>,
+) -> CallSpec<'a> {
+    CallSpec {
+        sandbox: &job.shared.host.sandbox,
+        secrets: &job.shared.host.secrets,
+        budget: &job.budget,
+        limits: job.rights.limits(),
+        cancel,
+        progress,
+    }
+}

@@ -1,0 +1,97 @@
+//! The tools of a server as a person has accepted them, word for word, as they stand in a file of the
+//! home. Agents are shown these, so nothing is asked of a server before one of its tools is called.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::MAX_TOOLS;
+use crate::listing::{ListedTool, check};
+
+const VERSION: u32 = 1;
+
+/// The tools of a server as they were accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Accepted {
+    version: u32,
+    /// Where the server was: another address is another server.
+    pub url: String,
+    /// Its tools.
+    pub tools: Vec<ListedTool>,
+}
+
+/// Why a file of accepted tools is not obeyed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("it is not as belljar writes it: {0}")]
+pub struct AcceptedError(String);
+
+impl Accepted {
+    /// The most bytes of a file that is read.
+    pub const MAX_BYTES: u64 = 16 << 20;
+
+    /// These tools of the server at this address.
+    pub fn of(url: &str, tools: Vec<ListedTool>) -> Self {
+        Self { version: VERSION, url: url.to_owned(), tools }
+    }
+
+    /// The name of the file of a server of this name.
+    pub fn file(server: &str) -> String {
+        format!("{server}.json")
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    ///
+    /// When it holds what nobody could have accepted.
+    pub fn parse(server: &str, text: &[u8]) -> Result<Self, AcceptedError> {
+        let accepted: Self =
+            serde_json::from_slice(text).map_err(|error| AcceptedError(error.to_string()))?;
+        if accepted.version != VERSION {
+            return Err(AcceptedError(format!("version {} is not known", accepted.version)));
+        }
+        if accepted.tools.len() > MAX_TOOLS {
+            return Err(AcceptedError(format!("more than {MAX_TOOLS} tools")));
+        }
+        for tool in &accepted.tools {
+            check(tool, server).map_err(AcceptedError)?;
+        }
+        Ok(accepted)
+    }
+
+    /// The text of a file.
+    ///
+    /// # Errors
+    ///
+    /// Never of what was checked.
+    pub fn text(&self) -> Result<String, AcceptedError> {
+        let text = serde_json::to_string_pretty(self);
+        text.map(|text| text + "\n").map_err(|error| AcceptedError(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_was_accepted_is_read_again_and_nothing_else_is() {
+        let tool = |name: &str, description: &str| ListedTool {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            schema: json!({"type": "object"}),
+        };
+        let accepted = Accepted::of("https://m.test/mcp", vec![tool("a", "d")]);
+        let text = accepted.text().unwrap();
+        assert_eq!(Accepted::parse("s", text.as_bytes()), Ok(accepted));
+        let forged = |tool| Accepted::of("https://m.test/mcp", vec![tool]).text().unwrap();
+        for bad in [
+            "{}".to_owned(),
+            text.replace("\"version\": 1", "\"version\": 2"),
+            forged(tool("a b", "d")),
+            forged(tool("a", "d\u{202e}")),
+        ] {
+            assert!(Accepted::parse("s", bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! One request and its answer, over streamable HTTP: the answer is a JSON text, or an event of a
+//! stream in which the server may say other things before.
+
+use belljar_policy::{DenyCode, Shown};
+use belljar_sandbox::{Outgoing, OutgoingError, Progress, ProgressSink, Reply};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, StatusCode, Uri};
+use serde_json::Value;
+
+use crate::limits::{MAX_ASKED, MAX_MESSAGE, MAX_MESSAGES, MAX_RESUMED, MAX_SESSION, MAX_SHOWN};
+use crate::message::{Message, RpcError, reply};
+use crate::sse::Events;
+
+const SESSION: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
+const LAST_EVENT: &str = "last-event-id";
+const EVENTS: &str = "text/event-stream";
+
+/// Where requests go, and the session that they belong to.
+#[derive(Debug, Clone)]
+pub(crate) struct Address {
+    pub(crate) url: Uri,
+    pub(crate) session: Option<HeaderValue>,
+    /// The revision that was agreed on.
+    pub(crate) version: Option<HeaderValue>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    /// It cannot be reached, or may not.
+    #[error("it cannot be reached: {0}")]
+    Unreached(#[from] OutgoingError),
+    /// It answers with another status.
+    #[error("it answers with status {0}")]
+    Status(StatusCode),
+    /// Redirects are not followed.
+    #[error("it redirects, which is not followed")]
+    Redirect,
+    /// The session is over.
+    #[error("it has ended the session")]
+    SessionOver,
+    /// It does not keep to the protocol.
+    #[error("{0}")]
+    Broken(&'static str),
+    /// It answers with an error.
+    #[error("it answers with error {}: {}", .0.code, Shown::clipped(&.0.message, MAX_SHOWN))]
+    Rpc(RpcError),
+}
+
+/// Things that a server says beside its answer.
+#[derive(Default)]
+pub(crate) struct Aside<'a> {
+    /// Where its reports of progress go.
+    progress: Option<&'a ProgressSink>,
+    /// It has said that its tools are others now.
+    pub(crate) tools_changed: bool,
+    /// The session that it has named.
+    pub(crate) session: Option<HeaderValue>,
+    messages: usize,
+    asked: usize,
+}
+
+impl<'a> Aside<'a> {
+    /// With somewhere for reports of progress to go.
+    pub(crate) fn reporting(progress: Option<&'a ProgressSink>) -> Self {
+        Self { progress, ..Self::default() }
+    }
+}
+
+/// Sends the request with this id, and gives its answer.
+pub(crate) async fn ask(
+    gate: &Outgoing,
+    to: &Address,
+    id: u64,
+    request: &Value,
+    aside: &mut Aside<'_>,
+) -> Result<Value, Fault> {
+    let mut got = post(gate, to, request).await?;
+    if let Some(session) = got.headers.get(SESSION) {
+        let fits = session.len() <= MAX_SESSION && session.to_str().is_ok();
+        aside.session = Some(session.clone()).filter(|_| fits);
+    }
+    match kind(&got).as_str() {
+        "application/json" => {
+            match Message::read(&whole(&mut got).await?).map_err(Fault::Broken)? {
+                Message::Answer(Some(own), answer) if own == id => answer.map_err(Fault::Rpc),
+                Message::Answer(..) => Err(Fault::Broken("it answers another request")),
+                Message::Asked { .. } | Message::Told { .. } => {
+                    Err(Fault::Broken("it does not answer"))
+                }
+            }
+        }
+        EVENTS => streamed(gate, to, id, got, aside).await,
+        _ => Err(Fault::Broken("it answers with neither JSON nor events")),
+    }
+}
+
+/// Sends what has no answer.
+pub(crate) async fn tell(gate: &Outgoing, to: &Address, message: &Value) -> Result<(), Fault> {
+    post(gate, to, message).await.map(drop)
+}
+
+/// Ends the session. A server need not know the method.
+pub(crate) async fn leave(gate: &Outgoing, to: &Address) -> Result<(), Fault> {
+    let request = headed(to, Method::DELETE, Bytes::new())?;
+    gate.send(request).await.map(drop).map_err(Fault::Unreached)
+}
+
+async fn post(gate: &Outgoing, to: &Address, message: &Value) -> Result<Reply, Fault> {
+    let got = gate.send(headed(to, Method::POST, message.to_string().into())?).await?;
+    match got.status {
+        status if status.is_success() => Ok(got),
+        status if status.is_redirection() => {
+            let facts =
+                format!("`{}` answers with status {status}: no redirect is followed", to.url);
+            gate.deny(DenyCode::HostNotAllowed, "redirect", facts);
+            Err(Fault::Redirect)
+        }
+        StatusCode::NOT_FOUND if to.session.is_some() => Err(Fault::SessionOver),
+        status => Err(Fault::Status(status)),
+    }
+}
+
+fn headed(to: &Address, method: Method, body: Bytes) -> Result<Request<Bytes>, Fault> {
+    let mut request = Request::builder().method(method).uri(to.url.clone());
+    if let Some(headers) = request.headers_mut() {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let both = HeaderValue::from_static("application/json, text/event-stream");
+        headers.insert(ACCEPT, both);
+        let named = [(SESSION, &to.session), (VERSION, &to.version)];
+        for (name, value) in named {
+            if let Some(value) = value {
+                headers.insert(name, value.clone());
+            }
+        }
+    }
+    request.body(body).map_err(|_| Fault::Broken("its address is none"))
+}
+
+async fn whole(got: &mut Reply) -> Result<Vec<u8>, Fault> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = got.chunk().await? {
+        if bytes.len().saturating_add(piece.len()) > MAX_MESSAGE {
+            return Err(Fault::Broken("a message is too long"));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+/// The media type of a reply.
+fn kind(got: &Reply) -> String {
+    let kind = got.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default();
+    kind.trim().to_ascii_lowercase()
+}
+
+/// Reads events until the answer is there. A stream that ends before, and has said from where it is
+/// resumed, is asked for the rest.
+async fn streamed(
+    gate: &Outgoing,
+    to: &Address,
+    id: u64,
+    mut got: Reply,
+    aside: &mut Aside<'_>,
+) -> Result<Value, Fault> {
+    let mut events = Events::default();
+    for _ in 0..=MAX_RESUMED {
+        let ended = until_its_end(gate, to, id, &mut got, &mut events, aside).await;
+        let ended = match ended {
+            Ok(Some(answer)) => return answer.map_err(Fault::Rpc),
+            Ok(None) => Fault::Broken("it ends without an answer"),
+            Err(fault @ Fault::Unreached(_)) => fault,
+            Err(fault) => return Err(fault),
+        };
+        let Some((last, wait)) = events.resumed_from() else { return Err(ended) };
+        tokio::time::sleep(wait).await;
+        let mut request = headed(to, Method::GET, Bytes::new())?;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(EVENTS));
+        request.headers_mut().insert(LAST_EVENT, last);
+        got = gate.send(request).await?;
+        if got.status != StatusCode::OK || kind(&got) != EVENTS {
+            return Err(ended);
+        }
+        events.begin_anew();
+    }
+    Err(Fault::Broken("its stream ends again and again"))
+}
+
+/// Reads a stream to its end, or to the answer. An answer to another request is passed over.
+async fn until_its_end(
+    gate: &Outgoing,
+    to: &Address,
+    id: u64,
+    got: &mut Reply,
+    events: &mut Events,
+    aside: &mut Aside<'_>,
+) -> Result<Option<Result<Value, RpcError>>, Fault> {
+    while let Some(piece) = got.chunk().await? {
+        let ended = events.push(&piece).map_err(|_| Fault::Broken("a message is too long"))?;
+        for data in ended {
+            aside.messages += 1;
+            if aside.messages > MAX_MESSAGES {
+                return Err(Fault::Broken("it sends too many messages"));
+            }
+            match Message::read(&data).map_err(Fault::Broken)? {
+                Message::Answer(Some(own), answer) if own == id => return Ok(Some(answer)),
+                Message::Answer(..) => {}
+                Message::Asked { id, method } => refuse(gate, to, &id, &method, aside).await?,
+                Message::Told { method, params } => told(&method, &params, id, aside),
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Answers what the server asks for within a reply.
+async fn refuse(
+    gate: &Outgoing,
+    to: &Address,
+    id: &Value,
+    method: &str,
+    aside: &mut Aside<'_>,
+) -> Result<(), Fault> {
+    aside.asked += 1;
+    if aside.asked > MAX_ASKED {
+        return Err(Fault::Broken("it asks for too much"));
+    }
+    if method != "ping" {
+        let shown = Shown::clipped(method, 80);
+        let facts = format!("`{}` asks for `{shown}`, which is refused", to.url);
+        gate.deny(DenyCode::RequestNotAllowed, "request of a server", facts);
+    }
+    tell(gate, to, &reply(id, method)).await
+}
+
+fn told(method: &str, params: &Value, id: u64, aside: &mut Aside<'_>) {
+    match method {
+        "notifications/tools/list_changed" => aside.tools_changed = true,
+        "notifications/progress"
+            if params.get("progressToken").and_then(Value::as_u64) == Some(id) =>
+        {
+            let number = |name: &str| params.get(name).and_then(Value::as_f64).map(|n| n as u64);
+            let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+            if let Some(progress) = aside.progress {
+                let message = Shown::clipped(message, MAX_SHOWN).to_string();
+                let done = number("progress").unwrap_or_default();
+                progress(Progress { done, total: number("total"), message });
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,28 @@
+//! Tools of MCP servers: what an operator has accepted of a server, and calling it.
+//!
+//! ```text
+//! Server::list ──> Listing ──(a person looks at it)──> Accepted, a file in the home
+//! Accepted ──> the tools that agents are granted ──> Connection::call ──> CallResult
+//! ```
+//!
+//! A server is a stranger. It is reached through the network gate, for one call at a time, which is
+//! billed for every byte. Models are shown what was accepted, never what the server says now; where
+//! the two differ the tool is not called. What a server says of itself (its annotations, its
+//! instructions) is not read. It is answered `ping`; whatever else it asks for is refused.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod accepted;
+mod answer;
+mod connection;
+mod exchange;
+mod limits;
+mod listing;
+mod message;
+mod server;
+mod sse;
+
+pub use accepted::{Accepted, AcceptedError};
+pub use connection::{CallSpec, Connection};
+pub use listing::{Difference, LeftOut, ListedTool, Listing};
+pub use server::{Server, ServerError};

@@ -1,0 +1,250 @@
+//! The tools that a server offers, checked: words of a stranger that every later request repeats.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use belljar_policy::{Shown, ToolName};
+use belljar_sandbox::{DescribeLimits, Digest, check_words};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Characters of a name that is none, where it is shown.
+const MAX_NAME: usize = 80;
+
+/// One tool of a server. Of what the server says of itself besides nothing is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListedTool {
+    /// The server's own name of it: letters, digits, `_` and `-`.
+    pub name: String,
+    /// The words about it that models are told.
+    pub description: String,
+    /// The JSON Schema of its arguments, of an object.
+    pub schema: Value,
+}
+
+/// The tools of a server that can be used, and those that cannot.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// In the order of their names, each name once.
+    pub tools: Vec<ListedTool>,
+    /// Those that nobody can be given.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A tool that nobody can be given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its name, escaped.
+    pub name: String,
+    /// Why.
+    pub why: String,
+}
+
+/// How a listing differs from one that was accepted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// Tools that are new.
+    pub added: Vec<ListedTool>,
+    /// Tools that are described otherwise, before and now.
+    pub changed: Vec<(ListedTool, ListedTool)>,
+    /// Tools that are gone.
+    pub removed: Vec<ListedTool>,
+}
+
+impl ListedTool {
+    /// The name that agents and grants have for it: `mcp__SERVER__TOOL`.
+    ///
+    /// # Errors
+    ///
+    /// When that is too long, or the server's own name has other characters than names here have.
+    pub fn own_name(&self, server: &str) -> Result<ToolName, String> {
+        let name = format!("mcp__{server}__{}", self.name);
+        let has = !self.name.is_empty();
+        ToolName::new(&name).ok().filter(|_| has).ok_or_else(|| {
+            "its name has to be of letters, digits, `_` and `-`, with the server's at most 57 in all"
+                .to_owned()
+        })
+    }
+
+    /// A digest of all that a model is told of it; the order of a schema's keys does not matter.
+    pub fn digest(&self) -> Digest {
+        let mut text = String::new();
+        for part in [&self.name, &self.description] {
+            // Writing to a `String` cannot fail.
+            let _ = write!(text, "{}:{part}", part.len());
+        }
+        ordered(&self.schema, &mut text);
+        Digest::of(text.as_bytes())
+    }
+}
+
+impl Listing {
+    /// Checks the entries that a server has listed. What is wrong with one leaves out that one alone;
+    /// of several with one name none is taken, because nobody knows which would answer.
+    pub(crate) fn of(server: &str, entries: &[Value]) -> Self {
+        let mut listing = Self::default();
+        let mut found: BTreeMap<String, Vec<Result<ListedTool, String>>> = BTreeMap::new();
+        for entry in entries {
+            let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
+            found.entry(name.to_owned()).or_default().push(listed(server, name, entry));
+        }
+        for (name, mut tools) in found {
+            let shown = Shown::clipped(&name, MAX_NAME).to_string();
+            let tool = match tools.pop() {
+                Some(tool) if tools.is_empty() => tool,
+                Some(_) | None => Err("the server lists several tools of this name".to_owned()),
+            };
+            match tool {
+                Ok(tool) => listing.tools.push(tool),
+                Err(why) => listing.left_out.push(LeftOut { name: shown, why }),
+            }
+        }
+        listing
+    }
+
+    /// How this differs from what was accepted.
+    pub fn difference(&self, accepted: &[ListedTool]) -> Difference {
+        let mut difference = Difference::default();
+        for tool in &self.tools {
+            match accepted.iter().find(|it| it.name == tool.name) {
+                None => difference.added.push(tool.clone()),
+                Some(before) if before.digest() != tool.digest() => {
+                    difference.changed.push((before.clone(), tool.clone()));
+                }
+                Some(_) => {}
+            }
+        }
+        let now: BTreeSet<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let gone = accepted.iter().filter(|tool| !now.contains(tool.name.as_str()));
+        difference.removed = gone.cloned().collect();
+        difference
+    }
+}
+
+impl Difference {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
+    }
+}
+
+fn listed(server: &str, name: &str, entry: &Value) -> Result<ListedTool, String> {
+    let words = entry.get("description").and_then(Value::as_str).map(str::trim);
+    let description = match words {
+        Some(words) if !words.is_empty() => words.to_owned(),
+        Some(_) | None => format!("A tool of the MCP server `{server}`, which says nothing of it."),
+    };
+    let schema = entry.get("inputSchema").ok_or("it has no schema of its arguments")?;
+    let tool = ListedTool { name: name.to_owned(), description, schema: schema.clone() };
+    check(&tool, server)?;
+    Ok(tool)
+}
+
+/// Whether a tool can be given to anybody. What was accepted once is checked again: it was a file
+/// meanwhile.
+pub(crate) fn check(tool: &ListedTool, server: &str) -> Result<(), String> {
+    tool.own_name(server)?;
+    let limits = DescribeLimits::default();
+    check_words(&tool.description, &tool.schema.to_string(), &limits).map(drop)
+}
+
+/// A value as text, the keys of objects in order.
+fn ordered(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            let sorted: BTreeMap<&String, &Value> = fields.iter().collect();
+            text.push('{');
+            for (key, value) in sorted {
+                let _ = write!(text, "{}:", Value::from(key.as_str()));
+                ordered(value, text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                ordered(item, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            let _ = write!(text, "{value}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn entry(name: &str, description: &str) -> Value {
+        json!({"name": name, "description": description, "inputSchema": {"type": "object"}})
+    }
+
+    #[test]
+    fn what_is_wrong_with_one_tool_leaves_out_that_one_alone() {
+        let schema =
+            |schema: Value| json!({"name": "s", "description": "d", "inputSchema": schema});
+        let wrong = [
+            (entry("a b", "d"), "its name"),
+            (entry("", "d"), "its name"),
+            (entry("a\u{202e}b", "d"), "its name"),
+            (entry("é", "d"), "its name"),
+            (entry(&"n".repeat(60), "d"), "its name"),
+            (entry("h", "read\u{200b} only"), "hidden character"),
+            (entry("h", "x\u{1b}[2J"), "hidden character"),
+            (entry("h", "\u{e0041}\u{e0042}"), "hidden character"),
+            (entry("l", &"x".repeat(17 << 10)), "bytes"),
+            (json!({"name": "s"}), "no schema"),
+            (schema(json!([])), "not of an object"),
+            (schema(json!({"type": "string"})), "not of an object"),
+            (schema(json!({"type": "object", "title": "\u{202e}"})), "hidden character"),
+            (schema(json!({"type": "object", "properties": 3})), "JSON Schema"),
+            (schema(json!({"type": "object", "x": "y".repeat(65 << 10)})), "bytes"),
+        ];
+        for (wrong, part) in wrong {
+            let listing = Listing::of("s", &[entry("good", "d"), wrong.clone()]);
+            let names: Vec<&str> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
+            assert_eq!(names, ["good"], "{wrong}");
+            let why = &listing.left_out[0].why;
+            assert!(why.contains(part), "{why} should say {part}");
+            assert!(!listing.left_out[0].name.contains('\u{202e}'));
+        }
+        let twice = Listing::of("s", &[entry("a", "one"), entry("b", "d"), entry("a", "two")]);
+        assert_eq!((twice.tools.len(), twice.left_out[0].name.as_str()), (1, "a"));
+    }
+
+    #[test]
+    fn every_word_that_a_model_reads_is_pinned_and_the_order_of_keys_is_not() {
+        let tool = |description: &str, schema: &str| ListedTool {
+            name: "a".to_owned(),
+            description: description.to_owned(),
+            schema: serde_json::from_str(schema).unwrap(),
+        };
+        let one = tool("d", r#"{"type":"object","properties":{"x":{"type":"string"},"y":{}}}"#);
+        let same = tool("d", r#"{"properties":{"y":{},"x":{"type":"string"}},"type":"object"}"#);
+        assert_eq!(one.digest(), same.digest());
+        for other in [
+            tool("D", r#"{"type":"object","properties":{"x":{"type":"string"},"y":{}}}"#),
+            tool("d", r#"{"type":"object","properties":{"x":{"type":"number"},"y":{}}}"#),
+            tool("d", r#"{"type":"object","properties":{"x":{"type":"string"}},"y":{}}"#),
+        ] {
+            assert_ne!(one.digest(), other.digest());
+        }
+    }
+
+    #[test]
+    fn a_difference_names_what_is_new_what_is_other_and_what_is_gone() {
+        let before = Listing::of("s", &[entry("a", "1"), entry("b", "1"), entry("c", "1")]);
+        let now = Listing::of("s", &[entry("a", "1"), entry("b", "2"), entry("d", "1")]);
+        let difference = now.difference(&before.tools);
+        assert_eq!(difference.added[0].name, "d");
+        assert_eq!(difference.changed[0].1.description, "2");
+        assert_eq!(difference.removed[0].name, "c");
+        assert!(before.difference(&before.tools).is_empty());
+    }
+}

@@ -1,0 +1,133 @@
+//! Messages of JSON-RPC, as a server sends them.
+
+use serde_json::{Map, Value, json};
+
+use crate::limits::MAX_MESSAGE;
+
+/// One message of a server, read as far as this client has a use for it.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Message {
+    /// The answer to the request with this id; `None` = an id that no request of this client has.
+    Answer(Option<u64>, Result<Value, RpcError>),
+    /// The server wants something.
+    Asked { id: Value, method: String },
+    /// It says something.
+    Told { method: String, params: Value },
+}
+
+/// An error that the server answers.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RpcError {
+    pub(crate) code: i64,
+    /// Foreign text.
+    pub(crate) message: String,
+}
+
+impl Message {
+    /// Reads a message; what is none is named.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, &'static str> {
+        if bytes.len() > MAX_MESSAGE {
+            return Err("a message is too long");
+        }
+        let Ok(Value::Object(mut fields)) = serde_json::from_slice(bytes) else {
+            return Err("a message is no JSON object");
+        };
+        if fields.get("jsonrpc") != Some(&Value::from("2.0")) {
+            return Err("a message is not of JSON-RPC 2.0");
+        }
+        let id = fields.remove("id");
+        if let Some(Value::String(method)) = fields.remove("method") {
+            let params = fields.remove("params").unwrap_or_default();
+            return Ok(match id {
+                Some(id) if id.is_string() || id.is_number() => Self::Asked { id, method },
+                Some(_) => return Err("a request has no proper id"),
+                None => Self::Told { method, params },
+            });
+        }
+        let id = id.as_ref().and_then(Value::as_u64);
+        match (fields.remove("result"), fields.remove("error")) {
+            (Some(result), None) => Ok(Self::Answer(id, Ok(result))),
+            (None, Some(Value::Object(error))) => Ok(Self::Answer(id, Err(rpc_error(&error)))),
+            (None, Some(_)) | (Some(_), Some(_)) | (None, None) => {
+                Err("a message is neither a request nor an answer")
+            }
+        }
+    }
+}
+
+fn rpc_error(error: &Map<String, Value>) -> RpcError {
+    let text = error.get("message").and_then(Value::as_str).unwrap_or_default();
+    RpcError {
+        code: error.get("code").and_then(Value::as_i64).unwrap_or_default(),
+        message: text.to_owned(),
+    }
+}
+
+/// A request of this client.
+pub(crate) fn request(id: u64, method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+/// A notification of this client.
+pub(crate) fn notification(method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+/// The answer to what a server asks: it is told that this client is there, and gets nothing else.
+/// Roots, sampling and elicitation are refused.
+pub(crate) fn reply(id: &Value, method: &str) -> Value {
+    match method {
+        "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
+        _ => {
+            let error = json!({"code": -32601, "message": "not offered by this client"});
+            json!({"jsonrpc": "2.0", "id": id, "error": error})
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_an_answer_a_request_or_a_notification_or_none() {
+        let read = |text: &str| Message::read(text.as_bytes());
+        let answer = read(r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#).unwrap();
+        assert_eq!(answer, Message::Answer(Some(7), Ok(json!({"a": 1}))));
+        let answer = read(r#"{"jsonrpc":"2.0","id":"7","result":{}}"#).unwrap();
+        assert_eq!(
+            answer,
+            Message::Answer(None, Ok(json!({}))),
+            "another kind of id is another id"
+        );
+        let failed = read(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m"}}"#).unwrap();
+        let error = RpcError { code: -1, message: "m".to_owned() };
+        assert_eq!(failed, Message::Answer(Some(1), Err(error)));
+        let asked = read(r#"{"jsonrpc":"2.0","id":"s","method":"roots/list"}"#).unwrap();
+        assert_eq!(asked, Message::Asked { id: "s".into(), method: "roots/list".into() });
+        for none in [
+            "",
+            "[]",
+            "{}",
+            "null",
+            r#"{"jsonrpc":"1.0","id":1,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#,
+            r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
+            r#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#,
+        ] {
+            assert!(read(none).is_err(), "{none}");
+        }
+        let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}"#, "[".repeat(1 << 20));
+        assert!(read(&deep).is_err());
+        assert!(read(&" ".repeat(MAX_MESSAGE + 1)).is_err());
+    }
+
+    #[test]
+    fn a_server_gets_nothing_but_a_ping() {
+        assert_eq!(reply(&json!(1), "ping")["result"], json!({}));
+        for method in ["sampling/createMessage", "roots/list", "elicitation/create", "x"] {
+            assert_eq!(reply(&json!("i"), method)["error"]["code"], -32601, "{method}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The hosts that are reached for a server.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use belljar_mcp::{CallSpec, Connection, Server};
+use belljar_policy::{Budget, Caps, Level, Limits};
+use belljar_sandbox::http::Resolver;
+use belljar_sandbox::{CancellationToken, HttpOptions, Sandbox, SandboxConfig, SecretStore};
+use tokio::net::TcpListener;
+
+/// Every name leads to this machine.
+struct Here;
+
+#[async_trait]
+impl Resolver for Here {
+    async fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+        Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])
+    }
+}
+
+/// A listener that hangs up, and how often it was reached.
+async fn listener() -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, reached) = (listener.local_addr().unwrap(), Arc::<AtomicUsize>::default());
+    let count = Arc::clone(&reached);
+    tokio::spawn(async move {
+        while listener.accept().await.is_ok() {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    (address, reached)
+}
+
+/// Asks the server at this address what it offers; gives why it does not say.
+async fn refused(url: &str, http: HttpOptions) -> String {
+    let rule = url.trim_end_matches("/mcp").parse().unwrap();
+    let server = Server::new("s", url, rule, BTreeSet::new(), None).unwrap();
+    let sandbox = Sandbox::new(SandboxConfig { http, ..SandboxConfig::default() }).unwrap();
+    let (secrets, limits) = (SecretStore::default(), Limits::default());
+    let budget = Budget::root(Level::Session, Caps::unlimited());
+    let cancel = CancellationToken::new();
+    let spec = CallSpec {
+        sandbox: &sandbox,
+        secrets: &secrets,
+        budget: &budget,
+        limits: &limits,
+        cancel: &cancel,
+        progress: None,
+    };
+    Connection::new(Arc::new(server)).list(spec).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_name_that_leads_to_this_machine_is_not_reached_and_one_that_is_named_is() {
+    let (address, reached) = listener().await;
+    let port = address.port();
+    let http = || HttpOptions::default().with_resolver(Here);
+    let why = refused(&format!("http://mcp.example.com:{port}/mcp"), http()).await;
+    assert!(why.contains("it cannot be reached"), "{why}");
+    assert_eq!(reached.load(Ordering::SeqCst), 0);
+    refused(&format!("http://127.0.0.1:{port}/mcp"), http()).await;
+    assert_eq!(reached.load(Ordering::SeqCst), 1);
+    // Not where this process listens itself, whoever names it.
+    let own = http().with_own_listeners([address]);
+    refused(&format!("http://127.0.0.1:{port}/mcp"), own).await;
+    assert_eq!(reached.load(Ordering::SeqCst), 1);
+}
