@@ -4,6 +4,7 @@ mod client;
 mod http;
 mod questions;
 mod runs;
+mod servers;
 mod watching;
 
 use serde_json::{Value, json};

@@ -29,6 +29,20 @@ pub(crate) enum McpCommand {
         #[arg(long)]
         write: bool,
     },
+    /// List the MCP servers of `belljar.toml`, and what was accepted of each
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what an MCP server offers now, beside what was accepted, and accept it
+    Review {
+        /// The server, `[mcp.NAME]` in `belljar.toml`
+        server: String,
+        /// Accept what was shown before, by the digest that was printed with it
+        #[arg(long, value_name = "DIGEST")]
+        accept: Option<String>,
+    },
 }
 
 /// A program that speaks MCP.

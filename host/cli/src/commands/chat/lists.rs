@@ -91,7 +91,10 @@ pub(super) fn tools(agent: &ResolvedAgent, host: &Host, out: &Out) {
         };
         let from = match host.tools.owner(name.as_str()) {
             Some(component) => component.name.to_string(),
-            None => "belljar itself".to_owned(),
+            None => match host.tools.remote(name.as_str()) {
+                Some((server, _)) => format!("MCP server {}", server.name()),
+                None => "belljar itself".to_owned(),
+            },
         };
         table.row([plain(name), permission, styled(Style::Dim, from)]);
         count += 1;

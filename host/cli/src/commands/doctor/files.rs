@@ -27,7 +27,9 @@ pub(super) fn check_all(places: &Places, out: &Out, checks: &mut Vec<Check>) {
     checks.extend(names(&host, &places.workspace));
     checks.extend(hooks(&host, places));
     let problems: Vec<String> = host.tools.problems().iter().map(ToString::to_string).collect();
-    let text = format!("{} components", host.tools.components().len());
+    let servers = host.tools.servers().len();
+    let servers = if servers > 0 { format!(", {servers} MCP servers") } else { String::new() };
+    let text = format!("{} components{servers}", host.tools.components().len());
     let worst = host.tools.problems().iter().map(|problem| problem.severity).max();
     let finding = match worst {
         None => Finding::Good,

@@ -1,8 +1,11 @@
 //! `belljar mcp`: tools and agents for a client that speaks MCP and starts this program. Stdout has the
-//! protocol and nothing else.
+//! protocol and nothing else. Below it the other direction: `list` and `review` are about servers whose
+//! tools agents here may be granted.
 
 mod clients;
 mod config;
+mod list;
+mod review;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,6 +41,10 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     match &args.command {
         Some(McpCommand::Config { client, write }) => config::run(*client, *write, places, out),
+        Some(McpCommand::List { json }) => list::run(*json, places, walls, out),
+        Some(McpCommand::Review { server, accept }) => {
+            review::run(server, accept.as_deref(), places, walls, out)
+        }
         None => serve(args, places, walls, out),
     }
 }

@@ -21,6 +21,7 @@ use belljar_agent::{Host, builtin_tool_specs};
 use belljar_catalogue::{Origin, ToolComponent};
 use belljar_definition::BUILTIN_TOOLS;
 use belljar_definition::Severity;
+use belljar_mcp::ListedTool;
 use belljar_policy::{Shown, ToolAsk, ToolName};
 use belljar_sandbox::{ToolInfo, Wasm};
 use serde_json::{Value, json};
@@ -99,11 +100,14 @@ fn call(
     tools_call::run(call, &whose, out)
 }
 
-/// The requests of a tool's manifest. Host-provided tools have none and ask for nothing.
+/// The requests of a tool's manifest. Host-provided tools and those of servers have none and ask for
+/// nothing.
 pub(crate) fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Failure> {
     match host.tools.owner(tool) {
         Some(component) => Ok(component.manifest.ask.clone()),
-        None if BUILTIN_TOOLS.contains(&tool) => Ok(ToolAsk::default()),
+        None if BUILTIN_TOOLS.contains(&tool) || host.tools.remote(tool).is_some() => {
+            Ok(ToolAsk::default())
+        }
         None => Err(no_tool(host, tool)),
     }
 }
@@ -112,6 +116,11 @@ pub(crate) fn no_tool(host: &Host, tool: &str) -> Failure {
     if BUILTIN_TOOLS.contains(&tool) {
         return Failure::usage(format!("`{tool}` is no component: the host itself provides it"))
             .hint("it acts on the session of an agent, so only an agent can call it");
+    }
+    if let Some((server, _)) = host.tools.remote(tool) {
+        let name = server.name();
+        return Failure::usage(format!("`{tool}` is no component: the MCP server `{name}` has it"))
+            .hint(format!("`belljar mcp review {name}` shows it; only an agent can call it"));
     }
     let shown = Shown::clipped(tool, 80);
     if host.tools.known().iter().any(|known| known.as_str() == tool) {
@@ -193,6 +202,15 @@ fn list(json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
                 "schema": spec.schema,
             })
         }));
+        rows.extend(of_servers(&host).map(|(server, name, tool)| {
+            json!({
+                "name": name,
+                "description": tool.description,
+                "origin": "mcp",
+                "server": server,
+                "schema": tool.schema,
+            })
+        }));
         rows.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
         out.json(&rows)?;
     } else {
@@ -214,6 +232,14 @@ fn list(json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
                 plain(Shown::new(&spec.description)),
             ]);
         }
+        for (server, name, tool) in of_servers(&host) {
+            table.row([
+                plain(name),
+                plain(format_args!("mcp {server}")),
+                styled(Style::Dim, "nothing"),
+                plain(Shown::new(&tool.description)),
+            ]);
+        }
         table.print(out);
     }
     for problem in host.tools.problems() {
@@ -221,6 +247,12 @@ fn list(json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
         out.diagnostic(problem);
     }
     Ok(if failed { Exit::Failed } else { Exit::Completed })
+}
+
+/// The tools of MCP servers that were accepted, each with its server's name.
+fn of_servers(host: &Host) -> impl Iterator<Item = (&str, &ToolName, &ListedTool)> {
+    let servers = host.tools.servers().iter();
+    servers.flat_map(|it| it.tools().iter().map(|(name, tool)| (it.name(), name, tool)))
 }
 
 fn as_json(info: &ToolInfo, component: &ToolComponent) -> Value {

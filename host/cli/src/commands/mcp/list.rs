@@ -1,0 +1,55 @@
+//! `belljar mcp list`. No server is asked for anything.
+
+use belljar_policy::Shown;
+use serde_json::json;
+
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::Places;
+use crate::setup::host::Assembly;
+use crate::setup::walls::{Through, Walls};
+use crate::term::out::{Out, Style};
+use crate::term::table::{Table, plain, styled};
+
+pub(super) fn run(
+    json: bool,
+    places: &Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    walls.up(places, &Through::default())?;
+    let host = Assembly::new(places, out)?.host()?;
+    let servers = host.tools.servers();
+    let url = |name: &str| host.settings.mcp.get(name).map(|it| it.url.clone()).unwrap_or_default();
+    if json {
+        let rows = servers.iter().map(|server| {
+            json!({
+                "name": server.name(),
+                "url": url(server.name()),
+                "tools": server.tools().keys().collect::<Vec<_>>(),
+                "withheld": server.withheld(),
+            })
+        });
+        out.json(&rows.collect::<Vec<_>>())?;
+        return Ok(Exit::Completed);
+    }
+    if servers.is_empty() {
+        out.line("there is no MCP server: `[mcp.NAME]` in `belljar.toml` names one");
+        return Ok(Exit::Completed);
+    }
+    let mut table = Table::new(out, &["server", "address", "tools", "state"]);
+    for server in servers {
+        let state = match server.withheld() {
+            None => styled(Style::Green, "accepted"),
+            Some(why) => styled(Style::Yellow, why),
+        };
+        let url = url(server.name());
+        table.row([
+            plain(server.name()),
+            plain(Shown::new(&url)),
+            plain(server.tools().len()),
+            state,
+        ]);
+    }
+    table.print(out);
+    Ok(Exit::Completed)
+}
