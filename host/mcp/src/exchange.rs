@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, StatusCode, Uri};
 use serde_json::Value;
+use tokio::time::sleep;
 
 use crate::limits::{MAX_ASKED, MAX_MESSAGE, MAX_MESSAGES, MAX_RESUMED, MAX_SESSION, MAX_SHOWN};
 use crate::message::{Message, RpcError, reply};
@@ -176,7 +177,7 @@ async fn streamed(
             Err(fault) => return Err(fault),
         };
         let Some((last, wait)) = events.resumed_from() else { return Err(ended) };
-        tokio::time::sleep(wait).await;
+        sleep(wait).await;
         let mut request = headed(to, Method::GET, Bytes::new())?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(EVENTS));
         request.headers_mut().insert(LAST_EVENT, last);
