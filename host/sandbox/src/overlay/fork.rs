@@ -151,6 +151,8 @@ impl Fork {
     /// When its directory cannot be removed.
     pub fn discard(self) -> io::Result<()> {
         let files = self.mine.used().files;
+        // Whoever makes them would else write into a directory that is being removed.
+        self.mine.shared.digests.wait();
         // Under its name it is whole or not there, whenever the process dies.
         let gone = self.dir.with_extension("gone");
         match std::fs::remove_dir_all(&gone) {
