@@ -43,6 +43,8 @@ const TAKE: &[Row] = &[
     (&["revoke", "reds-agent", "--tool", "probe", "--yes"], 0, "-probe = \"allow\""),
     (&["tools", "remove", "probe", "--yes"], 0, "removed"),
     (&["tools", "add", PROBE, "--yes"], 0, "installed in"),
+    (&["mcp", "list"], 0, "reds-server"),
+    (&["mcp", "review", "reds-server"], 1, "`reds-server` did not say what it offers"),
     (&["receipts"], 0, "no runs in"),
     (&["replay", "0192"], 2, "there is no run"),
     (&["changes"], 2, "changed anything in an overlay"),
@@ -116,7 +118,9 @@ fn world() -> World {
     let digest =
         world.run(&["tools", "inspect", PROBE, "--json"]).exits(0).json()["digest"].clone();
     let grants = "[grants.reds-agent.tools]\nfile_read = \"allow\"\nprobe = \"ask\"\n";
-    home("belljar.toml", &format!("[tools.probe]\ndigest = {digest}\n\n{grants}"));
+    // Nobody listens there.
+    let server = "[mcp.reds-server]\nurl = \"http://127.0.0.1:1/mcp\"\n";
+    home("belljar.toml", &format!("[tools.probe]\ndigest = {digest}\n\n{grants}\n{server}"));
     world.home_file(&format!("{root}/workspace/reds-note.txt"), "reds-own words\n");
     let source = agent("reader").replace("probe, ", "");
     world.other("source/reader.md", source.as_bytes());

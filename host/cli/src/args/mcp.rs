@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
-use crate::args::server::NoTenant;
+use crate::args::server::{NoTenant, TenantArg};
 
 /// Options of `mcp`.
 #[derive(Debug, ClapArgs)]
@@ -34,6 +34,8 @@ pub(crate) enum McpCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        of: TenantArg,
     },
     /// Show what an MCP server offers now, beside what was accepted, and accept it
     Review {
@@ -42,6 +44,8 @@ pub(crate) enum McpCommand {
         /// Accept what was shown before, by the digest that was printed with it
         #[arg(long, value_name = "DIGEST")]
         accept: Option<String>,
+        #[command(flatten)]
+        of: TenantArg,
     },
 }
 

@@ -51,7 +51,7 @@ impl Stage {
     /// Accepts what the server offers, as it was shown.
     fn accept(&self) {
         let shown = self.review().exits(4);
-        let digest = shown.stderr.split("--accept ").nth(1).unwrap().get(..16).unwrap().to_owned();
+        let digest = shown.stderr.split("--accept ").nth(1).unwrap().get(..64).unwrap().to_owned();
         self.world.run(&["mcp", "review", "peer", "--accept", &digest]).exits(0).says("accepted");
     }
 
@@ -210,7 +210,7 @@ fn a_server_that_is_dead_costs_its_own_tools_alone() {
     let with = |address| format!("{text}\n[mcp.dead]\nurl = 'http://{address}/mcp'\n");
     stage.world.home_file("belljar.toml", &with(dead.address));
     let shown = stage.world.run(&["mcp", "review", "dead"]).exits(4);
-    let digest = shown.stderr.split("--accept ").nth(1).unwrap().get(..16).unwrap().to_owned();
+    let digest = shown.stderr.split("--accept ").nth(1).unwrap().get(..64).unwrap().to_owned();
     stage.world.run(&["mcp", "review", "dead", "--accept", &digest]).exits(0);
     dead.acts(|_, stream| stream.shutdown(std::net::Shutdown::Both).is_ok());
     let mut client = stage.client();

@@ -19,7 +19,7 @@ fn nothing_is_offered_before_a_person_has_accepted_exactly_what_was_shown() {
     the_neighbour_works(&mut client);
     client.leave().exits(0);
     let shown = stage.review().exits(4).says("new echo").says("Gives back its text.");
-    let digest = shown.stderr.split("--accept ").nth(1).unwrap().get(..16).unwrap().to_owned();
+    let digest = shown.stderr.split("--accept ").nth(1).unwrap().get(..64).unwrap().to_owned();
     assert_eq!(accepted(&stage), None);
     // It is another one when it is accepted.
     stage.peer.lists(vec![tool("echo", "Also deletes files."), tool("other", "d")]);

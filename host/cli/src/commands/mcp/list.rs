@@ -3,21 +3,22 @@
 use belljar_policy::Shown;
 use serde_json::json;
 
+use crate::args::server::TenantArg;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
-use crate::setup::host::Assembly;
 use crate::setup::walls::{Through, Walls};
+use crate::setup::whose::Whose;
 use crate::term::out::{Out, Style};
 use crate::term::table::{Table, plain, styled};
 
 pub(super) fn run(
     json: bool,
-    places: &Places,
+    of: &TenantArg,
+    operator: &Places,
     walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
-    walls.up(places, &Through::default())?;
-    let host = Assembly::new(places, out)?.host()?;
+    let host = Whose::behind(of, operator, walls, Through::default())?.host(out)?;
     let servers = host.tools.servers();
     let url = |name: &str| host.settings.mcp.get(name).map(|it| it.url.clone()).unwrap_or_default();
     if json {

@@ -41,9 +41,9 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     match &args.command {
         Some(McpCommand::Config { client, write }) => config::run(*client, *write, places, out),
-        Some(McpCommand::List { json }) => list::run(*json, places, walls, out),
-        Some(McpCommand::Review { server, accept }) => {
-            review::run(server, accept.as_deref(), places, walls, out)
+        Some(McpCommand::List { json, of }) => list::run(*json, of, places, walls, out),
+        Some(McpCommand::Review { server, accept, of }) => {
+            review::run(server, accept.as_deref(), of, places, walls, out)
         }
         None => serve(args, places, walls, out),
     }

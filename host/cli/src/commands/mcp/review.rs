@@ -11,23 +11,25 @@ use belljar_policy::{Budget, Caps, Level, Limits, Shown, ShownPath as _};
 use belljar_sandbox::Digest;
 use tokio_util::sync::CancellationToken;
 
+use crate::args::server::TenantArg;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, create_private};
-use crate::setup::host::{self, Assembly};
+use crate::setup::host;
 use crate::setup::walls::{Through, Walls};
+use crate::setup::whose::Whose;
 use crate::term::diff;
 use crate::term::out::{Out, Style};
-
-/// Digits of a digest that a person copies.
-const DIGITS: usize = 16;
 
 pub(super) fn run(
     name: &str,
     accept: Option<&str>,
-    places: &Places,
+    of: &TenantArg,
+    operator: &Places,
     walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
+    let whose = Whose::named(of, operator)?;
+    let places = &whose.places;
     let settings = host::settings(places)?;
     let Some(setting) = settings.mcp.get(name) else {
         let known: Vec<String> = settings.mcp.keys().map(|known| format!("`{known}`")).collect();
@@ -40,8 +42,10 @@ pub(super) fn run(
     };
     let directory = places.mcp();
     create_private(&directory).map_err(|error| unwritten(&directory, &error))?;
-    walls.up(places, &Through { write: vec![directory.clone()], ..Through::default() })?;
-    let host = Assembly::new(places, out)?.host()?;
+    let mut through = if of.is_named() { of.through(operator)? } else { Through::default() };
+    through.write.push(directory.clone());
+    walls.up(operator, &through)?;
+    let host = whose.host(out)?;
     let server = host.tools.servers().iter().find(|server| server.name() == name).cloned();
     let server = server.ok_or_else(|| Failure::usage(format!("`{name}` has no proper address")))?;
     let listing = asked(&server, &host, out)?;
@@ -58,7 +62,8 @@ pub(super) fn run(
     show(&difference, out);
     suspicious(&difference, out);
     let digest = digest(&setting.url, &listing);
-    if !agreed(accept, &digest, name, out)? {
+    let again = of.command(&format!("belljar mcp review {name} --accept {digest}"));
+    if !agreed(accept, (name, &digest), &again, out)? {
         return Ok(Exit::NotAllowed);
     }
     let text = Accepted::of(&setting.url, listing.tools.clone()).text();
@@ -67,7 +72,8 @@ pub(super) fn run(
     replace(&directory, &path, &text).map_err(|error| unwritten(&path, &error))?;
     let word = out.paint(Style::Green, "accepted");
     out.line(format_args!("{word} {} of `{name}`", count(&listing)));
-    out.note("grant them by name: `belljar grant AGENT --tool mcp__NAME__TOOL`");
+    let grant = of.command("belljar grant AGENT --tool mcp__NAME__TOOL");
+    out.note(format_args!("grant them by name: `{grant}`"));
     Ok(Exit::Completed)
 }
 
@@ -143,28 +149,34 @@ fn suspicious(difference: &Difference, out: &Out) {
     }
 }
 
-/// INV-312: whether a person has seen exactly this, and says yes.
-fn agreed(accept: Option<&str>, digest: &str, name: &str, out: &Out) -> Result<bool, Failure> {
+/// INV-312: whether a person has seen exactly this, and says yes. `again`: the command that does.
+fn agreed(
+    accept: Option<&str>,
+    (name, digest): (&str, &str),
+    again: &str,
+    out: &Out,
+) -> Result<bool, Failure> {
     match accept {
         Some(seen) if seen == digest => Ok(true),
         Some(_) => Err(Failure::new(format!("what `{name}` offers is not what was shown before"))
-            .hint(format!("look at it above; then `belljar mcp review {name} --accept {digest}`"))),
+            .hint(format!("look at it above; then `{again}`"))),
         None if out.can_ask() => Ok(out.ask("accept this?") == Some(true)),
         None => {
-            out.note(format_args!("to accept this: `belljar mcp review {name} --accept {digest}`"));
+            out.note(format_args!("to accept this: `{again}`"));
             Ok(false)
         }
     }
 }
 
-/// Of the address and of every word that models would be told.
+/// Of the address and of every word that models would be told. Whole: a server that has offers made for
+/// it could find two of one digest, were it cut to what is easy to read.
 fn digest(url: &str, listing: &Listing) -> String {
     let mut all = url.to_owned();
     for tool in &listing.tools {
         all.push('\n');
         all.push_str(&tool.digest().to_string());
     }
-    Digest::of(all.as_bytes()).to_string().chars().take(DIGITS).collect()
+    Digest::of(all.as_bytes()).to_string()
 }
 
 fn count(listing: &Listing) -> String {
