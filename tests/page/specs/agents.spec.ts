@@ -152,7 +152,7 @@ test("a saved agent is the one that runs, and its reload shows it", async ({ pag
   await page.getByRole("button", { name: "save" }).click();
   await expect.poll(async () => (await jar.get(`/v1/agents/kept-${word}`)).text).toContain(`You are new-${word}.`);
   // Until the page knows that it is saved, it asks before it is left.
-  await expect(page.getByRole("button", { name: "save" })).toBeDisabled();
+  await expect(page.getByRole("status").filter({ hasText: "Saved" })).toBeVisible();
   await page.reload();
   await expect(at(page).source()).toContainText(`You are new-${word}.`);
 });

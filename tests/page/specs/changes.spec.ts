@@ -116,6 +116,8 @@ test("of more changes than one list has, all are listed before all are decided a
   await expect(main).not.toContainText("changes are listed.");
   await at(page).decideAll(/^apply/i);
   await expect.poll(() => there(jar, `tides-${word}.md`)).toBe(AFTER);
+  // The list is asked for anew; the test does not wait for it.
+  await page.unrouteAll({ behavior: "ignoreErrors" });
 });
 
 test("where there are others than were listed, nothing is decided about all of them", async ({ page, jar, word }) => {

@@ -1,7 +1,7 @@
 /** A dialog: the rest of the page waits, `Esc` closes it, and the focus goes back. */
 
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 
 export function Dialog(props: {
   title: string;
@@ -15,7 +15,8 @@ export function Dialog(props: {
   const title = useId();
   const close = useRef(props.onClose);
   close.current = props.onClose;
-  useEffect(() => {
+  // Before the browser paints: whoever clicked on sees the dialog, not what lies below it.
+  useLayoutEffect(() => {
     const before = document.activeElement as HTMLElement | null;
     const dialog = box.current;
     if (dialog && !dialog.open) dialog.showModal();

@@ -2,7 +2,7 @@
  * with it. The text is the one source of truth. */
 
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { Problem } from '../../api/problem';
 import { useKeys } from '../../lib/keys';
 import { back, go, guardLeaving, to, withQuery } from '../../router';
@@ -270,7 +270,8 @@ function leaveUnasked(): void {
 
 /** Asks before a text that was not saved is left. */
 function useUnsaved(unsaved: boolean): void {
-  useEffect(() => {
+  // At once: a key that leaves may follow the one that typed.
+  useLayoutEffect(() => {
     asksBeforeLeaving = unsaved;
     if (!unsaved) return;
     const path = location.pathname;
