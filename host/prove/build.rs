@@ -1,13 +1,20 @@
-//! Makes a constant of every component in `prebuilt/`: `NAME.wasm` becomes the crate-private `NAME`
-//! of `src/guests.rs`. The crate denies dead code, so a guest without an attack that uses it fails
+//! Makes a constant of every component in `prebuilt/`, deflated: `NAME.wasm` becomes the crate-private
+//! `NAME` of `src/guests.rs`. So do the stock tools that attacks call. The crate denies dead code, so a guest without an attack that uses it fails
 //! the build.
 //!
 //! The components are made of the texts in `guests/` beforehand, so that building belljar takes no
 //! assembler: a test of `tests/kit` holds one against the other, and writes them.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
+
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+
+/// Stock tools that attacks call.
+const STOCK: [&str; 2] = ["file_read", "run_javascript"];
 
 fn main() -> io::Result<()> {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
@@ -27,7 +34,13 @@ fn main() -> io::Result<()> {
             }
             Err(_) => format!("Built from `guests/{name}`."),
         };
-        constant(&mut code, &name, &about, &path);
+        constant(&mut code, &name, &about, &packed(&path, &name, &out)?);
+    }
+    for name in STOCK {
+        let path = here.join(format!("../../tools/prebuilt/{name}.wasm"));
+        println!("cargo:rerun-if-changed={}", path.display());
+        let about = format!("The stock tool `{name}`.");
+        constant(&mut code, name, &about, &packed(&path, name, &out)?);
     }
     fs::write(out.join("guests.rs"), code)
 }
@@ -46,12 +59,21 @@ fn components(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     Ok(files)
 }
 
+/// A file with the component deflated.
+fn packed(wasm: &Path, name: &str, out: &Path) -> io::Result<PathBuf> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&fs::read(wasm)?)?;
+    let packed = out.join(format!("{name}.deflate"));
+    fs::write(&packed, encoder.finish()?)?;
+    Ok(packed)
+}
+
 /// One constant. Private to the crate, so that an unused one is dead code.
-fn constant(code: &mut String, name: &str, about: &str, wasm: &Path) {
+fn constant(code: &mut String, name: &str, about: &str, packed: &Path) {
     // Writing to a `String` cannot fail.
     let _ = writeln!(
         code,
-        "/// {about}\npub(crate) const {}: Guest = Guest {{ name: {name:?}, wasm: include_bytes!({wasm:?}) }};",
+        "/// {about}\npub(crate) const {}: Guest = Guest {{ name: {name:?}, packed: include_bytes!({packed:?}) }};",
         name.to_uppercase()
     );
 }

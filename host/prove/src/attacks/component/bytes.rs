@@ -50,7 +50,8 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         embedded: true,
         run: |arena| {
             let header = b"\0asm\x0e\0\x01\0".as_slice();
-            let whole = FILE_READ.wasm.get(header.len()..).unwrap_or_default();
+            let whole = FILE_READ.bytes();
+            let whole = whole.get(header.len()..).unwrap_or_default();
             Box::pin(not_loaded(arena, [header, whole].concat()))
         },
     },
@@ -84,7 +85,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
 ];
 
 async fn truncated(arena: &Arena) -> Stopped {
-    let whole = FILE_READ.wasm;
+    let whole = FILE_READ.bytes();
     let cut = |part: usize| whole.get(..9 + (whole.len() - 10) * part / 200);
     let all = (0..=200).filter_map(cut).map(<[u8]>::to_vec).collect();
     none_loaded(arena, all).await
@@ -92,7 +93,7 @@ async fn truncated(arena: &Arena) -> Stopped {
 
 async fn padded(arena: &Arena) -> Stopped {
     let padding = section(forge::CUSTOM, &[vec![1, b'x'], vec![0; 64 << 20]].concat());
-    not_loaded(arena, extended(PLAIN.wasm, &[padding])).await
+    not_loaded(arena, extended(&PLAIN.bytes(), &[padding])).await
 }
 
 async fn claims(arena: &Arena) -> Stopped {
@@ -101,7 +102,7 @@ async fn claims(arena: &Arena) -> Stopped {
     let long_list = section(forge::IMPORT, &[most.as_slice(), &[0, 1, b'a', 1, 0]].concat());
     let long_name = section(forge::IMPORT, &[&[1, 0], most.as_slice(), b"a"].concat());
     let all = [long_section, long_list, long_name];
-    none_loaded(arena, all.map(|section| extended(PLAIN.wasm, &[section])).to_vec()).await
+    none_loaded(arena, all.map(|section| extended(&PLAIN.bytes(), &[section])).to_vec()).await
 }
 
 async fn many_imports(arena: &Arena) -> Stopped {
@@ -111,5 +112,5 @@ async fn many_imports(arena: &Arena) -> Stopped {
         [&[0], leb(name.len()).as_slice(), name.as_bytes(), &[1, 0]].concat()
     };
     let imports = vector(&(0..100_000).map(import).collect::<Vec<_>>());
-    not_loaded(arena, extended(PLAIN.wasm, &[section(forge::IMPORT, &imports)])).await
+    not_loaded(arena, extended(&PLAIN.bytes(), &[section(forge::IMPORT, &imports)])).await
 }

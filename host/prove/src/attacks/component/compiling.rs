@@ -23,7 +23,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         embedded: true,
         run: |arena| {
             let types = section(forge::TYPE, &[leb(1_100_000), vec![0x7f; 1_100_000]].concat());
-            Box::pin(not_loaded(arena, extended(PLAIN.wasm, &[types])))
+            Box::pin(not_loaded(arena, extended(&PLAIN.bytes(), &[types])))
         },
     },
     Attack {
@@ -53,7 +53,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         embedded: true,
         run: |arena| {
             let inner = section(forge::NESTED, &forge::nested(100_000));
-            Box::pin(not_loaded(arena, extended(PLAIN.wasm, &[inner])))
+            Box::pin(not_loaded(arena, extended(&PLAIN.bytes(), &[inner])))
         },
     },
     Attack {
@@ -111,14 +111,14 @@ async fn doubling(arena: &Arena) -> Stopped {
     let twice = |n: u8| vec![0x6f, 2, n, n];
     let types: Vec<_> = std::iter::once(vec![0x7f]).chain((0..60).map(twice)).collect();
     let inner = forge::component(&[section(forge::TYPE, &vector(&types))]);
-    not_loaded(arena, extended(PLAIN.wasm, &[section(forge::NESTED, &inner)])).await
+    not_loaded(arena, extended(&PLAIN.bytes(), &[section(forge::NESTED, &inner)])).await
 }
 
 async fn deep_type(arena: &Arena) -> Stopped {
     // A component type, or an instance type, with one declaration: a type, again.
     let deep = |kind: u8| [[kind, 1, 1].repeat(100_000), vec![0x7f]].concat();
     let type_of = |kind| section(forge::TYPE, &[vec![1], deep(kind)].concat());
-    let all = [0x41, 0x42].map(|kind| extended(PLAIN.wasm, &[type_of(kind)]));
+    let all = [0x41, 0x42].map(|kind| extended(&PLAIN.bytes(), &[type_of(kind)]));
     none_loaded(arena, all.to_vec()).await
 }
 
@@ -132,7 +132,7 @@ async fn broken_code(arena: &Arena) -> Stopped {
     ];
     let with = |body: &[u8]| {
         let module = section(forge::CORE_MODULE, &forge::module(2, body));
-        extended(PLAIN.wasm, &[module])
+        extended(&PLAIN.bytes(), &[module])
     };
     none_loaded(arena, bodies.map(with).to_vec()).await
 }
@@ -143,15 +143,15 @@ fn heavy() -> Vec<u8> {
     let turn = [0x42, 5, 0x7c, 0x20, 0, 0x7e];
     let body = [&[0x20, 0], turn.repeat(50_000 / turn.len()).as_slice(), &[0x0b]].concat();
     let module = section(forge::CORE_MODULE, &forge::module(1_000, &body));
-    extended(PLAIN.wasm, &[module])
+    extended(&PLAIN.bytes(), &[module])
 }
 
 /// Some hundred bytes that take a billion instances to compile.
 fn unfolding() -> Vec<u8> {
     let nested = section(forge::NESTED, &forge::unfolding(6, 30));
-    let index = forge::count(PLAIN.wasm, forge::NESTED);
+    let index = forge::count(&PLAIN.bytes(), forge::NESTED);
     let instance = vector(&[[vec![0], leb(index), vec![0]].concat()]);
-    extended(PLAIN.wasm, &[nested, section(forge::INSTANCE, &instance)])
+    extended(&PLAIN.bytes(), &[nested, section(forge::INSTANCE, &instance)])
 }
 
 async fn fifty_megabytes(arena: &Arena) -> Stopped {
@@ -194,7 +194,7 @@ async fn billion(arena: &Arena) -> Stopped {
             Ok(Ok(_)) => return Err(Escape::new(format!("it was loaded under {limit}"))),
             Err(_) => return Err(Escape::new(format!("{limit} did not end it"))),
         }
-        own.load(&Wasm::from_static(PLAIN.wasm)).await.map_err(|error| {
+        own.load(&PLAIN.wasm()).await.map_err(|error| {
             Escape::new(format!("an honest tool does not compile under {limit}: {error}"))
         })?;
     }
@@ -238,7 +238,7 @@ async fn before_an_honest_one(arena: &Arena) -> Stopped {
     let bomb = |n: u8| [heavy(), section(forge::CUSTOM, &[1, b'n', n])].concat();
     let bombs = [0, 1, 2, 3].map(|n| load(&own, bomb(n)));
     started(&before).await?;
-    let honest = timeout(PATIENCE, own.load(&Wasm::from_static(PLAIN.wasm))).await;
+    let honest = timeout(PATIENCE, own.load(&PLAIN.wasm())).await;
     let going = bombs.iter().filter(|bomb| !bomb.is_finished()).count();
     for bomb in bombs {
         bomb.abort();

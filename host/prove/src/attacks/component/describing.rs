@@ -148,7 +148,7 @@ async fn changing(arena: &Arena) -> Stopped {
         return Err(Escape::new(format!("it is known under several names: {names:?}")));
     }
     let salt = forge::section(forge::CUSTOM, b"\x01x");
-    let other = Wasm::new(forge::extended(guest.wasm, &[salt]));
+    let other = Wasm::new(forge::extended(&guest.bytes(), &[salt]));
     let jar = arena.jar_of(vec![other]).open().await?;
     let known: Vec<String> = jar.rights().tools().map(|(name, _)| name.to_string()).collect();
     for letter in 'a'..='z' {

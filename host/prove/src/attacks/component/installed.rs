@@ -81,7 +81,7 @@ async fn install(arena: &Arena, name: &str, guest: Guest) -> Result<(), Escape> 
     let folder = arena.path("home").join("tools").join(name);
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("tool.toml"), BARE)?;
-    Ok(fs::write(folder.join("tool.wasm"), guest.wasm)?)
+    Ok(fs::write(folder.join("tool.wasm"), guest.bytes())?)
 }
 
 /// The operator's message, when the reader is still the built-in one.
