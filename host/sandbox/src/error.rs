@@ -35,6 +35,11 @@ pub enum LoadError {
     /// No WebAssembly at all.
     #[error("not a WebAssembly file: it starts with other bytes than `\\0asm`")]
     NotWasm,
+    /// A part of the program whose file is not there.
+    #[error(
+        "its component is missing: `{0}` belongs in `lib/belljar` beside the `bin` of the program, where only the program's owner can write; install the release whole"
+    )]
+    Missing(&'static str),
     /// A core module.
     #[error(
         "a core module, not a component: build it for `wasm32-wasip2`; `belljar tools add` adapts a command of WASI preview 1"
@@ -108,6 +113,7 @@ impl LoadError {
     pub(crate) fn is_lasting(&self) -> bool {
         match self {
             Self::NotWasm
+            | Self::Missing(_)
             | Self::CoreModule
             | Self::TooLarge { .. }
             | Self::Malformed(_)

@@ -29,6 +29,11 @@ impl File {
         Self { name, bytes, mapped: OnceLock::new() }
     }
 
+    /// Its name in that directory.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Its content. `None` = it is not there, or not to be trusted.
     pub(crate) fn code(&self) -> Option<&'static [u8]> {
         *self.mapped.get_or_init(|| {

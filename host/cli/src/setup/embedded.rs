@@ -57,10 +57,10 @@ impl StockTool {
         match self.wasm {
             Packed::Deflated(bytes) => Wasm::packed(bytes, inflated, self.digest()),
             Packed::Compressed(bytes) => Wasm::packed(bytes, decompressed, self.digest()),
-            // Without the file it is no component, and whoever loads it is told so.
-            Packed::Beside(file) => {
-                Wasm::packed(file.code().unwrap_or_default(), decompressed, self.digest())
-            }
+            Packed::Beside(file) => match file.code() {
+                Some(bytes) => Wasm::packed(bytes, decompressed, self.digest()),
+                None => Wasm::missing(file.name(), self.digest()),
+            },
         }
     }
 
@@ -228,6 +228,23 @@ mod tests {
         // SAFETY: the build made it of this component.
         unsafe { sandbox.know_code(tool.digest(), StockCode::InPlace(mapped)) };
         runtime.block_on(sandbox.load(&tool.wasm())).unwrap();
+    }
+
+    #[test]
+    fn a_component_whose_file_is_missing_says_which_and_runs_where_its_code_is_known() {
+        static FILE: beside::File = beside::File::new("tool-0.wasm.zst", 12);
+        let tool = STOCK_TOOLS.iter().find(|tool| tool.name == "file_read").unwrap();
+        let StockTool { name, digest, manifest, .. } = *tool;
+        let code = Code::AtFirstUse;
+        let missing = StockTool { name, digest, manifest, wasm: Packed::Beside(&FILE), code };
+        let compiler = Compiler::Child { program: "/nowhere".into(), args: Vec::new() };
+        let config = SandboxConfig { compiler, ..SandboxConfig::default() };
+        let sandbox = Sandbox::new(config).unwrap();
+        let runtime = crate::setup::host::small_runtime().unwrap();
+        let error = runtime.block_on(sandbox.load(&missing.wasm())).unwrap_err().to_string();
+        assert!(error.contains("`tool-0.wasm.zst` belongs in `lib/belljar`"), "{error}");
+        bring_stock_tools(&sandbox).unwrap();
+        runtime.block_on(sandbox.load(&missing.wasm())).unwrap();
     }
 
     #[test]

@@ -247,6 +247,9 @@ impl Loader {
     }
 
     async fn compile(&self, wasm: &Wasm) -> Result<Artifact, LoadError> {
+        if let Some(file) = wasm.missing_file() {
+            return Err(LoadError::Missing(file));
+        }
         check(wasm.bytes())?;
         let work = || self.slow.watch(wasm, compile(&self.compiler, wasm));
         match self.compiler {

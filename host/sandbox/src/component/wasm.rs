@@ -29,6 +29,8 @@ enum Bytes {
     Here(Cow<'static, [u8]>),
     /// Packed in the program, and whole once somebody has asked for them.
     Packed(&'static [u8], Unpack, OnceLock<Vec<u8>>),
+    /// In a file that is not there.
+    Missing(&'static str),
 }
 
 /// Gives the bytes that were packed; `None` = these are not what packing made.
@@ -86,18 +88,34 @@ impl Wasm {
         Self::of(Bytes::Packed(bytes, unpack, OnceLock::new()), OnceLock::from(digest))
     }
 
+    /// A component of the program that a file was to be installed with it for, which is not there or not
+    /// to be trusted. It loads only where its machine code is known; else the error names the file.
+    pub fn missing(file: &'static str, digest: Digest) -> Self {
+        Self::of(Bytes::Missing(file), OnceLock::from(digest))
+    }
+
     /// Bytes read from somewhere.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self::of(Bytes::Here(Cow::Owned(bytes)), OnceLock::new())
     }
 
-    /// The bytes. None where they were not what [`Wasm::packed`] asks for: that is no component.
+    /// The bytes. None where they were not what [`Wasm::packed`] asks for, or are [`Wasm::missing`]: that
+    /// is no component.
     pub fn bytes(&self) -> &[u8] {
         match &self.0.bytes {
             Bytes::Here(bytes) => bytes,
             Bytes::Packed(packed, unpack, whole) => {
                 whole.get_or_init(|| unpack(packed).unwrap_or_default())
             }
+            Bytes::Missing(_) => &[],
+        }
+    }
+
+    /// The file that would hold the bytes.
+    pub(crate) fn missing_file(&self) -> Option<&'static str> {
+        match self.0.bytes {
+            Bytes::Missing(file) => Some(file),
+            Bytes::Here(_) | Bytes::Packed(..) => None,
         }
     }
 
@@ -161,7 +179,7 @@ impl fmt::Debug for Wasm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.bytes {
             Bytes::Here(bytes) => write!(f, "Wasm({} bytes)", bytes.len()),
-            Bytes::Packed(..) => write!(f, "Wasm({:?})", self.digest()),
+            Bytes::Packed(..) | Bytes::Missing(_) => write!(f, "Wasm({:?})", self.digest()),
         }
     }
 }

@@ -102,6 +102,9 @@ fn not_described(error: &DescribeError) -> &'static str {
         DescribeError::Load(LoadError::NotWasm) => {
             "the path is the component itself, built for `wasm32-wasip2`: not its project or manifest"
         }
+        DescribeError::Load(LoadError::Missing(_)) => {
+            "put the file there, or leave the component out"
+        }
         DescribeError::Load(LoadError::CoreModule) => "build it for `wasm32-wasip2`",
         DescribeError::Load(LoadError::Malformed(_)) => {
             "the file is cut short or damaged: build it, or fetch it, once more"
