@@ -99,7 +99,34 @@ fn readValue(comptime T: type, call: *Call, name: []const u8, value: std.json.Va
         .@"struct" => if (value == .object) return readObject(T, call, value.object),
         else => {},
     }
-    return call.fail(.invalid_arguments, "`{s}`: it has to fit {s}", .{ name, comptime of(T) });
+    return call.fail(.invalid_arguments, "`{s}`: expected {s}, got {s}", .{ name, comptime expected(T), try got(call, value) });
+}
+
+/// A type, as an error names it.
+fn expected(comptime T: type) []const u8 {
+    return switch (@typeInfo(T)) {
+        .bool => "true or false",
+        .int => |int| std.fmt.comptimePrint("a whole number of {d} bits{s}", .{ int.bits, if (int.signedness == .unsigned) ", not below 0" else "" }),
+        .float => "a number",
+        .optional => |optional| expected(optional.child) ++ " or null",
+        .pointer => |pointer| if (pointer.child == u8) "a string" else "a list",
+        .@"enum" => "a string",
+        else => "an object",
+    };
+}
+
+/// What was given instead: its kind, and a number itself.
+fn got(call: *Call, value: std.json.Value) ![]const u8 {
+    return switch (value) {
+        .null => "null",
+        .bool => |yes| if (yes) "true" else "false",
+        .integer => |number| try std.fmt.allocPrint(call.arena, "the number {d}", .{number}),
+        .float => |number| try std.fmt.allocPrint(call.arena, "the number {d}", .{number}),
+        .number_string => |number| try std.fmt.allocPrint(call.arena, "the number {s}", .{number}),
+        .string => "a string",
+        .array => "a list",
+        .object => "an object",
+    };
 }
 
 fn readObject(comptime T: type, call: *Call, given: std.json.ObjectMap) anyerror!T {
