@@ -2,14 +2,15 @@
 //! them here.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_definition::{Diagnostic, McpSetting, Settings, Severity};
-use belljar_mcp::{Accepted, ListedTool, Server};
+use belljar_mcp::{Accepted, KeepTokens, ListedTool, LoginSetting, Revision, Server, Tokens};
 use belljar_model::ToolSpec;
-use belljar_policy::ToolName;
+use belljar_policy::{ShownPath as _, ToolName};
 
 use crate::tool_files::{ReadError, error, read_bounded};
 
@@ -36,6 +37,7 @@ impl Servers {
                     continue;
                 }
             };
+            let server = all.with_tokens(server, &directory.join(Tokens::DIRECTORY), setting);
             let path = directory.join(Accepted::file(name));
             let server = match read_bounded(&path, Accepted::MAX_BYTES) {
                 Ok(text) => match Accepted::parse(name, &text) {
@@ -64,6 +66,24 @@ impl Servers {
             all.servers.push(server);
         }
         all
+    }
+
+    /// The server with the token that somebody has got for it.
+    fn with_tokens(&mut self, server: Server, directory: &Path, setting: &McpSetting) -> Server {
+        let path = directory.join(Tokens::file(server.name()));
+        let keep: Arc<dyn KeepTokens> = Arc::new(TokenFiles(directory.to_path_buf()));
+        let tokens = match read_bounded(&path, Tokens::MAX_BYTES) {
+            Ok(text) => Tokens::parse(&setting.url, &text).map_err(|why| why.to_string()),
+            Err(ReadError::Io(found)) if found.kind() == std::io::ErrorKind::NotFound => {
+                return server.with_tokens(None, Some(keep));
+            }
+            Err(why) => Err(why.to_string()),
+        };
+        let tokens = tokens.inspect_err(|why| {
+            let why = format!("{why}; `belljar mcp login {}` makes it anew", server.name());
+            self.problems.push(error(&path, "bad-token", why));
+        });
+        server.with_tokens(tokens.ok(), Some(keep))
     }
 
     pub(crate) fn all(&self) -> &[Arc<Server>] {
@@ -100,7 +120,35 @@ impl Servers {
 pub fn configured(name: &str, setting: &McpSetting) -> Result<Server, String> {
     let timeout = setting.timeout_seconds.map(Duration::from_secs);
     let (host, secrets) = (setting.host.clone(), setting.secrets.clone());
-    Server::new(name, &setting.url, host, secrets, timeout).map_err(|why| why.to_string())
+    let server = Server::new(name, &setting.url, host, secrets, timeout);
+    let server = server.map_err(|why| why.to_string())?;
+    let revision = setting.revision.as_deref().and_then(Revision::named);
+    let oauth = setting.oauth.clone();
+    Ok(server.spoken_to(revision).with_login(LoginSetting {
+        issuer: oauth.issuer,
+        client_id: oauth.client_id,
+        client_secret: oauth.client_secret,
+        client_metadata_url: oauth.client_metadata_url,
+        is_service: oauth.is_service,
+        scopes: oauth.scopes,
+    }))
+}
+
+/// The files of tokens in a directory, one for each server.
+#[derive(Debug)]
+pub struct TokenFiles(pub PathBuf);
+
+impl KeepTokens for TokenFiles {
+    /// Writes beside the file and puts it in its place: a renewal must not be lost half-way.
+    fn keep(&self, server: &str, tokens: &Tokens) -> Result<(), String> {
+        let text = tokens.text().map_err(|why| why.to_string())?;
+        let path = self.0.join(Tokens::file(server));
+        let failed = |error: std::io::Error| format!("failed to write `{}`: {error}", path.shown());
+        // A file that only its owner reads.
+        let mut beside = tempfile::NamedTempFile::new_in(&self.0).map_err(failed)?;
+        beside.write_all(text.as_bytes()).map_err(failed)?;
+        beside.persist(&path).map(drop).map_err(|error| failed(error.error))
+    }
 }
 
 /// A tool of a server as a model is shown it.

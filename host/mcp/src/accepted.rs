@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::MAX_TOOLS;
 use crate::listing::{ListedTool, check};
+use crate::revision::Revision;
 
 const VERSION: u32 = 1;
 
@@ -15,6 +16,9 @@ pub struct Accepted {
     version: u32,
     /// Where the server was: another address is another server.
     pub url: String,
+    /// How it was spoken to.
+    #[serde(default)]
+    pub revision: Revision,
     /// Its tools.
     pub tools: Vec<ListedTool>,
 }
@@ -30,7 +34,13 @@ impl Accepted {
 
     /// These tools of the server at this address.
     pub fn of(url: &str, tools: Vec<ListedTool>) -> Self {
-        Self { version: VERSION, url: url.to_owned(), tools }
+        Self { version: VERSION, url: url.to_owned(), revision: Revision::default(), tools }
+    }
+
+    /// The same of a server that is spoken to so.
+    #[must_use]
+    pub fn spoken_to(self, revision: Revision) -> Self {
+        Self { revision, ..self }
     }
 
     /// The name of the file of a server of this name.
@@ -83,6 +93,11 @@ mod tests {
         };
         let accepted = Accepted::of("https://m.test/mcp", vec![tool("a", "d")]);
         let text = accepted.text().unwrap();
+        let newer = accepted.clone().spoken_to(Revision::Stateless);
+        assert_eq!(Accepted::parse("s", newer.text().unwrap().as_bytes()), Ok(newer));
+        let older = text.replace("  \"revision\": \"2025-11-25\",\n", "");
+        assert_ne!(older, text, "an older program wrote no revision");
+        assert_eq!(Accepted::parse("s", older.as_bytes()).as_ref(), Ok(&accepted));
         assert_eq!(Accepted::parse("s", text.as_bytes()), Ok(accepted));
         let forged = |tool| Accepted::of("https://m.test/mcp", vec![tool]).text().unwrap();
         for bad in [

@@ -1,33 +1,34 @@
 //! The session of one agent with one server: begun with its first call, one call at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use belljar_policy::{Budget, Caps, DenyCode, HostScope, Level, Limits, Source, ToolName};
+use belljar_policy::{
+    Budget, Caps, DenyCode, HostScope, Level, Limits, SecretName, Shown, Source, ToolName,
+};
 use belljar_sandbox::{
     CallError, CallResult, Digest, Ending, Outgoing, OutgoingSpec, Output, ProgressSink, Receipt,
     Sandbox, SecretStore, ToolErrorKind,
 };
-use http::HeaderValue;
+use http::HeaderMap;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::{Answer, cut, frame, shown};
+use crate::auth::{Asking, AuthError, Tokens, renew};
+use crate::challenge::Challenge;
 use crate::exchange::{Address, Aside, Fault, ask, leave, tell};
-use crate::limits::{FAREWELL, MAX_CURSOR, MAX_PAGES, MAX_TOOLS};
+use crate::limits::{FAREWELL, MAX_ROUNDS, MAX_SHOWN};
 use crate::listing::{ListedTool, Listing};
-use crate::message::{notification, request};
+use crate::message::notification;
+use crate::opening::{Ids, Opening};
+use crate::parameters;
+use crate::revision::Revision;
+use crate::rounds::Wanted;
 use crate::server::Server;
-
-/// The revision of the protocol that is asked for.
-const REVISION: &str = "2025-11-25";
-
-/// Those that are spoken: of an older one nothing is used that this one lacks.
-const SPOKEN: [&str; 3] = [REVISION, "2025-06-18", "2025-03-26"];
 
 /// A code of JSON-RPC: the arguments do not fit.
 const INVALID_PARAMS: i64 = -32602;
@@ -53,7 +54,7 @@ pub struct CallSpec<'a> {
 pub struct Connection {
     server: Arc<Server>,
     open: Mutex<Option<Open>>,
-    ids: AtomicU64,
+    ids: Ids,
 }
 
 /// A session that has begun.
@@ -64,6 +65,8 @@ struct Open {
     now: BTreeMap<String, Digest>,
     /// It has said that they are others.
     stale: bool,
+    /// When it has to be asked again, where it could not say so.
+    until: Option<Instant>,
 }
 
 /// Why a call has no output.
@@ -72,6 +75,26 @@ enum Failed {
     /// The tool is not as it was accepted.
     Changed(&'static str),
     Output(CallError),
+    /// It wants a token, and there is none to be had.
+    NoToken(AuthError),
+}
+
+/// A gate, and the token that goes through it.
+struct Gated {
+    gate: Outgoing,
+    tokens: Option<Arc<Tokens>>,
+}
+
+impl Failed {
+    /// Why, for the operator.
+    fn why(&self) -> String {
+        match self {
+            Self::Fault(fault) => fault.to_string(),
+            Self::Changed(how) => (*how).to_owned(),
+            Self::Output(error) => error.to_string(),
+            Self::NoToken(why) => why.to_string(),
+        }
+    }
 }
 
 impl From<Fault> for Failed {
@@ -80,10 +103,16 @@ impl From<Fault> for Failed {
     }
 }
 
+impl Open {
+    fn is_stale(&self) -> bool {
+        self.stale || self.until.is_some_and(|until| until <= Instant::now())
+    }
+}
+
 impl Connection {
     /// A session that begins with the first call.
     pub fn new(server: Arc<Server>) -> Self {
-        Self { server, open: Mutex::default(), ids: AtomicU64::new(0) }
+        Self { server, open: Mutex::default(), ids: Ids::default() }
     }
 
     /// The server.
@@ -104,24 +133,31 @@ impl Connection {
         };
         let mut receipt = Receipt::empty(tool.as_str(), &accepted.digest().to_string(), arguments);
         let budget = spec.budget.child(Level::Call, Caps::of_call(spec.limits));
-        let gate = self.gate(&spec, &budget);
+        let mut gate = self.gate_of_now(&spec, &budget);
         let most = Duration::from_secs(spec.limits.call_timeout_seconds);
         let most = self.server.timeout.map_or(most, |own| own.min(most));
-        let doing = self.called(&gate, accepted, arguments, spec.progress.as_ref());
+        let doing = async {
+            let progress = spec.progress.as_ref();
+            let called = self.called(&gate.gate, accepted, arguments, progress).await;
+            let Err(Failed::Fault(Fault::Unauthorized(challenge))) = called else { return called };
+            // The call was not made: once more, with another token.
+            gate = self.renewed(&gate, &spec, &budget, &challenge).await?;
+            self.called(&gate.gate, accepted, arguments, progress).await
+        };
         let outcome = tokio::select! {
             biased;
             () = spec.cancel.cancelled() => Err(CallError::Cancelled),
             () = spec.budget.cancelled() => Err(CallError::Cancelled),
             done = timeout(most, doing) => match done {
-                Ok(done) => done.map_err(|failed| self.told(failed, &gate)),
+                Ok(done) => done.map_err(|failed| self.told(failed, &gate.gate)),
                 Err(_) => Err(CallError::TimedOut(most.as_secs())),
             },
         };
         if matches!(outcome, Err(CallError::Cancelled | CallError::TimedOut(_))) {
-            self.give_up(&gate).await;
+            self.give_up(&gate.gate).await;
         }
         receipt.ending = ending(&outcome);
-        let outcome = gate.conclude(outcome, &mut receipt, asked.elapsed());
+        let outcome = gate.gate.conclude(outcome, &mut receipt, asked.elapsed());
         CallResult { outcome, receipt }
     }
 
@@ -132,13 +168,16 @@ impl Connection {
     /// When it cannot be asked: the text is for the operator, and what the server says in it is escaped.
     pub async fn list(&self, spec: CallSpec<'_>) -> Result<Listing, String> {
         let budget = spec.budget.child(Level::Call, Caps::unlimited());
-        let gate = self.gate(&spec, &budget);
+        let mut gate = self.gate_of_now(&spec, &budget);
         let most = Duration::from_secs(spec.limits.call_timeout_seconds);
         let listing = async {
-            let mut address = self.begin(&gate).await?;
-            let listing = self.listed(&gate, &mut address).await;
-            let _ = timeout(FAREWELL, leave(&gate, &address)).await;
-            listing
+            match self.list_once(&gate.gate).await {
+                Err(Fault::Unauthorized(challenge)) => {
+                    gate = self.renewed(&gate, &spec, &budget, &challenge).await?;
+                    Ok(self.list_once(&gate.gate).await?)
+                }
+                listing => Ok::<_, Failed>(listing?),
+            }
         };
         let listing = tokio::select! {
             biased;
@@ -146,11 +185,11 @@ impl Connection {
             listing = timeout(most, listing) => listing,
         };
         let mut receipt = Receipt::empty("", "", "");
-        let _ = gate.conclude(Ok(Output::default()), &mut receipt, Duration::ZERO);
+        let _ = gate.gate.conclude(Ok(Output::default()), &mut receipt, Duration::ZERO);
         let facts = receipt.denials.first().map(|denial| format!(" ({})", denial.facts));
         match listing {
             Ok(Ok(listing)) => Ok(listing),
-            Ok(Err(fault)) => Err(format!("{fault}{}", facts.unwrap_or_default())),
+            Ok(Err(failed)) => Err(format!("{}{}", failed.why(), facts.unwrap_or_default())),
             Err(_) => Err(format!("it does not answer within {} seconds", most.as_secs())),
         }
     }
@@ -160,18 +199,78 @@ impl Connection {
         let closing = async {
             let Some(open) = self.open.lock().await.take() else { return };
             if open.address.session.is_some() {
-                let _ = leave(&self.gate(&spec, spec.budget), &open.address).await;
+                let gate = self.gate_of_now(&spec, spec.budget).gate;
+                let _ = leave(&gate, &open.address).await;
             }
         };
         let _ = timeout(FAREWELL, closing).await;
     }
 
-    /// INV-310: the gate lets through the server's own host, with its own secrets.
-    fn gate(&self, spec: &CallSpec<'_>, budget: &Budget) -> Outgoing {
+    async fn list_once(&self, gate: &Outgoing) -> Result<Listing, Fault> {
+        let mut address = self.opening().begin(gate).await?;
+        let listing = self.opening().listed(gate, &mut address).await;
+        if address.revision == Revision::Sessions {
+            let _ = timeout(FAREWELL, leave(gate, &address)).await;
+        }
+        listing.map(|(listing, _)| listing)
+    }
+
+    /// INV-310: the gate lets through the server's own host, with its own secrets. The token is one of
+    /// them: joined to what goes there, and looked for in every reply.
+    pub(crate) fn gate(
+        &self,
+        spec: &CallSpec<'_>,
+        budget: &Budget,
+        tokens: Option<&Tokens>,
+    ) -> Outgoing {
+        let (secrets, joined) = self.secrets(spec, tokens);
+        Outgoing::new(spec.sandbox, self.outgoing(spec, budget, &secrets, &joined))
+    }
+
+    fn gate_of_now(&self, spec: &CallSpec<'_>, budget: &Budget) -> Gated {
+        let tokens = self.server.held.now();
+        Gated { gate: self.gate(spec, budget, tokens.as_deref()), tokens }
+    }
+
+    /// A gate in the same call with another token than the one that was refused.
+    async fn renewed(
+        &self,
+        before: &Gated,
+        spec: &CallSpec<'_>,
+        budget: &Budget,
+        challenge: &Challenge,
+    ) -> Result<Gated, Failed> {
+        let asking = Asking { server: &self.server, gate: &before.gate, spec };
+        renew(&asking, before.tokens.as_ref(), challenge).await.map_err(Failed::NoToken)?;
+        let tokens = self.server.held.now();
+        let (secrets, joined) = self.secrets(spec, tokens.as_deref());
+        let outgoing = self.outgoing(spec, budget, &secrets, &joined);
+        Ok(Gated { gate: before.gate.beside(spec.sandbox, outgoing), tokens })
+    }
+
+    fn secrets(
+        &self,
+        spec: &CallSpec<'_>,
+        tokens: Option<&Tokens>,
+    ) -> (SecretStore, BTreeSet<SecretName>) {
+        let (mut secrets, mut joined) = (spec.secrets.clone(), self.server.secrets.clone());
+        let token = tokens.map(|tokens| tokens.secret(&self.server.name, &self.server.host));
+        if let Some(Ok((name, secret))) = token {
+            secrets.insert(name.clone(), secret);
+            joined.insert(name);
+        }
+        (secrets, joined)
+    }
+
+    fn outgoing<'a>(
+        &self,
+        spec: &'a CallSpec<'_>,
+        budget: &'a Budget,
+        secrets: &'a SecretStore,
+        joined: &'a BTreeSet<SecretName>,
+    ) -> OutgoingSpec<'a> {
         let scope = HostScope::of(Source::Grants, vec![self.server.host.clone()]);
-        let (secrets, joined) = (spec.secrets, &self.server.secrets);
-        let limits = spec.limits;
-        Outgoing::new(spec.sandbox, OutgoingSpec { scope, secrets, joined, budget, limits })
+        OutgoingSpec { scope, secrets, joined, budget, limits: spec.limits }
     }
 
     async fn called(
@@ -206,7 +305,7 @@ impl Connection {
         arguments: &str,
         progress: Option<&ProgressSink>,
     ) -> Result<Output, Failed> {
-        let session = match open.take().filter(|open| !open.stale) {
+        let session = match open.take().filter(|open| !open.is_stale()) {
             Some(session) => session,
             None => self.session(gate).await?,
         };
@@ -219,14 +318,8 @@ impl Connection {
             None => return Err(Failed::Changed("is not offered any more")),
         }
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-        let id = self.next_id();
-        let params =
-            json!({"name": tool.name, "arguments": arguments, "_meta": {"progressToken": id}});
-        let mut aside = Aside::reporting(progress);
-        let asked = request(id, "tools/call", &params);
-        let result = ask(gate, &session.address, id, &asked, &mut aside).await;
-        session.stale = aside.tools_changed;
-        let answer = Answer::of(&self.server.name, &result?);
+        let result = self.result(session, gate, tool, arguments, progress).await?;
+        let answer = Answer::of(&self.server.name, &result);
         if answer.is_error {
             let message = answer.error_text();
             return Err(Failed::Output(CallError::Tool { kind: ToolErrorKind::Failed, message }));
@@ -234,55 +327,56 @@ impl Connection {
         gate.accept(answer.parts).map_err(Failed::Output)
     }
 
+    /// The result of a call, after as many rounds as the server needs (INV-331).
+    async fn result(
+        &self,
+        session: &mut Open,
+        gate: &Outgoing,
+        tool: &ListedTool,
+        arguments: Value,
+        progress: Option<&ProgressSink>,
+    ) -> Result<Value, Fault> {
+        let revision = session.address.revision;
+        let mut headers = HeaderMap::new();
+        if revision == Revision::Stateless {
+            headers = parameters::headers(&tool.schema, &arguments);
+        }
+        let call = json!({"name": tool.name, "arguments": arguments});
+        let mut params = call.clone();
+        for _ in 0..MAX_ROUNDS {
+            let id = self.ids.next();
+            params["_meta"] = json!({"progressToken": id});
+            let asked = self.opening().request(revision, id, "tools/call", params);
+            let mut aside = Aside::reporting(progress);
+            aside.headers.clone_from(&headers);
+            let result = ask(gate, &session.address, id, &asked, &mut aside).await;
+            session.stale |= aside.tools_changed;
+            let result = result?;
+            if revision == Revision::Sessions {
+                return Ok(result);
+            }
+            let Some(wanted) = Wanted::of(&result)? else { return Ok(result) };
+            for (_, method) in &wanted.requests {
+                let method = Shown::clipped(method, MAX_SHOWN);
+                let facts = format!("`{}` asks for `{method}`, which is refused", self.server.url);
+                gate.deny(DenyCode::RequestNotAllowed, "request of a server", facts);
+            }
+            params = wanted.answered(&call)?;
+        }
+        Err(Fault::Broken("it asks for more again and again"))
+    }
+
     /// A session, with the tools that the server lists in it.
     async fn session(&self, gate: &Outgoing) -> Result<Open, Fault> {
-        let mut address = self.begin(gate).await?;
-        let listing = self.listed(gate, &mut address).await?;
+        let revision = self.server.pinned.unwrap_or(self.server.revision);
+        let mut address = match revision {
+            Revision::Sessions => self.opening().initialize(gate).await?,
+            // It says in every answer what `server/discover` would say.
+            Revision::Stateless => self.opening().address(revision),
+        };
+        let (listing, until) = self.opening().listed(gate, &mut address).await?;
         let now = listing.tools.iter().map(|tool| (tool.name.clone(), tool.digest())).collect();
-        Ok(Open { address, now, stale: false })
-    }
-
-    async fn begin(&self, gate: &Outgoing) -> Result<Address, Fault> {
-        let mut address = Address { url: self.server.url.clone(), session: None, version: None };
-        let params = json!({
-            "protocolVersion": REVISION,
-            "capabilities": {},
-            "clientInfo": {"name": "belljar", "version": env!("CARGO_PKG_VERSION")},
-        });
-        let (id, mut aside) = (self.next_id(), Aside::default());
-        let begun =
-            ask(gate, &address, id, &request(id, "initialize", &params), &mut aside).await?;
-        let revision = begun.get("protocolVersion").and_then(Value::as_str);
-        let spoken = SPOKEN.into_iter().find(|spoken| Some(*spoken) == revision);
-        let spoken = spoken.ok_or(Fault::Broken("it speaks no revision that is spoken here"))?;
-        address.session = aside.session;
-        address.version = Some(HeaderValue::from_static(spoken));
-        tell(gate, &address, &notification("notifications/initialized", &json!({}))).await?;
-        Ok(address)
-    }
-
-    async fn listed(&self, gate: &Outgoing, address: &mut Address) -> Result<Listing, Fault> {
-        let (mut entries, mut cursor) = (Vec::new(), None);
-        for _ in 0..MAX_PAGES {
-            let params = cursor.as_ref().map_or(json!({}), |cursor| json!({"cursor": cursor}));
-            let (id, mut aside) = (self.next_id(), Aside::default());
-            let asked = request(id, "tools/list", &params);
-            let mut page = ask(gate, address, id, &asked, &mut aside).await?;
-            match page.get_mut("tools").map(Value::take) {
-                Some(Value::Array(tools)) => entries.extend(tools),
-                _ => return Err(Fault::Broken("its list has no tools")),
-            }
-            if entries.len() > MAX_TOOLS {
-                return Err(Fault::Broken("it lists too many tools"));
-            }
-            cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
-            match &cursor {
-                None => return Ok(Listing::of(&self.server.name, &entries)),
-                Some(cursor) if cursor.len() > MAX_CURSOR => break,
-                Some(_) => {}
-            }
-        }
-        Err(Fault::Broken("its list does not end"))
+        Ok(Open { address, now, stale: false, until })
     }
 
     /// Tells the server that the call which it works on has ended, and forgets the session: an answer
@@ -290,8 +384,10 @@ impl Connection {
     async fn give_up(&self, gate: &Outgoing) {
         // The call that was dropped held it, and those that wait have not begun.
         let Ok(mut open) = self.open.try_lock() else { return };
-        let Some(session) = open.take() else { return };
-        let id = self.ids.load(Ordering::Relaxed);
+        let session = open.take().filter(|open| open.address.revision == Revision::Sessions);
+        // Without a session, that its stream was closed says it all.
+        let Some(session) = session else { return };
+        let id = self.ids.last();
         let params = json!({"requestId": id, "reason": "it was cancelled"});
         let farewell = async {
             let _ = tell(gate, &session.address, &notification("notifications/cancelled", &params))
@@ -316,6 +412,12 @@ impl Connection {
                 gate.deny(DenyCode::ToolNotAllowed, "call", facts);
                 CallError::Refused(DenyCode::ToolNotAllowed)
             }
+            Failed::NoToken(why) => {
+                let facts = format!("the MCP server `{name}` wants a token: {why}");
+                gate.deny(DenyCode::RequestNotAllowed, "a token", facts);
+                let message = format!("the MCP server `{name}` gave no result: it wants a token");
+                CallError::Tool { kind: ToolErrorKind::Denied, message }
+            }
             Failed::Fault(Fault::Rpc(error)) => {
                 let kind = match error.code {
                     INVALID_PARAMS => ToolErrorKind::InvalidArguments,
@@ -331,8 +433,8 @@ impl Connection {
         }
     }
 
-    fn next_id(&self) -> u64 {
-        self.ids.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    pub(crate) fn opening(&self) -> Opening<'_> {
+        Opening { server: &self.server, ids: &self.ids }
     }
 }
 

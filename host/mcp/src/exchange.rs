@@ -5,12 +5,14 @@ use belljar_policy::{DenyCode, Shown};
 use belljar_sandbox::{Outgoing, OutgoingError, Progress, ProgressSink, Reply};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderValue, Method, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use serde_json::Value;
 use tokio::time::sleep;
 
+use crate::challenge::Challenge;
 use crate::limits::{MAX_ASKED, MAX_MESSAGE, MAX_MESSAGES, MAX_RESUMED, MAX_SESSION, MAX_SHOWN};
 use crate::message::{Message, RpcError, reply};
+use crate::revision::Revision;
 use crate::sse::Events;
 
 const SESSION: &str = "mcp-session-id";
@@ -18,13 +20,19 @@ const VERSION: &str = "mcp-protocol-version";
 const LAST_EVENT: &str = "last-event-id";
 const EVENTS: &str = "text/event-stream";
 
+/// Headers of a request without a session: what it is, and about what.
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
+
 /// Where requests go, and the session that they belong to.
 #[derive(Debug, Clone)]
 pub(crate) struct Address {
     pub(crate) url: Uri,
     pub(crate) session: Option<HeaderValue>,
-    /// The revision that was agreed on.
+    /// The name of the revision that was agreed on.
     pub(crate) version: Option<HeaderValue>,
+    /// How it is spoken to.
+    pub(crate) revision: Revision,
 }
 
 /// Why there is no answer.
@@ -39,6 +47,9 @@ pub(crate) enum Fault {
     /// Redirects are not followed.
     #[error("it redirects, which is not followed")]
     Redirect,
+    /// It wants a token, or one with more rights.
+    #[error("it wants to be asked with a token")]
+    Unauthorized(Challenge),
     /// The session is over.
     #[error("it has ended the session")]
     SessionOver,
@@ -50,9 +61,11 @@ pub(crate) enum Fault {
     Rpc(RpcError),
 }
 
-/// Things that a server says beside its answer.
+/// Things that go with a request, and that a server says beside its answer.
 #[derive(Default)]
 pub(crate) struct Aside<'a> {
+    /// Headers of the request.
+    pub(crate) headers: HeaderMap,
     /// Where its reports of progress go.
     progress: Option<&'a ProgressSink>,
     /// It has said that its tools are others now.
@@ -78,7 +91,7 @@ pub(crate) async fn ask(
     request: &Value,
     aside: &mut Aside<'_>,
 ) -> Result<Value, Fault> {
-    let mut got = post(gate, to, request).await?;
+    let mut got = post(gate, to, request, std::mem::take(&mut aside.headers)).await?;
     if let Some(session) = got.headers.get(SESSION) {
         let fits = session.len() <= MAX_SESSION && session.to_str().is_ok();
         aside.session = Some(session.clone()).filter(|_| fits);
@@ -100,7 +113,7 @@ pub(crate) async fn ask(
 
 /// Sends what has no answer.
 pub(crate) async fn tell(gate: &Outgoing, to: &Address, message: &Value) -> Result<(), Fault> {
-    post(gate, to, message).await.map(drop)
+    post(gate, to, message, HeaderMap::new()).await.map(drop)
 }
 
 /// Ends the session. A server need not know the method.
@@ -109,8 +122,26 @@ pub(crate) async fn leave(gate: &Outgoing, to: &Address) -> Result<(), Fault> {
     gate.send(request).await.map(drop).map_err(Fault::Unreached)
 }
 
-async fn post(gate: &Outgoing, to: &Address, message: &Value) -> Result<Reply, Fault> {
-    let got = gate.send(headed(to, Method::POST, message.to_string().into())?).await?;
+async fn post(
+    gate: &Outgoing,
+    to: &Address,
+    message: &Value,
+    headers: HeaderMap,
+) -> Result<Reply, Fault> {
+    let mut request = headed(to, Method::POST, message.to_string().into())?;
+    request.headers_mut().extend(headers);
+    if to.revision == Revision::Stateless {
+        let about = [(METHOD, message.get("method")), (NAME, message.pointer("/params/name"))];
+        for (header, text) in about {
+            if let Some(text) = text.and_then(Value::as_str) {
+                let value = HeaderValue::from_str(text);
+                let value =
+                    value.map_err(|_| Fault::Broken("its tool has no name for a header"))?;
+                request.headers_mut().insert(header, value);
+            }
+        }
+    }
+    let mut got = gate.send(request).await?;
     match got.status {
         status if status.is_success() => Ok(got),
         status if status.is_redirection() => {
@@ -120,6 +151,16 @@ async fn post(gate: &Outgoing, to: &Address, message: &Value) -> Result<Reply, F
             Err(Fault::Redirect)
         }
         StatusCode::NOT_FOUND if to.session.is_some() => Err(Fault::SessionOver),
+        StatusCode::UNAUTHORIZED => Err(Fault::Unauthorized(Challenge::of(&got.headers))),
+        StatusCode::FORBIDDEN if Challenge::of(&got.headers).insufficient => {
+            Err(Fault::Unauthorized(Challenge::of(&got.headers)))
+        }
+        status if to.revision == Revision::Stateless && kind(&got) == "application/json" => {
+            match Message::read(&whole(&mut got).await?) {
+                Ok(Message::Answer(_, Err(error))) => Err(Fault::Rpc(error)),
+                Ok(_) | Err(_) => Err(Fault::Status(status)),
+            }
+        }
         status => Err(Fault::Status(status)),
     }
 }
@@ -141,9 +182,14 @@ fn headed(to: &Address, method: Method, body: Bytes) -> Result<Request<Bytes>, F
 }
 
 async fn whole(got: &mut Reply) -> Result<Vec<u8>, Fault> {
+    at_most(got, MAX_MESSAGE).await
+}
+
+/// The body of a reply, of at most so many bytes.
+pub(crate) async fn at_most(got: &mut Reply, most: usize) -> Result<Vec<u8>, Fault> {
     let mut bytes = Vec::new();
     while let Some(piece) = got.chunk().await? {
-        if bytes.len().saturating_add(piece.len()) > MAX_MESSAGE {
+        if bytes.len().saturating_add(piece.len()) > most {
             return Err(Fault::Broken("a message is too long"));
         }
         bytes.extend_from_slice(&piece);
@@ -152,7 +198,7 @@ async fn whole(got: &mut Reply) -> Result<Vec<u8>, Fault> {
 }
 
 /// The media type of a reply.
-fn kind(got: &Reply) -> String {
+pub(crate) fn kind(got: &Reply) -> String {
     let kind = got.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default();
     kind.trim().to_ascii_lowercase()
@@ -176,7 +222,8 @@ async fn streamed(
             Err(fault @ Fault::Unreached(_)) => fault,
             Err(fault) => return Err(fault),
         };
-        let Some((last, wait)) = events.resumed_from() else { return Err(ended) };
+        let resumed = events.resumed_from().filter(|_| to.revision == Revision::Sessions);
+        let Some((last, wait)) = resumed else { return Err(ended) };
         sleep(wait).await;
         let mut request = headed(to, Method::GET, Bytes::new())?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(EVENTS));
@@ -209,6 +256,10 @@ async fn until_its_end(
             match Message::read(&data).map_err(Fault::Broken)? {
                 Message::Answer(Some(own), answer) if own == id => return Ok(Some(answer)),
                 Message::Answer(..) => {}
+                // Without a session it has no way to be answered.
+                Message::Asked { .. } if to.revision == Revision::Stateless => {
+                    return Err(Fault::Broken("it asks for something within its answer"));
+                }
                 Message::Asked { id, method } => refuse(gate, to, &id, &method, aside).await?,
                 Message::Told { method, params } => told(&method, &params, id, aside),
             }

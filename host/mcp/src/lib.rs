@@ -14,15 +14,23 @@
 
 mod accepted;
 mod answer;
+mod auth;
+mod challenge;
 mod connection;
 mod exchange;
 mod limits;
 mod listing;
 mod message;
+mod opening;
+mod parameters;
+mod revision;
+mod rounds;
 mod server;
 mod sse;
 
 pub use accepted::{Accepted, AcceptedError};
+pub use auth::{AuthError, KeepTokens, Login, LoginAsk, Tokens};
 pub use connection::{CallSpec, Connection};
 pub use listing::{Difference, LeftOut, ListedTool, Listing};
-pub use server::{Server, ServerError};
+pub use revision::Revision;
+pub use server::{LoginSetting, Server, ServerError};

@@ -38,3 +38,31 @@ pub(crate) const MAX_ERROR: usize = 16 << 10;
 
 /// How long a server is told that a call has ended early, or that a session has.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Bytes of a demand for a token.
+pub(crate) const MAX_CHALLENGE: usize = 4 << 10;
+
+/// Arguments of one tool that go into headers too.
+pub(crate) const MAX_PARAMETERS: usize = 32;
+
+/// How often a server may ask for more before it answers one call; one that always does ends here.
+pub(crate) const MAX_ROUNDS: usize = 8;
+
+/// Bytes of the state that a server has sent back with the next round.
+pub(crate) const MAX_STATE: usize = 64 << 10;
+
+/// How long the list of a server without sessions is believed, whatever it says itself: it has no way
+/// to tell that its tools are others.
+pub(crate) const MAX_FRESH: Duration = Duration::from_secs(300);
+
+/// Revisions that a server says it speaks, of which more are not looked at.
+pub(crate) const MAX_REVISIONS: usize = 16;
+
+/// Bytes of what a server of tokens says, of itself or of a token.
+pub(crate) const MAX_DOCUMENT: usize = 256 << 10;
+
+/// Bytes of an address, a name or a code in it.
+pub(crate) const MAX_WORD: usize = 4 << 10;
+
+/// Names of rights or ways in a list of such a document.
+pub(crate) const MAX_WORDS: usize = 64;

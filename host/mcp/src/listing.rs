@@ -8,6 +8,9 @@ use belljar_sandbox::{DescribeLimits, Digest, check_words};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::parameters;
+use crate::revision::Revision;
+
 /// Characters of a name that is none, where it is shown.
 const MAX_NAME: usize = 80;
 
@@ -30,6 +33,8 @@ pub struct Listing {
     pub tools: Vec<ListedTool>,
     /// Those that nobody can be given.
     pub left_out: Vec<LeftOut>,
+    /// How the server was spoken to.
+    pub revision: Revision,
 }
 
 /// A tool that nobody can be given.
@@ -145,6 +150,7 @@ fn listed(server: &str, name: &str, entry: &Value) -> Result<ListedTool, String>
 /// meanwhile.
 pub(crate) fn check(tool: &ListedTool, server: &str) -> Result<(), String> {
     tool.own_name(server)?;
+    parameters::check(&tool.schema)?;
     let limits = DescribeLimits::default();
     check_words(&tool.description, &tool.schema.to_string(), &limits).map(drop)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::limits::MAX_MESSAGE;
+use crate::limits::{MAX_MESSAGE, MAX_REVISIONS};
 
 /// One message of a server, read as far as this client has a use for it.
 #[derive(Debug, PartialEq)]
@@ -21,6 +21,8 @@ pub(crate) struct RpcError {
     pub(crate) code: i64,
     /// Foreign text.
     pub(crate) message: String,
+    /// The revisions that the server speaks, where it says so.
+    pub(crate) supported: Vec<String>,
 }
 
 impl Message {
@@ -57,9 +59,13 @@ impl Message {
 
 fn rpc_error(error: &Map<String, Value>) -> RpcError {
     let text = error.get("message").and_then(Value::as_str).unwrap_or_default();
+    let supported =
+        error.get("data").and_then(|data| data.get("supported")).and_then(Value::as_array);
+    let supported = supported.into_iter().flatten().filter_map(Value::as_str);
     RpcError {
         code: error.get("code").and_then(Value::as_i64).unwrap_or_default(),
         message: text.to_owned(),
+        supported: supported.take(MAX_REVISIONS).map(str::to_owned).collect(),
     }
 }
 
@@ -101,7 +107,7 @@ mod tests {
             "another kind of id is another id"
         );
         let failed = read(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m"}}"#).unwrap();
-        let error = RpcError { code: -1, message: "m".to_owned() };
+        let error = RpcError { code: -1, message: "m".to_owned(), supported: Vec::new() };
         assert_eq!(failed, Message::Answer(Some(1), Err(error)));
         let asked = read(r#"{"jsonrpc":"2.0","id":"s","method":"roots/list"}"#).unwrap();
         assert_eq!(asked, Message::Asked { id: "s".into(), method: "roots/list".into() });

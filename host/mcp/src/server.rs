@@ -1,13 +1,16 @@
 //! A server as the operator configured it, and what was accepted of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_policy::{HostRule, SecretName, ToolName};
+use belljar_policy::{HostRule, SecretName, Target, ToolName};
 use http::Uri;
 
 use crate::accepted::Accepted;
+use crate::auth::{Held, KeepTokens, Tokens};
 use crate::listing::ListedTool;
+use crate::revision::Revision;
 
 /// A server whose tools may be granted.
 #[derive(Debug)]
@@ -17,8 +20,31 @@ pub struct Server {
     pub(crate) host: HostRule,
     pub(crate) secrets: BTreeSet<SecretName>,
     pub(crate) timeout: Option<Duration>,
+    /// The operator's word on how it is spoken to.
+    pub(crate) pinned: Option<Revision>,
+    /// How it was spoken to when its tools were accepted.
+    pub(crate) revision: Revision,
+    pub(crate) login: LoginSetting,
+    pub(crate) held: Held,
     tools: BTreeMap<ToolName, ListedTool>,
     withheld: Option<String>,
+}
+
+/// How tokens for a server are asked for, as the operator says it.
+#[derive(Debug, Clone, Default)]
+pub struct LoginSetting {
+    /// The only issuer that tokens are taken from; `None` = the one that the server names.
+    pub issuer: Option<String>,
+    /// This program's name there; `None` = it registers itself.
+    pub client_id: Option<String>,
+    /// The secret with which it proves its name.
+    pub client_secret: Option<SecretName>,
+    /// The address of a document that stands for its name.
+    pub client_metadata_url: Option<String>,
+    /// Whether its secret is enough, and no person is asked.
+    pub is_service: bool,
+    /// The rights that are asked for; empty = those that the server wants.
+    pub scopes: Vec<String>,
 }
 
 /// Why there is no such server.
@@ -46,7 +72,47 @@ impl Server {
         let url = url.parse::<Uri>().ok().filter(|url| url.authority().is_some());
         let Some(url) = url else { return Err(ServerError { name }) };
         let withheld = Some(format!("`belljar mcp review {name}` has not accepted its tools yet"));
-        Ok(Self { name, url, host, secrets, timeout, tools: BTreeMap::new(), withheld })
+        Ok(Self {
+            name,
+            url,
+            host,
+            secrets,
+            timeout,
+            pinned: None,
+            revision: Revision::default(),
+            login: LoginSetting::default(),
+            held: Held::default(),
+            tools: BTreeMap::new(),
+            withheld,
+        })
+    }
+
+    /// The same, spoken to so and not otherwise; `None` = as it can be.
+    #[must_use]
+    pub fn spoken_to(self, revision: Option<Revision>) -> Self {
+        Self { pinned: revision, ..self }
+    }
+
+    /// The same, whose tokens are asked for so.
+    #[must_use]
+    pub fn with_login(self, login: LoginSetting) -> Self {
+        Self { login, ..self }
+    }
+
+    /// The same with a token that somebody has got for it, and a place where its renewals are kept.
+    #[must_use]
+    pub fn with_tokens(self, tokens: Option<Tokens>, keep: Option<Arc<dyn KeepTokens>>) -> Self {
+        Self { held: Held::of(tokens, keep), ..self }
+    }
+
+    /// The token that it is asked with, where there is one.
+    pub fn tokens(&self) -> Option<Arc<Tokens>> {
+        self.held.now()
+    }
+
+    /// Where it is.
+    pub(crate) fn target(&self) -> Option<Target> {
+        Target::parse(&self.url.to_string()).ok()
     }
 
     /// The same with the tools that were accepted. Of a server at another address none was.
@@ -60,6 +126,7 @@ impl Server {
             ));
             return self;
         }
+        self.revision = accepted.revision;
         let named = accepted.tools.into_iter();
         let named = named.filter_map(|tool| Some((tool.own_name(&self.name).ok()?, tool)));
         self.tools = named.collect();

@@ -61,8 +61,19 @@ pub struct OutgoingError(String);
 impl Outgoing {
     /// A gate for one call.
     pub fn new(sandbox: &Sandbox, spec: OutgoingSpec<'_>) -> Self {
+        let record = Arc::new(Record::new(spec.budget.clone(), spec.limits.log_lines));
+        Self::noting(sandbox, spec, record)
+    }
+
+    /// A gate for other hosts, or with other secrets, in the same call: what passes it is billed and
+    /// noted with the rest.
+    #[must_use]
+    pub fn beside(&self, sandbox: &Sandbox, spec: OutgoingSpec<'_>) -> Self {
+        Self::noting(sandbox, spec, Arc::clone(&self.gate.record))
+    }
+
+    fn noting(sandbox: &Sandbox, spec: OutgoingSpec<'_>, record: Arc<Record>) -> Self {
         let OutgoingSpec { scope, secrets, joined, budget, limits } = spec;
-        let record = Arc::new(Record::new(budget.clone(), limits.log_lines));
         let (secrets, options) = (secrets.allowed(joined), sandbox.shared.http.clone());
         let gate = host_gate(scope, secrets, limits, record, options);
         Self { gate: Arc::new(gate), budget: budget.clone() }

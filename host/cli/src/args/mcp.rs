@@ -47,6 +47,27 @@ pub(crate) enum McpCommand {
         #[command(flatten)]
         of: TenantArg,
     },
+    /// Get a token for an MCP server: prints the address where a person says yes, and waits for it
+    Login(LoginArgs),
+    /// Remove the token of an MCP server
+    Logout {
+        /// The server, `[mcp.NAME]` in `belljar.toml`
+        server: String,
+        #[command(flatten)]
+        of: TenantArg,
+    },
+}
+
+/// Options of `mcp login`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LoginArgs {
+    /// The server, `[mcp.NAME]` in `belljar.toml`
+    pub(crate) server: String,
+    /// Ask for these rights too, with blanks between
+    #[arg(long, value_name = "RIGHTS")]
+    pub(crate) scope: Option<String>,
+    #[command(flatten)]
+    pub(crate) of: TenantArg,
 }
 
 /// A program that speaks MCP.

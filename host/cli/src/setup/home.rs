@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 
+use belljar_mcp::Tokens;
 use belljar_policy::ShownPath as _;
 use rustix::fs::{Mode, OFlags};
 
@@ -91,6 +92,11 @@ impl Places {
     /// The tools that the operator has accepted of MCP servers: `NAME.json`.
     pub(crate) fn mcp(&self) -> PathBuf {
         self.home.join("mcp")
+    }
+
+    /// The tokens that somebody has got for them: `NAME.json`, which agents' processes renew.
+    pub(crate) fn tokens(&self) -> PathBuf {
+        self.mcp().join(Tokens::DIRECTORY)
     }
 
     /// Where sessions and runs are kept, and what the server has of tenants.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{KeySetting, SecretSetting, Settings};
-use belljar_mcp::Accepted;
+use belljar_mcp::{Accepted, Tokens};
 use belljar_policy::ShownPath as _;
 use belljar_sandbox::SecretStore;
 use belljar_sandbox::http::Secret;
@@ -38,10 +38,14 @@ pub(crate) fn files(settings: &Settings, places: &Places) -> Vec<PathBuf> {
     secrets.chain(key_files(settings, places)).collect()
 }
 
-/// As [`files`], with what was accepted of the MCP servers that these settings name.
+/// As [`files`], with what was accepted of the MCP servers that these settings name, and the tokens
+/// for them.
 pub(crate) fn files_named(settings: &Settings, places: &Places) -> Vec<PathBuf> {
-    let accepted = settings.mcp.keys().map(|name| places.mcp().join(Accepted::file(name)));
-    accepted.chain(files(settings, places)).collect()
+    let of_server = |name: &String| {
+        [places.mcp().join(Accepted::file(name)), places.tokens().join(Tokens::file(name))]
+    };
+    let of_servers = settings.mcp.keys().flat_map(of_server);
+    of_servers.chain(files(settings, places)).collect()
 }
 
 /// The files of models' keys.

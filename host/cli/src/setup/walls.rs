@@ -285,6 +285,10 @@ fn wall(places: &Places, settings: &Settings, through: &Through) -> Wall {
             Access::ReadWrite => wall.write(&mount.host),
         }
     }
+    if places.tokens().is_dir() {
+        // An issuer that renews a token may give out another renewal with it.
+        wall.write(&places.tokens());
+    }
     through.read.iter().for_each(|path| wall.read(path));
     through.write.iter().for_each(|path| wall.write(path));
     through.temporary.iter().for_each(|path| wall.remove_empty(path));

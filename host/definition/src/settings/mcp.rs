@@ -5,11 +5,15 @@ use std::collections::BTreeSet;
 use belljar_policy::{HostRule, SecretName, Shown, Target};
 use toml::de::DeTable;
 
+use super::mcp_oauth::McpOauthSetting;
 use super::schema::Loader;
 use crate::suggest;
 use crate::toml_read::Item;
 
-const KEYS: &[&str] = &["url", "secrets", "timeout_seconds"];
+const KEYS: &[&str] = &["url", "secrets", "timeout_seconds", "revision", "oauth"];
+
+/// Revisions of the protocol that a server may be held to.
+const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
 /// Keys by which other programs start a server.
 const OF_COMMANDS: &[&str] = &["command", "args", "env"];
@@ -37,6 +41,10 @@ pub struct McpSetting {
     pub secrets: BTreeSet<SecretName>,
     /// The longest time of one call; the limits of the agent that calls hold too. Absent = those alone.
     pub timeout_seconds: Option<u64>,
+    /// The revision of the protocol that it is spoken to with. Absent = the newest that it speaks.
+    pub revision: Option<String>,
+    /// How tokens for it are asked for.
+    pub oauth: McpOauthSetting,
 }
 
 impl<'t> Loader<'_, 't, '_> {
@@ -75,7 +83,9 @@ impl<'t> Loader<'_, 't, '_> {
                 let wants = format!("from {} to {} seconds", TIMEOUTS.start(), TIMEOUTS.end());
                 self.reader.unfit::<()>("timeout_seconds", item, &wants);
             }
-            let setting = McpSetting { url, host, secrets, timeout_seconds };
+            let revision = self.server_revision(table);
+            let oauth = self.mcp_oauth(table);
+            let setting = McpSetting { url, host, secrets, timeout_seconds, revision, oauth };
             self.settings.mcp.insert(name.to_owned(), setting);
         }
     }
@@ -116,6 +126,15 @@ impl<'t> Loader<'_, 't, '_> {
                              or a fragment";
                 self.reader.unfit("url", value, wants)
             }
+        }
+    }
+
+    fn server_revision(&mut self, table: &DeTable<'t>) -> Option<String> {
+        let item = table.get("revision")?;
+        let revision = self.reader.text_of("revision", item)?;
+        match REVISIONS.contains(&revision) {
+            true => Some(revision.to_owned()),
+            false => self.reader.unfit("revision", item, "`2025-11-25` or `2026-07-28`"),
         }
     }
 

@@ -24,6 +24,7 @@ mod grants;
 mod hostile;
 mod limits;
 mod manifest;
+mod mcp;
 mod named;
 mod never_panics;
 mod quotes;

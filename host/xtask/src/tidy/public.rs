@@ -31,6 +31,7 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
             "MAX_SKILL",
             "MAX_TEAM",
             "MAX_TOML",
+            "McpOauthSetting",
             "NotKept",
             "Skipped",
             "Snippet",

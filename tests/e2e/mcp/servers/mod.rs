@@ -2,6 +2,7 @@
 //! is refused, has no effect, and its neighbours work on.
 
 mod hostile;
+mod login;
 mod peer;
 mod review;
 

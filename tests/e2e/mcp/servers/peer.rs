@@ -10,9 +10,12 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub(super) verb: String,
+    pub(super) path: String,
     /// The headers, each in lower case.
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Value,
+    /// The body as it came.
+    pub(super) raw: Vec<u8>,
 }
 
 impl Seen {
@@ -180,7 +183,8 @@ fn read(stream: &TcpStream) -> Option<Seen> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
-    let verb = line.split(' ').next()?.to_owned();
+    let mut words = line.split(' ').map(str::to_owned);
+    let (verb, path) = (words.next()?, words.next()?);
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();
@@ -192,8 +196,8 @@ fn read(stream: &TcpStream) -> Option<Seen> {
     }
     let length = headers.iter().find(|(name, _)| name == "content-length");
     let length = length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    let body = serde_json::from_slice(&body).unwrap_or_default();
-    Some(Seen { verb, headers, body })
+    let mut raw = vec![0; length];
+    reader.read_exact(&mut raw).ok()?;
+    let body = serde_json::from_slice(&raw).unwrap_or_default();
+    Some(Seen { verb, path, headers, body, raw })
 }

@@ -1,11 +1,15 @@
 //! `belljar mcp`: tools and agents for a client that speaks MCP and starts this program. Stdout has the
-//! protocol and nothing else. Below it the other direction: `list` and `review` are about servers whose
-//! tools agents here may be granted.
+//! protocol and nothing else. Below it the other direction: `list`, `review`,
+//! `login` and `logout` are about servers whose tools agents here may be granted.
 
+mod callback;
 mod clients;
 mod config;
 mod list;
+mod login;
+mod logout;
 mod review;
+mod served;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,6 +49,8 @@ pub(super) fn run(
         Some(McpCommand::Review { server, accept, of }) => {
             review::run(server, accept.as_deref(), of, places, walls, out)
         }
+        Some(McpCommand::Login(login)) => login::run(login, places, walls, out),
+        Some(McpCommand::Logout { server, of }) => logout::run(server, of, places, out),
         None => serve(args, places, walls, out),
     }
 }

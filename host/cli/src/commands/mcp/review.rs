@@ -9,13 +9,15 @@ use belljar_definition::suspicion::{RULES, Suspicion, suspicions_of_text};
 use belljar_mcp::{Accepted, CallSpec, Connection, Difference, ListedTool, Listing, Server};
 use belljar_policy::{Budget, Caps, Level, Limits, Shown, ShownPath as _};
 use belljar_sandbox::Digest;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::served;
 use crate::args::server::TenantArg;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, create_private};
 use crate::setup::host;
-use crate::setup::walls::{Through, Walls};
+use crate::setup::walls::Walls;
 use crate::setup::whose::Whose;
 use crate::term::diff;
 use crate::term::out::{Out, Style};
@@ -31,23 +33,14 @@ pub(super) fn run(
     let whose = Whose::named(of, operator)?;
     let places = &whose.places;
     let settings = host::settings(places)?;
-    let Some(setting) = settings.mcp.get(name) else {
-        let known: Vec<String> = settings.mcp.keys().map(|known| format!("`{known}`")).collect();
-        let failure =
-            Failure::usage(format!("there is no MCP server `{}`", Shown::clipped(name, 60)));
-        return Err(match known.is_empty() {
-            true => failure.hint(format!("name one: `[mcp.NAME]` in {}", places.config().shown())),
-            false => failure.hint(format!("the servers are {}", known.join(", "))),
-        });
-    };
+    let setting = served::setting(&settings, name, places)?;
     let directory = places.mcp();
     create_private(&directory).map_err(|error| unwritten(&directory, &error))?;
-    let mut through = if of.is_named() { of.through(operator)? } else { Through::default() };
+    let mut through = served::through(of, operator)?;
     through.write.push(directory.clone());
     walls.up(operator, &through)?;
     let host = whose.host(out)?;
-    let server = host.tools.servers().iter().find(|server| server.name() == name).cloned();
-    let server = server.ok_or_else(|| Failure::usage(format!("`{name}` has no proper address")))?;
+    let server = served::find(&host, name)?;
     let listing = asked(&server, &host, out)?;
 
     let before: Vec<ListedTool> = server.tools().values().cloned().collect();
@@ -66,10 +59,18 @@ pub(super) fn run(
     if !agreed(accept, (name, &digest), &again, out)? {
         return Ok(Exit::NotAllowed);
     }
-    let text = Accepted::of(&setting.url, listing.tools.clone()).text();
+    let accepted = Accepted::of(&setting.url, listing.tools.clone());
+    let text = accepted.spoken_to(listing.revision).text();
     let text = text.map_err(|error| Failure::new(error.to_string()))?;
     let path = directory.join(Accepted::file(name));
     replace(&directory, &path, &text).map_err(|error| unwritten(&path, &error))?;
+    let detail = json!({
+        "digest": digest,
+        "url": setting.url,
+        "tools": listing.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
+    });
+    let what = ("accept_mcp_tools", "the tools are accepted");
+    of.audit(operator, what, vec![(name.to_owned(), detail)])?;
     let word = out.paint(Style::Green, "accepted");
     out.line(format_args!("{word} {} of `{name}`", count(&listing)));
     let grant = of.command("belljar grant AGENT --tool mcp__NAME__TOOL");

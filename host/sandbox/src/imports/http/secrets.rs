@@ -25,6 +25,7 @@ const MAX_ECHOES: u32 = 16;
 
 /// One secret: a value bound to hosts, a header and a prefix. `Debug` shows no value.
 pub struct Secret {
+    value: SecretString,
     /// Prefix and value as the header carries them.
     header_value: HeaderValue,
     header: HeaderName,
@@ -93,6 +94,7 @@ impl Secret {
         header: &str,
         prefix: &str,
     ) -> Result<Self, SecretError> {
+        let own = value.clone();
         let value = value.expose_secret();
         if value.len() < MIN_VALUE {
             return Err(SecretError::TooShort);
@@ -119,6 +121,7 @@ impl Secret {
         let clear = hosts.iter().filter(|rule| is_clear_text(rule)).cloned().collect();
         let forms = Forms::of(value.as_bytes());
         Ok(Self {
+            value: own,
             header_value,
             header: name,
             https: HostScope::of(Source::Grants, hosts),
@@ -174,6 +177,13 @@ impl SecretStore {
     /// The names, in order.
     pub fn names(&self) -> impl Iterator<Item = &SecretName> {
         self.secrets.keys()
+    }
+
+    /// The value of a secret, for a request that the host makes itself in a protocol that wants it
+    /// elsewhere than in a header; `None` where there is none, or it is not bound to this target.
+    pub fn value_for(&self, name: &SecretName, target: &Target) -> Option<SecretString> {
+        let secret = self.secrets.get(name).filter(|secret| secret.is_for(target));
+        secret.map(|secret| secret.value.clone())
     }
 
     /// The same secrets for one run: these are looked for in every reply to every tool of every
@@ -334,6 +344,11 @@ mod tests {
         }
         let allowed = store.allowed(&BTreeSet::from([name("b"), name("missing")]));
         assert_eq!(allowed.names().collect::<Vec<_>>(), [&name("b")]);
+        let value = store.value_for(&name("a"), &target("https://api.test/token")).unwrap();
+        assert_eq!(value.expose_secret(), "0123456789");
+        for other in ["http://api.test", "https://other.test"] {
+            assert!(store.value_for(&name("a"), &target(other)).is_none(), "{other}");
+        }
     }
 
     #[test]

@@ -1,0 +1,99 @@
+//! The address on this machine to which a person's browser brings their answer.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::time::Duration;
+
+use belljar_mcp::Login;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::setup::exit::Failure;
+
+/// The only path that is answered.
+const PATH: &str = "/callback";
+
+/// How long a person has to say yes.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How long one visitor has to say what they want.
+const VISIT: Duration = Duration::from_secs(5);
+
+/// Visitors that are looked at; any program of this machine and any page in a browser may be one.
+const MAX_VISITORS: usize = 1_000;
+
+/// Bytes of a request.
+const MAX_REQUEST: usize = 16 << 10;
+
+/// An address on this machine that listens. To be made before the OS sandbox goes up, behind which
+/// nothing begins to.
+pub(super) struct Callback {
+    listener: TcpListener,
+    port: u16,
+}
+
+impl Callback {
+    pub(super) fn listen() -> Result<Self, Failure> {
+        let failed = |error: std::io::Error| {
+            Failure::new(format!("failed to listen on this machine for the answer: {error}"))
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
+        Ok(Self { listener, port })
+    }
+
+    /// Where the browser is sent.
+    pub(super) fn address(&self) -> String {
+        format!("http://127.0.0.1:{}{PATH}", self.port)
+    }
+
+    /// The answer to this login. Whoever else calls is told that nothing is here for them.
+    pub(super) async fn answer(self, login: &Login) -> Result<String, Failure> {
+        let listener = tokio::net::TcpListener::from_std(self.listener);
+        let listener = listener.map_err(|error| Failure::new(error.to_string()))?;
+        let waiting = async {
+            for _ in 0..MAX_VISITORS {
+                let Ok((mut stream, _)) = listener.accept().await else { continue };
+                let query = timeout(VISIT, query(&mut stream)).await.ok().flatten();
+                let query = query.filter(|query| login.is_asked_by(query));
+                let _ = timeout(VISIT, reply(&mut stream, query.is_some())).await;
+                if let Some(query) = query {
+                    return Ok(query);
+                }
+            }
+            Err(Failure::new("too many visitors came with no answer to this login"))
+        };
+        match timeout(PATIENCE, waiting).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Failure::new("nobody has said yes within ten minutes")),
+        }
+    }
+}
+
+/// The text behind the path of a request; `None` = it is another, or none.
+async fn query(stream: &mut TcpStream) -> Option<String> {
+    let mut bytes = Vec::new();
+    while !bytes.windows(4).any(|four| four == b"\r\n\r\n") {
+        if bytes.len() > MAX_REQUEST || stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    }
+    let text = String::from_utf8(bytes).ok()?;
+    let target = text.strip_prefix("GET ")?.split(' ').next()?;
+    target.strip_prefix(PATH)?.strip_prefix('?').map(str::to_owned)
+}
+
+async fn reply(stream: &mut TcpStream, heard: bool) -> std::io::Result<()> {
+    let (status, text) = match heard {
+        true => ("200 OK", "belljar has your answer. You can close this page.\n"),
+        false => ("404 Not Found", "nothing is here for you\n"),
+    };
+    let reply = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nreferrer-policy: \
+         no-referrer\r\ncache-control: no-store\r\nconnection: close\r\n\r\n{text}",
+        text.len()
+    );
+    stream.write_all(reply.as_bytes()).await?;
+    stream.shutdown().await
+}

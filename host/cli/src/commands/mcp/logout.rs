@@ -1,0 +1,42 @@
+//! `belljar mcp logout`: removes the token of a server. Its issuer is not told.
+
+use belljar_mcp::Tokens;
+use belljar_policy::{Shown, ShownPath as _};
+use serde_json::json;
+
+use crate::args::server::TenantArg;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::Places;
+use crate::setup::whose::Whose;
+use crate::term::out::Out;
+
+pub(super) fn run(
+    name: &str,
+    of: &TenantArg,
+    operator: &Places,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    // The server need not be configured any more; its token is to go all the same.
+    let fits = !name.is_empty()
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    let shown = Shown::clipped(name, 60);
+    if !fits {
+        return Err(Failure::usage(format!("`{shown}` is no name of a server")));
+    }
+    let whose = Whose::named(of, operator)?;
+    let path = whose.places.tokens().join(Tokens::file(name));
+    match std::fs::remove_file(&path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            out.line(format_args!("there is no token of `{shown}`"));
+            return Ok(Exit::Completed);
+        }
+        Err(error) => {
+            return Err(Failure::new(format!("failed to remove `{}`: {error}", path.shown())));
+        }
+    }
+    let what = ("log_out_of_mcp_server", "the token is removed");
+    of.audit(operator, what, vec![(name.to_owned(), json!({}))])?;
+    out.line(format_args!("logged out of `{name}`"));
+    Ok(Exit::Completed)
+}

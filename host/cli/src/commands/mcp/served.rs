@@ -1,0 +1,64 @@
+//! Whatever `review`, `login` and `logout` have in common: which server is meant, and what the OS
+//! sandbox lets through so that the audit log can be written.
+
+use std::sync::Arc;
+
+use belljar_agent::Host;
+use belljar_definition::{McpSetting, Settings};
+use belljar_mcp::{CallSpec, Server};
+use belljar_policy::{Budget, Limits, Shown, ShownPath as _};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::server::TenantArg;
+use crate::setup::exit::Failure;
+use crate::setup::home::Places;
+use crate::setup::walls::Through;
+
+/// The server of this name, as `belljar.toml` has it.
+pub(super) fn setting<'a>(
+    settings: &'a Settings,
+    name: &str,
+    places: &Places,
+) -> Result<&'a McpSetting, Failure> {
+    if let Some(setting) = settings.mcp.get(name) {
+        return Ok(setting);
+    }
+    let known: Vec<String> = settings.mcp.keys().map(|known| format!("`{known}`")).collect();
+    let failure = Failure::usage(format!("there is no MCP server `{}`", Shown::clipped(name, 60)));
+    Err(match known.is_empty() {
+        true => failure.hint(format!("name one: `[mcp.NAME]` in {}", places.config().shown())),
+        false => failure.hint(format!("the servers are {}", known.join(", "))),
+    })
+}
+
+/// The server of this name, ready to be asked.
+pub(super) fn find(host: &Host, name: &str) -> Result<Arc<Server>, Failure> {
+    let server = host.tools.servers().iter().find(|server| server.name() == name).cloned();
+    server.ok_or_else(|| Failure::usage(format!("`{name}` has no proper address")))
+}
+
+/// The gaps in the OS sandbox that a look at whoever is meant needs, and the audit log. It is made here
+/// where it is not there: behind the sandbox, it could not be.
+pub(super) fn through(of: &TenantArg, operator: &Places) -> Result<Through, Failure> {
+    let data = of.root(operator)?;
+    data.create(operator)?;
+    let (read, write) = (data.of_tenants(), vec![data.store_directory()]);
+    Ok(Through { read, write, ..Through::default() })
+}
+
+/// The means to ask a server outside of any run.
+pub(super) fn spec<'a>(
+    host: &'a Host,
+    budget: &'a Budget,
+    limits: &'a Limits,
+    cancel: &'a CancellationToken,
+) -> CallSpec<'a> {
+    CallSpec {
+        sandbox: &host.sandbox,
+        secrets: &host.secrets,
+        budget,
+        limits,
+        cancel,
+        progress: None,
+    }
+}

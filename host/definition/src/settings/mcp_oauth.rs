@@ -1,0 +1,122 @@
+//! `[mcp.NAME.oauth]`: how tokens for a server are asked for.
+
+use belljar_policy::{SecretName, Target};
+use toml::de::DeTable;
+
+use super::schema::Loader;
+
+const KEYS: &[&str] =
+    &["issuer", "client_id", "client_secret", "client_metadata_url", "grant", "scopes"];
+
+/// Bytes of an address, of the name of a client, and of the name of a right.
+const MAX_TEXT: usize = 2_000;
+
+/// The words for who is asked.
+const PERSON: &str = "person";
+const SERVICE: &str = "client-credentials";
+
+/// How tokens for a server are asked for. The default: a person, at a client that registers itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct McpOauthSetting {
+    /// The only one that tokens are taken from. Absent = the one that the server names.
+    pub issuer: Option<String>,
+    /// This client's name there. Absent = it registers itself.
+    pub client_id: Option<String>,
+    /// The secret with which it proves its name, bound to the issuer's host.
+    pub client_secret: Option<SecretName>,
+    /// Where a document about this client lies, which stands for its name.
+    pub client_metadata_url: Option<String>,
+    /// No person is asked: the client's secret is enough.
+    pub is_service: bool,
+    /// The rights that are asked for. Empty = those that the server wants.
+    pub scopes: Vec<String>,
+}
+
+impl<'t> Loader<'_, 't, '_> {
+    /// The `oauth` of a server.
+    pub(super) fn mcp_oauth(&mut self, server: &DeTable<'t>) -> McpOauthSetting {
+        let mut setting = McpOauthSetting::default();
+        let Some(item) = server.get("oauth") else { return setting };
+        let Some(table) = self.reader.table("oauth", item) else { return setting };
+        self.reader.only(table, "`oauth` of an MCP server", KEYS);
+        setting.issuer = self.oauth_address(table, "issuer");
+        setting.client_metadata_url = self.oauth_address(table, "client_metadata_url");
+        setting.client_id = self.oauth_text(table, "client_id");
+        if let Some(name) = self.reader.text(table, "client_secret")
+            && let Some(item) = table.get("client_secret")
+        {
+            let known = SecretName::new(&name).ok();
+            let known = known.filter(|name| self.settings.secrets.contains_key(name));
+            if known.is_none() {
+                self.reader.unfit::<()>(
+                    "client_secret",
+                    item,
+                    "the name of a section `[secrets.NAME]`",
+                );
+            }
+            setting.client_secret = known;
+        }
+        setting.scopes = self.oauth_scopes(table);
+        if let Some(item) = table.get("grant") {
+            match self.reader.text_of("grant", item) {
+                Some(SERVICE) => setting.is_service = true,
+                Some(PERSON) | None => {}
+                Some(_) => {
+                    let wants = format!("`{PERSON}` or `{SERVICE}`");
+                    self.reader.unfit::<()>("grant", item, &wants);
+                }
+            }
+            if setting.is_service
+                && (setting.client_id.is_none() || setting.client_secret.is_none())
+            {
+                let message = format!("`{SERVICE}` needs `client_id` and `client_secret`");
+                self.reader.findings.error(self.reader.at(item.span()), "missing", message);
+            }
+        }
+        setting
+    }
+
+    fn oauth_text(&mut self, table: &DeTable<'t>, name: &str) -> Option<String> {
+        let text = self.reader.text(table, name)?;
+        let fits = !text.is_empty()
+            && text.len() <= MAX_TEXT
+            && text.bytes().all(|byte| byte.is_ascii_graphic());
+        match (fits, table.get(name)) {
+            (true, _) => Some(text),
+            (false, Some(item)) => {
+                self.reader.unfit(name, item, "a text of visible ASCII characters")
+            }
+            (false, None) => None,
+        }
+    }
+
+    fn oauth_address(&mut self, table: &DeTable<'t>, name: &str) -> Option<String> {
+        let text = self.oauth_text(table, name)?;
+        let plain = !text.contains('#') && Target::parse(&text).is_ok();
+        match (plain, table.get(name)) {
+            (true, _) => Some(text),
+            (false, Some(item)) => {
+                self.reader.unfit(name, item, "an address such as `https://auth.example.com`")
+            }
+            (false, None) => None,
+        }
+    }
+
+    fn oauth_scopes(&mut self, table: &DeTable<'t>) -> Vec<String> {
+        let Some(item) = table.get("scopes") else { return Vec::new() };
+        let mut scopes = Vec::new();
+        for entry in self.reader.list("scopes", item).unwrap_or_default() {
+            let Some(scope) = self.reader.text_of("scopes", entry) else { continue };
+            let fits = !scope.is_empty()
+                && scope.len() <= MAX_TEXT
+                && scope.bytes().all(|byte| byte.is_ascii_graphic());
+            match fits {
+                true => scopes.push(scope.to_owned()),
+                false => {
+                    self.reader.unfit::<()>("scopes", entry, "names of rights, without blanks");
+                }
+            }
+        }
+        scopes
+    }
+}

@@ -1,0 +1,107 @@
+//! Requests for documents and tokens: through the gate, to one host each, without a redirect, and of a
+//! bounded size.
+
+use std::collections::BTreeSet;
+
+use belljar_policy::{DenyCode, Shown};
+use belljar_sandbox::{Outgoing, OutgoingSpec, Reply};
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, StatusCode};
+use serde_json::Value;
+
+use super::AuthError;
+use super::reach::{refused, scope};
+use crate::connection::CallSpec;
+use crate::exchange::at_most;
+use crate::limits::{MAX_DOCUMENT, MAX_SHOWN};
+use crate::server::Server;
+
+const JSON: &str = "application/json";
+
+/// The means to ask for one server.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    pub(crate) server: &'a Server,
+    /// The gate of the call, whose receipt has these requests too.
+    pub(crate) gate: &'a Outgoing,
+    pub(crate) spec: &'a CallSpec<'a>,
+}
+
+/// The body of a request, and how its sender proves itself.
+pub(super) struct Posted {
+    pub(super) kind: &'static str,
+    pub(super) body: String,
+    pub(super) authorization: Option<HeaderValue>,
+}
+
+impl Asking<'_> {
+    /// A document; `None` where there is none.
+    pub(super) async fn document(&self, url: &str) -> Result<Option<Value>, AuthError> {
+        let mut got = self.send(url, Method::GET, None).await?;
+        if got.status != StatusCode::OK {
+            return Ok(None);
+        }
+        self.json(url, &mut got).await.map(Some)
+    }
+
+    /// Sends something; gives what is answered.
+    pub(super) async fn post(
+        &self,
+        url: &str,
+        posted: Posted,
+    ) -> Result<(StatusCode, Value), AuthError> {
+        let mut got = self.send(url, Method::POST, Some(posted)).await?;
+        let value = self.json(url, &mut got).await;
+        match got.status.is_success() {
+            true => Ok((got.status, value?)),
+            // Where it does not say why, that it refuses is said.
+            false => Ok((got.status, value.unwrap_or_default())),
+        }
+    }
+
+    async fn send(
+        &self,
+        url: &str,
+        method: Method,
+        posted: Option<Posted>,
+    ) -> Result<Reply, AuthError> {
+        let Self { server, gate, spec } = self;
+        let scope = scope(server, url).inspect_err(|why| {
+            gate.deny(DenyCode::HostNotAllowed, "a server of tokens", why.to_string());
+        })?;
+        let none = BTreeSet::new();
+        let (secrets, budget, limits) = (spec.secrets, spec.budget, spec.limits);
+        let outgoing = OutgoingSpec { scope, secrets, joined: &none, budget, limits };
+        let gate = gate.beside(spec.sandbox, outgoing);
+        let mut request = Request::builder().method(method).uri(url).header(ACCEPT, JSON);
+        let mut body = Bytes::new();
+        if let Some(posted) = posted {
+            request = request.header(CONTENT_TYPE, posted.kind);
+            if let Some(mut authorization) = posted.authorization {
+                authorization.set_sensitive(true);
+                request = request.header(AUTHORIZATION, authorization);
+            }
+            body = posted.body.into();
+        }
+        let request = request.body(body).map_err(|_| refused(url, "is no address"))?;
+        let shown = Shown::clipped(url, MAX_SHOWN);
+        let got = gate.send(request).await;
+        let got = got.map_err(|why| AuthError(format!("`{shown}` cannot be reached: {why}")))?;
+        if got.status.is_redirection() {
+            let facts =
+                format!("`{shown}` answers with status {}: no redirect is followed", got.status);
+            gate.deny(DenyCode::HostNotAllowed, "redirect", facts.clone());
+            return Err(AuthError(facts));
+        }
+        Ok(got)
+    }
+
+    async fn json(&self, url: &str, got: &mut Reply) -> Result<Value, AuthError> {
+        let shown = Shown::clipped(url, MAX_SHOWN);
+        let bytes = at_most(got, MAX_DOCUMENT).await;
+        let bytes = bytes.map_err(|why| AuthError(format!("`{shown}`: {why}")))?;
+        let value = serde_json::from_slice::<Value>(&bytes).ok().filter(Value::is_object);
+        value.ok_or_else(|| AuthError(format!("`{shown}` answers with no JSON object")))
+    }
+}

@@ -1,0 +1,242 @@
+//! The documents in which a server names its issuer of tokens, and the issuer its endpoints. INV-333:
+//! a document counts only if it is about this server, and is the issuer's own.
+
+use belljar_policy::{Shown, Target};
+use serde_json::Value;
+use url::Url;
+
+use super::AuthError;
+use super::ask::Asking;
+use super::reach::{scope, target};
+use crate::challenge::{Challenge, is_scope};
+use crate::limits::{MAX_SHOWN, MAX_WORD, MAX_WORDS};
+use crate::server::Server;
+
+const OF_RESOURCES: &str = "/.well-known/oauth-protected-resource";
+const OF_ISSUERS: &str = "/.well-known/oauth-authorization-server";
+const OF_OPENID: &str = "/.well-known/openid-configuration";
+
+/// The word of a server on its tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Resource {
+    /// The name of the server, as it is sent with every request for a token.
+    pub(super) resource: String,
+    pub(super) issuer: String,
+    /// The rights that there are.
+    pub(super) scopes: Vec<String>,
+}
+
+/// The word of an issuer on itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Issuer {
+    pub(super) issuer: String,
+    /// Where a person says yes.
+    pub(super) authorization: Option<String>,
+    pub(super) token: String,
+    /// Where clients register themselves.
+    pub(super) registration: Option<String>,
+    /// How clients prove themselves; `None` = it does not say.
+    pub(super) methods: Option<Vec<String>>,
+    pub(super) scopes: Vec<String>,
+    /// Whether the address of a document may stand for a client's name.
+    pub(super) documents: bool,
+    /// Whether it says who it is with every yes.
+    pub(super) names_itself: bool,
+    /// Whether it takes proofs of the kind `S256`.
+    pub(super) proofs: bool,
+}
+
+/// The server's word on itself, at the address that it names or at the usual ones.
+pub(super) async fn resource(
+    asking: &Asking<'_>,
+    challenge: &Challenge,
+) -> Result<Resource, AuthError> {
+    let server = asking.server;
+    let own = server.target().ok_or_else(|| AuthError::new("its address is none"))?;
+    let places = match &challenge.metadata {
+        Some(url) if target(url)? == own => vec![url.clone()],
+        Some(url) => {
+            let shown = Shown::clipped(url, MAX_SHOWN);
+            return Err(AuthError(format!("it says who it is at `{shown}`, on another host")));
+        }
+        None => usual(&own, server.url.path(), OF_RESOURCES),
+    };
+    for place in places {
+        if let Some(document) = asking.document(&place).await? {
+            return of_resource(server, &document);
+        }
+    }
+    Err(AuthError::new("it does not say who gives out tokens for it"))
+}
+
+/// The issuer's word on itself.
+pub(super) async fn issuer(asking: &Asking<'_>, issuer: &str) -> Result<Issuer, AuthError> {
+    let at = target(issuer)?;
+    let path = Url::parse(issuer).map(|url| url.path().to_owned()).unwrap_or_default();
+    let path = path.trim_end_matches('/');
+    let mut places = vec![format!("{at}{OF_ISSUERS}{path}"), format!("{at}{OF_OPENID}{path}")];
+    if !path.is_empty() {
+        places.push(format!("{at}{path}{OF_OPENID}"));
+    }
+    for place in places {
+        if let Some(document) = asking.document(&place).await? {
+            return of_issuer(asking.server, issuer, &document);
+        }
+    }
+    let shown = Shown::clipped(issuer, MAX_SHOWN);
+    Err(AuthError(format!("`{shown}` does not say where it gives out tokens")))
+}
+
+/// The place below the server's path first, then the one of its host.
+fn usual(own: &Target, path: &str, name: &str) -> Vec<String> {
+    let path = path.trim_end_matches('/');
+    let root = format!("{own}{name}");
+    if path.is_empty() { vec![root] } else { vec![format!("{root}{path}"), root] }
+}
+
+fn of_resource(server: &Server, document: &Value) -> Result<Resource, AuthError> {
+    let resource = word(document, "resource");
+    let resource = resource.ok_or_else(|| AuthError::new("it does not say what it is"))?;
+    if !is_of(server, &resource) {
+        let shown = Shown::clipped(&resource, MAX_SHOWN);
+        return Err(AuthError(format!("it says that it is `{shown}`, which it is not")));
+    }
+    let issuers = words(document, "authorization_servers").unwrap_or_default();
+    let issuer = match &server.login.issuer {
+        Some(named) => issuers.into_iter().find(|issuer| issuer == named),
+        None => issuers.into_iter().next(),
+    };
+    let issuer = issuer.ok_or_else(|| match &server.login.issuer {
+        Some(named) => AuthError(format!("it takes no tokens of `{}`", Shown::new(named))),
+        None => AuthError::new("it does not say who gives out tokens for it"),
+    })?;
+    let scopes = words(document, "scopes_supported").unwrap_or_default();
+    Ok(Resource { resource, issuer, scopes: rights(scopes) })
+}
+
+/// Whether a name is that of the server, or of a part of its host that it is in.
+fn is_of(server: &Server, resource: &str) -> bool {
+    let (Ok(target), Some(own)) = (target(resource), server.target()) else { return false };
+    let Ok(url) = Url::parse(resource) else { return false };
+    let (path, own_path) = (url.path().trim_end_matches('/'), server.url.path());
+    let below = own_path.strip_prefix(path);
+    let below = below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    target == own && below && url.query() == server.url.query().filter(|_| url.query().is_some())
+}
+
+fn of_issuer(server: &Server, issuer: &str, document: &Value) -> Result<Issuer, AuthError> {
+    let named = word(document, "issuer").unwrap_or_default();
+    if named != issuer {
+        let shown = (Shown::clipped(issuer, MAX_SHOWN), Shown::clipped(&named, MAX_SHOWN));
+        return Err(AuthError(format!("`{}` says that it is `{}`", shown.0, shown.1)));
+    }
+    // Each is looked at before anybody is sent there.
+    let endpoint = |name: &str| match word(document, name) {
+        Some(url) => scope(server, &url).map(|_| Some(url)),
+        None => Ok(None),
+    };
+    let token = endpoint("token_endpoint")?;
+    let flag = |name: &str| document.get(name).and_then(Value::as_bool).unwrap_or_default();
+    let proofs = words(document, "code_challenge_methods_supported").unwrap_or_default();
+    Ok(Issuer {
+        issuer: named,
+        authorization: endpoint("authorization_endpoint")?,
+        token: token.ok_or_else(|| AuthError::new("its issuer has nowhere to ask for a token"))?,
+        registration: endpoint("registration_endpoint")?,
+        methods: words(document, "token_endpoint_auth_methods_supported"),
+        scopes: rights(words(document, "scopes_supported").unwrap_or_default()),
+        documents: flag("client_id_metadata_document_supported"),
+        names_itself: flag("authorization_response_iss_parameter_supported"),
+        proofs: proofs.iter().any(|proof| proof == "S256"),
+    })
+}
+
+pub(super) fn word(document: &Value, name: &str) -> Option<String> {
+    let text = document.get(name)?.as_str()?;
+    Some(text.to_owned()).filter(|text| !text.is_empty() && text.len() <= MAX_WORD)
+}
+
+fn words(document: &Value, name: &str) -> Option<Vec<String>> {
+    let list = document.get(name)?.as_array()?;
+    let texts = list.iter().take(MAX_WORDS).filter_map(Value::as_str);
+    Some(texts.filter(|text| text.len() <= MAX_WORD).map(str::to_owned).collect())
+}
+
+fn rights(scopes: Vec<String>) -> Vec<String> {
+    scopes.into_iter().filter(|scope| is_scope(scope) && !scope.contains(' ')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    fn server(url: &str) -> Server {
+        let host = Target::parse(url).unwrap().to_string().parse().unwrap();
+        Server::new("s", url, host, BTreeSet::new(), None).unwrap()
+    }
+
+    #[test]
+    fn a_document_about_another_server_is_not_obeyed() {
+        let own = server("https://m.test/a/mcp");
+        for resource in
+            ["https://m.test/a/mcp", "https://m.test", "https://m.test/a/", "https://m.test/a"]
+        {
+            assert!(is_of(&own, resource), "{resource}");
+        }
+        for other in [
+            "https://evil.test/a/mcp",
+            "http://m.test/a/mcp",
+            "https://m.test:8443/a/mcp",
+            "https://m.test/a/mcpx",
+            "https://m.test/a/m",
+            "https://m.test/b",
+            "https://m.test/a/mcp?x",
+            "https://m.test/a/mcp#x",
+            "https://u@m.test/a/mcp",
+            "",
+        ] {
+            assert!(!is_of(&own, other), "{other}");
+        }
+        let document = |resource: &str| json!({"resource": resource, "authorization_servers": ["https://auth.test"]});
+        let found = of_resource(&own, &document("https://m.test/a/mcp")).unwrap();
+        assert_eq!(found.issuer, "https://auth.test");
+        assert!(of_resource(&own, &document("https://evil.test/a/mcp")).is_err());
+        let mut pinned = server("https://m.test/a/mcp");
+        pinned.login.issuer = Some("https://mine.test".to_owned());
+        let refused = of_resource(&pinned, &document("https://m.test/a/mcp"));
+        assert!(refused.unwrap_err().to_string().contains("no tokens of `https://mine.test`"));
+    }
+
+    #[test]
+    fn an_issuer_that_says_it_is_another_or_sends_people_elsewhere_is_not_obeyed() {
+        let own = server("https://m.test/mcp");
+        let good = json!({
+            "issuer": "https://auth.test", "token_endpoint": "https://auth.test/token",
+            "authorization_endpoint": "https://login.test/yes",
+            "code_challenge_methods_supported": ["plain", "S256"],
+            "scopes_supported": ["a", "b c", "d`e"],
+        });
+        let found = of_issuer(&own, "https://auth.test", &good).unwrap();
+        assert!(found.proofs && !found.names_itself && found.registration.is_none());
+        assert_eq!(found.scopes, ["a"]);
+        let with = |key: &str, value: Value| {
+            let mut wrong = good.clone();
+            wrong[key] = value;
+            wrong
+        };
+        for wrong in [
+            with("issuer", json!("https://evil.test")),
+            with("issuer", json!("https://auth.test/")),
+            with("issuer", json!(null)),
+            with("token_endpoint", json!(null)),
+            with("token_endpoint", json!("http://127.0.0.1:1/token")),
+            with("authorization_endpoint", json!("http://localhost/yes")),
+            with("authorization_endpoint", json!("javascript:alert(1)")),
+            with("registration_endpoint", json!("http://auth.test/register")),
+        ] {
+            assert!(of_issuer(&own, "https://auth.test", &wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! A login of a person: where they say yes, and what is made of it. INV-332: the yes has to be to this
+//! very question (state), of this very issuer, and is of use to nobody who has not asked (PKCE).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use belljar_policy::{Budget, Caps, Level, Shown};
+use belljar_sandbox::Outgoing;
+use sha2::{Digest as _, Sha256};
+use url::Url;
+use url::form_urlencoded::parse;
+
+use super::AuthError;
+use super::ask::Asking;
+use super::client::{Client, client};
+use super::documents::{Issuer, Resource, issuer, resource};
+use super::token::token;
+use super::tokens::{Bound, Tokens};
+use crate::challenge::{Challenge, is_scope};
+use crate::connection::{CallSpec, Connection};
+use crate::exchange::Fault;
+use crate::limits::{MAX_SHOWN, MAX_WORD};
+
+/// The right to a token that can be renewed.
+pub(super) const OFFLINE: &str = "offline_access";
+
+/// The means of a login.
+pub struct LoginAsk<'a> {
+    /// Where the person's browser brings the answer: on this machine.
+    pub redirect: String,
+    /// Rights that are asked for besides those that the server wants.
+    pub scopes: Vec<String>,
+    /// The token that there is, whose rights are asked for again.
+    pub before: Option<&'a Tokens>,
+    /// Bytes that nobody can guess, used for nothing else.
+    pub random: [u8; 64],
+}
+
+/// A login that a person has to say yes to.
+pub struct Login {
+    address: String,
+    state: String,
+    verifier: String,
+    redirect: String,
+    resource: Resource,
+    issuer: Issuer,
+    client: Client,
+    scopes: Vec<String>,
+}
+
+impl Connection {
+    /// Begins a login: asks the server who gives out tokens for it, and the issuer where a person says
+    /// yes.
+    ///
+    /// # Errors
+    ///
+    /// When somebody on the way cannot be asked, or is not obeyed.
+    pub async fn log_in(&self, spec: &CallSpec<'_>, ask: LoginAsk<'_>) -> Result<Login, AuthError> {
+        let gate = self.gate_without_token(spec);
+        let challenge = self.challenge(&gate).await?;
+        let asking = Asking { server: self.server(), gate: &gate, spec };
+        let resource = resource(&asking, &challenge).await?;
+        let issuer = issuer(&asking, &resource.issuer).await?;
+        if !issuer.proofs {
+            return Err(AuthError::new(
+                "its issuer takes no proof of who has asked (PKCE with `S256`)",
+            ));
+        }
+        let Some(endpoint) = issuer.authorization.clone() else {
+            return Err(AuthError::new("its issuer has nowhere for a person to say yes"));
+        };
+        let client = client(&asking, &issuer, &ask.redirect).await?;
+        let before = ask.before.filter(|tokens| tokens.issuer == issuer.issuer);
+        let own = &self.server().login.scopes;
+        let scopes = scopes(own, &challenge, &resource, &issuer, before, &ask.scopes);
+        let (state, verifier) = ask.random.split_at(32);
+        let (state, verifier) = (URL_SAFE_NO_PAD.encode(state), URL_SAFE_NO_PAD.encode(verifier));
+        let mut login = Login {
+            address: endpoint,
+            state,
+            verifier,
+            redirect: ask.redirect,
+            resource,
+            issuer,
+            client,
+            scopes,
+        };
+        login.address = login.question()?;
+        Ok(login)
+    }
+
+    /// Makes a token of a person's answer: the query with which their browser came back.
+    ///
+    /// # Errors
+    ///
+    /// When it is no yes to this login, or the issuer gives out nothing.
+    pub async fn logged_in(
+        &self,
+        spec: &CallSpec<'_>,
+        login: Login,
+        query: &str,
+    ) -> Result<Tokens, AuthError> {
+        let code = login.code(query)?;
+        let gate = self.gate_without_token(spec);
+        let asking = Asking { server: self.server(), gate: &gate, spec };
+        let pairs = vec![
+            ("grant_type", "authorization_code".to_owned()),
+            ("code", code),
+            ("redirect_uri", login.redirect),
+            ("code_verifier", login.verifier),
+            ("resource", login.resource.resource.clone()),
+        ];
+        let given = token(&asking, &login.issuer.token, &login.client, pairs).await?;
+        let bound = Bound {
+            url: self.server().url.to_string(),
+            resource: login.resource.resource,
+            issuer: login.issuer.issuer,
+            endpoint: login.issuer.token,
+            client: login.client,
+            scopes: login.scopes,
+        };
+        let tokens = Tokens::of(bound, given.access, given.refresh);
+        tokens.secret(self.server().name(), &self.server().host)?;
+        Ok(tokens)
+    }
+
+    fn gate_without_token(&self, spec: &CallSpec<'_>) -> Outgoing {
+        let budget: Budget = spec.budget.child(Level::Call, Caps::unlimited());
+        self.gate(spec, &budget, None)
+    }
+
+    /// The demand of a server that is asked without a token.
+    async fn challenge(&self, gate: &Outgoing) -> Result<Challenge, AuthError> {
+        let listed = async {
+            let mut address = self.opening().begin(gate).await?;
+            self.opening().listed(gate, &mut address).await
+        };
+        match listed.await {
+            // It may want one for its calls alone.
+            Ok(_) => Ok(Challenge::default()),
+            Err(Fault::Unauthorized(challenge)) => Ok(challenge),
+            Err(fault) => Err(AuthError(fault.to_string())),
+        }
+    }
+}
+
+impl Login {
+    /// The address where a person says yes.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The issuer that is asked.
+    pub fn issuer(&self) -> &str {
+        &self.issuer.issuer
+    }
+
+    /// The rights that are asked for.
+    pub fn scopes(&self) -> &[String] {
+        &self.scopes
+    }
+
+    /// Whether an answer is to this login. Whoever else calls the address here is not heard.
+    pub fn is_asked_by(&self, query: &str) -> bool {
+        one(query, "state").is_some_and(|state| state == self.state)
+    }
+
+    fn question(&self) -> Result<String, AuthError> {
+        let shown = Shown::clipped(&self.address, MAX_SHOWN);
+        let url = Url::parse(&self.address);
+        let mut url = url.map_err(|_| AuthError(format!("`{shown}` is no address")))?;
+        let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.as_bytes()));
+        let mut pairs = url.query_pairs_mut();
+        pairs
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &self.client.id)
+            .append_pair("redirect_uri", &self.redirect)
+            .append_pair("state", &self.state)
+            .append_pair("code_challenge", &hash)
+            .append_pair("code_challenge_method", "S256")
+            .append_pair("resource", &self.resource.resource);
+        if !self.scopes.is_empty() {
+            pairs.append_pair("scope", &self.scopes.join(" "));
+        }
+        drop(pairs);
+        Ok(url.to_string())
+    }
+
+    /// The code in an answer.
+    fn code(&self, query: &str) -> Result<String, AuthError> {
+        if !self.is_asked_by(query) {
+            return Err(AuthError::new("the answer is not to this login"));
+        }
+        let says = parse(query.as_bytes()).find(|(name, _)| name == "iss");
+        match (says, one(query, "iss")) {
+            // As it stands: an address that only means the same is another issuer.
+            (Some(_), Some(iss)) if iss == self.issuer.issuer => {}
+            (None, _) if !self.issuer.names_itself => {}
+            (None, _) => return Err(AuthError::new("the answer does not say whose it is")),
+            (Some(_), _) => return Err(AuthError::new("the answer is of another issuer")),
+        }
+        if parse(query.as_bytes()).any(|(name, _)| name == "error") {
+            let why = one(query, "error").unwrap_or_default();
+            return Err(AuthError(format!("the issuer says no: {}", Shown::clipped(&why, 80))));
+        }
+        let code = one(query, "code").filter(|code| !code.is_empty() && code.len() <= MAX_WORD);
+        code.ok_or_else(|| AuthError::new("the answer has no code"))
+    }
+}
+
+/// The value of a field that stands there once.
+fn one(query: &str, name: &str) -> Option<String> {
+    let mut values = parse(query.as_bytes()).filter(|(key, _)| key == name);
+    let value = values.next()?.1.into_owned();
+    values.next().is_none().then_some(value)
+}
+
+/// The rights that are asked for: the operator's own, or those of the demand, or all that the server
+/// has; with those that the token before had, and those that the person asks for.
+pub(super) fn scopes(
+    own: &[String],
+    challenge: &Challenge,
+    resource: &Resource,
+    issuer: &Issuer,
+    before: Option<&Tokens>,
+    more: &[String],
+) -> Vec<String> {
+    let demanded = challenge.scope.iter().flat_map(|scope| scope.split(' ')).map(str::to_owned);
+    let demanded: Vec<String> = demanded.collect();
+    let wanted = match (own.is_empty(), demanded.is_empty()) {
+        (false, _) => own,
+        (true, false) => &demanded,
+        (true, true) => &resource.scopes,
+    };
+    let before = before.into_iter().flat_map(|tokens| &tokens.scopes);
+    let mut all: Vec<String> = Vec::new();
+    for scope in before.chain(wanted).chain(more).filter(|scope| is_scope(scope)) {
+        if !all.contains(scope) {
+            all.push(scope.clone());
+        }
+    }
+    let offline = issuer.scopes.iter().any(|scope| scope == OFFLINE);
+    if !all.is_empty() && offline && !all.iter().any(|scope| scope == OFFLINE) {
+        all.push(OFFLINE.to_owned());
+    }
+    all
+}
+
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Login").field("issuer", &self.issuer.issuer).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for LoginAsk<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoginAsk").field("scopes", &self.scopes).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::client::Method;
+    use crate::auth::tokens::tests::tokens;
+
+    fn login(names_itself: bool) -> Login {
+        Login {
+            address: "https://auth.test/yes?a=1".to_owned(),
+            state: "st".to_owned(),
+            verifier: "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".to_owned(),
+            redirect: "http://127.0.0.1:1/callback".to_owned(),
+            resource: Resource {
+                resource: "https://m.test/mcp".to_owned(),
+                issuer: "https://auth.test".to_owned(),
+                scopes: vec!["all".to_owned()],
+            },
+            issuer: Issuer {
+                issuer: "https://auth.test".to_owned(),
+                names_itself,
+                ..Issuer::default()
+            },
+            client: Client { id: "c&d".to_owned(), secret: None, method: Method::None },
+            scopes: vec!["a".to_owned(), "b".to_owned()],
+        }
+    }
+
+    #[test]
+    fn the_question_has_a_challenge_a_state_and_the_server_that_it_is_about() {
+        let url = login(true).question().unwrap();
+        for part in [
+            "https://auth.test/yes?a=1&response_type=code&client_id=c%26d&",
+            "code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256",
+            "state=st",
+            "resource=https%3A%2F%2Fm.test%2Fmcp",
+            "scope=a+b",
+        ] {
+            assert!(url.contains(part), "{part}: {url}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_not_to_this_login_or_of_another_issuer_is_refused() {
+        let iss = "iss=https%3A%2F%2Fauth.test";
+        let code = |names_itself, query: &str| login(names_itself).code(query).ok();
+        assert_eq!(code(true, &format!("code=x&state=st&{iss}")).as_deref(), Some("x"));
+        assert_eq!(code(false, "code=x&state=st").as_deref(), Some("x"));
+        assert_eq!(code(false, &format!("code=x&state=st&{iss}")).as_deref(), Some("x"));
+        for (names_itself, query) in [
+            (false, "code=x".to_owned()),
+            (false, "code=x&state=other".to_owned()),
+            (false, "code=x&state=st&state=st".to_owned()),
+            (false, "code=x&code=y&state=st".to_owned()),
+            (false, "code=&state=st".to_owned()),
+            (false, "state=st".to_owned()),
+            (false, "code=x&state=st&error=access_denied".to_owned()),
+            (false, "code=x&state=st&iss=https%3A%2F%2Fevil.test".to_owned()),
+            (false, format!("code=x&state=st&{iss}%2F")),
+            (false, format!("code=x&state=st&{iss}&{iss}")),
+            (true, "code=x&state=st".to_owned()),
+            (true, "code=x&state=st&iss=HTTPS%3A%2F%2Fauth.test".to_owned()),
+        ] {
+            assert_eq!(code(names_itself, &query), None, "{query}");
+        }
+    }
+
+    #[test]
+    fn rights_are_those_of_the_demand_with_those_that_there_were() {
+        let login = login(true);
+        let demand =
+            |scope: &str| Challenge { scope: Some(scope.to_owned()), ..Challenge::default() };
+        let of = |challenge: &Challenge, before: Option<&Tokens>, more: &[String]| {
+            scopes(&[], challenge, &login.resource, &login.issuer, before, more).join(" ")
+        };
+        assert_eq!(of(&Challenge::default(), None, &[]), "all");
+        assert_eq!(of(&demand("x y"), None, &[]), "x y");
+        assert_eq!(of(&demand("x"), Some(&tokens("0123456789")), &["z".to_owned()]), "a x z");
+        let renewable = Issuer { scopes: vec![OFFLINE.to_owned()], ..Issuer::default() };
+        let all = scopes(&[], &demand("x"), &login.resource, &renewable, None, &[]);
+        assert_eq!(all, ["x", OFFLINE]);
+        let own = ["mine".to_owned()];
+        let all = scopes(&own, &demand("x"), &login.resource, &login.issuer, None, &[]);
+        assert_eq!(all, ["mine"]);
+    }
+}

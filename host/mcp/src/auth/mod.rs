@@ -1,0 +1,36 @@
+//! Tokens for servers that want them: who gives them out, asking for them, and keeping them.
+//!
+//! ```text
+//! 401 ──> resource: the server names its issuer ──> issuer: its endpoints, each looked at
+//!      ──> client: this program's name there ──> login (a person, PKCE) or token (a service)
+//!      ──> Tokens, a file in the home ──> joined by the gate to requests to that server alone
+//! ```
+//!
+//! Everything that is read on the way is a stranger's: a document names hosts, and which of them are
+//! reached is decided in [`reach`]. No word of a stranger's is shown to a model.
+
+mod ask;
+mod client;
+mod documents;
+mod login;
+mod reach;
+mod renewal;
+mod token;
+mod tokens;
+
+pub use login::{Login, LoginAsk};
+pub use tokens::{KeepTokens, Tokens};
+
+pub(crate) use ask::Asking;
+pub(crate) use renewal::{Held, renew};
+
+/// Why there is no token, for the operator: what a stranger says in it is escaped.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct AuthError(pub(crate) String);
+
+impl AuthError {
+    fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}

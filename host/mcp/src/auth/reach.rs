@@ -1,0 +1,122 @@
+//! Which hosts are reached for a token. INV-334: addresses in documents are strangers' words, so a host
+//! that one names is reached over TLS and at a public address only. What is on this machine is reached
+//! where the server itself is, and what the operator names where they name it.
+
+use std::net::IpAddr;
+
+use belljar_policy::{HostRule, HostScope, Scheme, Shown, Source, Target, TargetHost};
+
+use super::AuthError;
+use crate::limits::MAX_SHOWN;
+use crate::server::Server;
+
+/// Every host, at public addresses: a list of the operator's has to let a request through too.
+const ANYWHERE: &str = "https://*:*";
+
+/// The hosts that one request to this address may reach.
+///
+/// # Errors
+///
+/// When it may reach none.
+pub(super) fn scope(server: &Server, url: &str) -> Result<HostScope, AuthError> {
+    let target = target(url)?;
+    let rule = rule(&target)?;
+    let own = server.target();
+    let named = server.login.issuer.as_deref().and_then(|url| Target::parse(url).ok());
+    if own.as_ref() == Some(&target) || named.as_ref() == Some(&target) {
+        return Ok(HostScope::of(Source::Grants, vec![rule]));
+    }
+    if is_here(&target) {
+        return match own.is_some_and(|own| is_here(&own)) {
+            true => Ok(HostScope::of(Source::Grants, vec![rule])),
+            false => Err(refused(url, "leads to this machine")),
+        };
+    }
+    if target.scheme() != Scheme::Https {
+        return Err(refused(url, "is not encrypted"));
+    }
+    let anywhere = ANYWHERE.parse().map_err(|_| AuthError::new("no rule for public addresses"))?;
+    Ok(HostScope::of(Source::Grants, vec![anywhere]).and(Source::Host, vec![rule]))
+}
+
+/// Where an address leads.
+///
+/// # Errors
+///
+/// When it is none of HTTP, or has a name or a fragment in it.
+pub(super) fn target(url: &str) -> Result<Target, AuthError> {
+    let plain = url.bytes().all(|byte| byte.is_ascii_graphic()) && !url.contains('#');
+    let target = Target::parse(url).ok().filter(|_| plain);
+    target.ok_or_else(|| refused(url, "is no address"))
+}
+
+fn rule(target: &Target) -> Result<HostRule, AuthError> {
+    let text = target.to_string();
+    text.parse().map_err(|_| refused(&text, "is no host"))
+}
+
+fn is_here(target: &Target) -> bool {
+    match target.host() {
+        TargetHost::Ip(IpAddr::V4(ip)) => ip.is_loopback(),
+        TargetHost::Ip(IpAddr::V6(ip)) => ip.is_loopback(),
+        TargetHost::Name(name) => name == "localhost",
+    }
+}
+
+/// Not followed, and why.
+pub(super) fn refused(url: &str, why: &str) -> AuthError {
+    AuthError(format!("`{}` {why}, so it is not asked", Shown::clipped(url, MAX_SHOWN)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn server(url: &str, issuer: Option<&str>) -> Server {
+        let host = Target::parse(url).unwrap().to_string().parse().unwrap();
+        let mut server = Server::new("s", url, host, BTreeSet::new(), None).unwrap();
+        server.login.issuer = issuer.map(str::to_owned);
+        server
+    }
+
+    /// Whether a request there passes, and where a name leads to this address.
+    fn passes(server: &Server, url: &str, ip: &str) -> bool {
+        let target = Target::parse(url).unwrap();
+        scope(server, url).is_ok_and(|scope| {
+            scope.check(&target).is_ok_and(|it| it.address(ip.parse().unwrap()).is_ok())
+        })
+    }
+
+    #[test]
+    fn a_stranger_names_public_hosts_over_tls_and_no_others() {
+        let public = server("https://m.test/mcp", None);
+        assert!(passes(&public, "https://auth.test/token", "1.1.1.1"));
+        assert!(!passes(&public, "https://auth.test/token", "127.0.0.1"));
+        assert!(!passes(&public, "https://auth.test/token", "169.254.169.254"));
+        assert!(!passes(&public, "https://10.0.0.5/token", "10.0.0.5"));
+        for wrong in [
+            "http://auth.test/token",
+            "http://localhost:80/token",
+            "https://localhost/token",
+            "https://127.0.0.1/token",
+            "https://[::1]/token",
+            "http://169.254.169.254/latest",
+            "file:///etc/passwd",
+            "https://user@auth.test/",
+            "https://auth.test/#x",
+            "https://auth.test/\u{202e}",
+            "javascript:alert(1)",
+            "",
+        ] {
+            assert!(scope(&public, wrong).is_err(), "{wrong}");
+        }
+        assert!(passes(&public, "https://m.test/token", "1.1.1.1"), "its own host");
+        let local = server("http://localhost:8080/mcp", None);
+        assert!(passes(&local, "http://localhost:9090/token", "127.0.0.1"));
+        assert!(passes(&local, "http://127.0.0.1:9090/token", "127.0.0.1"));
+        let named = server("https://m.test/mcp", Some("https://10.0.0.5"));
+        assert!(passes(&named, "https://10.0.0.5/token", "10.0.0.5"));
+        assert!(!passes(&named, "https://10.0.0.6/token", "10.0.0.6"));
+    }
+}

@@ -1,0 +1,172 @@
+//! The token that somebody has for a server, as it lies in a file of their home. INV-336: it is bound to
+//! the server, to its name of itself and to the issuer; elsewhere it is nobody's.
+
+use belljar_policy::{HostRule, SecretName};
+use belljar_sandbox::http::Secret;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+
+use super::AuthError;
+use super::client::Client;
+
+const VERSION: u32 = 1;
+
+/// A token for a server, and what is needed to renew it. `Debug` shows neither.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tokens {
+    version: u32,
+    /// Where the server is.
+    pub(super) url: String,
+    /// The server's name of itself.
+    pub(super) resource: String,
+    pub(super) issuer: String,
+    /// Where it is renewed.
+    pub(super) endpoint: String,
+    pub(super) client: Client,
+    /// The rights that were asked for.
+    pub(super) scopes: Vec<String>,
+    pub(super) access: String,
+    pub(super) refresh: Option<String>,
+}
+
+/// Keeps tokens that were renewed.
+pub trait KeepTokens: Send + Sync + std::fmt::Debug {
+    /// Puts them in the place of those before; the error is for the log.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be written.
+    fn keep(&self, server: &str, tokens: &Tokens) -> Result<(), String>;
+}
+
+/// Whom tokens are for, and whose they are.
+pub(super) struct Bound {
+    pub(super) url: String,
+    pub(super) resource: String,
+    pub(super) issuer: String,
+    pub(super) endpoint: String,
+    pub(super) client: Client,
+    pub(super) scopes: Vec<String>,
+}
+
+impl Tokens {
+    /// The most bytes of a file that is read.
+    pub const MAX_BYTES: u64 = 128 << 10;
+
+    /// The directory of the files, below that of what was accepted.
+    pub const DIRECTORY: &'static str = "tokens";
+
+    /// The name of the file of a server of this name.
+    pub fn file(server: &str) -> String {
+        format!("{server}.json")
+    }
+
+    pub(super) fn of(bound: Bound, access: String, refresh: Option<String>) -> Self {
+        let Bound { url, resource, issuer, endpoint, client, scopes } = bound;
+        let version = VERSION;
+        Self { version, url, resource, issuer, endpoint, client, scopes, access, refresh }
+    }
+
+    /// The issuer of the token.
+    pub fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// The rights that were asked for.
+    pub fn scopes(&self) -> &[String] {
+        &self.scopes
+    }
+
+    /// Reads the text of a file, for the server at this address.
+    ///
+    /// # Errors
+    ///
+    /// When it holds no token, or one for another server.
+    pub fn parse(url: &str, text: &[u8]) -> Result<Self, AuthError> {
+        // The reader's own words could hold a part of it.
+        let tokens = serde_json::from_slice::<Self>(text);
+        let tokens = tokens.map_err(|_| AuthError::new("it is not as belljar writes it"))?;
+        if tokens.version != VERSION {
+            return Err(AuthError::new("it is of another version"));
+        }
+        if tokens.url != url {
+            return Err(AuthError::new("the token is for another address"));
+        }
+        Ok(tokens)
+    }
+
+    /// The text of a file.
+    ///
+    /// # Errors
+    ///
+    /// Never of a token.
+    pub fn text(&self) -> Result<String, AuthError> {
+        let text = serde_json::to_string_pretty(self);
+        text.map(|text| text + "\n").map_err(|_| AuthError::new("it cannot be written"))
+    }
+
+    /// The secret that the gate joins to requests to this host, and looks for in every reply.
+    pub(crate) fn secret(
+        &self,
+        server: &str,
+        host: &HostRule,
+    ) -> Result<(SecretName, Secret), AuthError> {
+        let name = SecretName::new(&format!("mcp-{server}"));
+        let name = name.map_err(|error| AuthError(error.to_string()))?;
+        let value = SecretString::from(self.access.clone());
+        let secret = Secret::new(&value, vec![host.clone()], "authorization", "Bearer ");
+        let secret = secret.map_err(|error| AuthError(format!("the token is none: {error}")))?;
+        Ok((name, secret))
+    }
+}
+
+impl std::fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tokens")
+            .field("url", &self.url)
+            .field("issuer", &self.issuer)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::auth::client::Method;
+
+    /// A token of whoever tests.
+    pub(crate) fn tokens(access: &str) -> Tokens {
+        let client = Client { id: "c".to_owned(), secret: None, method: Method::None };
+        let bound = Bound {
+            url: "https://m.test/mcp".to_owned(),
+            resource: "https://m.test/mcp".to_owned(),
+            issuer: "https://auth.test".to_owned(),
+            endpoint: "https://auth.test/token".to_owned(),
+            client,
+            scopes: vec!["a".to_owned()],
+        };
+        Tokens::of(bound, access.to_owned(), Some("canary-refresh".to_owned()))
+    }
+
+    #[test]
+    fn a_token_is_read_for_its_own_server_alone_and_never_shown() {
+        let own = tokens("canary-access");
+        let text = own.text().unwrap();
+        assert_eq!(Tokens::parse("https://m.test/mcp", text.as_bytes()), Ok(own.clone()));
+        for (url, text) in [
+            ("https://m.test/other", text.clone()),
+            ("https://m.test/mcp", text.replace("\"version\": 1", "\"version\": 2")),
+            ("https://m.test/mcp", text.replace("\"url\"", "\"u\"")),
+            ("https://m.test/mcp", text.get(..60).unwrap_or_default().to_owned()),
+        ] {
+            let refused = Tokens::parse(url, text.as_bytes()).unwrap_err();
+            assert!(!refused.to_string().contains("canary"), "{refused}");
+        }
+        let host = "https://m.test".parse().unwrap();
+        let shown = format!("{own:?} {:?}", own.secret("s", &host).unwrap());
+        assert!(!shown.contains("canary"), "{shown}");
+        assert!(tokens("short").secret("s", &host).is_err());
+        assert!(tokens("with a\r\nline-end").secret("s", &host).is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! The beginning of a session: how a server is spoken to, and what it lists.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use belljar_sandbox::Outgoing;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::exchange::{Address, Aside, Fault, ask, tell};
+use crate::limits::{MAX_CURSOR, MAX_FRESH, MAX_PAGES, MAX_TOOLS};
+use crate::listing::Listing;
+use crate::message::{notification, request};
+use crate::revision::{Revision, client};
+use crate::server::Server;
+
+/// The server does not speak the revision of the request.
+const UNSUPPORTED_REVISION: i64 = -32022;
+
+/// Ids of requests, each of which is used once.
+#[derive(Debug, Default)]
+pub(crate) struct Ids(AtomicU64);
+
+impl Ids {
+    pub(crate) fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    }
+
+    /// The one that was given last.
+    pub(crate) fn last(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A server that is to be spoken to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Opening<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) ids: &'a Ids,
+}
+
+impl Opening<'_> {
+    pub(crate) fn address(&self, revision: Revision) -> Address {
+        let version = Some(revision.header()).filter(|_| revision == Revision::Stateless);
+        Address { url: self.server.url.clone(), session: None, version, revision }
+    }
+
+    /// Finds out how the server is spoken to: the newest revision first.
+    pub(crate) async fn begin(&self, gate: &Outgoing) -> Result<Address, Fault> {
+        match self.server.pinned {
+            Some(Revision::Sessions) => self.initialize(gate).await,
+            Some(Revision::Stateless) => self.discover(gate).await,
+            None => match self.discover(gate).await {
+                // One that does not know the question knows the older one, or none.
+                Err(Fault::Status(_) | Fault::Rpc(_) | Fault::Broken(_)) => {
+                    self.initialize(gate).await
+                }
+                found => found,
+            },
+        }
+    }
+
+    async fn discover(&self, gate: &Outgoing) -> Result<Address, Fault> {
+        let address = self.address(Revision::Stateless);
+        let own = address.revision.as_str();
+        let mut again = true;
+        loop {
+            let (id, mut aside) = (self.ids.next(), Aside::default());
+            let asked = self.request(address.revision, id, "server/discover", json!({}));
+            match ask(gate, &address, id, &asked, &mut aside).await {
+                Ok(found) => {
+                    let spoken = found.get("supportedVersions").and_then(Value::as_array);
+                    let spoken = spoken.is_some_and(|all| all.contains(&Value::from(own)));
+                    return match spoken {
+                        true => Ok(address),
+                        false => Err(Fault::Broken("it speaks no revision that is spoken here")),
+                    };
+                }
+                Err(Fault::Rpc(error))
+                    if again
+                        && error.code == UNSUPPORTED_REVISION
+                        && error.supported.iter().any(|name| name == own) =>
+                {
+                    again = false;
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
+    pub(crate) async fn initialize(&self, gate: &Outgoing) -> Result<Address, Fault> {
+        let mut address = self.address(Revision::Sessions);
+        let params = json!({
+            "protocolVersion": address.revision.as_str(),
+            "capabilities": {},
+            "clientInfo": client(),
+        });
+        let (id, mut aside) = (self.ids.next(), Aside::default());
+        let begun =
+            ask(gate, &address, id, &request(id, "initialize", &params), &mut aside).await?;
+        let chosen = begun.get("protocolVersion").and_then(Value::as_str);
+        let chosen = chosen.and_then(Revision::chosen);
+        address.session = aside.session;
+        address.version =
+            Some(chosen.ok_or(Fault::Broken("it speaks no revision that is spoken here"))?);
+        tell(gate, &address, &notification("notifications/initialized", &json!({}))).await?;
+        Ok(address)
+    }
+
+    /// A request, with what its revision wants to have in it. Nothing is offered to a server.
+    pub(crate) fn request(
+        &self,
+        revision: Revision,
+        id: u64,
+        method: &str,
+        params: Value,
+    ) -> Value {
+        request(id, method, &revision.parameters(params, &json!({})))
+    }
+
+    /// The tools that it lists, and until when that is believed of one without sessions.
+    pub(crate) async fn listed(
+        &self,
+        gate: &Outgoing,
+        address: &mut Address,
+    ) -> Result<(Listing, Option<Instant>), Fault> {
+        let (mut entries, mut cursor) = (Vec::new(), None);
+        let (revision, began) = (address.revision, Instant::now());
+        let mut fresh = MAX_FRESH;
+        for _ in 0..MAX_PAGES {
+            let params = cursor.as_ref().map_or(json!({}), |cursor| json!({"cursor": cursor}));
+            let (id, mut aside) = (self.ids.next(), Aside::default());
+            let asked = self.request(revision, id, "tools/list", params);
+            let mut page = ask(gate, address, id, &asked, &mut aside).await?;
+            match page.get_mut("tools").map(Value::take) {
+                Some(Value::Array(tools)) => entries.extend(tools),
+                _ => return Err(Fault::Broken("its list has no tools")),
+            }
+            if entries.len() > MAX_TOOLS {
+                return Err(Fault::Broken("it lists too many tools"));
+            }
+            if let Some(millis) = page.get("ttlMs").and_then(Value::as_u64) {
+                fresh = fresh.min(Duration::from_millis(millis));
+            }
+            cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            match &cursor {
+                None => {
+                    let listing = Listing { revision, ..Listing::of(&self.server.name, &entries) };
+                    let until = Some(began + fresh).filter(|_| revision == Revision::Stateless);
+                    return Ok((listing, until));
+                }
+                Some(cursor) if cursor.len() > MAX_CURSOR => break,
+                Some(_) => {}
+            }
+        }
+        Err(Fault::Broken("its list does not end"))
+    }
+}

@@ -1,0 +1,190 @@
+//! Arguments that a tool's schema wants in headers too (`x-mcp-header`), so that what stands between
+//! can route by them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+
+use crate::limits::MAX_PARAMETERS;
+
+/// The word in a schema.
+const KEY: &str = "x-mcp-header";
+
+/// How a header's name begins.
+const PREFIX: &str = "mcp-param-";
+
+/// How deep properties stand in properties.
+const MAX_DEPTH: usize = 16;
+
+/// One argument that goes into a header too.
+#[derive(Debug, PartialEq, Eq)]
+struct Mirrored<'a> {
+    path: Vec<&'a str>,
+    header: HeaderName,
+}
+
+/// The headers of a call with these arguments. An argument that is absent, null or no plain value has
+/// none.
+pub(crate) fn headers(schema: &Value, arguments: &Value) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    // What was accepted has been checked; of what is wrong nothing is sent.
+    for mirrored in mirrored(schema).unwrap_or_default() {
+        let value = mirrored.path.iter().try_fold(arguments, |value, key| value.get(key));
+        if let Some(value) = value.and_then(header_value) {
+            headers.insert(mirrored.header, value);
+        }
+    }
+    headers
+}
+
+/// Whether a schema asks for headers that a call can have.
+///
+/// # Errors
+///
+/// When it does not: such a tool is not offered.
+pub(crate) fn check(schema: &Value) -> Result<(), String> {
+    let found = mirrored(schema)?;
+    match count(schema) == found.len() {
+        true => Ok(()),
+        false => Err(format!("`{KEY}` stands where no argument is")),
+    }
+}
+
+fn mirrored(schema: &Value) -> Result<Vec<Mirrored<'_>>, String> {
+    let mut found = Vec::new();
+    collect(schema, &mut Vec::new(), &mut found)?;
+    if found.len() > MAX_PARAMETERS {
+        return Err(format!("more than {MAX_PARAMETERS} arguments would go into headers"));
+    }
+    Ok(found)
+}
+
+fn collect<'a>(
+    schema: &'a Value,
+    path: &mut Vec<&'a str>,
+    found: &mut Vec<Mirrored<'a>>,
+) -> Result<(), String> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    if path.len() >= MAX_DEPTH {
+        return Ok(());
+    }
+    for (name, property) in properties.into_iter().flatten() {
+        path.push(name);
+        if let Some(header) = property.get(KEY) {
+            let header = header_name(header)?;
+            let kind = property.get("type").and_then(Value::as_str).unwrap_or_default();
+            if !matches!(kind, "string" | "integer" | "boolean") {
+                return Err(format!("`{KEY}` of an argument that is no text, integer or boolean"));
+            }
+            if found.iter().any(|other| other.header == header) {
+                return Err(format!("`{KEY}` names one header twice"));
+            }
+            found.push(Mirrored { path: path.clone(), header });
+        }
+        collect(property, path, found)?;
+        path.pop();
+    }
+    Ok(())
+}
+
+/// Header names are alike in small and large letters.
+fn header_name(name: &Value) -> Result<HeaderName, String> {
+    let name = name.as_str().filter(|name| !name.is_empty());
+    let header = name.and_then(|name| format!("{PREFIX}{name}").parse().ok());
+    header.ok_or_else(|| format!("`{KEY}` is no name of a header"))
+}
+
+/// How often the word stands in a schema, as a keyword or as the name of an argument.
+fn count(schema: &Value) -> usize {
+    match schema {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| usize::from(key == KEY && !value.is_object()) + count(value))
+            .sum(),
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+fn header_value(value: &Value) -> Option<HeaderValue> {
+    let text = match value {
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) => encoded(text),
+        Value::Null | Value::Array(_) | Value::Object(_) => return None,
+    };
+    HeaderValue::from_str(&text).ok()
+}
+
+/// As it is where a header carries it so, else in base64.
+fn encoded(text: &str) -> String {
+    let plain = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte)) && text.trim() == text;
+    match plain && !text.starts_with("=?base64?") {
+        true => text.to_owned(),
+        false => format!("=?base64?{}?=", STANDARD.encode(text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn schema(properties: &Value) -> Value {
+        json!({"type": "object", "properties": properties})
+    }
+
+    #[test]
+    fn arguments_go_into_the_headers_that_the_schema_names_and_others_do_not() {
+        let schema = schema(&json!({
+            "a": {"type": "string", "x-mcp-header": "Region"},
+            "b": {"type": "integer", "x-mcp-header": "Count"},
+            "c": {"type": "boolean", "x-mcp-header": "On"},
+            "d": {"type": "string", "x-mcp-header": "Method"},
+            "e": {"type": "string", "x-mcp-header": "Empty"},
+            "f": {"type": "string", "x-mcp-header": "Gone"},
+            "g": {"type": "object", "properties": {"h": {"type": "string", "x-mcp-header": "In"}}},
+            "i": {"type": "string"},
+        }));
+        assert_eq!(check(&schema), Ok(()));
+        let arguments = json!({
+            "a": "Hello, 世界", "b": 42, "c": true, "d": " padded", "e": "", "f": null,
+            "g": {"h": "deep down"}, "i": "no header",
+        });
+        let found = headers(&schema, &arguments);
+        let text = |name: &str| found.get(name).map(|value| value.to_str().unwrap());
+        assert_eq!(text("mcp-param-region"), Some("=?base64?SGVsbG8sIOS4lueVjA==?="));
+        assert_eq!(text("mcp-param-count"), Some("42"));
+        assert_eq!(text("mcp-param-on"), Some("true"));
+        assert_eq!(text("mcp-param-method"), Some("=?base64?IHBhZGRlZA==?="));
+        assert_eq!((text("mcp-param-empty"), text("mcp-param-gone")), (Some(""), None));
+        assert_eq!((text("mcp-param-in"), found.len()), (Some("deep down"), 6));
+        assert_eq!(encoded("a\r\nHost: b"), "=?base64?YQ0KSG9zdDogYg==?=");
+        assert_eq!(encoded("=?base64?x?="), "=?base64?PT9iYXNlNjQ/eD89?=");
+    }
+
+    #[test]
+    fn a_schema_that_asks_for_headers_that_cannot_be_is_refused() {
+        let one = |property: Value| schema(&json!({ "a": property }));
+        for wrong in [
+            one(json!({"type": "string", "x-mcp-header": ""})),
+            one(json!({"type": "string", "x-mcp-header": "a b"})),
+            one(json!({"type": "string", "x-mcp-header": "a:b"})),
+            one(json!({"type": "string", "x-mcp-header": "é"})),
+            one(json!({"type": "string", "x-mcp-header": "a\r\nb"})),
+            one(json!({"type": "string", "x-mcp-header": 3})),
+            one(json!({"type": "number", "x-mcp-header": "A"})),
+            one(json!({"type": "object", "x-mcp-header": "A"})),
+            one(json!({"type": "null", "x-mcp-header": "A"})),
+            one(json!({"x-mcp-header": "A"})),
+            one(json!({"type": "array", "items": {"type": "string", "x-mcp-header": "A"}})),
+            schema(&json!({
+                "a": {"type": "string", "x-mcp-header": "Same"},
+                "b": {"type": "string", "x-mcp-header": "same"},
+            })),
+        ] {
+            assert!(check(&wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(check(&one(json!({"type": "string"}))), Ok(()));
+    }
+}

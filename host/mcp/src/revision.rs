@@ -1,0 +1,93 @@
+//! The revisions of the protocol that are spoken here, and what each wants to have in every message.
+
+use http::HeaderValue;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// How a server is spoken to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Revision {
+    /// With a session that `initialize` begins.
+    #[default]
+    #[serde(rename = "2025-11-25")]
+    Sessions,
+    /// Without one: each request says what it needs.
+    #[serde(rename = "2026-07-28")]
+    Stateless,
+}
+
+/// The dated names that a server with sessions may choose: of an older one nothing is used that the
+/// newest lacks.
+const OF_SESSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
+
+/// The fields that say in each request who asks, and how.
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+impl Revision {
+    /// Every one, the newest first.
+    pub const ALL: [Self; 2] = [Self::Stateless, Self::Sessions];
+
+    /// Its dated name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sessions => "2025-11-25",
+            Self::Stateless => "2026-07-28",
+        }
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|revision| revision.as_str() == name)
+    }
+
+    /// Its name in a header.
+    pub(crate) fn header(self) -> HeaderValue {
+        HeaderValue::from_static(self.as_str())
+    }
+
+    /// The name in a header of the revision that a server with sessions has chosen, where that is
+    /// spoken here.
+    pub(crate) fn chosen(name: &str) -> Option<HeaderValue> {
+        let spoken = OF_SESSIONS.into_iter().find(|spoken| *spoken == name);
+        spoken.map(HeaderValue::from_static)
+    }
+
+    /// The parameters of a request, with what the revision wants to stand in each.
+    pub(crate) fn parameters(self, parameters: Value, capabilities: &Value) -> Value {
+        let (Self::Stateless, Value::Object(mut fields)) = (self, parameters.clone()) else {
+            return parameters;
+        };
+        let meta = fields.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
+        if let Value::Object(meta) = meta {
+            meta.insert(VERSION.to_owned(), json!(self.as_str()));
+            meta.insert(CLIENT.to_owned(), client());
+            meta.insert(CAPABILITIES.to_owned(), capabilities.clone());
+        }
+        Value::Object(fields)
+    }
+}
+
+/// The name of this client.
+pub(crate) fn client() -> Value {
+    json!({"name": "belljar", "version": env!("CARGO_PKG_VERSION")})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_without_a_session_says_who_asks_and_one_with_a_session_does_not() {
+        let given = json!({"name": "a", "_meta": {"progressToken": 7}});
+        assert_eq!(Revision::Sessions.parameters(given.clone(), &json!({})), given);
+        let full = Revision::Stateless.parameters(given, &json!({"elicitation": {}}));
+        assert_eq!(full["_meta"]["progressToken"], 7);
+        assert_eq!(full["_meta"][VERSION], "2026-07-28");
+        assert_eq!(full["_meta"][CAPABILITIES], json!({"elicitation": {}}));
+        assert_eq!(full["_meta"][CLIENT]["name"], "belljar");
+        assert_eq!(Revision::named("2025-11-25"), Some(Revision::Sessions));
+        assert_eq!(Revision::named("2024-11-05"), None);
+    }
+}

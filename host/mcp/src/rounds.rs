@@ -1,0 +1,123 @@
+//! Calls of several rounds: in the place of a result a server asks for more, and is asked again with the
+//! answers. It may only ask for what this client has said that it can do; a form is declined.
+
+use serde_json::{Map, Value, json};
+
+use crate::exchange::Fault;
+use crate::limits::{MAX_ASKED, MAX_STATE};
+
+/// The demands of a server before it answers.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Wanted {
+    /// The demands: the server's own name of each, and its method.
+    pub(crate) requests: Vec<(String, String)>,
+    /// The state that it wants to have back, byte for byte.
+    state: Option<String>,
+}
+
+impl Wanted {
+    /// Reads a result; `None` = it is one.
+    pub(crate) fn of(result: &Value) -> Result<Option<Self>, Fault> {
+        match result.get("resultType").map(Value::as_str) {
+            None | Some(Some("complete")) => return Ok(None),
+            Some(Some("input_required")) => {}
+            Some(_) => return Err(Fault::Broken("its result is of a kind that is not known")),
+        }
+        let fields = result.get("inputRequests").and_then(Value::as_object);
+        let method =
+            |request: &Value| request.get("method").and_then(Value::as_str).map(str::to_owned);
+        let requests: Option<Vec<_>> = fields
+            .into_iter()
+            .flatten()
+            .map(|(key, request)| Some((key.clone(), method(request)?)))
+            .collect();
+        let requests = requests.ok_or(Fault::Broken("it asks for more, and not for what"))?;
+        if requests.len() > MAX_ASKED {
+            return Err(Fault::Broken("it asks for too much"));
+        }
+        let state = match result.get("requestState") {
+            None => None,
+            Some(Value::String(state)) if state.len() <= MAX_STATE => Some(state.clone()),
+            Some(_) => return Err(Fault::Broken("its state is none")),
+        };
+        if requests.is_empty() && state.is_none() {
+            return Err(Fault::Broken("it asks for more, and not for what"));
+        }
+        Ok(Some(Self { requests, state }))
+    }
+
+    /// The parameters of the next round: those of the call, with the answers and the state.
+    pub(crate) fn answered(self, call: &Value) -> Result<Value, Fault> {
+        let mut responses = Map::new();
+        for (key, method) in self.requests {
+            match method.as_str() {
+                "elicitation/create" => responses.insert(key, json!({"action": "decline"})),
+                _ => return Err(Fault::Broken("it asks for what is not offered to it")),
+            };
+        }
+        let mut next = call.clone();
+        if !responses.is_empty() {
+            next["inputResponses"] = Value::Object(responses);
+        }
+        if let Some(state) = self.state {
+            next["requestState"] = Value::String(state);
+        }
+        Ok(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(result: &Value) -> Option<Wanted> {
+        Wanted::of(result).ok().flatten()
+    }
+
+    #[test]
+    fn a_form_is_declined_and_the_state_goes_back_as_it_came() {
+        let call = json!({"name": "t", "arguments": {}});
+        let asked = json!({
+            "resultType": "input_required",
+            "inputRequests": {"sure": {"method": "elicitation/create", "params": {}}},
+            "requestState": "{\"n\": 1}",
+        });
+        let next = wanted(&asked).unwrap().answered(&call).unwrap();
+        let expected = json!({
+            "name": "t", "arguments": {}, "requestState": "{\"n\": 1}",
+            "inputResponses": {"sure": {"action": "decline"}},
+        });
+        assert_eq!(next, expected);
+        let stateless = json!({
+            "resultType": "input_required",
+            "inputRequests": {"sure": {"method": "elicitation/create"}},
+        });
+        let next = wanted(&stateless).unwrap().answered(&call).unwrap();
+        assert!(next.get("requestState").is_none(), "{next}");
+    }
+
+    #[test]
+    fn whatever_else_is_asked_for_ends_the_call() {
+        for method in ["sampling/createMessage", "roots/list", "tools/call"] {
+            let asked =
+                json!({"resultType": "input_required", "inputRequests": {"x": {"method": method}}});
+            assert!(wanted(&asked).unwrap().answered(&json!({})).is_err(), "{method}");
+        }
+        let many: Map<String, Value> =
+            (0..100).map(|n| (n.to_string(), json!({"method": "elicitation/create"}))).collect();
+        for wrong in [
+            json!({"resultType": "input_required"}),
+            json!({"resultType": "input_required", "inputRequests": {"x": {}}}),
+            json!({"resultType": "input_required", "requestState": 3}),
+            json!({"resultType": "input_required", "requestState": "x".repeat(MAX_STATE + 1)}),
+            json!({"resultType": "input_required", "inputRequests": many}),
+            json!({"resultType": "task"}),
+            json!({"resultType": 3}),
+        ] {
+            assert!(Wanted::of(&wrong).is_err(), "{wrong}");
+        }
+        for whole in [json!({}), json!({"resultType": "complete"}), json!(null)] {
+            assert!(matches!(Wanted::of(&whole), Ok(None)), "{whole}");
+        }
+    }
+}

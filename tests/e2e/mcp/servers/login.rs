@@ -1,0 +1,351 @@
+//! Servers that want a token, and the issuers of one. A server here is its own issuer.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdout, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use super::peer::{self, Peer, Seen};
+use super::{Stage, the_neighbour_works, told};
+use crate::kit::server::Server;
+
+/// The beginning of every token; its end is how many there were before.
+const TOKEN: &str = "token-canary-5b1d0";
+
+/// The code of a yes.
+const CODE: &str = "code-canary-91aa";
+
+/// The words of an issuer that are others than they should be.
+#[derive(Default)]
+struct Lies {
+    resource: Option<&'static str>,
+    issuer: Option<&'static str>,
+    /// The issuer of an answer.
+    iss: Option<&'static str>,
+    /// The token endpoint.
+    endpoint: Option<&'static str>,
+    /// Tokens that were given out are not taken any more, but for the last.
+    forgets: bool,
+}
+
+/// Has a server want tokens, and give them out.
+fn guard(peer: &Peer, lies: Lies) -> Arc<AtomicUsize> {
+    let (own, given) = (format!("http://{}", peer.address), Arc::new(AtomicUsize::new(0)));
+    let count = Arc::clone(&given);
+    peer.acts(move |seen, stream| {
+        let path = seen.path.split('?').next().unwrap_or_default();
+        match path {
+            "/mcp" => {
+                let last = given.load(Ordering::SeqCst);
+                let first = if lies.forgets { last } else { 1 };
+                let good = (first.max(1)..=last)
+                    .any(|n| seen.header("authorization") == Some(&format!("Bearer {TOKEN}-{n}")));
+                if !good {
+                    let challenge = "www-authenticate: Bearer scope=\"read\"\r\n";
+                    peer::status(stream, "401 Unauthorized", challenge);
+                }
+                return !good;
+            }
+            "/.well-known/oauth-protected-resource/mcp" => {
+                let resource = lies.resource.map_or(format!("{own}/mcp"), str::to_owned);
+                let document = json!({"resource": resource, "authorization_servers": [own]});
+                peer::json_of(stream, &document, "");
+            }
+            "/.well-known/oauth-authorization-server" => {
+                let endpoint = lies.endpoint.map_or(format!("{own}/token"), str::to_owned);
+                let document = json!({
+                    "issuer": lies.issuer.unwrap_or(&own),
+                    "authorization_endpoint": format!("{own}/yes"),
+                    "token_endpoint": endpoint,
+                    "registration_endpoint": format!("{own}/register"),
+                    "code_challenge_methods_supported": ["S256"],
+                    "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
+                    "authorization_response_iss_parameter_supported": true,
+                });
+                peer::json_of(stream, &document, "");
+            }
+            "/register" => peer::json_of(stream, &json!({"client_id": "registered"}), ""),
+            "/yes" => {
+                let field = |name: &str| {
+                    let query = seen.path.split('?').nth(1).unwrap_or_default();
+                    let pair = query.split('&').find_map(|pair| pair.strip_prefix(name));
+                    pair.unwrap_or_default().replace("%3A", ":").replace("%2F", "/")
+                };
+                let (back, state) = (field("redirect_uri="), field("state="));
+                let iss = lies.iss.unwrap_or(&own);
+                let location = format!("location: {back}?code={CODE}&state={state}&iss={iss}\r\n");
+                peer::status(stream, "302 Found", &location);
+            }
+            "/token" => {
+                let n = given.fetch_add(1, Ordering::SeqCst) + 1;
+                let token = json!({
+                    "access_token": format!("{TOKEN}-{n}"), "token_type": "Bearer",
+                    "refresh_token": format!("refresh-canary-{n}"),
+                });
+                peer::json_of(stream, &token, "");
+            }
+            _ => peer::status(stream, "404 Not Found", ""),
+        }
+        true
+    });
+    count
+}
+
+/// A login that waits for a person.
+struct Waiting {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    address: String,
+}
+
+impl Waiting {
+    fn begin(stage: &Stage) -> Self {
+        let mut command = stage.world.command(&["mcp", "login", "peer"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut address = String::new();
+        stdout.read_line(&mut address).unwrap();
+        Self { child, stdout, address: address.trim().to_owned() }
+    }
+
+    /// The person says yes, and their browser goes where it is sent.
+    fn yes(&self) {
+        let back = visit(&self.address).expect("a redirect");
+        visit(&back);
+    }
+
+    /// The exit code, and all that was printed.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut all = self.address;
+        self.stdout.read_to_string(&mut all).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut all).unwrap();
+        (self.child.wait().unwrap().code(), all)
+    }
+}
+
+/// Asks for a page; gives where it sends the browser.
+fn visit(address: &str) -> Option<String> {
+    let rest = address.strip_prefix("http://").unwrap();
+    let (host, path) = rest.split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    reply.lines().find_map(|line| line.strip_prefix("location: ")).map(str::to_owned)
+}
+
+fn posted<'a>(seen: &'a [Seen], path: &str) -> Option<&'a Seen> {
+    seen.iter().find(|seen| seen.verb == "POST" && seen.path == path)
+}
+
+#[test]
+fn a_person_logs_in_and_out_and_nobody_sees_the_token() {
+    let stage = Stage::unseen(Peer::start(), "");
+    guard(&stage.peer, Lies::default());
+    stage.review().exits(1).complains("`belljar mcp login peer`");
+    let waiting = Waiting::begin(&stage);
+    // Whoever else calls is not heard.
+    let back = waiting.address.split("redirect_uri=").nth(1).unwrap().split('&').next().unwrap();
+    let back = back.replace("%3A", ":").replace("%2F", "/");
+    assert!(back.starts_with("http://127.0.0.1:"), "{back}");
+    visit(&format!("{back}?code=forged&state=forged"));
+    waiting.yes();
+    let (code, said) = waiting.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("logged in to `peer`") && !said.contains("canary"), "{said}");
+    let seen = stage.peer.seen();
+    let form = String::from_utf8_lossy(&posted(&seen, "/token").unwrap().raw).into_owned();
+    for part in ["grant_type=authorization_code", "code_verifier=", "resource=http%3A%2F%2F", CODE]
+    {
+        assert!(form.contains(part), "{part}: {form}");
+    }
+    let file = stage.world.home().join("mcp/tokens/peer.json");
+    assert!(std::fs::read_to_string(&file).unwrap().contains(TOKEN));
+
+    stage.accept();
+    let mut client = stage.client();
+    let (text, is_error) = told(&client.call("mcp__peer__echo", json!({"text": "a"})));
+    assert!(!is_error && text.ends_with("\na"), "{text}");
+    stage.peer.calls(|seen, stream| {
+        peer::reply(stream, seen, &peer::said(seen.header("authorization").unwrap()), "");
+    });
+    let answer = client.call("mcp__peer__echo", json!({"text": "a"}));
+    assert!(told(&answer).1 && !answer.to_string().contains("canary"), "{answer}");
+    the_neighbour_works(&mut client);
+    let done = client.leave().exits(0);
+    assert!(!done.stderr.contains("canary"), "{}", done.stderr);
+    let sessions = stage.world.run(&["sessions", "list", "--json"]).exits(0).json();
+    let session = sessions[0]["id"].as_str().unwrap().to_owned();
+    let receipts = stage.world.run(&["receipts", &session, "--json"]).exits(0).stdout;
+    assert!(receipts.contains("mcp-peer") && !receipts.contains("canary"), "{receipts}");
+
+    stage.world.run(&["mcp", "logout", "peer"]).exits(0).says("logged out");
+    assert!(!file.exists());
+    let server = Server::start(&stage.world, &[]);
+    let (_, audit) = server.get("/v1/audit", None);
+    for action in ["log_in_to_mcp_server", "accept_mcp_tools", "log_out_of_mcp_server"] {
+        assert!(audit.contains(action), "{action}: {audit}");
+    }
+    let (_, tools) = server.get("/v1/tools", None);
+    assert!(!audit.contains("canary") && !tools.contains("canary"), "{audit} {tools}");
+    let tools: Value = serde_json::from_str(&tools).unwrap();
+    let echo = tools["tools"].as_array().unwrap().iter().find(|it| it["name"] == "mcp__peer__echo");
+    let echo = echo.unwrap_or_else(|| panic!("{tools}"));
+    assert_eq!((&echo["server"], &echo["origin"]), (&json!("peer"), &json!("mcp")));
+    assert_eq!(
+        (&echo["description"], &echo["read_only"]),
+        (&json!("Gives back its text."), &json!(false))
+    );
+    drop(server);
+    guard(&stage.peer, Lies::default());
+    let mut client = stage.client();
+    let (text, is_error) = told(&client.call("mcp__peer__echo", json!({"text": "a"})));
+    assert!(is_error && text.contains("it wants a token"), "{text}");
+    the_neighbour_works(&mut client);
+    client.leave().exits(0);
+}
+
+#[test]
+fn a_token_that_is_not_taken_any_more_is_renewed_and_kept() {
+    let stage = Stage::unseen(Peer::start(), "");
+    let given = guard(&stage.peer, Lies { forgets: true, ..Lies::default() });
+    let waiting = Waiting::begin(&stage);
+    waiting.yes();
+    assert_eq!(waiting.end().0, Some(0));
+    stage.accept();
+    given.fetch_add(1, Ordering::SeqCst);
+    let mut client = stage.client();
+    for word in ["one", "two"] {
+        let (text, is_error) = told(&client.call("mcp__peer__echo", json!({"text": word})));
+        assert!(!is_error && text.ends_with(word), "{text}");
+    }
+    client.leave().exits(0);
+    assert_eq!(given.load(Ordering::SeqCst), 3, "renewed once");
+    let file = std::fs::read_to_string(stage.world.home().join("mcp/tokens/peer.json")).unwrap();
+    assert!(file.contains(&format!("{TOKEN}-3")) && file.contains("refresh-canary-3"), "{file}");
+}
+
+/// A login at such an issuer makes no token, and whatever the person said goes nowhere.
+#[track_caller]
+fn makes_no_token(lies: Lies, why: &str, is_asked: bool) {
+    let stage = Stage::unseen(Peer::start(), "");
+    let given = guard(&stage.peer, lies);
+    let waiting = Waiting::begin(&stage);
+    assert_eq!(waiting.address.starts_with("http"), is_asked, "{}", waiting.address);
+    if is_asked {
+        waiting.yes();
+    }
+    let (code, said) = waiting.end();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(why), "{said} should say {why}");
+    assert_eq!(given.load(Ordering::SeqCst), 0);
+    assert!(posted(&stage.peer.seen(), "/token").is_none());
+    assert!(!stage.world.home().join("mcp/tokens/peer.json").exists());
+    let listed = stage.world.run(&["mcp", "list", "--json"]).exits(0).json();
+    assert_eq!(listed[0]["name"], "peer", "what else there is works on");
+}
+
+#[test]
+fn an_answer_of_another_issuer_makes_no_token() {
+    let lies = Lies { iss: Some("https://bank.test"), ..Lies::default() };
+    makes_no_token(lies, "of another issuer", true);
+}
+
+#[test]
+fn a_document_about_another_server_makes_no_token() {
+    let lies = Lies { resource: Some("https://bank.test/mcp"), ..Lies::default() };
+    makes_no_token(lies, "which it is not", false);
+}
+
+#[test]
+fn an_issuer_that_says_it_is_another_makes_no_token() {
+    let lies = Lies { issuer: Some("https://bank.test"), ..Lies::default() };
+    makes_no_token(lies, "says that it is `https://bank.test`", false);
+}
+
+#[test]
+fn an_issuer_that_sends_the_code_elsewhere_in_clear_text_makes_no_token() {
+    let lies = Lies { endpoint: Some("http://bank.test/token"), ..Lies::default() };
+    makes_no_token(lies, "is not encrypted", false);
+}
+
+#[test]
+fn a_service_asks_with_its_own_secret_where_that_is_bound_and_nobody_logs_in() {
+    let peer = Peer::start();
+    let more = |host: &str| {
+        format!(
+            "[mcp.peer.oauth]\ngrant = 'client-credentials'\nclient_id = 'c'\nclient_secret = \
+             'client'\n\n[secrets.client]\nhost = '{host}'\nheader = 'authorization'\nfile = \
+             'client.txt'\n"
+        )
+    };
+    let own = format!("http://{}", peer.address);
+    let stage = Stage::unseen(peer, &more(&own));
+    stage.world.home_file("client.txt", "client-canary-5d0e");
+    let given = guard(&stage.peer, Lies::default());
+    stage.world.run(&["mcp", "login", "peer"]).exits(2).complains("nobody logs in");
+    stage.accept();
+    let mut client = stage.client();
+    let (text, is_error) = told(&client.call("mcp__peer__echo", json!({"text": "a"})));
+    assert!(!is_error && text.ends_with("\na"), "{text}");
+    client.leave().exits(0);
+    let seen = stage.peer.seen();
+    let basic = posted(&seen, "/token").unwrap().header("authorization").unwrap().to_owned();
+    assert!(basic.starts_with("Basic "), "{basic}");
+    assert!(!stage.world.home().join("mcp/tokens/peer.json").exists());
+
+    // Bound elsewhere, it is not sent.
+    let config = stage.world.home().join("belljar.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let elsewhere = format!("[secrets.client]\nhost = '{own}'");
+    assert!(text.contains(&elsewhere));
+    let text = text.replace(&elsewhere, "[secrets.client]\nhost = 'https://other.test'");
+    stage.world.home_file("belljar.toml", &text);
+    let before = given.load(Ordering::SeqCst);
+    let mut client = stage.client();
+    let (text, is_error) = told(&client.call("mcp__peer__echo", json!({"text": "a"})));
+    assert!(is_error && text.contains("it wants a token"), "{text}");
+    assert_eq!(given.load(Ordering::SeqCst), before);
+    the_neighbour_works(&mut client);
+    client.leave().exits(0);
+}
+
+#[test]
+fn a_server_is_spoken_to_as_it_was_when_it_was_accepted() {
+    let peer = Peer::start();
+    peer.acts(|seen, stream| {
+        let result = match seen.method() {
+            "server/discover" => json!({"supportedVersions": ["2026-07-28"], "capabilities": {}}),
+            "initialize" | "notifications/initialized" => {
+                peer::status(stream, "400 Bad Request", "");
+                return true;
+            }
+            _ => return false,
+        };
+        peer::reply(stream, seen, &result, "");
+        true
+    });
+    let stage = Stage::with(peer, "");
+    let before = stage.peer.seen().len();
+    let mut client = stage.client();
+    for word in ["one", "two"] {
+        let (text, is_error) = told(&client.call("mcp__peer__echo", json!({"text": word})));
+        assert!(!is_error && text.ends_with(word), "{text}");
+    }
+    the_neighbour_works(&mut client);
+    client.leave().exits(0);
+    let seen = stage.peer.seen().split_off(before);
+    let methods: Vec<&str> = seen.iter().map(Seen::method).collect();
+    assert_eq!(methods, ["tools/list", "tools/call", "tools/call"]);
+    for one in &seen {
+        let meta: &Value = &one.body["params"]["_meta"];
+        assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
+        assert_eq!(one.header("mcp-method"), Some(one.method()));
+        assert_eq!(one.header("mcp-session-id"), None);
+    }
+    assert_eq!(seen[1].header("mcp-name"), Some("echo"));
+}
