@@ -28,7 +28,10 @@ pub(crate) struct ToolBody {
     pub(crate) name: String,
     /// The component that offers it; absent where the host itself does.
     component: Option<String>,
-    /// `stock`, `home` or `host`.
+    /// The MCP server that it is called at; absent where it is none's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
+    /// `stock`, `home`, `host` or `mcp`.
     pub(crate) origin: &'static str,
     /// The description that a model reads.
     description: String,
@@ -38,7 +41,8 @@ pub(crate) struct ToolBody {
     pub(crate) read_only: bool,
     /// The requests of its manifest.
     asks: AsksBody,
-    /// SHA-256 of its component, in hex; absent where the host itself offers it.
+    /// SHA-256, in hex, of its component, or of what was accepted of it; absent where the host itself
+    /// offers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
     /// The interfaces that its component imports, by name.
@@ -84,6 +88,7 @@ async fn tools(host: &Host) -> Tools {
             tools.push(ToolBody {
                 name: info.name.to_string(),
                 component: Some(component.name.to_string()),
+                server: None,
                 origin: match component.origin {
                     Origin::Stock => "stock",
                     Origin::Home => "home",
@@ -100,6 +105,7 @@ async fn tools(host: &Host) -> Tools {
     tools.extend(builtin_tool_specs().into_iter().map(|spec| ToolBody {
         name: spec.name,
         component: None,
+        server: None,
         origin: "host",
         description: spec.description,
         schema: spec.schema,
@@ -108,8 +114,28 @@ async fn tools(host: &Host) -> Tools {
         digest: None,
         imports: Vec::new(),
     }));
+    tools.extend(of_servers(host));
     tools.sort_by(|a, b| a.name.cmp(&b.name));
     Tools { tools, problems }
+}
+
+/// The tools of the tenant's MCP servers as they were accepted. No server is asked.
+fn of_servers(host: &Host) -> impl Iterator<Item = ToolBody> {
+    let servers = host.tools.servers().iter();
+    servers.flat_map(|server| {
+        server.tools().iter().map(|(name, tool)| ToolBody {
+            name: name.to_string(),
+            component: None,
+            server: Some(server.name().to_owned()),
+            origin: "mcp",
+            description: tool.description.clone(),
+            schema: tool.schema.clone(),
+            read_only: false,
+            asks: AsksBody::default(),
+            digest: Some(tool.digest().to_string()),
+            imports: Vec::new(),
+        })
+    })
 }
 
 /// All tools, by name, for what else is said of them.

@@ -2459,18 +2459,23 @@ export interface components {
             component?: string | null;
             /** @description The description that a model reads. */
             description: string;
-            /** @description SHA-256 of its component, in hex; absent where the host itself offers it. */
+            /**
+             * @description SHA-256, in hex, of its component, or of what was accepted of it; absent where the host itself
+             *     offers it.
+             */
             digest?: string | null;
             /** @description The interfaces that its component imports, by name. */
             imports: string[];
             /** @description Its name. */
             name: string;
-            /** @description `stock`, `home` or `host`. */
+            /** @description `stock`, `home`, `host` or `mcp`. */
             origin: string;
             /** @description Whether it says that it only reads. */
             read_only: boolean;
             /** @description JSON Schema of its arguments. */
             schema: unknown;
+            /** @description The MCP server that it is called at; absent where it is none's. */
+            server?: string | null;
         };
         /** @description All tools, by name. */
         Tools: {
