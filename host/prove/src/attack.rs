@@ -34,6 +34,8 @@ pub enum Kind {
     Libraries,
     /// `belljar acp`, as an editor.
     Acp,
+    /// An agent with tools of an MCP server.
+    Mcp,
 }
 
 impl fmt::Display for Kind {
@@ -51,6 +53,7 @@ impl fmt::Display for Kind {
             Self::Wall => "wall",
             Self::Libraries => "libraries",
             Self::Acp => "acp",
+            Self::Mcp => "mcp",
         })
     }
 }

@@ -108,6 +108,7 @@ impl Scene {
             .chain(plan.guests)
             .map(|(guest, manifest)| StockTool::new(guest.name, arena.wasm(*guest), *manifest));
         let tools = ToolCatalogue::stock(stock, &settings);
+        let tools = tools.with_servers(&home.join("mcp"), &settings);
         if !tools.problems().is_empty() {
             return Err(anyhow!("the tools: {:?}", tools.problems()).into());
         }

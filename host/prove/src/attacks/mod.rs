@@ -4,6 +4,7 @@ mod agents;
 mod component;
 mod cpu;
 mod files;
+mod mcp;
 mod memory;
 mod network;
 mod output;
@@ -18,7 +19,8 @@ pub fn attacks() -> impl Iterator<Item = &'static Attack<Arena>> {
     let before = [cpu::ATTACKS, memory::ATTACKS, output::ATTACKS];
     let inward = before.into_iter().chain(files::ATTACKS);
     let outward = network::ATTACKS.into_iter().chain(secrets::ATTACKS);
-    inward.chain(outward).chain(component::ATTACKS).chain(agents::ATTACKS).flatten()
+    let within = component::ATTACKS.into_iter().chain(agents::ATTACKS);
+    inward.chain(outward).chain(within).chain(mcp::ATTACKS).flatten()
 }
 
 /// Asking the guest what it offers fails, and so would everything after.

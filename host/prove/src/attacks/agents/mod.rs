@@ -27,7 +27,7 @@ pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 8] = [
 ];
 
 /// The results with which a request ends: text, and whether it is an error.
-fn results(request: &ChatRequest) -> Vec<(String, bool)> {
+pub(super) fn results(request: &ChatRequest) -> Vec<(String, bool)> {
     match request.messages.last() {
         Some(Message::Tool { results }) => {
             results.iter().map(|result| (result.content.clone(), result.is_error)).collect()

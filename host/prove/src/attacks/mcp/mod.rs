@@ -1,0 +1,13 @@
+//! MCP servers whose tools an agent was granted, and that are not what they were when somebody accepted
+//! them.
+
+mod calls;
+mod lists;
+mod stage;
+mod tokens;
+mod words;
+
+use crate::attack::Attack;
+
+pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 4] =
+    [lists::ATTACKS, calls::ATTACKS, words::ATTACKS, tokens::ATTACKS];

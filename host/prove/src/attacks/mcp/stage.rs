@@ -1,0 +1,225 @@
+//! A server with one accepted tool, `echo`, and an agent that calls it and reads a file.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::Arena;
+use crate::attack::{Escape, Stopped, Verdict};
+use crate::attacks::agents;
+use crate::peer::{Act, Asked, Peer, Script};
+use crate::scene::{Plan, agent};
+
+/// The file that the neighbouring call of the agent reads.
+const NOTE: &str = "the tide turns at six";
+
+/// One request of the protocol.
+pub(super) struct Message<'a> {
+    pub(super) method: &'a str,
+    pub(super) body: &'a Value,
+    pub(super) asked: &'a Asked,
+}
+
+/// A place where an agent was told something by a server.
+pub(super) struct Met {
+    pub(super) peer: Peer,
+    /// The answers to the agent's calls of the server.
+    pub(super) told: Vec<(String, bool)>,
+}
+
+/// A server as the operator knows it.
+#[derive(Default)]
+pub(super) struct Known<'a> {
+    /// How it was spoken to; empty = with sessions.
+    pub(super) revision: &'a str,
+    /// More lines below `[mcp.peer]`.
+    pub(super) settings: String,
+    /// The token that somebody has got for it.
+    pub(super) token: Option<&'a str>,
+    /// How often it is called, once in each step; 0 = once.
+    pub(super) calls: usize,
+}
+
+impl Message<'_> {
+    /// Answers with a result.
+    pub(super) fn result(&self, result: &Value) -> Vec<Act> {
+        reply(&json!({"jsonrpc": "2.0", "id": self.body["id"], "result": result}))
+    }
+
+    /// One event with this message.
+    pub(super) fn event(message: &Value) -> Vec<u8> {
+        format!("data: {message}\n\n").into_bytes()
+    }
+}
+
+/// A tool as a server lists it.
+pub(super) fn tool(name: &str, description: &str) -> Value {
+    json!({"name": name, "description": description, "inputSchema": {"type": "object"}})
+}
+
+/// The list of an honest server.
+pub(super) fn listed() -> Value {
+    json!({"tools": [tool("echo", "Gives back its text.")], "resultType": "complete"})
+}
+
+/// A result that says this.
+pub(super) fn said(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}]})
+}
+
+/// A reply with a message in JSON.
+pub(super) fn reply(message: &Value) -> Vec<Act> {
+    let body = message.to_string();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: \
+         close\r\n\r\n",
+        body.len()
+    );
+    vec![Act::Send([head.into_bytes(), body.into_bytes()].concat())]
+}
+
+/// A reply of a status and headers alone.
+pub(super) fn status(status: &str, headers: &str) -> Vec<Act> {
+    let head =
+        format!("HTTP/1.1 {status}\r\n{headers}content-length: 0\r\nconnection: close\r\n\r\n");
+    vec![Act::Send(head.into_bytes())]
+}
+
+/// The head of a stream of events.
+pub(super) fn stream() -> Act {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    Act::Send(head.as_bytes().to_vec())
+}
+
+/// A server that is honest where this says nothing.
+pub(super) fn server(
+    act: impl Fn(&Message<'_>) -> Option<Vec<Act>> + Send + Sync + 'static,
+) -> Script {
+    Arc::new(move |asked| {
+        let body = serde_json::from_slice::<Value>(&asked.body).unwrap_or_default();
+        let message =
+            Message { method: body["method"].as_str().unwrap_or_default(), body: &body, asked };
+        if let Some(acts) = act(&message) {
+            return acts;
+        }
+        match message.method {
+            "initialize" => message.result(&json!({
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "peer", "version": "1"},
+            })),
+            "tools/list" => message.result(&listed()),
+            "tools/call" => message.result(&said("here")),
+            _ => status("202 Accepted", ""),
+        }
+    })
+}
+
+/// Has an agent call the tool of a server that acts so, and read a file beside it.
+pub(super) async fn meet(arena: &Arena, script: Script, known: Known<'_>) -> Result<Met, Escape> {
+    let peer = arena.peer(script).await?;
+    let url = format!("{}/mcp", peer.rule());
+    at(arena, peer, &url, known).await
+}
+
+/// The same with a server at this address.
+pub(super) async fn at(
+    arena: &Arena,
+    peer: Peer,
+    url: &str,
+    known: Known<'_>,
+) -> Result<Met, Escape> {
+    let revision = if known.revision.is_empty() { "2025-11-25" } else { known.revision };
+    let accepted = json!({
+        "version": 1,
+        "url": url,
+        "revision": revision,
+        "tools": [
+            {"name": "echo", "description": "Gives back its text.", "schema": {"type": "object"}},
+            {"name": "free", "description": "Is granted to nobody.", "schema": {"type": "object"}},
+        ],
+    });
+    let directory = arena.path("home").join("mcp");
+    std::fs::create_dir_all(directory.join("tokens"))?;
+    std::fs::write(directory.join("peer.json"), accepted.to_string())?;
+    if let Some(token) = known.token {
+        let tokens = json!({
+            "version": 1, "url": url, "resource": url, "issuer": url,
+            "endpoint": format!("{url}/token"), "scopes": [], "access": token, "refresh": null,
+            "client": {"id": "c", "secret": null, "method": "none"},
+        });
+        std::fs::write(directory.join("tokens/peer.json"), tokens.to_string())?;
+    }
+    let settings = format!(
+        "[mcp.peer]\nurl = '{url}'\ntimeout_seconds = 1\n{}\n[grants.victim]\ntools = \
+         ['mcp__peer__echo', 'file_read']\n",
+        known.settings
+    );
+    let calls = known.calls.max(1);
+    let call = "      - calls: [{name: mcp__peer__echo, arguments: {}}, {name: file_read, arguments: \
+                {path: note.txt}}]\n";
+    let transcript = format!(
+        "transcript: 1\nagents:\n  - agent: victim\n    turns:\n{}      - say: Done.\n",
+        call.repeat(calls)
+    );
+    let victim = agent("victim", "");
+    let scene = arena.scene(&Plan {
+        transcript: &transcript,
+        settings: &settings,
+        agents: &[("victim.md", &victim)],
+        files: &[("note.txt", NOTE)],
+        ..Plan::default()
+    })?;
+    scene.run("victim", "go").await?;
+    let mut told = Vec::new();
+    for request in scene.sent_by("victim", 0).iter().skip(1).take(calls) {
+        match agents::results(request).as_slice() {
+            [of_server, (note, false)] if note.contains(NOTE) => told.push(of_server.clone()),
+            other => return Err(Escape::new(format!("the neighbouring call failed: {other:?}"))),
+        }
+    }
+    if told.len() != calls {
+        return Err(Escape::new(format!("{} results, not {calls}", told.len())));
+    }
+    Ok(Met { peer, told })
+}
+
+impl Met {
+    /// The last answer, which has to be an error.
+    pub(super) fn refused(&self) -> Stopped {
+        match self.told.last() {
+            Some((text, true)) => Ok(Verdict::told(text)),
+            other => Err(Escape::new(format!("it was answered: {other:?}"))),
+        }
+    }
+
+    /// How many requests of this method the server has got.
+    pub(super) fn count(&self, method: &str) -> usize {
+        let wanted = format!("\"method\":\"{method}\"");
+        let bodies = self.peer.asked();
+        let bodies = bodies.iter().map(|asked| String::from_utf8_lossy(&asked.body).into_owned());
+        bodies.filter(|body| body.contains(&wanted)).count()
+    }
+}
+
+/// Calls a server that acts so in calls, which has to be refused.
+pub(super) async fn in_call(
+    arena: &Arena,
+    act: impl Fn(&Message<'_>) -> Vec<Act> + Send + Sync + 'static,
+) -> Stopped {
+    let script = server(move |message| (message.method == "tools/call").then(|| act(message)));
+    meet(arena, script, Known::default()).await?.refused()
+}
+
+/// Calls a server that lists so, which has to be refused before the call is made.
+pub(super) async fn in_list(
+    arena: &Arena,
+    act: impl Fn(&Message<'_>) -> Vec<Act> + Send + Sync + 'static,
+) -> Stopped {
+    let script = server(move |message| (message.method == "tools/list").then(|| act(message)));
+    let met = meet(arena, script, Known::default()).await?;
+    match met.count("tools/call") {
+        0 => met.refused(),
+        calls => Err(Escape::new(format!("{calls} calls were made"))),
+    }
+}
