@@ -5,9 +5,11 @@ Usage: run.py BELLJAR FIXTURE NODE PACKAGES REPORTS
 Makes a home and a workspace, starts a server, and runs `sdk.py` with this Python and `sdk.mjs` with NODE:
 the official SDKs, over stdio and over HTTP; then the Inspector's command line, over both. The
 conformance suite in PACKAGES is run against the server, for the scenarios that ask for no tools of the
-suite's own, and as a whole against FIXTURE, which has them. What it reports stays in REPORTS.
+suite's own, and as a whole against FIXTURE, which has them. The suite's servers are asked by belljar as a
+client (`client.py`). What it reports stays in REPORTS.
 """
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -84,6 +86,18 @@ SCORED = {"2025-11-25": 30, "2026-07-28": 37}
 TASKS = {"2025-11-25": 0, "2026-07-28": 10}
 
 
+# The same of a client, and the scenarios that ask for what belljar does not do: it fills in no form, so
+# nothing goes out of the defaults in one.
+SCORED_OF_CLIENTS = {"2025-11-25": 18, "2026-07-28": 32}
+REFUSED = {"2025-11-25": ["elicitation-sep1034-client-defaults"], "2026-07-28": []}
+
+# Scenarios of a client that nobody scores, and that belljar passes.
+UNSCORED = ["auth/client-credentials-basic", "json-schema-2020-12-preservation"]
+
+# Clients that run beside each other; most of each is one process that waits.
+CLIENTS = 3
+
+
 def suite(packages):
     return packages / "node_modules/@modelcontextprotocol/conformance"
 
@@ -119,10 +133,10 @@ def conformance(node, packages, url, directory):
         sys.exit("\n".join(failed))
 
 
-def scored(packages, revision):
-    """The scenarios of a server that a revision scores."""
+def scored(packages, revision, leg="server"):
+    """The scenarios of a server or a client that a revision scores."""
     text = (suite(packages) / f"requirements/{revision}.yaml").read_text()
-    listed = re.search(r"^server:\n((?:  - .+\n|\s*\n|  #.*\n)+)", text, re.MULTILINE)[1]
+    listed = re.search(rf"^{leg}:\n((?:  - .+\n|\s*\n|  #.*\n)+)", text, re.MULTILINE)[1]
     return re.findall(r"^  - (\S+)$", listed, re.MULTILINE)
 
 
@@ -155,6 +169,44 @@ def requirements(node, packages, url, directory):
         # Those that nobody scores leave the exit code as it is.
         if code or bad or not expected or len(passed) != len(required):
             failed.append(f"{revision}: exit code {code}, failed: {bad}")
+    if failed:
+        sys.exit("\n".join([*failed, f"the reports are in {directory}"]))
+
+
+def as_client(node, packages, belljar, directory):
+    """Belljar as a client of the suite's servers: each scenario of each revision by itself."""
+    program = suite(packages) / "dist/index.js"
+    command = f"{sys.executable} {HERE / 'client.py'} {belljar}"
+
+    def run(revision, scenario):
+        out = directory / revision / scenario
+        done = subprocess.run(
+            [node, program, "client", "--command", command, "--scenario", scenario,
+             "--spec-version", revision, "--force", "--timeout", "120000", "-o", out],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "report.txt").write_text(done.stdout)
+        passed = re.search(r"^Passed: (\d+)/(\d+)", done.stdout, re.MULTILINE)
+        counts = (int(passed[1]), int(passed[2])) if passed else (0, 0)
+        return scenario, done.returncode == 0 and counts[0] > 0, counts
+
+    failed = []
+    for revision, expected in SCORED_OF_CLIENTS.items():
+        scenarios = scored(packages, revision, "client")
+        with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
+            results = list(pool.map(lambda scenario: run(revision, scenario), scenarios))
+            unscored = list(pool.map(lambda scenario: run(revision, scenario), UNSCORED))
+        bad = [scenario for scenario, good, _ in results if not good]
+        print(
+            f"conformance client {revision}: {len(results) - len(bad)} of {len(results)} scored "
+            f"scenarios, {sum(counts[0] for *_, counts in results)} of "
+            f"{sum(counts[1] for *_, counts in results)} checks; not passed: {bad}; of others "
+            f"{len([good for _, good, _ in unscored if good])} of {len(unscored)}"
+        )
+        bad += [scenario for scenario, good, _ in unscored if not good]
+        if bad != REFUSED[revision] or len(results) != expected:
+            failed.append(f"client {revision}: failed: {bad}, expected: {REFUSED[revision]}")
     if failed:
         sys.exit("\n".join([*failed, f"the reports are in {directory}"]))
 
@@ -217,6 +269,7 @@ def main():
             conformance(node, packages, url, reports / "product")
         with served([fixture], root / "fixture-log") as url:
             requirements(node, packages, url + "/mcp", reports)
+    as_client(node, packages, belljar, reports / "client")
 
 
 if __name__ == "__main__":
