@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_definition::{Diagnostic, McpSetting, Settings, Severity};
-use belljar_mcp::{Accepted, KeepTokens, ListedTool, LoginSetting, Revision, Server, Tokens};
+use belljar_definition::{Diagnostic, McpProgram, McpSetting, Settings, Severity};
+use belljar_mcp::{
+    Accepted, KeepTokens, ListedTool, LoginSetting, Revision, Server, ServerProgram, Tokens,
+};
 use belljar_model::ToolSpec;
+use belljar_os_sandbox::Program;
 use belljar_policy::{ShownPath as _, ToolName};
 
 use crate::tool_files::{ReadError, error, read_bounded};
@@ -53,17 +56,10 @@ impl Servers {
                     server
                 }
             };
-            if let Some(why) = server.withheld() {
-                all.problems.push(Diagnostic {
-                    severity: Severity::Warning,
-                    ..error(&path, "unseen-server", format!("MCP server `{name}`: {why}"))
-                });
-            }
-            let server = Arc::new(server);
-            for tool in server.tools().keys() {
-                all.owners.insert(tool.clone(), Arc::clone(&server));
-            }
-            all.servers.push(server);
+            all.add(&path, server);
+        }
+        for (name, setting) in &settings.mcp_programs {
+            all.add_program(directory, name, setting);
         }
         all
     }
@@ -84,6 +80,38 @@ impl Servers {
             self.problems.push(error(&path, "bad-token", why));
         });
         server.with_tokens(tokens.ok(), Some(keep))
+    }
+
+    fn add_program(&mut self, directory: &Path, name: &str, setting: &McpProgram) {
+        let path = directory.join(Accepted::file(name));
+        let accepted = match read_bounded(&path, Accepted::MAX_BYTES) {
+            Ok(text) => Accepted::parse(name, &text).map_err(|why| why.to_string()).map(Some),
+            Err(ReadError::Io(found)) if found.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(why) => Err(why.to_string()),
+        };
+        let accepted = accepted.unwrap_or_else(|why| {
+            self.problems.push(error(&path, "bad-server", why));
+            None
+        });
+        match of_program(name, setting, accepted) {
+            Ok(server) => self.add(&path, server),
+            Err(why) => self.problems.push(error(directory, "bad-server", why)),
+        }
+    }
+
+    fn add(&mut self, path: &Path, server: Server) {
+        if let Some(why) = server.withheld() {
+            let name = server.name();
+            self.problems.push(Diagnostic {
+                severity: Severity::Warning,
+                ..error(path, "unseen-server", format!("MCP server `{name}`: {why}"))
+            });
+        }
+        let server = Arc::new(server);
+        for tool in server.tools().keys() {
+            self.owners.insert(tool.clone(), Arc::clone(&server));
+        }
+        self.servers.push(server);
     }
 
     pub(crate) fn all(&self) -> &[Arc<Server>] {
@@ -148,6 +176,37 @@ impl KeepTokens for TokenFiles {
         let mut beside = tempfile::NamedTempFile::new_in(&self.0).map_err(failed)?;
         beside.write_all(text.as_bytes()).map_err(failed)?;
         beside.persist(&path).map(drop).map_err(|error| failed(error.error))
+    }
+}
+
+/// A server that is a program, as a client sees it, with what was accepted of it.
+fn of_program(
+    name: &str,
+    setting: &McpProgram,
+    accepted: Option<Accepted>,
+) -> Result<Server, String> {
+    let nowhere = NOWHERE.parse().map_err(|_| format!("`{NOWHERE}` is no host"))?;
+    let timeout = setting.timeout_seconds.map(Duration::from_secs);
+    let server = Server::new(name, NOWHERE, nowhere, setting.secrets(), timeout);
+    let server = server.map_err(|why| why.to_string())?;
+    let program = ServerProgram::new(program(name, setting), setting.command_line());
+    Ok(server.of_program(program, accepted))
+}
+
+/// The address of a server that is a program: a name that is reserved to lead nowhere.
+const NOWHERE: &str = "https://command.invalid";
+
+/// The program of a server, as the broker is told of it.
+pub fn program(name: &str, setting: &McpProgram) -> Program {
+    Program {
+        name: name.to_owned(),
+        path: setting.command.clone(),
+        args: setting.args.clone(),
+        read: setting.read.clone(),
+        write: setting.write.clone(),
+        network: setting.network,
+        memory: setting.memory_mib.saturating_mul(1 << 20),
+        processes: setting.processes,
     }
 }
 

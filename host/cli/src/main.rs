@@ -36,6 +36,13 @@ fn main() -> ExitCode {
         Some(first) if first == setup::walls::KEEPER => {
             return belljar_os_sandbox::keep(&words.next().unwrap_or_default());
         }
+        Some(first) if first == setup::walls::PROGRAM_KEEPER => {
+            let program = words.next().unwrap_or_default();
+            return belljar_os_sandbox::keep_program(&program, &[setup::walls::PROGRAM.into()]);
+        }
+        Some(first) if first == setup::walls::PROGRAM => {
+            return belljar_os_sandbox::become_program(&words.next().unwrap_or_default());
+        }
         Some(_) | None => {}
     }
     setup::embedded::open_what_lies_beside();

@@ -26,6 +26,7 @@ use crate::listing::{ListedTool, Listing};
 use crate::message::notification;
 use crate::opening::{Ids, Opening};
 use crate::parameters;
+use crate::program::ProgramSession;
 use crate::revision::Revision;
 use crate::rounds::Wanted;
 use crate::server::Server;
@@ -54,7 +55,9 @@ pub struct CallSpec<'a> {
 pub struct Connection {
     server: Arc<Server>,
     open: Mutex<Option<Open>>,
-    ids: Ids,
+    pub(crate) ids: Ids,
+    /// The program that runs for it, where the server is one.
+    pub(crate) running: Mutex<Option<ProgramSession>>,
 }
 
 /// A session that has begun.
@@ -112,7 +115,7 @@ impl Open {
 impl Connection {
     /// A session that begins with the first call.
     pub fn new(server: Arc<Server>) -> Self {
-        Self { server, open: Mutex::default(), ids: Ids::default() }
+        Self { server, open: Mutex::default(), ids: Ids::default(), running: Mutex::default() }
     }
 
     /// The server.
@@ -123,6 +126,9 @@ impl Connection {
     /// Calls a tool that was accepted. INV-311: one that the server describes in other words now is
     /// not called.
     pub async fn call(&self, tool: &ToolName, arguments: &str, spec: CallSpec<'_>) -> CallResult {
+        if let Some(program) = self.server.program() {
+            return self.call_program(program, tool, arguments, spec).await;
+        }
         let asked = Instant::now();
         let Some(accepted) = self.server.tools().get(tool) else {
             let receipt = Receipt::empty(tool.as_str(), "", arguments);
@@ -196,6 +202,9 @@ impl Connection {
 
     /// Tells the server that the session is over.
     pub async fn close(&self, spec: CallSpec<'_>) {
+        if self.server.program().is_some() {
+            return self.close_program().await;
+        }
         let closing = async {
             let Some(open) = self.open.lock().await.take() else { return };
             if open.address.session.is_some() {
@@ -434,11 +443,12 @@ impl Connection {
     }
 
     pub(crate) fn opening(&self) -> Opening<'_> {
-        Opening { server: &self.server, ids: &self.ids }
+        let server = &self.server;
+        Opening { name: &server.name, url: &server.url, pinned: server.pinned, ids: &self.ids }
     }
 }
 
-fn ending(outcome: &Result<Output, CallError>) -> Ending {
+pub(crate) fn ending(outcome: &Result<Output, CallError>) -> Ending {
     match outcome {
         Ok(_) => Ending::Completed,
         Err(CallError::Tool { kind, .. }) => Ending::ToolError(kind.as_str().to_owned()),

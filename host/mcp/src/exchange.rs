@@ -73,13 +73,22 @@ pub(crate) struct Aside<'a> {
     /// The session that it has named.
     pub(crate) session: Option<HeaderValue>,
     messages: usize,
-    asked: usize,
+    pub(crate) asked: usize,
 }
 
 impl<'a> Aside<'a> {
     /// With somewhere for reports of progress to go.
     pub(crate) fn reporting(progress: Option<&'a ProgressSink>) -> Self {
         Self { progress, ..Self::default() }
+    }
+
+    /// Counts a message: a flood of them ends the call.
+    pub(crate) fn count(&mut self) -> Result<(), Fault> {
+        self.messages += 1;
+        match self.messages > MAX_MESSAGES {
+            true => Err(Fault::Broken("it sends too many messages")),
+            false => Ok(()),
+        }
     }
 }
 
@@ -249,10 +258,7 @@ async fn until_its_end(
     while let Some(piece) = got.chunk().await? {
         let ended = events.push(&piece).map_err(|_| Fault::Broken("a message is too long"))?;
         for data in ended {
-            aside.messages += 1;
-            if aside.messages > MAX_MESSAGES {
-                return Err(Fault::Broken("it sends too many messages"));
-            }
+            aside.count()?;
             match Message::read(&data).map_err(Fault::Broken)? {
                 Message::Answer(Some(own), answer) if own == id => return Ok(Some(answer)),
                 Message::Answer(..) => {}
@@ -288,7 +294,8 @@ async fn refuse(
     tell(gate, to, &reply(id, method)).await
 }
 
-fn told(method: &str, params: &Value, id: u64, aside: &mut Aside<'_>) {
+/// Takes what it says beside its answer to the request with this id.
+pub(crate) fn told(method: &str, params: &Value, id: u64, aside: &mut Aside<'_>) {
     match method {
         "notifications/tools/list_changed" => aside.tools_changed = true,
         "notifications/progress"

@@ -5,8 +5,8 @@
 //! Accepted ──> the tools that agents are granted ──> Connection::call ──> CallResult
 //! ```
 //!
-//! A server is a stranger. It is reached through the network gate, for one call at a time, which is
-//! billed for every byte. Models are shown what was accepted, never what the server says now; where
+//! A server is a stranger. It is reached through the network gate, or is a program that the broker has
+//! started behind a wall of its own; for one call at a time, which is billed for every byte. Models are shown what was accepted, never what the server says now; where
 //! the two differ the tool is not called. What a server says of itself (its annotations, its
 //! instructions) is not read. It is answered `ping`; whatever else it asks for is refused.
 
@@ -23,6 +23,8 @@ mod listing;
 mod message;
 mod opening;
 mod parameters;
+mod process;
+mod program;
 mod revision;
 mod rounds;
 mod server;
@@ -32,5 +34,6 @@ pub use accepted::{Accepted, AcceptedError};
 pub use auth::{AuthError, KeepTokens, Login, LoginAsk, Tokens};
 pub use connection::{CallSpec, Connection};
 pub use listing::{Difference, LeftOut, ListedTool, Listing};
+pub use program::ServerProgram;
 pub use revision::Revision;
 pub use server::{LoginSetting, Server, ServerError};

@@ -66,3 +66,9 @@ pub(crate) const MAX_WORD: usize = 4 << 10;
 
 /// Names of rights or ways in a list of such a document.
 pub(crate) const MAX_WORDS: usize = 64;
+
+/// Bytes of what a program writes to stderr that are kept, the last of them.
+pub(crate) const MAX_COMPLAINT: usize = 8 << 10;
+
+/// Bytes of it that are read at all; then the stream is closed.
+pub(crate) const MAX_COMPLAINTS: usize = 16 << 20;

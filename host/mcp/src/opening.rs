@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use belljar_sandbox::Outgoing;
+use http::Uri;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -12,7 +13,6 @@ use crate::limits::{MAX_CURSOR, MAX_FRESH, MAX_PAGES, MAX_TOOLS};
 use crate::listing::Listing;
 use crate::message::{notification, request};
 use crate::revision::{Revision, client};
-use crate::server::Server;
 
 /// The server does not speak the revision of the request.
 const UNSUPPORTED_REVISION: i64 = -32022;
@@ -35,19 +35,23 @@ impl Ids {
 /// A server that is to be spoken to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opening<'a> {
-    pub(crate) server: &'a Server,
+    /// Its name in `belljar.toml`.
+    pub(crate) name: &'a str,
+    pub(crate) url: &'a Uri,
+    /// The operator's word on how it is spoken to.
+    pub(crate) pinned: Option<Revision>,
     pub(crate) ids: &'a Ids,
 }
 
 impl Opening<'_> {
     pub(crate) fn address(&self, revision: Revision) -> Address {
         let version = Some(revision.header()).filter(|_| revision == Revision::Stateless);
-        Address { url: self.server.url.clone(), session: None, version, revision }
+        Address { url: self.url.clone(), session: None, version, revision }
     }
 
     /// Finds out how the server is spoken to: the newest revision first.
     pub(crate) async fn begin(&self, gate: &Outgoing) -> Result<Address, Fault> {
-        match self.server.pinned {
+        match self.pinned {
             Some(Revision::Sessions) => self.initialize(gate).await,
             Some(Revision::Stateless) => self.discover(gate).await,
             None => match self.discover(gate).await {
@@ -145,7 +149,7 @@ impl Opening<'_> {
             cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
             match &cursor {
                 None => {
-                    let listing = Listing { revision, ..Listing::of(&self.server.name, &entries) };
+                    let listing = Listing { revision, ..Listing::of(self.name, &entries) };
                     let until = Some(began + fresh).filter(|_| revision == Revision::Stateless);
                     return Ok((listing, until));
                 }

@@ -10,6 +10,7 @@ use http::Uri;
 use crate::accepted::Accepted;
 use crate::auth::{Held, KeepTokens, Tokens};
 use crate::listing::ListedTool;
+use crate::program::ServerProgram;
 use crate::revision::Revision;
 
 /// A server whose tools may be granted.
@@ -28,6 +29,8 @@ pub struct Server {
     pub(crate) held: Held,
     tools: BTreeMap<ToolName, ListedTool>,
     withheld: Option<String>,
+    /// Where it is a program of this machine: that.
+    pub(crate) program: Option<ServerProgram>,
 }
 
 /// How tokens for a server are asked for, as the operator says it.
@@ -84,6 +87,7 @@ impl Server {
             held: Held::default(),
             tools: BTreeMap::new(),
             withheld,
+            program: None,
         })
     }
 
@@ -132,6 +136,29 @@ impl Server {
         self.tools = named.collect();
         self.withheld = None;
         self
+    }
+
+    /// The same, where it is a program; `accepted` is what was accepted of it. Its address is one that
+    /// leads nowhere.
+    #[must_use]
+    pub fn of_program(self, program: ServerProgram, accepted: Option<Accepted>) -> Self {
+        let Some(mut accepted) = accepted else { return Self { program: Some(program), ..self } };
+        let url = self.url.to_string();
+        let (program, same) = program.accepted(&accepted.url);
+        if same {
+            accepted.url.clone_from(&url);
+            return Self { program: Some(program), ..self.with(&url, accepted) };
+        }
+        let withheld = format!(
+            "its tools were accepted of another command; `belljar mcp review {}` shows what they are here",
+            self.name
+        );
+        Self { program: Some(program), withheld: Some(withheld), ..self }
+    }
+
+    /// Its program, where it is one.
+    pub fn program(&self) -> Option<&ServerProgram> {
+        self.program.as_ref()
     }
 
     /// Its name in `belljar.toml`.

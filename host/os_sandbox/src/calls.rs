@@ -6,6 +6,7 @@
 //! a kernel that does not have it, because that is the answer on which the C library falls back.
 
 mod allowed;
+mod program;
 
 use std::collections::BTreeMap;
 
@@ -176,6 +177,15 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 pub(crate) fn confine(network: bool) -> Result<(), String> {
     for program in programs(network)? {
         seccompiler::apply_filter(&program).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// Takes the calls away from this process before it becomes a program, which starts processes of its own
+/// or not, and may signal others below it or only itself.
+pub(crate) fn confine_program(network: bool, processes: bool, signals: bool) -> Result<(), String> {
+    for filter in program::filters(network, processes, signals)? {
+        seccompiler::apply_filter(&filter).map_err(|error| error.to_string())?;
     }
     Ok(())
 }

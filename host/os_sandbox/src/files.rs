@@ -86,6 +86,7 @@ fn rights(allowed: Allowed, path: &Path) -> BitFlags<AccessFs> {
         Allowed::Empty => return AccessFs::RemoveDir.into(),
         Allowed::List => AccessFs::ReadDir.into(),
         Allowed::Read => make_bitflags!(AccessFs::{ReadFile | ReadDir}),
+        Allowed::Run => make_bitflags!(AccessFs::{ReadFile | ReadDir | Execute}),
         Allowed::Write => make_bitflags!(AccessFs::{
             ReadFile | ReadDir | WriteFile | Truncate | MakeReg | MakeDir | RemoveFile | RemoveDir
                 | Refer

@@ -11,9 +11,10 @@
 //! Wall::raise   ──> this process, from here on: its files, its system calls, no new program
 //! ```
 //!
-//! Work that has to happen outside (compiling, the cache, the operator's hook commands, reading the
-//! operator's settings again) is done by the [`Broker`], a process that was made before the wall
-//! went up. It takes four requests and no more: none names a program or a path.
+//! Work that has to happen outside (compiling, the cache, the operator's hook commands and MCP servers,
+//! reading the operator's settings again) is done by the [`Broker`], a process that was made before the
+//! wall went up. It takes six requests and no more: none names a program or a path. An MCP server is a
+//! [`Program`], which has a wall of its own.
 //!
 //! # What the wall cannot tell
 //!
@@ -32,6 +33,7 @@
 
 mod broker;
 mod process;
+mod program;
 mod running;
 mod wall;
 
@@ -40,7 +42,8 @@ mod calls;
 #[cfg(target_os = "linux")]
 mod files;
 
-pub use broker::{Broker, Made, Making, Setup, Vault, keep, serve};
+pub use broker::{Broker, Keepers, Made, Making, Setup, Vault, keep, keep_program, serve};
 pub use process::conceal;
+pub use program::{Environment, Known, Program, become_program};
 pub use running::Running;
 pub use wall::{Raised, Reach, Wall};

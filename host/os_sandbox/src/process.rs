@@ -18,6 +18,24 @@ pub(crate) fn inherit_nothing() {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn inherit_nothing() {}
 
+/// Gives up every capability, for good: a program that runs as `root` is then no more than the owner of
+/// root's files. Whoever has none gives up nothing. To be called where nothing can be gained any more by
+/// starting a program.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "no safe interface that is compiled in sets capabilities")]
+pub(crate) fn drop_privileges() -> std::io::Result<()> {
+    /// Version 3 of the interface: two words for each set.
+    const VERSION: u32 = 0x2008_0522;
+    let header = [VERSION, 0];
+    let none = [0_u32; 6];
+    // SAFETY: the header names this version and this process, and there are as many words as that
+    // version reads; the call writes to neither.
+    match unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
 /// Hides what this process holds, keys above all, from other processes of the same user: it leaves
 /// no core file, whatever ends it; no other process reads its memory or traces it; and
 /// `/proc/PID/environ` is empty, while this process still finds its variables. To be called first

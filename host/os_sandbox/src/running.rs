@@ -25,7 +25,7 @@ pub(crate) const KEPT: [&str; 3] = ["PATH", "HOME", "LANG"];
 pub(crate) const PROJECT_DIR: &str = "BELLJAR_PROJECT_DIR";
 
 /// How long the broker may take to start a child: it takes some milliseconds.
-const START_WAIT: Duration = Duration::from_secs(10);
+pub(crate) const START_WAIT: Duration = Duration::from_secs(10);
 
 /// A child that runs, in a process group of its own. Dropping it kills the group, unless the
 /// child was seen to end by itself.
@@ -97,8 +97,9 @@ impl Running {
         Self::here(hook_command(command, workspace))
     }
 
-    /// As the broker starts it, once `send` has handed it the descriptors.
+    /// As the broker starts it within this time, once `send` has handed it the descriptors.
     pub(crate) async fn asked(
+        wait: Duration,
         send: impl FnOnce([BorrowedFd<'_>; FILES]) -> io::Result<()>,
     ) -> io::Result<Self> {
         let (streams, theirs) = streams()?;
@@ -106,10 +107,14 @@ impl Running {
             send([theirs.stdin.as_fd(), theirs.stdout.as_fd(), theirs.stderr.as_fd(), control])
         })?;
         drop(theirs);
-        let answer = tokio::time::timeout(START_WAIT, asked.answer()).await;
+        let answer = tokio::time::timeout(wait, asked.answer()).await;
         match answer.map_err(|_| io::Error::other("the broker does not answer"))?? {
             Answer::Started => Ok(Self::of(streams, Child::Asked(asked))),
             Answer::Refused(why) => Err(io::Error::other(why)),
+            Answer::Changed => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "the program is another than the one that was asked for",
+            )),
             Answer::Ended(_) | Answer::Given(_) => Err(out_of_turn()),
         }
     }
@@ -174,7 +179,7 @@ impl Asked {
         match self.answer().await? {
             Answer::Given(given) => Ok(given),
             Answer::Refused(why) => Err(io::Error::other(why)),
-            Answer::Started | Answer::Ended(_) => Err(out_of_turn()),
+            Answer::Started | Answer::Changed | Answer::Ended(_) => Err(out_of_turn()),
         }
     }
 
@@ -185,7 +190,7 @@ impl Asked {
         match self.answer().await? {
             Answer::Ended(raw) => Ok(*self.ended.insert(ExitStatus::from_raw(raw))),
             Answer::Refused(why) => Err(io::Error::other(why)),
-            Answer::Started | Answer::Given(_) => Err(out_of_turn()),
+            Answer::Started | Answer::Changed | Answer::Given(_) => Err(out_of_turn()),
         }
     }
 

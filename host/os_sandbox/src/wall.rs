@@ -14,6 +14,8 @@ pub(crate) enum Allowed {
     List,
     /// Look and read.
     Read,
+    /// Also start the programs there.
+    Run,
     /// Also create, change, move and remove files and directories. Never special files, links
     /// with a target, or devices.
     Write,
@@ -104,7 +106,7 @@ fn lies_in(path: &Path, places: &[Reached]) -> bool {
 /// Files that the libraries of every program read: shared libraries that are loaded late (name
 /// services), locales, time zones, certificates, and how names are resolved. No file of a person is
 /// among them.
-const SYSTEM: &[&str] = &[
+pub(crate) const SYSTEM: &[&str] = &[
     "/etc/ca-certificates",
     "/etc/crypto-policies",
     "/etc/gai.conf",
@@ -212,7 +214,7 @@ impl Wall {
             let Ok(place) = path.canonicalize() else { continue };
             match allowed {
                 Allowed::Write => reach.written.push(Reached::at(place)),
-                Allowed::Read => reach.read.push(Reached::at(place)),
+                Allowed::Read | Allowed::Run => reach.read.push(Reached::at(place)),
                 Allowed::Empty | Allowed::List | Allowed::Device => {}
             }
         }
@@ -220,7 +222,7 @@ impl Wall {
     }
 
     /// The paths, without those that are kept out.
-    fn let_through(&self) -> BTreeMap<PathBuf, Allowed> {
+    pub(crate) fn let_through(&self) -> BTreeMap<PathBuf, Allowed> {
         let found = |path: &PathBuf| path.canonicalize().ok();
         let kept_out: Vec<PathBuf> = self.kept_out.iter().filter_map(found).collect();
         let mut paths = BTreeMap::new();
@@ -267,7 +269,7 @@ impl Wall {
     }
 
     /// The more of what was allowed before and what is now.
-    fn allow(&mut self, path: &Path, allowed: Allowed) {
+    pub(crate) fn allow(&mut self, path: &Path, allowed: Allowed) {
         add(&mut self.paths, path, allowed);
     }
 }
@@ -312,7 +314,7 @@ fn around(
 
 /// Threads beside this one.
 #[cfg(target_os = "linux")]
-fn other_threads() -> Result<usize, String> {
+pub(crate) fn other_threads() -> Result<usize, String> {
     let threads = std::fs::read_dir("/proc/self/task");
     let threads = threads.map_err(|error| format!("failed to count the threads: {error}"))?;
     Ok(threads.count().saturating_sub(1))

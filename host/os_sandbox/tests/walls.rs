@@ -11,6 +11,10 @@
 mod parts;
 
 #[cfg(target_os = "linux")]
+#[path = "walls/programs.rs"]
+mod programs;
+
+#[cfg(target_os = "linux")]
 #[path = "walls/tests.rs"]
 mod tests;
 
@@ -21,8 +25,16 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["broker"] => belljar_os_sandbox::serve(&["keeper".into()], &parts::Shelf),
+        ["broker"] => {
+            let (hook, program) = (["keeper".into()], ["program-keeper".into()]);
+            let keepers = belljar_os_sandbox::Keepers { hook: &hook, program: &program };
+            belljar_os_sandbox::serve(keepers, &parts::Shelf)
+        }
         ["keeper", command] => belljar_os_sandbox::keep(command.as_ref()),
+        ["program-keeper", program] => {
+            belljar_os_sandbox::keep_program(program.as_ref(), &["program".into()])
+        }
+        ["program", program] => belljar_os_sandbox::become_program(program.as_ref()),
         ["part", name, directory] => {
             parts::play(name, std::path::Path::new(directory));
             ExitCode::SUCCESS

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_policy::{Budget, DenyCode, HostScope, Limits, SecretName};
+use belljar_os_sandbox::Broker;
+use belljar_policy::{Budget, DenyCode, HostScope, Limits, Meter, SecretName};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -41,6 +42,7 @@ pub struct OutgoingSpec<'a> {
 pub struct Outgoing {
     gate: Arc<Gate>,
     budget: Budget,
+    broker: Option<Broker>,
 }
 
 /// A reply, read piece by piece. Dropped, its connection is closed.
@@ -76,7 +78,46 @@ impl Outgoing {
         let OutgoingSpec { scope, secrets, joined, budget, limits } = spec;
         let (secrets, options) = (secrets.allowed(joined), sandbox.shared.http.clone());
         let gate = host_gate(scope, secrets, limits, record, options);
-        Self { gate: Arc::new(gate), budget: budget.clone() }
+        let broker = sandbox.shared.broker.clone();
+        Self { gate: Arc::new(gate), budget: budget.clone(), broker }
+    }
+
+    /// Who starts programs outside of this process; absent where it is not behind the OS sandbox.
+    pub fn broker(&self) -> Option<&Broker> {
+        self.broker.as_ref()
+    }
+
+    /// Bills bytes that are handed to a program, before they are.
+    ///
+    /// # Errors
+    ///
+    /// When they are more than may be sent.
+    pub fn sent(&self, bytes: usize) -> Result<(), OutgoingError> {
+        self.bill(Meter::Egress, bytes, "more than may be sent")
+    }
+
+    /// Bills bytes that a program has handed over.
+    ///
+    /// # Errors
+    ///
+    /// When they are more than may be received.
+    pub fn received(&self, bytes: usize) -> Result<(), OutgoingError> {
+        self.bill(Meter::Ingress, bytes, "more than may be received")
+    }
+
+    fn bill(&self, meter: Meter, bytes: usize, over: &str) -> Result<(), OutgoingError> {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.gate.record.bill(meter, bytes).map_err(|_| OutgoingError(over.to_owned()))
+    }
+
+    /// Keeps a line that a program has written beside its answers, within the bounds of such lines.
+    pub fn log(&self, level: &str, line: &str) {
+        self.gate.record.log(level, line);
+    }
+
+    /// Notes that a secret was handed over.
+    pub fn secret_used(&self, name: &SecretName) {
+        self.gate.record.secret_used(name.as_str());
     }
 
     /// Sends a request. Needs a tokio runtime, on which the connection is driven.

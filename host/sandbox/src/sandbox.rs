@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use belljar_os_sandbox::Broker;
 use tokio_util::sync::CancellationToken;
 
 use crate::component::artifact::StockCode;
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     describer: Describer,
     pub(crate) mounts: Mounts,
     pub(crate) http: HttpOptions,
+    /// Who starts programs for a process behind the OS sandbox.
+    pub(crate) broker: Option<Broker>,
 }
 
 /// A component that is loaded: compiled, checked against the contract, every import known.
@@ -53,6 +56,10 @@ impl Sandbox {
     /// Opens the cache directory, or makes it.
     pub fn new(config: SandboxConfig) -> Result<Self, SandboxError> {
         let SandboxConfig { cache_dir, compiler, pool, http, describe, slow } = config;
+        let starter = match &compiler {
+            Compiler::Broker(broker) => Some(broker.clone()),
+            Compiler::Child { .. } | Compiler::InProcess => None,
+        };
         // Behind the OS sandbox the cache is the broker's.
         let (broker, cache_dir) = match (&compiler, cache_dir) {
             (Compiler::Broker(broker), Some(_)) => (Some(broker.clone()), None),
@@ -64,7 +71,7 @@ impl Sandbox {
         let loader = Arc::new(Loader::new(compiler, slow, kept, broker.clone(), pools));
         let describer = Describer::new(describe, Arc::clone(&loader), cache, broker);
         let mounts = Mounts::default();
-        let shared = Arc::new(Shared { engines, loader, describer, mounts, http });
+        let shared = Arc::new(Shared { engines, loader, describer, mounts, http, broker: starter });
         Ok(Self {
             shared,
             work_directories: Arc::default(),

@@ -1,5 +1,6 @@
 //! `cargo xtask test-mcp`: holds the MCP door of belljar against the official SDKs in Python and TypeScript,
-//! the Inspector's command line and the conformance suite of the protocol.
+//! the Inspector's command line and the conformance suite of the protocol; and its client against two public
+//! servers that are commands.
 //!
 //! A script under `tests/peers/mcp` starts the servers and runs all of them. The packages are installed by
 //! `.ci/run`, or by hand with the two commands of [`INSTALL`]. The suite's reports stay in
@@ -13,14 +14,15 @@ use anyhow::{Context, Result, ensure};
 use crate::{built, built_binary};
 
 /// How the packages are installed, with the versions that the checks were written for.
-const INSTALL: &str = "`target/peers/bin/pip install mcp==2.3.0` (after `python3 -m venv \
+const INSTALL: &str = "`target/peers/bin/pip install mcp==2.3.0 mcp-server-time==2026.10.19` (after `python3 -m venv \
                        target/peers`) and `npm install --prefix target/peers/mcp --no-save \
                        @modelcontextprotocol/conformance@0.2.0-alpha.12 \
                        @modelcontextprotocol/sdk@1.32.2 @modelcontextprotocol/inspector@2.12.0 \
+                       @modelcontextprotocol/server-filesystem@2026.8.31 \
                        node@24.21.0`";
 
 /// Those of the protocol's own.
-const PACKAGES: [&str; 3] = ["conformance", "sdk", "inspector"];
+const PACKAGES: [&str; 4] = ["conformance", "sdk", "inspector", "server-filesystem"];
 
 pub(crate) fn run(root: &Path) -> Result<()> {
     let python = root.join("target/peers/bin/python");

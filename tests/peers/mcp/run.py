@@ -7,6 +7,9 @@ the official SDKs, over stdio and over HTTP; then the Inspector's command line, 
 conformance suite in PACKAGES is run against the server, for the scenarios that ask for no tools of the
 suite's own, and as a whole against FIXTURE, which has them. The suite's servers are asked by belljar as a
 client (`client.py`). What it reports stays in REPORTS.
+
+The other way round, public servers that are commands are reviewed and called by an agent, each in the
+sandbox that belljar starts it in.
 """
 
 import concurrent.futures
@@ -236,6 +239,74 @@ def inspect(node, packages, belljar, url, env, workspace):
         print(f"inspector {name}: {len(calls)} methods as expected")
 
 
+COMMANDS = """\
+[grants.clerk]
+tools = ["mcp__files__read_text_file", "mcp__files__write_file", "mcp__time__get_current_time"]
+[mcp.files]
+command = "{node}"
+args = ["{modules}/@modelcontextprotocol/server-filesystem/dist/index.js", "{data}"]
+directories = {{ "{modules}" = "read", "{data}" = "read-write" }}
+[mcp.time]
+command = "{python}"
+args = ["-m", "mcp_server_time", "--local-timezone", "Europe/Berlin"]
+directories = {{ "{venv}" = "read", "{base}" = "read" }}
+"""
+
+CALLS = """\
+transcript: 1
+agents:
+  - agent: clerk
+    turns:
+      - calls:
+          - {{name: mcp__files__read_text_file, arguments: {{path: "{data}/note.txt"}}}}
+          - {{name: mcp__files__write_file, arguments: {{path: "{data}/own.txt", content: "written"}}}}
+          - {{name: mcp__files__read_text_file, arguments: {{path: "{beside}"}}}}
+          - {{name: mcp__time__get_current_time, arguments: {{timezone: "Asia/Tokyo"}}}}
+      - expect:
+          results:
+            - {{name: mcp__files__read_text_file, contains: the tide turns at six}}
+            - {{name: mcp__files__write_file, contains: Successfully wrote}}
+            - {{name: mcp__files__read_text_file, contains: denied}}
+            - {{name: mcp__time__get_current_time, contains: "+09:00"}}
+        say: Done.
+"""
+
+
+def commands(belljar, node, packages, root):
+    """Public servers that are commands: reviewed, accepted, and called by an agent of a script."""
+    home, workspace, data = root / "home", root / "workspace", root / "data"
+    for made in (home / "agents", workspace, data):
+        made.mkdir(parents=True)
+    (data / "note.txt").write_text("the tide turns at six\n")
+    beside = root / "beside.txt"
+    beside.write_text("nobody's\n")
+    values = {
+        "node": node, "modules": packages / "node_modules", "data": data, "beside": beside,
+        "python": sys.executable, "venv": sys.prefix, "base": sys.base_prefix,
+    }
+    (home / "belljar.toml").write_text(COMMANDS.format(**values))
+    (home / "agents/clerk.md").write_text(AGENT.replace("tools: []\n", ""))
+    (root / "calls.yaml").write_text(CALLS.format(**values))
+    env = {**os.environ, "BELLJAR_HOME": str(home)}
+
+    def ran(*arguments, code=0):
+        done = subprocess.run(
+            [belljar, *arguments], env=env, cwd=workspace, text=True, capture_output=True,
+        )
+        if done.returncode != code:
+            sys.exit(f"belljar {' '.join(map(str, arguments))}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    for server in ("files", "time"):
+        shown = ran("mcp", "review", server, code=4)
+        digest = re.search(r"--accept (\w{64})", shown.stderr)[1]
+        print(f"command {server}: {ran('mcp', 'review', server, '--accept', digest).stdout.splitlines()[-1]}")
+    done = ran("run", "--agent", "clerk", "--transcript", root / "calls.yaml", "go")
+    if done.stdout != "Done.\n" or (data / "own.txt").read_text() != "written":
+        sys.exit(f"the commands: {done.stdout}\n{done.stderr}")
+    print("commands: four calls as expected")
+
+
 def main():
     belljar, fixture, node, packages, reports = (
         pathlib.Path(given).resolve() for given in sys.argv[1:6]
@@ -269,6 +340,7 @@ def main():
             conformance(node, packages, url, reports / "product")
         with served([fixture], root / "fixture-log") as url:
             requirements(node, packages, url + "/mcp", reports)
+        commands(belljar, node, packages, root / "commands")
     as_client(node, packages, belljar, reports / "client")
 
 

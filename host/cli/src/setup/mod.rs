@@ -13,6 +13,7 @@ pub(crate) mod memory;
 pub(crate) mod once;
 pub(crate) mod ours;
 pub(crate) mod pins;
+pub(crate) mod programs;
 pub(crate) mod secrets;
 pub(crate) mod telemetry;
 pub(crate) mod walls;

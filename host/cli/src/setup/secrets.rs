@@ -45,7 +45,9 @@ pub(crate) fn files_named(settings: &Settings, places: &Places) -> Vec<PathBuf> 
         [places.mcp().join(Accepted::file(name)), places.tokens().join(Tokens::file(name))]
     };
     let of_servers = settings.mcp.keys().flat_map(of_server);
-    of_servers.chain(files(settings, places)).collect()
+    let programs = settings.mcp_programs.keys();
+    let of_programs = programs.map(|name| places.mcp().join(Accepted::file(name)));
+    of_servers.chain(of_programs).chain(files(settings, places)).collect()
 }
 
 /// The files of models' keys.

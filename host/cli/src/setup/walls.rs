@@ -11,13 +11,15 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use belljar_definition::{HookAction, KeySetting, ModelKind, Settings};
-use belljar_os_sandbox::{Broker, Made, Making, Raised, Reach, Setup, Wall};
+use belljar_os_sandbox::{Broker, Keepers, Made, Making, Program, Raised, Reach, Setup, Wall};
 use belljar_policy::{Access, ShownPath as _};
 use belljar_sandbox::{Compiler, SandboxError, Vault};
 
 use crate::setup::exit::Failure;
 use crate::setup::home::{Places, create_private, read_own_config};
 use crate::setup::host;
+use crate::setup::programs::{self, Digests};
+use crate::setup::secrets;
 use crate::term::out::Out;
 
 /// The hidden first argument that makes this binary a compiling child.
@@ -31,6 +33,12 @@ pub(crate) const DESCRIBE_CHILD: &str = "describe-component";
 
 /// The hidden first argument that makes this binary the keeper of a hook command.
 pub(crate) const KEEPER: &str = "keep-hook-command";
+
+/// The hidden first argument that makes this binary the keeper of a program.
+pub(crate) const PROGRAM_KEEPER: &str = "keep-program";
+
+/// The hidden first argument that makes this binary become a program, confined.
+pub(crate) const PROGRAM: &str = "become-program";
 
 /// The hidden first argument that makes this binary attack its own OS sandbox.
 pub(crate) const ATTACK: &str = "attack-the-wall";
@@ -190,11 +198,12 @@ struct Stands {
 pub(crate) fn be_broker() -> ExitCode {
     let (compiler, describer) = (vec![COMPILE_CHILD.into()], vec![DESCRIBE_CHILD.into()]);
     let vault = Vault::new(PathBuf::from("/proc/self/exe"), compiler, describer);
-    belljar_os_sandbox::serve(&[KEEPER.into()], &Outside(vault))
+    let keepers = Keepers { hook: &[KEEPER.into()], program: &[PROGRAM_KEEPER.into()] };
+    belljar_os_sandbox::serve(keepers, &Outside(vault, Digests::default()))
 }
 
-/// The files that the broker keeps, and the operator's settings.
-struct Outside(Vault);
+/// The files that the broker keeps, the operator's settings, and what programs are now.
+struct Outside(Vault, Digests);
 
 impl belljar_os_sandbox::Vault for Outside {
     fn open(&self, directory: Option<&Path>) {
@@ -213,6 +222,10 @@ impl belljar_os_sandbox::Vault for Outside {
     fn settings(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
         let text = read_own_config(path).map_err(|failure| failure.with_hints())?;
         Ok(text.map(String::into_bytes))
+    }
+
+    fn identify(&self, program: &Program) -> Result<String, String> {
+        self.1.identify(program)
     }
 }
 
@@ -265,6 +278,7 @@ fn setup(places: &Places, settings: &Settings, cache: Option<PathBuf>) -> Setup 
     Setup {
         broker: vec![BROKER.into()],
         hooks: commands.collect(),
+        programs: programs::known(settings, places, &|key| secrets::value(key, places)),
         workspace: places.workspace.clone(),
         cache,
         settings: None,

@@ -15,9 +15,6 @@ const KEYS: &[&str] = &["url", "secrets", "timeout_seconds", "revision", "oauth"
 /// Revisions of the protocol that a server may be held to.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
-/// Keys by which other programs start a server.
-const OF_COMMANDS: &[&str] = &["command", "args", "env"];
-
 /// Servers of one home.
 const MAX_SERVERS: usize = 64;
 
@@ -60,29 +57,19 @@ impl<'t> Loader<'_, 't, '_> {
             return;
         }
         for (name, item, table) in servers {
-            if self.is_of_a_command(item, table) {
+            if table.contains_key("command") {
+                if self.names_server(name, item) {
+                    self.server_program(name, table);
+                }
                 continue;
             }
             self.reader.only(table, "an MCP server", KEYS);
-            if !is_server_name(name) {
-                let message = format!("`{}` is no name of a server", Shown::clipped(name, 60));
-                let hint = format!(
-                    "use a small letter, then small letters, digits or single `-`, at most \
-                     {MAX_NAME} in all: the names of its tools begin with it"
-                );
-                let at = self.reader.at(item.span());
-                self.reader.findings.error_hint(at, "bad-name", message, hint);
+            if !self.names_server(name, item) {
                 continue;
             }
             let Some((url, host)) = self.server_url(item, table) else { continue };
             let secrets = self.server_secrets(table, &host);
-            let timeout_seconds = self.reader.number(table, "timeout_seconds");
-            if let (Some(seconds), Some(item)) = (timeout_seconds, table.get("timeout_seconds"))
-                && !TIMEOUTS.contains(&seconds)
-            {
-                let wants = format!("from {} to {} seconds", TIMEOUTS.start(), TIMEOUTS.end());
-                self.reader.unfit::<()>("timeout_seconds", item, &wants);
-            }
+            let timeout_seconds = self.server_timeout(table);
             let revision = self.server_revision(table);
             let oauth = self.mcp_oauth(table);
             let setting = McpSetting { url, host, secrets, timeout_seconds, revision, oauth };
@@ -90,18 +77,30 @@ impl<'t> Loader<'_, 't, '_> {
         }
     }
 
-    /// A server that would be a program of this machine.
-    fn is_of_a_command(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> bool {
-        let Some(key) = OF_COMMANDS.iter().find(|key| table.contains_key(**key)) else {
-            return false;
-        };
-        let at = table.get(*key).map_or(item.span(), toml::Spanned::span);
-        let at = self.reader.at(at);
-        let hint = "start it yourself where it serves streamable HTTP, under an account that reads \
-                    only what it needs, and write its `url`";
-        let message = format!("`{key}`: belljar starts no MCP server");
-        self.reader.findings.error_hint(at, "not-here", message, hint);
-        true
+    fn names_server(&mut self, name: &str, item: &Item<'_>) -> bool {
+        if is_server_name(name) {
+            return true;
+        }
+        let message = format!("`{}` is no name of a server", Shown::clipped(name, 60));
+        let hint = format!(
+            "use a small letter, then small letters, digits or single `-`, at most \
+             {MAX_NAME} in all: the names of its tools begin with it"
+        );
+        let at = self.reader.at(item.span());
+        self.reader.findings.error_hint(at, "bad-name", message, hint);
+        false
+    }
+
+    /// The longest time of one call.
+    pub(super) fn server_timeout(&mut self, table: &DeTable<'t>) -> Option<u64> {
+        let seconds = self.reader.number(table, "timeout_seconds")?;
+        if !TIMEOUTS.contains(&seconds)
+            && let Some(item) = table.get("timeout_seconds")
+        {
+            let wants = format!("from {} to {} seconds", TIMEOUTS.start(), TIMEOUTS.end());
+            self.reader.unfit::<()>("timeout_seconds", item, &wants);
+        }
+        Some(seconds)
     }
 
     fn server_url(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<(String, HostRule)> {
@@ -109,7 +108,7 @@ impl<'t> Loader<'_, 't, '_> {
             self.missing(
                 item,
                 "`url`",
-                "write where it is: `url = \"https://mcp.example.com/mcp\"`",
+                "write where it is: `url = \"https://mcp.example.com/mcp\"`, or the `command` that it is",
             );
             return None;
         };

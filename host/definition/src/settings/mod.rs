@@ -9,6 +9,7 @@ mod hooks;
 mod matcher;
 mod mcp;
 mod mcp_oauth;
+mod mcp_program;
 mod models;
 mod named;
 mod revoke;
@@ -34,6 +35,7 @@ pub use hooks::{HookAction, HookEvent, HookSetting};
 pub use matcher::HookMatcher;
 pub use mcp::McpSetting;
 pub use mcp_oauth::McpOauthSetting;
+pub use mcp_program::{McpProgram, McpValue};
 pub use revoke::{GrantRemoval, MountRemoval, NotRevoked, revoke_grants};
 pub use server::ServerSetting;
 pub use subagents::SubagentPolicy;
@@ -70,6 +72,8 @@ pub struct Settings {
     pub tools: BTreeMap<ToolName, ToolSetting>,
     /// `[mcp.NAME]`. Only the home file has any.
     pub mcp: BTreeMap<String, McpSetting>,
+    /// `[mcp.NAME]` with a `command`. Only the home file has any.
+    pub mcp_programs: BTreeMap<String, McpProgram>,
     /// `[[hooks]]`, in the order of the file. Only the home file has any.
     pub hooks: Vec<HookSetting>,
     /// `[subagents]`.

@@ -45,6 +45,17 @@ pub(super) fn end() {
     }
 }
 
+/// How many processes there are below this one, and their threads. With `alone` only that process is
+/// looked at: one that cannot start others.
+pub(super) fn count(alone: Option<u32>) -> (usize, usize) {
+    let all: Vec<i32> = match alone {
+        Some(number) => i32::try_from(number).into_iter().collect(),
+        None => below(getpid().as_raw_pid()).into_iter().collect(),
+    };
+    let threads = all.iter().filter_map(|number| field(*number, THREADS));
+    (all.len(), threads.filter_map(|threads| usize::try_from(threads).ok()).sum())
+}
+
 /// The processes below this one.
 fn below(root: i32) -> BTreeSet<i32> {
     let mut parents = BTreeMap::new();
@@ -85,8 +96,16 @@ fn is_below(root: i32, number: i32) -> bool {
 }
 
 fn parent_of(number: i32) -> Option<i32> {
+    field(number, PARENT)
+}
+
+/// Places of a process's statistics behind its name: its parent, and how many threads it has.
+const PARENT: usize = 1;
+const THREADS: usize = 17;
+
+fn field(number: i32, place: usize) -> Option<i32> {
     let text = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
     // The name, in brackets, may hold anything.
     let (_, fields) = text.rsplit_once(')')?;
-    fields.split_whitespace().nth(1)?.parse().ok()
+    fields.split_whitespace().nth(place)?.parse().ok()
 }

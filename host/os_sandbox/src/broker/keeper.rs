@@ -1,10 +1,12 @@
-//! The keeper of one hook command: a process between the broker and the shell that adopts whatever
-//! the command leaves behind, and ends all of it with the command.
+//! The keeper of one hook command or program: a process between the broker and it that adopts whatever
+//! it leaves behind, and ends all of it together.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::process::{ExitCode, ExitStatus};
+use std::process::{Command, ExitCode, ExitStatus};
 
+use super::ITSELF;
+use crate::program::Program;
 use crate::running::SHELL;
 
 /// The body of a keeper: runs the command by the shell, in the directory and with the environment
@@ -12,10 +14,26 @@ use crate::running::SHELL;
 /// every process that the command has started, those in sessions of their own included. `SIGTERM`
 /// and the end of its parent end the command. A program calls this first thing in `main`.
 pub fn keep(command: &OsStr) -> ExitCode {
+    let mut shell = Command::new(SHELL);
+    shell.arg("-c").arg(command);
+    until_its_end(shell, None)
+}
+
+/// The same for a program, as the broker describes it: this program, started with the arguments
+/// `confined`, becomes it. One that has more processes or threads than it may is ended too.
+pub fn keep_program(text: &OsStr, confined: &[OsString]) -> ExitCode {
+    let described = text.to_str().and_then(|text| serde_json::from_str::<Program>(text).ok());
+    let Some(program) = described else { return ExitCode::FAILURE };
+    let mut command = Command::new(ITSELF);
+    command.args(confined).arg(text);
+    until_its_end(command, Some(program.processes))
+}
+
+fn until_its_end(command: Command, processes: Option<u32>) -> ExitCode {
     crate::process::inherit_nothing();
     crate::process::conceal();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    match runtime.and_then(|runtime| runtime.block_on(watch(command))) {
+    match runtime.and_then(|runtime| runtime.block_on(watch(command, processes))) {
         Ok(status) => like(status),
         Err(_) => ExitCode::FAILURE,
     }
@@ -32,25 +50,55 @@ fn like(status: ExitStatus) -> ExitCode {
 }
 
 #[cfg(target_os = "linux")]
-async fn watch(command: &OsStr) -> io::Result<ExitStatus> {
+async fn watch(command: Command, processes: Option<u32>) -> io::Result<ExitStatus> {
     use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal};
     use tokio::signal::unix::{SignalKind, signal};
     let mut stop = signal(SignalKind::terminate())?;
     set_child_subreaper(Some(getpid()))?;
     set_parent_process_death_signal(Some(Signal::TERM))?;
-    let mut shell = tokio::process::Command::new(SHELL).arg("-c").arg(command).spawn()?;
+    let mut child = tokio::process::Command::from(command).spawn()?;
+    if processes.is_some() {
+        // Who speaks with the program learns at once when it has closed its ends.
+        let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+        rustix::stdio::dup2_stdin(&null)?;
+        rustix::stdio::dup2_stdout(&null)?;
+    }
+    let id = child.id();
     let status = tokio::select! {
-        status = shell.wait() => Some(status?),
+        status = child.wait() => Some(status?),
         _ = stop.recv() => None,
+        () = too_many(processes, id) => None,
     };
     super::descendants::end();
     match status {
         Some(status) => Ok(status),
-        None => shell.wait().await,
+        None => child.wait().await,
+    }
+}
+
+/// Waits until there are more processes or threads below this one than may be; for ever where nobody
+/// counts. The kernel counts those of a user, whatever started them.
+#[cfg(target_os = "linux")]
+async fn too_many(processes: Option<u32>, first: Option<u32>) {
+    use crate::program::{COUNT_EVERY, MAX_THREADS};
+    use std::io::Write as _;
+    let Some(processes) = processes else { return std::future::pending().await };
+    let most = usize::try_from(processes).unwrap_or(usize::MAX).saturating_add(1);
+    // Where none can be started there is none to look for.
+    let alone = first.filter(|_| processes == 0);
+    let mut rounds = tokio::time::interval(COUNT_EVERY);
+    loop {
+        rounds.tick().await;
+        let (count, threads) = super::descendants::count(alone);
+        if count > most || threads > MAX_THREADS {
+            let bounds = format!("{most} processes and {MAX_THREADS} threads");
+            let _ = writeln!(io::stderr(), "belljar: ended: it has more than {bounds}");
+            return;
+        }
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-async fn watch(_command: &OsStr) -> io::Result<ExitStatus> {
+async fn watch(_command: Command, _processes: Option<u32>) -> io::Result<ExitStatus> {
     Err(io::ErrorKind::Unsupported.into())
 }

@@ -11,7 +11,9 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Descriptors of a request for a hook: stdin, stdout and stderr of what is started, and the
+use crate::program::Known;
+
+/// Descriptors of a request for a hook or a program: stdin, stdout and stderr of what is started, and the
 /// socket for the answers. Other requests have fewer.
 pub(crate) const FILES: usize = 4;
 
@@ -24,8 +26,8 @@ const MAX_REQUEST: usize = 128;
 /// Most bytes of an answer: what a compiler says of a component, escaped.
 pub(crate) const MAX_ANSWER: usize = 16 << 10;
 
-/// Most bytes of what the broker is told at first: the hook commands of a `belljar.toml`, which
-/// has a mebibyte at most, as JSON.
+/// Most bytes of what the broker is told at first: the hook commands and programs of a `belljar.toml`,
+/// which has a mebibyte at most, as JSON, and the secrets of the latter.
 pub(crate) const MAX_DUTIES: u64 = 8 << 20;
 
 /// The programs that the broker may start and the place of what was made of components; told once.
@@ -33,6 +35,7 @@ pub(crate) const MAX_DUTIES: u64 = 8 << 20;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Duties {
     pub(crate) hooks: Vec<String>,
+    pub(crate) programs: Vec<Known>,
     /// `None` = nothing is kept.
     pub(crate) cache: Option<PathBuf>,
     /// The file of [`Request::Settings`]; `None` = there is none to read.
@@ -54,6 +57,11 @@ pub(crate) enum Request {
     /// The present content of the one file of settings that it was told of. Two descriptors, as for
     /// [`Request::Find`].
     Settings,
+    /// One of the programs that it was told of, by its place, if it still has this digest. Four
+    /// descriptors, as for [`Request::Hook`].
+    Program(usize, String),
+    /// The digest that this program has now. Two descriptors, as for [`Request::Find`].
+    Identify(usize),
 }
 
 /// A thing made of a component, outside of the process that uses it.
@@ -70,8 +78,8 @@ impl Request {
     /// How many descriptors come with it.
     pub(crate) fn files(&self) -> usize {
         match self {
-            Self::Hook(_) => FILES,
-            Self::Find(..) | Self::Settings => 2,
+            Self::Hook(_) | Self::Program(..) => FILES,
+            Self::Find(..) | Self::Settings | Self::Identify(_) => 2,
             Self::Make(_) => 3,
         }
     }
@@ -85,6 +93,8 @@ pub(crate) enum Answer {
     Started,
     /// It does not, and why. The last word.
     Refused(String),
+    /// It does not: the program is another than the one with this digest. The last word.
+    Changed,
     /// It has ended, with this status as the system gives it. The last word.
     Ended(i32),
     /// Whether the file holds what was asked for: there may be no such thing. The last word.

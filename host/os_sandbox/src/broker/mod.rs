@@ -2,15 +2,18 @@
 //!
 //! A process behind the wall starts no program and neither reads nor writes the cache. Before the
 //! wall goes up it makes a broker: this same program, outside, which is told once which hook
-//! commands there are, where the cache is and which file has the settings. After that a request carries a number or a digest,
-//! and some descriptors. Nothing in a request names a program, an argument, a directory or a
-//! variable.
+//! commands and which programs there are, where the cache is and which file has the settings. After that
+//! a request carries a number or a digest, and some descriptors. Nothing in a request names a program, an
+//! argument, a directory or a variable.
 //!
 //! ```text
 //! inside   hook N + streams ──>            outside   runs it below a keeper of its own
 //!          <── started / refused
 //!          closes its end   ──>                      ends it, with all that it has started
 //!          <── ended, with the status
+//!
+//!          program N + digest + streams ──>          the same, confined, if its files have the digest
+//!          identify N + file ──>                     writes the digest that they have
 //!
 //!          settings + file ──>                       writes what the file of settings says
 //!          find DIGEST + file ──>                    writes a verified entry into the file
@@ -38,14 +41,18 @@ use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
-pub use self::keeper::keep;
+pub use self::keeper::{keep, keep_program};
 pub use self::message::Made;
 use self::message::{Duties, Request};
-pub use self::serve::{Making, Vault, serve};
-use crate::running::{Asked, KEPT, PROJECT_DIR, Running};
+pub use self::serve::{Keepers, Making, Vault, serve};
+use crate::program::{Known, Program};
+use crate::running::{Asked, KEPT, PROJECT_DIR, Running, START_WAIT};
 
 /// How long the broker may take to find what it keeps: it reads and digests some megabytes.
 const FIND_WAIT: Duration = Duration::from_secs(30);
+
+/// How long it may take to find out what a program is, and to start it: it digests its files.
+const IDENTIFY_WAIT: Duration = Duration::from_secs(60);
 
 /// Most bytes of what the broker gives: more than any entry of the cache has.
 const MAX_GIVEN: u64 = 256 << 20;
@@ -61,6 +68,8 @@ pub struct Setup {
     pub broker: Vec<OsString>,
     /// The operator's hook commands. Nothing else is ever run by a shell.
     pub hooks: Vec<String>,
+    /// Programs that run confined, each with a wall of its own.
+    pub programs: Vec<Known>,
     /// Where hook commands run.
     pub workspace: PathBuf,
     /// Where what is made of components is kept; `None` = nothing is. Nothing behind the wall may
@@ -80,6 +89,7 @@ pub struct Broker(Arc<Inner>);
 struct Inner {
     socket: OwnedFd,
     hooks: Vec<String>,
+    programs: Vec<Program>,
     workspace: PathBuf,
 }
 
@@ -97,9 +107,9 @@ impl Broker {
         if !cfg!(target_os = "linux") {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let Setup { broker, hooks, workspace, cache, settings } = setup;
+        let Setup { broker, hooks, programs, workspace, cache, settings } = setup;
         let (own, theirs) = message::socket()?;
-        let duties = Duties { hooks, cache, settings };
+        let duties = Duties { hooks, programs, cache, settings };
         let kept = KEPT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
         // Not waited for: it ends when its socket does, and its parent has ended by then.
         let _child = Command::new(ITSELF)
@@ -116,7 +126,8 @@ impl Broker {
             // Ctrl-C on the terminal is for this process to answer.
             .process_group(0)
             .spawn()?;
-        Ok(Self(Arc::new(Inner { socket: own, hooks: duties.hooks, workspace })))
+        let programs = duties.programs.into_iter().map(|known| known.program).collect();
+        Ok(Self(Arc::new(Inner { socket: own, hooks: duties.hooks, programs, workspace })))
     }
 
     /// The bytes that the broker keeps of the component with this digest, in hexadecimal digits;
@@ -185,9 +196,42 @@ impl Broker {
         let Inner { hooks, workspace: own, .. } = &*self.0;
         let number = hooks.iter().position(|hook| hook == command);
         match number.filter(|_| workspace == own) {
-            Some(number) => Running::asked(|files| self.send(&Request::Hook(number), &files)).await,
+            Some(number) => {
+                let request = Request::Hook(number);
+                Running::asked(START_WAIT, |files| self.send(&request, &files)).await
+            }
             None => Err(io::Error::other("the broker was not told of this command")),
         }
+    }
+
+    /// The digest that a program has now: of its command line, its file and those that the command line
+    /// names.
+    ///
+    /// # Errors
+    ///
+    /// When the broker was not told of it or is gone, and when a file cannot be read.
+    pub async fn identify(&self, program: &Program) -> io::Result<String> {
+        let request = Request::Identify(self.place(program)?);
+        let given = tokio::time::timeout(IDENTIFY_WAIT, self.given(&request, None)).await;
+        let given = given.map_err(|_| io::Error::other("the broker does not answer"))??;
+        let text = given.and_then(|bytes| String::from_utf8(bytes).ok());
+        text.ok_or_else(|| io::Error::other("the broker answers out of turn"))
+    }
+
+    /// Starts a program, behind a wall of its own. Dropping it ends it, with all that it has started.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::PermissionDenied`] = it has another digest than this, and was not started. Also
+    /// when the broker was not told of it or is gone, and when it says that it cannot.
+    pub async fn program(&self, program: &Program, digest: &str) -> io::Result<Running> {
+        let request = Request::Program(self.place(program)?, digest.to_owned());
+        Running::asked(IDENTIFY_WAIT, |files| self.send(&request, &files)).await
+    }
+
+    fn place(&self, program: &Program) -> io::Result<usize> {
+        let place = self.0.programs.iter().position(|known| known == program);
+        place.ok_or_else(|| io::Error::other("the broker was not told of this program"))
     }
 
     fn send(&self, request: &Request, files: &[BorrowedFd<'_>]) -> io::Result<()> {

@@ -18,10 +18,14 @@ use tokio::io::AsyncReadExt as _;
 
 use super::ITSELF;
 use super::message::{Answer, Duties, MAX_DUTIES, Made, Received, Request, receive};
+use crate::program::{Known, Program};
 use crate::running::PROJECT_DIR;
 
 /// Requests at a time, each with a thread. Agents side by side run a hook each at most.
 const MAX_REQUESTS: usize = 256;
+
+/// Programs that run at a time, of all agents together: each is some processes of the machine.
+const MAX_PROGRAMS: usize = 64;
 
 /// Most bytes of a component that is read for [`Request::Make`]. The vault's own bound is below.
 const MAX_COMPONENT: u64 = 256 << 20;
@@ -56,12 +60,27 @@ pub trait Vault: Sync {
     fn settings(&self, _path: &Path) -> Result<Option<Vec<u8>>, String> {
         Err("no settings are read here".to_owned())
     }
+
+    /// A digest of a program as it is now; the error says why there is none. Default: there is none,
+    /// and no program is started.
+    fn identify(&self, _program: &Program) -> Result<String, String> {
+        Err("no programs are started here".to_owned())
+    }
+}
+
+/// The arguments that make this program a keeper: [`super::keep`] of a hook, whose command comes after
+/// them, and [`super::keep_program`] of a program, whose description does.
+#[derive(Debug, Clone, Copy)]
+pub struct Keepers<'a> {
+    /// Of a hook command.
+    pub hook: &'a [OsString],
+    /// Of a program.
+    pub program: &'a [OsString],
 }
 
 /// The body of a broker: reads on stdin what it may start, then takes requests on stdout until
-/// the process that made it is gone. `keeper` are the arguments that make this program a
-/// [`super::keep`]; the command comes after them. A program calls this first thing in `main`.
-pub fn serve(keeper: &[OsString], vault: &dyn Vault) -> ExitCode {
+/// the process that made it is gone. A program calls this first thing in `main`.
+pub fn serve(keepers: Keepers<'_>, vault: &dyn Vault) -> ExitCode {
     crate::process::inherit_nothing();
     crate::process::conceal();
     #[cfg(target_os = "linux")]
@@ -72,7 +91,7 @@ pub fn serve(keeper: &[OsString], vault: &dyn Vault) -> ExitCode {
     match duties() {
         Ok(duties) => {
             vault.open(duties.cache.as_deref());
-            take_requests(&duties, keeper, vault)
+            take_requests(&duties, keepers, vault)
         }
         Err(_) => ExitCode::FAILURE,
     }
@@ -87,9 +106,10 @@ fn duties() -> io::Result<Duties> {
 /// Ends this process when no more requests can come. By then nobody waits for an answer, so all that
 /// still runs is ended first; of what a request brought along, a thread may wait for ever, so none is
 /// waited for.
-fn take_requests(duties: &Duties, keeper: &[OsString], vault: &dyn Vault) -> ! {
+fn take_requests(duties: &Duties, keepers: Keepers<'_>, vault: &dyn Vault) -> ! {
     let socket = io::stdout();
     let running = AtomicUsize::new(0);
+    let programs = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         let served = loop {
             let received = match receive(socket.as_fd()) {
@@ -97,14 +117,15 @@ fn take_requests(duties: &Duties, keeper: &[OsString], vault: &dyn Vault) -> ! {
                 ended => break ended.map(drop),
             };
             let Some(mut order) = Order::of(received) else { continue };
-            let Some(place) = Place::take(&running) else {
+            let Some(place) = Place::take(&running, MAX_REQUESTS) else {
                 tell(&mut order.control, &Answer::Refused("too much runs already".to_owned()));
                 continue;
             };
+            let outside = Outside { duties, keepers, vault, programs: &programs };
             let work = move || {
                 let _place = place;
                 let Order { request, files, mut control } = order;
-                let answer = carry_out(&request, files, &mut control, duties, keeper, vault);
+                let answer = outside.execute(&request, files, &mut control);
                 let answer = answer.unwrap_or_else(|error| Answer::Refused(error.to_string()));
                 tell(&mut control, &answer);
             };
@@ -131,53 +152,96 @@ fn start(command: &mut Command) -> io::Result<Child> {
     }
 }
 
-/// Does what is asked; gives the last answer.
-fn carry_out(
-    request: &Request,
-    files: Vec<OwnedFd>,
-    control: &mut UnixStream,
-    duties: &Duties,
-    keeper: &[OsString],
-    vault: &dyn Vault,
-) -> io::Result<Answer> {
-    let too_few = || io::Error::other("a descriptor is missing");
-    let mut files = files.into_iter();
-    let mut next = || files.next().ok_or_else(too_few);
-    match request {
-        Request::Hook(number) => {
-            let mut command = hook(*number, duties, keeper).map_err(io::Error::other)?;
-            // A group of its own, so that Ctrl-C on a terminal is not for it.
-            command.stdin(next()?).stdout(next()?).stderr(next()?).process_group(0);
-            let child = start(&mut command);
-            // It holds the streams open, whose ends the other side waits for.
-            drop(command);
-            let child = child?;
-            tell(control, &Answer::Started);
-            Ok(Answer::Ended(wait(child, control)?.into_raw()))
-        }
-        Request::Find(made, digest) => {
-            let into = regular(next()?)?;
-            match vault.find(*made, digest) {
-                Some(bytes) => give(into, &bytes),
-                None => Ok(Answer::Given(false)),
+/// The means of a broker.
+#[derive(Clone, Copy)]
+struct Outside<'a> {
+    duties: &'a Duties,
+    keepers: Keepers<'a>,
+    vault: &'a dyn Vault,
+    /// How many programs run.
+    programs: &'a AtomicUsize,
+}
+
+impl Outside<'_> {
+    /// Does what is asked; gives the last answer.
+    fn execute(
+        &self,
+        request: &Request,
+        files: Vec<OwnedFd>,
+        control: &mut UnixStream,
+    ) -> io::Result<Answer> {
+        let too_few = || io::Error::other("a descriptor is missing");
+        let vault = self.vault;
+        match request {
+            Request::Hook(number) => {
+                let hook = hook(*number, self.duties, self.keepers.hook);
+                run(hook.map_err(io::Error::other)?, files, control)
             }
-        }
-        Request::Settings => {
-            let into = regular(next()?)?;
-            let path = duties.settings.as_deref();
-            let path = path.ok_or_else(|| io::Error::other("there is no file of settings"))?;
-            match vault.settings(path).map_err(io::Error::other)? {
-                Some(bytes) => give(into, &bytes),
-                None => Ok(Answer::Given(false)),
+            Request::Program(number, digest) => self.program(*number, digest, files, control),
+            Request::Identify(number) => {
+                let into = regular(files.into_iter().next().ok_or_else(too_few)?)?;
+                let known = known(*number, self.duties).map_err(io::Error::other)?;
+                let digest = vault.identify(&known.program).map_err(io::Error::other)?;
+                give(into, digest.as_bytes())
             }
-        }
-        Request::Make(made) => {
-            let (from, into) = (regular(next()?)?, regular(next()?)?);
-            let mut component = Vec::new();
-            from.take(MAX_COMPONENT).read_to_end(&mut component)?;
-            give(into, &made_for(control, vault.make(*made, component))?)
+            Request::Find(made, digest) => {
+                let into = regular(files.into_iter().next().ok_or_else(too_few)?)?;
+                match vault.find(*made, digest) {
+                    Some(bytes) => give(into, &bytes),
+                    None => Ok(Answer::Given(false)),
+                }
+            }
+            Request::Settings => {
+                let into = regular(files.into_iter().next().ok_or_else(too_few)?)?;
+                let path = self.duties.settings.as_deref();
+                let path = path.ok_or_else(|| io::Error::other("there is no file of settings"))?;
+                match vault.settings(path).map_err(io::Error::other)? {
+                    Some(bytes) => give(into, &bytes),
+                    None => Ok(Answer::Given(false)),
+                }
+            }
+            Request::Make(made) => {
+                let mut files = files.into_iter();
+                let mut next = || files.next().ok_or_else(too_few);
+                let (from, into) = (regular(next()?)?, regular(next()?)?);
+                let mut component = Vec::new();
+                from.take(MAX_COMPONENT).read_to_end(&mut component)?;
+                give(into, &made_for(control, vault.make(*made, component))?)
+            }
         }
     }
+
+    /// INV-320: a program runs as it was when somebody looked at it, or not at all.
+    fn program(
+        &self,
+        number: usize,
+        digest: &str,
+        files: Vec<OwnedFd>,
+        control: &mut UnixStream,
+    ) -> io::Result<Answer> {
+        let known = known(number, self.duties).map_err(io::Error::other)?;
+        let _place = Place::take(self.programs, MAX_PROGRAMS)
+            .ok_or_else(|| io::Error::other("too many programs run already"))?;
+        let command = program(known, self.keepers.program)?;
+        if self.vault.identify(&known.program).map_err(io::Error::other)? != digest {
+            return Ok(Answer::Changed);
+        }
+        run(command, files, control)
+    }
+}
+
+/// Runs a keeper on these streams, to its end.
+fn run(mut command: Command, files: Vec<OwnedFd>, control: &mut UnixStream) -> io::Result<Answer> {
+    let mut files = files.into_iter();
+    let mut next = || files.next().ok_or_else(|| io::Error::other("a descriptor is missing"));
+    // A group of its own, so that Ctrl-C on a terminal is not for it.
+    command.stdin(next()?).stdout(next()?).stderr(next()?).process_group(0);
+    let child = start(&mut command);
+    // It holds the streams open, whose ends the other side waits for.
+    drop(command);
+    let child = child?;
+    tell(control, &Answer::Started);
+    Ok(Answer::Ended(wait(child, control)?.into_raw()))
 }
 
 /// Only here does the broker learn what to run.
@@ -187,6 +251,20 @@ fn hook(number: usize, duties: &Duties, keeper: &[OsString]) -> Result<Command, 
     let mut command = Command::new(ITSELF);
     // Its environment is the broker's own: four names.
     command.arg0("belljar-hook").args(keeper).arg(hook).current_dir(workspace);
+    Ok(command)
+}
+
+fn known(number: usize, duties: &Duties) -> Result<&Known, &'static str> {
+    duties.programs.get(number).ok_or("there is no such program")
+}
+
+/// The keeper of a program. Its environment is the program's: none of the broker's own.
+fn program(known: &Known, keeper: &[OsString]) -> io::Result<Command> {
+    let environment = known.environment.as_ref().map_err(|why| io::Error::other(why.clone()))?;
+    let text = serde_json::to_string(&known.program)?;
+    let mut command = Command::new(ITSELF);
+    command.arg0("belljar-program").args(keeper).arg(text).current_dir("/");
+    command.env_clear().envs(&environment.0);
     Ok(command)
 }
 
@@ -259,13 +337,13 @@ fn answering(file: OwnedFd) -> Option<UnixStream> {
     Some(socket)
 }
 
-/// One of [`MAX_REQUESTS`], given back when dropped.
+/// One of so many, given back when dropped.
 struct Place<'a>(&'a AtomicUsize);
 
 impl<'a> Place<'a> {
-    fn take(count: &'a AtomicUsize) -> Option<Self> {
+    fn take(count: &'a AtomicUsize, most: usize) -> Option<Self> {
         let place = Self(count);
-        (count.fetch_add(1, Ordering::Relaxed) < MAX_REQUESTS).then_some(place)
+        (count.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
     }
 }
 
@@ -341,7 +419,8 @@ mod tests {
     use super::*;
 
     fn duties() -> Duties {
-        Duties { hooks: vec!["exit 0".to_owned()], cache: None, settings: None }
+        let hooks = vec!["exit 0".to_owned()];
+        Duties { hooks, programs: Vec::new(), cache: None, settings: None }
     }
 
     fn order(text: &str, count: usize, cut: bool) -> Option<Order> {
@@ -354,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_one_of_four_and_names_no_program() {
+    fn a_request_is_one_of_six_and_names_no_program() {
         for text in [
             "",
             "{}",
@@ -374,6 +453,10 @@ mod tests {
             "{\"find\":[\"code\",\"00\",\"/etc/passwd\"]}",
             "{\"settings\":\"/etc/passwd\"}",
             "[\"settings\",\"/etc/passwd\"]",
+            "{\"program\":0}",
+            "{\"program\":[0,\"00\",\"/bin/sh\"]}",
+            "{\"program\":[\"/bin/sh\",\"00\"]}",
+            "{\"identify\":\"/etc/passwd\"}",
             "{\"make\":\"code\"} {\"make\":\"code\"}",
             "\u{0}{\"make\":\"code\"}",
         ] {
@@ -382,6 +465,7 @@ mod tests {
             }
         }
         assert!(hook(1, &duties(), &[]).is_err());
+        assert!(known(0, &duties()).is_err());
     }
 
     #[test]
@@ -391,6 +475,8 @@ mod tests {
             ("{\"find\":[\"tools\",\"00\"]}", 2),
             ("{\"make\":\"code\"}", 3),
             ("\"settings\"", 2),
+            ("{\"program\":[0,\"00\"]}", 4),
+            ("{\"identify\":0}", 2),
         ] {
             for count in 0..=6 {
                 assert_eq!(order(text, count, false).is_some(), count == needs, "{text} {count}");
@@ -449,10 +535,10 @@ mod tests {
     #[test]
     fn children_are_counted_and_given_back() {
         let count = AtomicUsize::new(0);
-        let places: Vec<_> = (0..MAX_REQUESTS).filter_map(|_| Place::take(&count)).collect();
-        assert_eq!(places.len(), MAX_REQUESTS);
-        assert!(Place::take(&count).is_none());
+        let places: Vec<_> = (0..8).filter_map(|_| Place::take(&count, 8)).collect();
+        assert_eq!(places.len(), 8);
+        assert!(Place::take(&count, 8).is_none());
         drop(places);
-        assert!(Place::take(&count).is_some());
+        assert!(Place::take(&count, 8).is_some());
     }
 }

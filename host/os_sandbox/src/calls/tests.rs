@@ -12,8 +12,12 @@ fn refused_with(errno: i32) -> u32 {
 
 /// The kernel's answer to this call: the hardest of all programs' answers.
 fn answer(network: bool, call: i64, arguments: [u64; 6]) -> u32 {
+    hardest(programs(network).unwrap(), call, arguments)
+}
+
+fn hardest(programs: Vec<BpfProgram>, call: i64, arguments: [u64; 6]) -> u32 {
     // The last one first: of two errors the kernel takes that of the later program.
-    let answers = programs(network).unwrap().into_iter().rev().map(|p| run(&p, call, arguments));
+    let answers = programs.into_iter().rev().map(|p| run(&p, call, arguments));
     // Signed, as the kernel compares them: to kill is below everything else.
     answers.min_by_key(|answer| (answer & 0xffff_0000).cast_signed()).unwrap()
 }
@@ -218,4 +222,60 @@ fn the_other_numbers_of_a_call_are_no_way_around() {
     for call in 0..=1_023 {
         assert_ne!(answer(true, call | X32, NO_ARGUMENTS), ALLOWED, "{call}");
     }
+}
+
+#[test]
+fn a_program_has_no_more_of_the_machine_than_its_files_and_its_streams() {
+    let ask = |processes, call, arguments| {
+        hardest(program::filters(false, processes, true).unwrap(), call, arguments)
+    };
+    let refused = refused_with(libc::EPERM);
+    for processes in [false, true] {
+        for call in FATAL.iter().chain(FATAL_HERE) {
+            assert_eq!(ask(processes, *call, NO_ARGUMENTS), refused, "{call}");
+        }
+        for call in [
+            libc::SYS_fchmodat,
+            libc::SYS_fchownat,
+            libc::SYS_setxattr,
+            libc::SYS_shmget,
+            libc::SYS_mq_open,
+            libc::SYS_io_uring_setup,
+            libc::SYS_inotify_init1,
+            libc::SYS_listen,
+            libc::SYS_pidfd_open,
+        ] {
+            assert_eq!(ask(processes, call, NO_ARGUMENTS), refused, "{call}");
+        }
+        for call in [libc::SYS_memfd_create, libc::SYS_clone3, libc::SYS_socket] {
+            let local = [number(libc::AF_UNIX), number(libc::SOCK_STREAM), 0, 0, 0, 0];
+            assert_eq!(ask(processes, call, local), refused_with(libc::ENOSYS), "{call}");
+        }
+        for call in [libc::SYS_execve, libc::SYS_wait4, libc::SYS_chdir, libc::SYS_openat] {
+            assert_eq!(ask(processes, call, NO_ARGUMENTS), ALLOWED, "{call}");
+        }
+        let mapped =
+            |flags: i32| ask(processes, libc::SYS_mmap, [0, 0, 0, number(flags), 0, 0]) == ALLOWED;
+        assert!(mapped(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) && mapped(libc::MAP_SHARED));
+        assert!(!mapped(libc::MAP_SHARED | libc::MAP_ANONYMOUS), "memory that nobody counts");
+        let open = ask(processes, libc::SYS_utimensat, [3, 0, 0, 0, 0, 0]);
+        let by_path = ask(processes, libc::SYS_utimensat, [3, 1 << 40, 0, 0, 0, 0]);
+        assert!(open == ALLOWED && by_path != ALLOWED);
+        let cloned =
+            |flags: i32| ask(processes, libc::SYS_clone, [number(flags), 0, 0, 0, 0, 0]) == ALLOWED;
+        assert_eq!(cloned(libc::SIGCHLD), processes);
+        assert!(!cloned(libc::SIGCHLD | libc::CLONE_NEWUSER));
+        assert!(!cloned(libc::SIGCHLD | libc::CLONE_PARENT));
+        assert!(cloned(libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND));
+        let other = ask(processes, libc::SYS_kill, [1, 0, 0, 0, 0, 0]);
+        assert_eq!(other == ALLOWED, processes, "then it is landlock that keeps it from others");
+    }
+    let tcp = [number(libc::AF_INET), number(libc::SOCK_STREAM), 0, 0, 0, 0];
+    let socket = |network: bool| {
+        hardest(program::filters(network, false, true).unwrap(), libc::SYS_socket, tcp)
+    };
+    assert!(socket(true) == ALLOWED && socket(false) != ALLOWED);
+    // An old kernel does not keep signals within the wall.
+    let filters = program::filters(false, true, false).unwrap();
+    assert_ne!(hardest(filters, libc::SYS_kill, [1, 0, 0, 0, 0, 0]), ALLOWED);
 }

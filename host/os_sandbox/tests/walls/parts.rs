@@ -7,7 +7,9 @@ use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::process::Command;
 
-use belljar_os_sandbox::{Broker, Made, Making, Running, Setup, Vault, Wall, conceal};
+use belljar_os_sandbox::{
+    Broker, Known, Made, Making, Program, Running, Setup, Vault, Wall, conceal,
+};
 use rustix::net::{AddressFamily as Family, Protocol, SocketType, socket};
 use rustix::process::{Signal, getppid, kill_process, test_kill_process};
 use tokio::io::AsyncReadExt as _;
@@ -41,6 +43,10 @@ impl Vault for Shelf {
             read => Ok(read.ok()),
         }
     }
+
+    fn identify(&self, program: &Program) -> Result<String, String> {
+        Ok(format!("seen {}", program.name))
+    }
 }
 
 pub(crate) fn play(name: &str, dir: &Path) {
@@ -57,11 +63,16 @@ pub(crate) fn play(name: &str, dir: &Path) {
         "sessions" => runtime().block_on(sessions(dir)),
         "concealed" => concealed(),
         "kept-out" => kept_out(dir),
+        "program" => runtime().block_on(crate::programs::confined(dir)),
+        "program-refused" => runtime().block_on(crate::programs::refused(dir)),
+        "program-processes" => runtime().block_on(crate::programs::processes(dir)),
+        "program-sessions" => runtime().block_on(crate::programs::sessions(dir)),
+        "program-orphans" => runtime().block_on(crate::programs::orphans(dir)),
         name => panic!("no part is called {name}"),
     }
 }
 
-fn wall(dir: &Path) -> Wall {
+pub(crate) fn wall(dir: &Path) -> Wall {
     let mut wall = Wall::default().with_system();
     wall.read(&dir.join("read"));
     wall.write(&dir.join("write"));
@@ -69,7 +80,7 @@ fn wall(dir: &Path) -> Wall {
     wall
 }
 
-fn raise(wall: &Wall) {
+pub(crate) fn raise(wall: &Wall) {
     let raised = wall.raise();
     assert!(raised.landlock.is_some() && raised.seccomp, "{raised:?}");
 }
@@ -195,10 +206,14 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 fn start(dir: &Path, hooks: &[&str]) -> Broker {
+    start_with(dir, hooks, Vec::new())
+}
+
+pub(crate) fn start_with(dir: &Path, hooks: &[&str], programs: Vec<Known>) -> Broker {
     let hooks = hooks.iter().map(|hook| (*hook).to_owned()).collect();
     let (broker, workspace) = (vec!["broker".into()], dir.to_owned());
     let (cache, settings) = (Some(dir.join("removed")), Some(dir.join("settings")));
-    Broker::start(Setup { broker, hooks, workspace, cache, settings }).unwrap()
+    Broker::start(Setup { broker, hooks, programs, workspace, cache, settings }).unwrap()
 }
 
 /// Puts a file of settings in place, and another in its place.
@@ -206,7 +221,7 @@ const WRITE: &str = "printf written > settings";
 const REPLACE: &str = "printf 'not ours' > next && mv next settings";
 
 /// All that a child wrote, and how it ended.
-async fn outcome(mut child: Running) -> String {
+pub(crate) async fn outcome(mut child: Running) -> String {
     drop(child.stdin.take());
     let mut text = String::new();
     child.stdout.take().unwrap().read_to_string(&mut text).await.unwrap();

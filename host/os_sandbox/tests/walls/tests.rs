@@ -22,6 +22,11 @@ pub(crate) fn all() {
     what_a_hook_leaves_in_sessions_of_its_own_ends_with_it();
     keys_of_the_environment_are_not_shown_and_no_core_is_left();
     what_is_kept_out_is_neither_read_nor_written();
+    a_program_has_its_directories_its_variables_and_nothing_else();
+    a_program_is_started_as_it_was_seen_or_not_at_all();
+    a_program_with_more_processes_than_it_may_have_is_ended();
+    all_that_a_program_has_started_ends_with_it();
+    a_program_ends_with_the_process_that_asked_for_it();
 }
 
 fn files_that_were_not_let_through_are_refused() {
@@ -171,6 +176,100 @@ fn what_is_kept_out_is_neither_read_nor_written() {
     }
     assert_eq!(fs::read_to_string(dir.path().join("write/note.txt")).unwrap(), "note");
     assert!(!dir.path().join("write/planted.txt").exists());
+}
+
+fn a_program_has_its_directories_its_variables_and_nothing_else() {
+    let dir = directory();
+    let output = play("program", dir.path());
+    assert!(output.status.success(), "{output:?}");
+    let mut told = told(&output);
+    assert_eq!(told.remove("neighbour: variables").unwrap(), "value", "given, and no other");
+    assert_eq!(told.remove("before").unwrap(), "worked");
+    assert_eq!(told.remove("fork"), None, "a process that it may not have");
+    assert_eq!(told.remove("bounds").unwrap(), "65536");
+    for name in ["attempts", "forks", "bounds"] {
+        assert!(told.remove(&format!("{name} ended")).is_some(), "{told:?}");
+    }
+    assert!(told.len() >= 15, "{told:?}");
+    for (attempt, result) in &told {
+        assert_eq!(result == "worked", attempt.starts_with("neighbour"), "{attempt}: {result}");
+    }
+    let text = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    assert_eq!((text("secret.txt"), text("read/note.txt")), ("secret".into(), "note".into()));
+    assert_eq!(text("write/new.txt"), "new\n");
+    for planted in ["planted.txt", "read/planted.txt"] {
+        assert!(!dir.path().join(planted).exists(), "{planted}");
+    }
+}
+
+fn a_program_is_started_as_it_was_seen_or_not_at_all() {
+    let dir = directory();
+    let output = play("program-refused", dir.path());
+    assert!(output.status.success(), "{output:?}");
+    let told = told(&output);
+    assert_eq!(told["identified"], "seen told");
+    assert!(told["another digest"].starts_with("PermissionDenied"), "{told:?}");
+    assert!(told["not told of"].contains("was not told of this program"), "{told:?}");
+    assert!(told["without"].contains("no such secret"), "{told:?}");
+    assert!(told["absent"].contains("nowhere` of its directories is not there"), "{told:?}");
+    assert!(told["absent ended"].contains("126"), "{told:?}");
+    assert_eq!(told["afterwards"], "here [exit status: 0]");
+}
+
+fn a_program_with_more_processes_than_it_may_have_is_ended() {
+    let dir = directory();
+    fifos(&dir.path().join("write"));
+    let output = play("program-processes", dir.path());
+    assert!(output.status.success(), "{output:?}");
+    let told = told(&output);
+    for name in ["some", "afterwards"] {
+        assert_eq!(told[name], "one,two [exit status: 0]");
+    }
+    assert!(told["complaint"].contains("it has more than 3 processes"), "{told:?}");
+    assert!(!told["many"].contains("survived") && !told["many"].contains("status: 0"), "{told:?}");
+}
+
+fn all_that_a_program_has_started_ends_with_it() {
+    let dir = directory();
+    let place = dir.path().join("write");
+    fifos(&place);
+    let mut child = spawn("program-sessions", dir.path());
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for expected in ["ends: gone", "waits: gone"] {
+        assert_eq!(lines.next().unwrap().unwrap(), expected);
+        nobody_holds(&place.join("alive"));
+        child.stdin.as_mut().unwrap().write_all(b"next\n").unwrap();
+    }
+    assert!(child.wait().unwrap().success());
+}
+
+fn a_program_ends_with_the_process_that_asked_for_it() {
+    let dir = directory();
+    let place = dir.path().join("write");
+    fifos(&place);
+    let mut child = spawn("program-orphans", dir.path());
+    let mut first = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
+    assert_eq!(first, "up: worked\n");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    nobody_holds(&place.join("alive"));
+}
+
+fn fifos(place: &Path) {
+    for fifo in ["alive", "never"] {
+        assert!(Command::new("mkfifo").arg(place.join(fifo)).status().unwrap().success());
+    }
+}
+
+/// Reads a pipe to its end, which is there when nobody writes to it any more.
+fn nobody_holds(path: &Path) {
+    // A writer of one's own, so that opening to read does not wait.
+    let own = fs::File::options().read(true).write(true).open(path).unwrap();
+    let mut alive = fs::File::open(path).unwrap();
+    drop(own);
+    let mut left = Vec::new();
+    alive.read_to_end(&mut left).unwrap();
 }
 
 /// All attempts are refused but those of the neighbour, which work.

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest as _, Sha256};
@@ -40,6 +42,23 @@ impl Digest {
     /// The digest of some bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// The digest of all that a file holds, read piece by piece; more than `most` bytes are an error.
+    pub fn of_file(file: File, most: u64) -> io::Result<Self> {
+        let (mut hasher, mut piece) = (Sha256::new(), vec![0; 64 << 10]);
+        let (mut file, mut read) = (file.take(most.saturating_add(1)), 0_u64);
+        loop {
+            let count = file.read(&mut piece)?;
+            if count == 0 {
+                return Ok(Self(hasher.finalize().into()));
+            }
+            read = read.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+            if read > most {
+                return Err(io::Error::other("it is too large"));
+            }
+            hasher.update(piece.get(..count).unwrap_or_default());
+        }
     }
 
     /// Reads what [`Digest`] displays: 64 hexadecimal digits in lower case.

@@ -11,7 +11,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("host/sandbox", &["belljar-policy", "belljar-os-sandbox", "belljar-engine"]),
     ("host/changes", &["belljar-policy", "belljar-sandbox"]),
     ("host/conformance", &["belljar-policy", "belljar-sandbox"]),
-    ("host/mcp", &["belljar-policy", "belljar-sandbox"]),
+    ("host/mcp", &["belljar-policy", "belljar-os-sandbox", "belljar-sandbox"]),
     ("host/model", &[]),
     ("host/store", &["belljar-policy"]),
     (
@@ -19,6 +19,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "belljar-policy",
             "belljar-definition",
+            "belljar-os-sandbox",
             "belljar-sandbox",
             "belljar-mcp",
             "belljar-model",

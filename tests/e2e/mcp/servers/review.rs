@@ -159,14 +159,25 @@ fn a_forged_file_of_accepted_tools_is_not_obeyed() {
 }
 
 #[test]
-fn a_workspace_names_no_server_and_a_home_starts_none() {
+fn a_workspace_names_no_server_and_what_is_wrong_with_one_is_said() {
     let stage = Stage::new();
     let url = stage.peer.url();
     stage.world.file(".belljar/belljar.toml", &format!("[mcp.mine]\nurl = '{url}'\n"));
     stage.world.run(&["mcp", "list"]).exits(2).complains("has no place in a workspace's");
     stage.world.file(".belljar/belljar.toml", "");
     for (section, complaint) in [
-        ("[mcp.files]\ncommand = 'npx'\nargs = ['-y', 'x']\n", "belljar starts no MCP server"),
+        ("[mcp.files]\ncommand = 'npx'\nargs = ['-y', 'x']\n", "not a whole path"),
+        ("[mcp.f]\ncommand = '/bin/cat'\nurl = 'https://a.test'\n", "`url` is not a key of"),
+        ("[mcp.f]\nargs = ['/bin/cat']\n", "`args` is not a key of an MCP server"),
+        ("[mcp.f]\ncommand = '/bin/cat'\nenv = { LD_PRELOAD = 'x' }\n", "no name of a variable"),
+        ("[mcp.f]\ncommand = '/bin/cat'\nenv = { A = { secret = 'x' } }\n", "`x` is not defined"),
+        ("[mcp.f]\ncommand = '/bin/cat'\ndirectories = { 'a' = 'read' }\n", "not an absolute path"),
+        (
+            "[mcp.f]\ncommand = '/bin/cat'\ndirectories = { '/a' = 'all' }\n",
+            "`read` or `read-write`",
+        ),
+        ("[mcp.f]\ncommand = '/bin/cat'\nprocesses = 65\n", "`processes` must be from 0 to 64"),
+        ("[mcp.f]\ncommand = '/bin/cat'\nmemory_mib = 1\n", "`memory_mib` must be from 16 to"),
         ("[mcp.a__b]\nurl = 'https://a.test'\n", "is no name of a server"),
         ("[mcp.a]\nurl = 'file:///etc/passwd'\n", "`url` must be an address"),
         ("[mcp.a]\nurl = 'https://user:key@a.test/'\n", "`url` must be an address"),

@@ -7,7 +7,7 @@ mod tenants;
 use std::path::Path;
 
 use belljar_definition::{Settings, ToolManifest};
-use belljar_os_sandbox::Raised;
+use belljar_os_sandbox::{Known, Raised};
 use belljar_policy::{Access, Shown, ShownPath as _, ToolName};
 use belljar_sandbox::{Output, Part, Sandbox, SecretStore};
 use serde::Serialize;
@@ -19,6 +19,8 @@ use crate::setup::embedded::STOCK_TOOLS;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, create_private};
 use crate::setup::host;
+use crate::setup::programs;
+use crate::setup::secrets;
 use crate::setup::walls::{Through, Walls};
 use crate::term::out::{Out, Style};
 use crate::term::table::{self, Table, plain, styled};
@@ -69,7 +71,8 @@ pub(super) fn run(
             let cache = cache(&places);
             let tenants = tenants::data(&args.data, &places);
             let through = tenants::through(tenants.as_ref(), through(directory));
-            checks.push(os_sandbox(&walls.look(&places, &through)));
+            let raised = walls.look(&places, &through);
+            checks.push(os_sandbox(&raised));
             checks.push(home(&places));
             match host::settings(&places) {
                 Err(failure) => checks.push(bad("configuration", &failure)),
@@ -77,6 +80,7 @@ pub(super) fn run(
                     checks.push(configuration(&settings, &places));
                     checks.push(models(&settings, &places));
                     checks.push(overlays(&settings, &places));
+                    checks.extend(programs(&settings, &places, &raised));
                     files::check_all(&places, out, &mut checks);
                     if let Some(data) = tenants {
                         checks.extend(tenants::check_all(settings, &places, data));
@@ -150,6 +154,39 @@ fn os_sandbox(raised: &Raised) -> Check {
         parts.join(", ")
     };
     Check { details: raised.missing.clone(), ..check("OS sandbox", finding, text) }
+}
+
+/// The MCP servers that are commands. None is started.
+fn programs(settings: &Settings, places: &Places, raised: &Raised) -> Option<Check> {
+    let known = programs::known(settings, places, &|key| secrets::value(key, places));
+    let number = match known.len() {
+        0 => return None,
+        1 => "1 MCP server is a command".to_owned(),
+        number => format!("{number} MCP servers are commands"),
+    };
+    if raised.landlock.is_none() || !raised.seccomp {
+        let text = format!("{number}, and none is started without the OS sandbox");
+        return Some(check("programs", Finding::Bad, text));
+    }
+    let details: Vec<String> = known.iter().filter_map(unstartable).collect();
+    let finding = if details.is_empty() { Finding::Good } else { Finding::Bad };
+    let text = format!("{number}, confined by landlock and seccomp when started");
+    Some(Check { details, ..check("programs", finding, text) })
+}
+
+/// Why a program would not be started, as far as that can be seen.
+fn unstartable(known: &Known) -> Option<String> {
+    let Known { program, environment } = known;
+    let why = match environment {
+        Err(why) => why.clone(),
+        Ok(_) if !program.path.is_file() => format!("there is no file `{}`", program.path.shown()),
+        Ok(_) => {
+            let directories = program.read.iter().chain(&program.write);
+            let absent = directories.into_iter().find(|path| !path.exists())?;
+            format!("`{}` of its directories is not there", absent.shown())
+        }
+    };
+    Some(format!("`{}`: {why}", program.name))
 }
 
 fn home(places: &Places) -> Check {

@@ -1,5 +1,6 @@
 //! `belljar mcp list`. No server is asked for anything.
 
+use belljar_definition::McpProgram;
 use belljar_policy::Shown;
 use serde_json::json;
 
@@ -21,11 +22,14 @@ pub(super) fn run(
     let host = Whose::behind(of, operator, walls, Through::default())?.host(out)?;
     let servers = host.tools.servers();
     let url = |name: &str| host.settings.mcp.get(name).map(|it| it.url.clone()).unwrap_or_default();
+    let command = |name: &str| host.settings.mcp_programs.get(name);
     if json {
         let rows = servers.iter().map(|server| {
+            let command = command(server.name());
             json!({
                 "name": server.name(),
-                "url": url(server.name()),
+                "url": command.is_none().then(|| url(server.name())),
+                "command": command.map(|command| (&command.command, &command.args)),
                 "tools": server.tools().keys().collect::<Vec<_>>(),
                 "withheld": server.withheld(),
             })
@@ -43,7 +47,8 @@ pub(super) fn run(
             None => styled(Style::Green, "accepted"),
             Some(why) => styled(Style::Yellow, why),
         };
-        let url = url(server.name());
+        let line = command(server.name()).map(McpProgram::command_line);
+        let url = line.unwrap_or_else(|| url(server.name()));
         table.row([
             plain(server.name()),
             plain(Shown::new(&url)),

@@ -8,6 +8,7 @@ mod config;
 mod list;
 mod login;
 mod logout;
+mod programs;
 mod review;
 mod served;
 

@@ -12,7 +12,7 @@ use belljar_sandbox::Digest;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::served;
+use super::{programs, served};
 use crate::args::server::TenantArg;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, create_private};
@@ -30,6 +30,9 @@ pub(super) fn run(
     walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
+    if let Some(done) = programs::review(name, accept, of, operator, walls, out)? {
+        return Ok(done);
+    }
     let whose = Whose::named(of, operator)?;
     let places = &whose.places;
     let settings = host::settings(places)?;
@@ -104,7 +107,7 @@ fn asked(server: &Arc<Server>, host: &belljar_agent::Host, out: &Out) -> Result<
     })
 }
 
-fn show(difference: &Difference, out: &Out) {
+pub(super) fn show(difference: &Difference, out: &Out) {
     let heading = |word: &str, tool: &ListedTool| {
         out.line(format_args!("{} {}", out.paint(Style::Bold, word), tool.name));
     };
@@ -130,7 +133,7 @@ fn words(tool: &ListedTool) -> String {
 }
 
 /// The signs that a person should look at before they say yes, by the rules for libraries.
-fn suspicious(difference: &Difference, out: &Out) {
+pub(super) fn suspicious(difference: &Difference, out: &Out) {
     let changed = difference.changed.iter().map(|(_, now)| now);
     let tools = difference.added.iter().chain(changed);
     let found: Vec<(&ListedTool, Suspicion)> = tools
@@ -151,7 +154,7 @@ fn suspicious(difference: &Difference, out: &Out) {
 }
 
 /// INV-312: whether a person has seen exactly this, and says yes. `again`: the command that does.
-fn agreed(
+pub(super) fn agreed(
     accept: Option<&str>,
     (name, digest): (&str, &str),
     again: &str,
@@ -171,7 +174,7 @@ fn agreed(
 
 /// Of the address and of every word that models would be told. Whole: a server that has offers made for
 /// it could find two of one digest, were it cut to what is easy to read.
-fn digest(url: &str, listing: &Listing) -> String {
+pub(super) fn digest(url: &str, listing: &Listing) -> String {
     let mut all = url.to_owned();
     for tool in &listing.tools {
         all.push('\n');
@@ -180,7 +183,7 @@ fn digest(url: &str, listing: &Listing) -> String {
     Digest::of(all.as_bytes()).to_string()
 }
 
-fn count(listing: &Listing) -> String {
+pub(super) fn count(listing: &Listing) -> String {
     match listing.tools.len() {
         1 => "1 tool".to_owned(),
         number => format!("{number} tools"),
@@ -188,12 +191,12 @@ fn count(listing: &Listing) -> String {
 }
 
 /// Writes beside the file and puts it in its place, so that nobody finds half of it.
-fn replace(directory: &Path, path: &Path, text: &str) -> std::io::Result<()> {
+pub(super) fn replace(directory: &Path, path: &Path, text: &str) -> std::io::Result<()> {
     let mut beside = tempfile::NamedTempFile::new_in(directory)?;
     beside.write_all(text.as_bytes())?;
     beside.persist(path).map(drop).map_err(|error| error.error)
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+pub(super) fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(format!("failed to write `{}`: {error}", path.shown()))
 }

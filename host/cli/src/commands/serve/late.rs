@@ -32,6 +32,12 @@ pub(crate) fn fit(
         late.push(format!("`[[hooks]]`, since `{}` {CLOSED}", path.shown()));
         new.hooks = now.hooks.clone();
     }
+    for name in untold(new, began) {
+        late.push(format!(
+            "`[mcp.{name}]`, a command that this process was not told of at its start"
+        ));
+        new.mcp_programs.remove(&name);
+    }
     if let Some(path) = of_models(new, places).into_iter().find(|path| !reads(path)) {
         late.push(format!("`[models]` and `[roles]`, since `{}` {CLOSED}", path.shown()));
         new.models = now.models.clone();
@@ -135,6 +141,13 @@ fn commands(hooks: &[HookSetting]) -> Vec<&HookSetting> {
     hooks.iter().filter(|hook| matches!(hook.action, HookAction::Command(_))).collect()
 }
 
+/// The servers whose programs are others than those that the broker was told of, once.
+fn untold(new: &Settings, began: &Settings) -> Vec<String> {
+    let others = new.mcp_programs.iter();
+    let others = others.filter(|(name, program)| began.mcp_programs.get(*name) != Some(program));
+    others.map(|(name, _)| name.clone()).collect()
+}
+
 fn components(hooks: &[HookSetting]) -> Vec<PathBuf> {
     let path = |hook: &HookSetting| match &hook.action {
         HookAction::Component { path, .. } => Some(path.clone()),
@@ -192,6 +205,31 @@ mod tests {
         assert_eq!(late.len(), 2, "{late:?}");
         assert!(late[0].contains("jars") && late[1].contains("hooks"), "{late:?}");
         assert_eq!(new.hooks, began.hooks);
+    }
+
+    #[test]
+    fn a_program_that_the_broker_was_not_told_of_is_no_server_until_the_next_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let places = places(dir.path());
+        let section =
+            |name: &str, more: &str| format!("[mcp.{name}]\ncommand = '/bin/cat'\n{more}");
+        let began = settings(&[section("a", ""), section("b", "")].concat());
+        let fitted = |text: &str| {
+            let mut new = settings(text);
+            let late = fit(&mut new, &began, &began, &places, None);
+            (new.mcp_programs.into_keys().collect::<Vec<_>>(), late)
+        };
+        let both = ["a".to_owned(), "b".to_owned()];
+        let (kept, late) = fitted(&[section("a", ""), section("b", "")].concat());
+        assert_eq!((kept, late.len()), (both.to_vec(), 0));
+        assert_eq!(fitted(&section("b", "")), (vec!["b".to_owned()], Vec::new()), "one is gone");
+        for more in ["network = true\n", "args = ['x']\n", "env = { A = 'x' }\n"] {
+            let (kept, late) = fitted(&[section("a", more), section("b", "")].concat());
+            assert_eq!((kept, late.len()), (vec!["b".to_owned()], 1), "{more}");
+            assert!(late[0].contains("[mcp.a]"), "{late:?}");
+        }
+        let (kept, _) = fitted(&[section("a", ""), section("new", "")].concat());
+        assert_eq!(kept, ["a"]);
     }
 
     #[test]

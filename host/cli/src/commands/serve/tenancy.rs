@@ -150,6 +150,13 @@ impl Tenancy {
         if !settings.hooks.is_empty() {
             return refused("has hooks; those of the operator's own belljar.toml hold for all");
         }
+        if let Some(name) = settings.mcp_programs.keys().next() {
+            let why = format!(
+                "has a command in `[mcp.{name}]`; a tenant's servers are reached by `url`: belljar starts \
+                 no program for a tenant"
+            );
+            return refused(&why);
+        }
         let mounts = settings.mounts(&places.workspace);
         let own = own_directories(places);
         let inside = |mount: &&Mount| own.iter().any(|own| is_below(&mount.host, own));

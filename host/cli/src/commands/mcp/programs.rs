@@ -1,0 +1,140 @@
+//! `belljar mcp review` of a server that is a command: what it offers, which program it is, and what it
+//! runs with.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use belljar_agent::Host;
+use belljar_definition::{McpProgram, McpValue};
+use belljar_mcp::{Accepted, CallSpec, Connection, ListedTool, Listing, Server};
+use belljar_policy::{Budget, Caps, Level, Limits, Shown, ShownPath as _};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::review::{agreed, count, digest, replace, show, suspicious, unwritten};
+use super::served;
+use crate::args::server::TenantArg;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::{Places, create_private};
+use crate::setup::host;
+use crate::setup::walls::Walls;
+use crate::setup::whose::Whose;
+use crate::term::out::{Out, Style};
+
+/// Reviews a server of this name if it is a command; `None` = it is none.
+pub(super) fn review(
+    name: &str,
+    accept: Option<&str>,
+    of: &TenantArg,
+    operator: &Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Option<Exit>, Failure> {
+    let whose = Whose::named(of, operator)?;
+    let places = &whose.places;
+    let settings = host::settings(places)?;
+    let Some(setting) = settings.mcp_programs.get(name) else { return Ok(None) };
+    if of.other().is_some() {
+        let failure = Failure::usage(format!("the MCP server `{name}` of the tenant is a command"));
+        return Err(failure.hint("write its `url`: belljar starts no program for a tenant"));
+    }
+    let directory = places.mcp();
+    create_private(&directory).map_err(|error| unwritten(&directory, &error))?;
+    let mut through = served::through(of, operator)?;
+    through.write.push(directory.clone());
+    walls.up(operator, &through)?;
+    let host = whose.host(out)?;
+    let server = host.tools.servers().iter().find(|server| server.name() == name).cloned();
+    let server = server.ok_or_else(|| Failure::usage(format!("`{name}` is no proper server")))?;
+    let (program, listing) = asked(&server, &host, out)?;
+
+    let address = server.program().map(|it| it.address(&program)).unwrap_or_default();
+    let before: Vec<ListedTool> = server.tools().values().cloned().collect();
+    let difference = listing.difference(&before);
+    for tool in &listing.left_out {
+        out.warning(format_args!("tool `{}` is left out: {}", tool.name, tool.why));
+    }
+    let accepted = server.program().and_then(|it| it.accepted_digest());
+    if difference.is_empty() && server.withheld().is_none() && accepted == Some(program.as_str()) {
+        out.line(format_args!("nothing changed at `{name}`: {}", count(&listing)));
+        return Ok(Some(Exit::Completed));
+    }
+    if accepted.is_some_and(|accepted| accepted != program) {
+        out.line(out.paint(Style::Bold, "its program, or a script of it, is another than before"));
+    }
+    rights(setting, out);
+    show(&difference, out);
+    suspicious(&difference, out);
+    let digest = digest(&address, &listing);
+    let again = of.command(&format!("belljar mcp review {name} --accept {digest}"));
+    if !agreed(accept, (name, &digest), &again, out)? {
+        return Ok(Some(Exit::NotAllowed));
+    }
+    let text = Accepted::of(&address, listing.tools.clone()).text();
+    let text = text.map_err(|error| Failure::new(error.to_string()))?;
+    let path = directory.join(Accepted::file(name));
+    replace(&directory, &path, &text).map_err(|error| unwritten(&path, &error))?;
+    let detail = json!({
+        "digest": digest,
+        "command": address,
+        "tools": listing.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
+    });
+    let what = ("accept_mcp_tools", "the tools are accepted");
+    of.audit(operator, what, vec![(name.to_owned(), detail)])?;
+    let word = out.paint(Style::Green, "accepted");
+    out.line(format_args!("{word} {} of `{name}`", count(&listing)));
+    out.note("grant them by name: `belljar grant AGENT --tool mcp__NAME__TOOL`");
+    Ok(Some(Exit::Completed))
+}
+
+/// The digest of its program, and the tools that the program with that digest lists.
+fn asked(server: &Arc<Server>, host: &Host, out: &Out) -> Result<(String, Listing), Failure> {
+    let runtime = host::small_runtime()?;
+    let listed = runtime.block_on(async {
+        let cancel = CancellationToken::new();
+        host::cancel_on_interrupt(&cancel, out);
+        let budget = Budget::root(Level::Tenant, Caps::unlimited());
+        let (connection, limits) = (Connection::new(Arc::clone(server)), Limits::default());
+        let spec = CallSpec {
+            sandbox: &host.sandbox,
+            secrets: &host.secrets,
+            budget: &budget,
+            limits: &limits,
+            cancel: &cancel,
+            progress: None,
+        };
+        let program = connection.identify(&spec).await?;
+        let program = program.ok_or_else(|| "it is no command".to_owned())?;
+        let listing = connection.list_of_program(&program, &spec).await?;
+        Ok::<_, String>((program, listing))
+    });
+    listed.map_err(|why| {
+        let name = server.name();
+        Failure::new(format!("the MCP server `{name}` did not say what it offers: {why}"))
+    })
+}
+
+/// The rights that it runs with, by `belljar.toml`.
+fn rights(program: &McpProgram, out: &Out) {
+    let paths = |word: &str, paths: &BTreeSet<PathBuf>| {
+        for path in paths {
+            out.line(format_args!("  {word} {}", path.shown()));
+        }
+    };
+    out.line(out.paint(Style::Bold, "it runs with"));
+    out.line(format_args!("  command {}", Shown::new(&program.command_line())));
+    paths("read", &program.read);
+    paths("read-write", &program.write);
+    out.line(if program.network { "  any network address" } else { "  no network" });
+    for (name, value) in &program.environment {
+        match value {
+            McpValue::Text(_) => out.line(format_args!("  variable {name}")),
+            McpValue::Secret(secret) => {
+                out.line(format_args!("  variable {name}, the secret `{secret}`"));
+            }
+        }
+    }
+    let (memory, processes) = (program.memory_mib, program.processes);
+    out.line(format_args!("  {memory} MiB a process, {processes} processes beside its first"));
+}

@@ -1,0 +1,246 @@
+//! `[mcp.NAME]` with a `command`: a server that is a program of this machine, and all that it may use.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use belljar_policy::{SecretName, Shown};
+use toml::de::DeTable;
+
+use super::schema::Loader;
+use crate::suggest;
+use crate::toml_read::Item;
+
+/// The keys of such a server.
+pub(super) const KEYS: &[&str] = &[
+    "command",
+    "args",
+    "directories",
+    "network",
+    "env",
+    "memory_mib",
+    "processes",
+    "timeout_seconds",
+];
+
+/// Bytes of one argument, or of one value in the environment.
+const MAX_TEXT: usize = 4_096;
+
+/// Directories and variables of one server.
+const MAX_ENTRIES: usize = 64;
+
+/// Memory of one process where nothing is said: the runtimes of languages start in it.
+const MEMORY_MIB: u64 = 1_024;
+
+/// Memory that one process can be given.
+const MEMORIES: std::ops::RangeInclusive<u64> = 16..=65_536;
+
+/// Processes that a server can be given beside its first.
+const PROCESSES: std::ops::RangeInclusive<u64> = 0..=64;
+
+/// A program that is an MCP server. What is not named here it does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpProgram {
+    /// The longest time of one call; the limits of the agent that calls hold too. Absent = those alone.
+    pub timeout_seconds: Option<u64>,
+    /// Its file: a whole path.
+    pub command: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Directories that it reads.
+    pub read: BTreeSet<PathBuf>,
+    /// Directories that it reads and writes.
+    pub write: BTreeSet<PathBuf>,
+    /// Whether it has a network. Default: none.
+    pub network: bool,
+    /// Its whole environment.
+    pub environment: BTreeMap<String, McpValue>,
+    /// Memory of each of its processes, in MiB. Default: 1,024.
+    pub memory_mib: u64,
+    /// Processes beside its first. Default: none.
+    pub processes: u32,
+}
+
+/// A value in the environment of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum McpValue {
+    /// As it stands.
+    Text(String),
+    /// That of a secret, which the program then knows.
+    Secret(SecretName),
+}
+
+impl McpProgram {
+    /// Its file and its arguments, as a list in JSON.
+    pub fn command_line(&self) -> String {
+        let command = self.command.to_string_lossy();
+        let words: Vec<&str> =
+            std::iter::once(&*command).chain(self.args.iter().map(String::as_str)).collect();
+        serde_json::json!(words).to_string()
+    }
+
+    /// The secrets that stand in its environment.
+    pub fn secrets(&self) -> BTreeSet<SecretName> {
+        let values = self.environment.values();
+        let names = values.filter_map(|value| match value {
+            McpValue::Text(_) => None,
+            McpValue::Secret(name) => Some(name.clone()),
+        });
+        names.collect()
+    }
+}
+
+impl<'t> Loader<'_, 't, '_> {
+    /// A server that is a program of this machine.
+    pub(super) fn server_program(&mut self, name: &str, table: &DeTable<'t>) {
+        self.reader.only(table, "an MCP server that is a command", KEYS);
+        if let Some(program) = self.program(table) {
+            self.settings.mcp_programs.insert(name.to_owned(), program);
+        }
+    }
+
+    fn program(&mut self, table: &DeTable<'t>) -> Option<McpProgram> {
+        let command = table.get("command")?;
+        let text = self.reader.text_of("command", command)?;
+        let path = self.home_path(text);
+        if !path.is_absolute() || text.contains('\0') {
+            let at = self.reader.at(command.span());
+            let hint =
+                "write the whole path, as `command -v NAME` prints it, and its arguments in `args`";
+            let message = format!("`command` is `{}`, not a whole path", Shown::clipped(text, 200));
+            self.reader.findings.error_hint(at, "bad-value", message, hint);
+            return None;
+        }
+        let (read, write) = self.directories(table);
+        let memory_mib = self.within(table, "memory_mib", MEMORIES).unwrap_or(MEMORY_MIB);
+        let processes = self.within(table, "processes", PROCESSES).unwrap_or_default();
+        Some(McpProgram {
+            timeout_seconds: self.server_timeout(table),
+            command: path,
+            args: self.arguments(table),
+            read,
+            write,
+            network: self.reader.boolean(table, "network").unwrap_or_default(),
+            environment: self.environment(table),
+            memory_mib,
+            processes: u32::try_from(processes).unwrap_or_default(),
+        })
+    }
+
+    fn arguments(&mut self, table: &DeTable<'t>) -> Vec<String> {
+        let Some(item) = table.get("args") else { return Vec::new() };
+        let mut arguments = Vec::new();
+        for item in self.reader.list("args", item).unwrap_or_default() {
+            let Some(text) = self.reader.text_of("args", item) else { continue };
+            match is_text(text) {
+                true => arguments.push(text.to_owned()),
+                false => {
+                    let wants = format!("texts of at most {MAX_TEXT} bytes");
+                    self.reader.unfit::<()>("args", item, &wants);
+                }
+            }
+        }
+        arguments
+    }
+
+    /// `directories = { "/srv/data" = "read" }`.
+    fn directories(&mut self, table: &DeTable<'t>) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
+        let (mut read, mut write) = (BTreeSet::new(), BTreeSet::new());
+        for (name, item) in self.entries(table, "directories") {
+            let path = self.home_path(name);
+            if !path.is_absolute() {
+                let shown = Shown::clipped(name, 200);
+                let at = self.reader.at(item.span());
+                let hint = "write an absolute path, or `~/...`";
+                let message = format!("`{shown}` in `directories` is not an absolute path");
+                self.reader.findings.error_hint(at, "host-path", message, hint);
+                continue;
+            }
+            match item.get_ref().as_str() {
+                Some("read") => read.insert(path),
+                Some("read-write") => write.insert(path),
+                Some(_) | None => {
+                    self.reader.unfit::<()>(name, item, "`read` or `read-write`");
+                    continue;
+                }
+            };
+        }
+        (read, write)
+    }
+
+    /// `env = { LEVEL = "debug", API_KEY = { secret = "NAME" } }`.
+    fn environment(&mut self, table: &DeTable<'t>) -> BTreeMap<String, McpValue> {
+        let mut environment = BTreeMap::new();
+        for (name, item) in self.entries(table, "env") {
+            if !is_variable(name) {
+                let shown = Shown::clipped(name, 80);
+                let at = self.reader.at(item.span());
+                let hint = "letters, digits and `_`; names that begin with `LD_` are the loader's, which \
+                            belljar does not set";
+                let message = format!("`{shown}` is no name of a variable");
+                self.reader.findings.error_hint(at, "bad-name", message, hint);
+                continue;
+            }
+            let value = match (item.get_ref().as_str(), item.get_ref().as_table()) {
+                (Some(text), _) if is_text(text) => Some(McpValue::Text(text.to_owned())),
+                (None, Some(table)) => self.secret_value(item, table),
+                (Some(_), _) | (None, None) => {
+                    self.reader.unfit(name, item, "a text, or `{ secret = \"NAME\" }`")
+                }
+            };
+            environment.extend(value.map(|value| (name.to_owned(), value)));
+        }
+        environment
+    }
+
+    fn secret_value(&mut self, item: &Item<'t>, table: &DeTable<'t>) -> Option<McpValue> {
+        self.reader.only(table, "a value", &["secret"]);
+        let text = self.reader.text(table, "secret")?;
+        let found = self.settings.secrets.keys().find(|name| name.as_str() == text).cloned();
+        if found.is_none() {
+            let names = self.settings.secrets.keys().map(SecretName::as_str);
+            let hint = suggest::did_you_mean(&text, names)
+                .unwrap_or_else(|| "add a section `[secrets.NAME]`".to_owned());
+            let at = self.reader.at(item.span());
+            let message = format!("secret `{}` is not defined", Shown::clipped(&text, 60));
+            self.reader.findings.error_hint(at, "unknown-secret", message, hint);
+        }
+        found.map(McpValue::Secret)
+    }
+
+    fn entries<'a>(&mut self, table: &'a DeTable<'t>, key: &str) -> Vec<(&'a str, &'a Item<'t>)> {
+        let Some(item) = table.get(key) else { return Vec::new() };
+        let Some(entries) = self.reader.table(key, item) else { return Vec::new() };
+        if entries.len() > MAX_ENTRIES {
+            let wants = format!("a table of at most {MAX_ENTRIES}");
+            self.reader.unfit::<()>(key, item, &wants);
+            return Vec::new();
+        }
+        entries.iter().map(|(key, item)| (key.get_ref().as_ref(), item)).collect()
+    }
+
+    fn within(
+        &mut self,
+        table: &DeTable<'t>,
+        key: &str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Option<u64> {
+        let number = self.reader.number(table, key)?;
+        if range.contains(&number) {
+            return Some(number);
+        }
+        let wants = format!("from {} to {}", range.start(), range.end());
+        self.reader.unfit(key, table.get(key)?, &wants)
+    }
+}
+
+fn is_text(text: &str) -> bool {
+    text.len() <= MAX_TEXT && !text.contains('\0')
+}
+
+/// A name that any program takes for one. The loader's would steer belljar's own process beside it.
+fn is_variable(name: &str) -> bool {
+    name.len() <= 80
+        && !name.starts_with("LD_")
+        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}

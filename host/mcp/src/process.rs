@@ -1,0 +1,263 @@
+//! A server that is a program: started by the broker behind a wall of its own, a message on each line of
+//! its stdin and stdout. It has one reader, for one call at a time; between calls it can fill a pipe and
+//! no more.
+
+use std::io::ErrorKind;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use belljar_os_sandbox::{Program, Running};
+use belljar_policy::{DenyCode, Shown};
+use belljar_sandbox::{Outgoing, OutgoingError};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::exchange::{Aside, Fault, told};
+use crate::limits::{FAREWELL, MAX_ASKED, MAX_COMPLAINT, MAX_COMPLAINTS, MAX_MESSAGE};
+use crate::message::{Message, reply};
+
+/// How long a program that was killed may take to be gone, with all that it has started.
+const END_WAIT: Duration = Duration::from_secs(12);
+
+/// Lines of its complaints that are kept of one failure.
+const MAX_LINES: usize = 20;
+
+/// Why a program gives no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Lost {
+    /// Nothing here can confine one.
+    #[error(
+        "it is a command, and such are run in the OS sandbox alone, which this process is without"
+    )]
+    NoSandbox,
+    /// It has another digest than the one that was accepted.
+    #[error("its program is another than the one that was accepted")]
+    Other,
+    /// It cannot be started.
+    #[error("it cannot be started: {0}")]
+    NotStarted(String),
+    /// It has ended, before it was asked.
+    #[error("it has ended")]
+    EndedBefore,
+    /// It has ended.
+    #[error("it has ended")]
+    Ended,
+    /// It answers with an error, or does not keep to the protocol.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl From<OutgoingError> for Lost {
+    fn from(error: OutgoingError) -> Self {
+        Self::Fault(error.into())
+    }
+}
+
+/// A program that runs, for one session. Dropping it ends it, with all that it has started.
+#[derive(Debug)]
+pub(crate) struct Process {
+    running: Running,
+    /// Bytes that it has written and that make no whole line yet.
+    heard: Vec<u8>,
+    /// How many of them were looked at.
+    looked_at: usize,
+    /// It has answered something.
+    answers: bool,
+    complaints: Complaints,
+}
+
+/// The last of what it writes to stderr, which is read to its end so that it does not wait.
+#[derive(Debug)]
+struct Complaints {
+    last: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Process {
+    /// Starts a program that has this digest. INV-320: there is no other way to start one, and none for a
+    /// process that is not behind the OS sandbox.
+    pub(crate) async fn start(
+        gate: &Outgoing,
+        program: &Program,
+        digest: &str,
+    ) -> Result<Self, Lost> {
+        let broker = gate.broker().ok_or(Lost::NoSandbox)?;
+        let mut running = match broker.program(program, digest).await {
+            Ok(running) => running,
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                return Err(Lost::Other);
+            }
+            Err(error) => return Err(not_started(&error)),
+        };
+        let complaints = Complaints::of(running.stderr.take());
+        Ok(Self { running, heard: Vec::new(), looked_at: 0, answers: false, complaints })
+    }
+
+    /// The digest that a program has now.
+    pub(crate) async fn identify(gate: &Outgoing, program: &Program) -> Result<String, Lost> {
+        let broker = gate.broker().ok_or(Lost::NoSandbox)?;
+        broker.identify(program).await.map_err(|error| not_started(&error))
+    }
+
+    /// Sends the request with this id, and reads lines until its answer is there.
+    pub(crate) async fn ask(
+        &mut self,
+        gate: &Outgoing,
+        id: u64,
+        request: &Value,
+        aside: &mut Aside<'_>,
+    ) -> Result<Value, Lost> {
+        let answer = self.answered(gate, id, request, aside).await;
+        if matches!(answer, Err(Lost::Ended | Lost::Fault(Fault::Broken(_)))) {
+            self.complaints.log(gate).await;
+        }
+        answer
+    }
+
+    async fn answered(
+        &mut self,
+        gate: &Outgoing,
+        id: u64,
+        request: &Value,
+        aside: &mut Aside<'_>,
+    ) -> Result<Value, Lost> {
+        if self.answers && self.has_ended().await {
+            // The call was not made: another process takes its place.
+            return Err(Lost::EndedBefore);
+        }
+        self.tell(gate, request).await?;
+        loop {
+            let line = self.line(gate).await?;
+            aside.count()?;
+            match Message::read(&line).map_err(Fault::Broken)? {
+                Message::Answer(Some(own), answer) if own == id => {
+                    self.answers = true;
+                    return answer.map_err(|error| Fault::Rpc(error).into());
+                }
+                // One that is late, or forged, is nobody's.
+                Message::Answer(..) => {}
+                Message::Asked { id, method } => self.refuse(gate, &id, &method, aside).await?,
+                Message::Told { method, params } => told(&method, &params, id, aside),
+            }
+        }
+    }
+
+    /// Writes one line.
+    pub(crate) async fn tell(&mut self, gate: &Outgoing, message: &Value) -> Result<(), Lost> {
+        let line = format!("{message}\n");
+        gate.sent(line.len())?;
+        let stdin = self.running.stdin.as_mut().ok_or(Lost::Ended)?;
+        stdin.write_all(line.as_bytes()).await.map_err(|_| Lost::Ended)
+    }
+
+    /// Ends it: by the end of its input where it has the time, and in any case with all that it has
+    /// started.
+    pub(crate) async fn end(mut self, at_once: bool) {
+        drop(self.running.stdin.take());
+        if !at_once {
+            let _ = timeout(FAREWELL, self.running.wait()).await;
+        }
+        self.running.kill();
+        let _ = timeout(END_WAIT, self.running.wait()).await;
+    }
+
+    async fn has_ended(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            _ = self.running.wait() => true,
+            () = std::future::ready(()) => false,
+        }
+    }
+
+    /// Answers what it asks for.
+    async fn refuse(
+        &mut self,
+        gate: &Outgoing,
+        id: &Value,
+        method: &str,
+        aside: &mut Aside<'_>,
+    ) -> Result<(), Lost> {
+        aside.asked += 1;
+        if aside.asked > MAX_ASKED {
+            return Err(Fault::Broken("it asks for too much").into());
+        }
+        if method != "ping" {
+            let shown = Shown::clipped(method, 80);
+            let facts = format!("it asks for `{shown}`, which is refused");
+            gate.deny(DenyCode::RequestNotAllowed, "request of a server", facts);
+        }
+        self.tell(gate, &reply(id, method)).await
+    }
+
+    /// The next line that is not empty.
+    async fn line(&mut self, gate: &Outgoing) -> Result<Vec<u8>, Lost> {
+        loop {
+            let fresh = self.heard.get(self.looked_at..).unwrap_or_default();
+            if let Some(end) = fresh.iter().position(|byte| *byte == b'\n') {
+                let mut line: Vec<u8> = self.heard.drain(..=self.looked_at + end).collect();
+                self.looked_at = 0;
+                line.truncate(line.trim_ascii_end().len());
+                if !line.is_empty() {
+                    return Ok(line);
+                }
+                continue;
+            }
+            self.looked_at = self.heard.len();
+            if self.heard.len() > MAX_MESSAGE {
+                return Err(Fault::Broken("a message is too long").into());
+            }
+            let stdout = self.running.stdout.as_mut().ok_or(Lost::Ended)?;
+            match stdout.read_buf(&mut self.heard).await {
+                Ok(0) | Err(_) => return Err(Lost::Ended),
+                Ok(count) => gate.received(count)?,
+            }
+        }
+    }
+}
+
+fn not_started(error: &std::io::Error) -> Lost {
+    Lost::NotStarted(Shown::clipped(&error.to_string(), 1_000).to_string())
+}
+
+impl Complaints {
+    fn of(stderr: Option<impl AsyncRead + Unpin + Send + 'static>) -> Self {
+        let last = Arc::<Mutex<Vec<u8>>>::default();
+        let kept = Arc::clone(&last);
+        let reader = tokio::spawn(async move {
+            let Some(mut stderr) = stderr else { return };
+            let (mut piece, mut all) = (vec![0; 8 << 10], 0_usize);
+            // Past the bound the stream is closed: a program that does nothing else is not read for ever.
+            while let Ok(count @ 1..) = stderr.read(&mut piece).await
+                && all < MAX_COMPLAINTS
+            {
+                all = all.saturating_add(count);
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(piece.get(..count).unwrap_or_default());
+                let past = kept.len().saturating_sub(MAX_COMPLAINT);
+                kept.drain(..past);
+            }
+        });
+        Self { last, reader }
+    }
+
+    /// Puts the last lines into the log of the call, for whoever reads its receipt.
+    async fn log(&mut self, gate: &Outgoing) {
+        // Of a program that has ended all is there in a moment; one that lives says more later.
+        let _ = timeout(FAREWELL, &mut self.reader).await;
+        let bytes = std::mem::take(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner));
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let skipped = lines.len().saturating_sub(MAX_LINES);
+        for line in lines.into_iter().skip(skipped) {
+            gate.log("stderr", &Shown::clipped(line, 1_000).to_string());
+        }
+    }
+}
+
+impl Drop for Complaints {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}

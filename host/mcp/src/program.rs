@@ -1,0 +1,413 @@
+//! The session of one agent with a server that is a program: its process, started with the first call.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use belljar_os_sandbox::Program;
+use belljar_policy::{Budget, Caps, DenyCode, HostScope, Level, Source, ToolName};
+use belljar_sandbox::{
+    CallError, CallResult, Digest, Outgoing, OutgoingSpec, Output, ProgressSink, Receipt,
+    ToolErrorKind,
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+
+use crate::answer::{Answer, cut, frame, shown};
+use crate::connection::{CallSpec, Connection, ending};
+use crate::exchange::{Aside, Fault};
+use crate::limits::{FAREWELL, MAX_CURSOR, MAX_PAGES, MAX_TOOLS};
+use crate::listing::{ListedTool, Listing};
+use crate::message::{notification, request};
+use crate::process::{Lost, Process};
+
+/// The revision of the protocol that is asked for, and those that are spoken.
+const REVISION: &str = "2025-11-25";
+const SPOKEN: [&str; 3] = [REVISION, "2025-06-18", "2025-03-26"];
+
+/// A code of JSON-RPC: the arguments do not fit.
+const INVALID_PARAMS: i64 = -32602;
+
+/// Between a command line and the digest of its program, in the address of what was accepted.
+const DIGEST: &str = " sha256:";
+
+/// The program that a server is, and which one was accepted.
+#[derive(Debug)]
+pub struct ServerProgram {
+    program: Program,
+    command_line: String,
+    digest: Option<String>,
+}
+
+/// A program that runs, with the tools that it lists.
+#[derive(Debug)]
+pub(crate) struct ProgramSession {
+    process: Process,
+    ids: AtomicU64,
+    now: BTreeMap<String, Digest>,
+    /// It has said that they are others.
+    stale: bool,
+}
+
+/// Why a call has no output.
+enum Failed {
+    Lost(Lost),
+    /// The tool is not as it was accepted.
+    Changed(&'static str),
+    Output(CallError),
+}
+
+impl From<Lost> for Failed {
+    fn from(lost: Lost) -> Self {
+        Self::Lost(lost)
+    }
+}
+
+impl ServerProgram {
+    /// A program of which nothing is accepted yet. `command_line` names it in a file of what was.
+    pub fn new(program: Program, command_line: String) -> Self {
+        Self { program, command_line, digest: None }
+    }
+
+    /// The address of what is accepted of it while it has this digest: another is another server.
+    pub fn address(&self, digest: &str) -> String {
+        format!("{}{DIGEST}{digest}", self.command_line)
+    }
+
+    /// The digest that it had when its tools were accepted.
+    pub fn accepted_digest(&self) -> Option<&str> {
+        self.digest.as_deref()
+    }
+
+    /// The same, as it was accepted at this address; `false` = that is another command's.
+    pub(crate) fn accepted(self, address: &str) -> (Self, bool) {
+        let digest = address.rsplit_once(DIGEST).filter(|(line, _)| *line == self.command_line);
+        let digest = digest.map(|(_, digest)| digest);
+        match digest.filter(|digest| Digest::from_hex(digest).is_some()) {
+            Some(digest) => (Self { digest: Some(digest.to_owned()), ..self }, true),
+            None => (self, false),
+        }
+    }
+}
+
+impl Connection {
+    /// The digest that the server's program has now; `None` = it is no program.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be found out: the text is for the operator.
+    pub async fn identify(&self, spec: &CallSpec<'_>) -> Result<Option<String>, String> {
+        let Some(program) = self.server().program() else { return Ok(None) };
+        let gate = self.no_gate(spec, spec.budget);
+        let digest = Process::identify(&gate, &program.program).await;
+        digest.map(Some).map_err(|lost| lost.to_string())
+    }
+
+    /// The tools that the server's program lists now, if it has this digest.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be asked: the text is for the operator, and what the server says in it is escaped.
+    pub async fn list_of_program(
+        &self,
+        digest: &str,
+        spec: &CallSpec<'_>,
+    ) -> Result<Listing, String> {
+        let Some(program) = self.server().program() else {
+            return Err("it is no command".to_owned());
+        };
+        let budget = spec.budget.child(Level::Call, Caps::unlimited());
+        let gate = self.no_gate(spec, &budget);
+        let most = Duration::from_secs(spec.limits.call_timeout_seconds);
+        let listing = async {
+            let mut session = self.begun(&gate, program, digest).await?;
+            let listing = session.listed(&gate, self.server().name()).await;
+            session.process.end(false).await;
+            listing
+        };
+        let listing = tokio::select! {
+            biased;
+            () = spec.cancel.cancelled() => return Err("it was cancelled".to_owned()),
+            listing = timeout(most, listing) => listing,
+        };
+        let mut receipt = Receipt::empty("", "", "");
+        let _ = gate.conclude(Ok(Output::default()), &mut receipt, Duration::ZERO);
+        let denied = receipt.denials.iter().map(|denial| &denial.facts);
+        let logged = receipt.logs.iter().rev().map(|line| &line.message);
+        let facts = denied.chain(logged).next().map(|facts| format!(" ({facts})"));
+        match listing {
+            Ok(Ok(listing)) => Ok(listing),
+            Ok(Err(lost)) => Err(format!("{lost}{}", facts.unwrap_or_default())),
+            Err(_) => Err(format!("it does not answer within {} seconds", most.as_secs())),
+        }
+    }
+
+    /// As [`Connection::call`]. INV-322: whatever ends the call early ends the process.
+    pub(crate) async fn call_program(
+        &self,
+        program: &ServerProgram,
+        tool: &ToolName,
+        arguments: &str,
+        spec: CallSpec<'_>,
+    ) -> CallResult {
+        let asked = Instant::now();
+        let Some(accepted) = self.server().tools().get(tool) else {
+            let receipt = Receipt::empty(tool.as_str(), "", arguments);
+            let outcome = Err(CallError::Refused(DenyCode::ToolNotAllowed));
+            return CallResult { outcome, receipt };
+        };
+        let mut receipt = Receipt::empty(tool.as_str(), &accepted.digest().to_string(), arguments);
+        let budget = spec.budget.child(Level::Call, Caps::of_call(spec.limits));
+        let gate = self.no_gate(&spec, &budget);
+        let most = Duration::from_secs(spec.limits.call_timeout_seconds);
+        let most = self.server().timeout.map_or(most, |own| own.min(most));
+        let doing =
+            self.called_program(program, &gate, accepted, arguments, spec.progress.as_ref());
+        let outcome = tokio::select! {
+            biased;
+            () = spec.cancel.cancelled() => Err(CallError::Cancelled),
+            () = spec.budget.cancelled() => Err(CallError::Cancelled),
+            done = timeout(most, doing) => match done {
+                Ok(done) => done.map_err(|failed| self.told_of_program(failed, &gate)),
+                Err(_) => Err(CallError::TimedOut(most.as_secs())),
+            },
+        };
+        if matches!(outcome, Err(CallError::Cancelled | CallError::TimedOut(_)))
+            // The call that was dropped held it, and those that wait have not begun.
+            && let Ok(mut running) = self.running.try_lock()
+            && let Some(session) = running.take()
+        {
+            session.give_up(&gate).await;
+        }
+        receipt.ending = ending(&outcome);
+        let outcome = gate.conclude(outcome, &mut receipt, asked.elapsed());
+        CallResult { outcome, receipt }
+    }
+
+    /// Ends the process, with all that it has started.
+    pub(crate) async fn close_program(&self) {
+        // Whoever holds it has been dropped, or ends it with its call.
+        let Ok(mut running) = timeout(FAREWELL, self.running.lock()).await else { return };
+        if let Some(session) = running.take() {
+            session.process.end(false).await;
+        }
+    }
+
+    /// Lets nothing through to the network: a program is reached otherwise. It counts bytes, looks for
+    /// secrets and writes the receipt.
+    fn no_gate(&self, spec: &CallSpec<'_>, budget: &Budget) -> Outgoing {
+        let scope = HostScope::of(Source::Grants, Vec::new());
+        let (secrets, joined) = (spec.secrets, &self.server().secrets);
+        let limits = spec.limits;
+        Outgoing::new(spec.sandbox, OutgoingSpec { scope, secrets, joined, budget, limits })
+    }
+
+    async fn called_program(
+        &self,
+        program: &ServerProgram,
+        gate: &Outgoing,
+        tool: &ListedTool,
+        arguments: &str,
+        progress: Option<&ProgressSink>,
+    ) -> Result<Output, Failed> {
+        let mut running = self.running.lock().await;
+        let called =
+            self.called_in_process(program, &mut running, gate, tool, arguments, progress).await;
+        match called {
+            // The call was not made: once more, in a process of its own.
+            Err(Failed::Lost(Lost::EndedBefore)) => {
+                *running = None;
+                self.called_in_process(program, &mut running, gate, tool, arguments, progress).await
+            }
+            Err(Failed::Lost(lost)) if !matches!(lost, Lost::Fault(Fault::Rpc(_))) => {
+                // Whatever is wrong with it, the next call begins anew.
+                if let Some(session) = running.take() {
+                    session.process.end(true).await;
+                }
+                Err(lost.into())
+            }
+            called => called,
+        }
+    }
+
+    async fn called_in_process(
+        &self,
+        program: &ServerProgram,
+        running: &mut Option<ProgramSession>,
+        gate: &Outgoing,
+        tool: &ListedTool,
+        arguments: &str,
+        progress: Option<&ProgressSink>,
+    ) -> Result<Output, Failed> {
+        if let Some(stale) = running.take_if(|session| session.stale) {
+            stale.process.end(false).await;
+        }
+        let session = match running {
+            Some(session) => session,
+            None => {
+                let digest = program.accepted_digest().ok_or(Lost::Other)?;
+                let mut session = self.begun(gate, program, digest).await?;
+                let listing = session.listed(gate, self.server().name()).await?;
+                let tools = listing.tools.iter();
+                session.now = tools.map(|tool| (tool.name.clone(), tool.digest())).collect();
+                running.insert(session)
+            }
+        };
+        match session.now.get(&tool.name) {
+            Some(digest) if *digest == tool.digest() => {}
+            Some(_) => {
+                return Err(Failed::Changed("is described otherwise than when it was accepted"));
+            }
+            None => return Err(Failed::Changed("is not offered any more")),
+        }
+        let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+        let id = session.next_id();
+        let params =
+            json!({"name": tool.name, "arguments": arguments, "_meta": {"progressToken": id}});
+        let mut aside = Aside::reporting(progress);
+        let asked = request(id, "tools/call", &params);
+        let result = session.process.ask(gate, id, &asked, &mut aside).await;
+        session.stale = aside.tools_changed;
+        let answer = Answer::of(self.server().name(), &result?);
+        if answer.is_error {
+            let message = answer.error_text();
+            return Err(Failed::Output(CallError::Tool { kind: ToolErrorKind::Failed, message }));
+        }
+        gate.accept(answer.parts).map_err(Failed::Output)
+    }
+
+    /// Starts the program, if it has this digest, and begins to speak with it.
+    async fn begun(
+        &self,
+        gate: &Outgoing,
+        program: &ServerProgram,
+        digest: &str,
+    ) -> Result<ProgramSession, Lost> {
+        let process = Process::start(gate, &program.program, digest).await?;
+        self.server().secrets.iter().for_each(|name| gate.secret_used(name));
+        let (ids, now) = (AtomicU64::new(0), BTreeMap::new());
+        let mut session = ProgramSession { process, ids, now, stale: false };
+        let params = json!({
+            "protocolVersion": REVISION,
+            "capabilities": {},
+            "clientInfo": {"name": "belljar", "version": env!("CARGO_PKG_VERSION")},
+        });
+        let (id, mut aside) = (session.next_id(), Aside::default());
+        let asked = request(id, "initialize", &params);
+        let begun = session.process.ask(gate, id, &asked, &mut aside).await?;
+        let revision = begun.get("protocolVersion").and_then(Value::as_str);
+        if !SPOKEN.into_iter().any(|spoken| Some(spoken) == revision) {
+            return Err(Fault::Broken("it speaks no revision that is spoken here").into());
+        }
+        let begun = notification("notifications/initialized", &json!({}));
+        session.process.tell(gate, &begun).await?;
+        Ok(session)
+    }
+
+    /// Says what a model may know of it, and writes the rest down: it names files of this machine.
+    fn told_of_program(&self, failed: Failed, gate: &Outgoing) -> CallError {
+        let name = self.server().name();
+        let refused = |how: &str| {
+            let facts = format!("the MCP server `{name}`: {how}: see `belljar mcp review {name}`");
+            gate.deny(DenyCode::ToolNotAllowed, "call", facts);
+            CallError::Refused(DenyCode::ToolNotAllowed)
+        };
+        let no_result = |why: &str| {
+            let message = format!("the MCP server `{name}` gave no result: {why}");
+            CallError::Tool { kind: ToolErrorKind::Failed, message }
+        };
+        match failed {
+            Failed::Output(error) => error,
+            Failed::Changed(how) => refused(&format!("the tool {how}")),
+            Failed::Lost(lost @ (Lost::Other | Lost::NoSandbox)) => refused(&lost.to_string()),
+            Failed::Lost(Lost::NotStarted(why)) => {
+                gate.log("error", &why);
+                no_result("it cannot be started")
+            }
+            Failed::Lost(Lost::Fault(Fault::Rpc(error))) => {
+                let kind = match error.code {
+                    INVALID_PARAMS => ToolErrorKind::InvalidArguments,
+                    _ => ToolErrorKind::Failed,
+                };
+                let message = cut(format!("{}\n{}", frame(name), shown(&error.message)));
+                CallError::Tool { kind, message }
+            }
+            Failed::Lost(lost) => no_result(&lost.to_string()),
+        }
+    }
+}
+
+impl ProgramSession {
+    fn next_id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    }
+
+    async fn listed(&mut self, gate: &Outgoing, server: &str) -> Result<Listing, Lost> {
+        let (mut entries, mut cursor) = (Vec::new(), None);
+        for _ in 0..MAX_PAGES {
+            let params = cursor.as_ref().map_or(json!({}), |cursor| json!({"cursor": cursor}));
+            let (id, mut aside) = (self.next_id(), Aside::default());
+            let asked = request(id, "tools/list", &params);
+            let mut page = self.process.ask(gate, id, &asked, &mut aside).await?;
+            match page.get_mut("tools").map(Value::take) {
+                Some(Value::Array(tools)) => entries.extend(tools),
+                _ => return Err(Fault::Broken("its list has no tools").into()),
+            }
+            if entries.len() > MAX_TOOLS {
+                return Err(Fault::Broken("it lists too many tools").into());
+            }
+            cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            match &cursor {
+                None => return Ok(Listing::of(server, &entries)),
+                Some(cursor) if cursor.len() > MAX_CURSOR => break,
+                Some(_) => {}
+            }
+        }
+        Err(Fault::Broken("its list does not end").into())
+    }
+
+    /// Tells it that the call which it works on has ended, and ends it: an answer that is late is nobody's.
+    async fn give_up(mut self, gate: &Outgoing) {
+        let id = self.ids.load(Ordering::Relaxed);
+        let params = json!({"requestId": id, "reason": "it was cancelled"});
+        let cancelled = notification("notifications/cancelled", &params);
+        let _ = timeout(FAREWELL, self.process.tell(gate, &cancelled)).await;
+        self.process.end(true).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn what_was_accepted_is_bound_to_a_command_line_and_a_digest() {
+        let of = |line: &str| {
+            let program = Program {
+                name: "s".to_owned(),
+                path: "/bin/true".into(),
+                args: Vec::new(),
+                read: BTreeSet::new(),
+                write: BTreeSet::new(),
+                network: false,
+                memory: 0,
+                processes: 0,
+            };
+            ServerProgram::new(program, line.to_owned())
+        };
+        let digest = Digest::of(b"x").to_string();
+        let address = of("[\"a\"]").address(&digest);
+        let (program, same) = of("[\"a\"]").accepted(&address);
+        assert_eq!((program.accepted_digest(), same), (Some(digest.as_str()), true));
+        for (line, address) in [
+            ("[\"b\"]", address.as_str()),
+            ("[\"a\"]", "[\"a\"]"),
+            ("[\"a\"]", "[\"a\"] sha256:00"),
+            ("[\"a\"]", "https://a.test"),
+        ] {
+            let (program, same) = of(line).accepted(address);
+            assert!(!same && program.accepted_digest().is_none(), "{line} {address}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The calls that are left to a program: those of a host, those that runtimes of languages make besides,
+//! and processes where it may have some. No local socket, no shared memory without a file, no mark on a
+//! file outside of its directories.
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
+};
+
+use super::{
+    FATAL, FATAL_HERE, REFUSED, REFUSED_HERE, Rules, allowed, always, number, numbers, program,
+    rule, text, when, when_all,
+};
+
+/// Left besides, whatever the arguments.
+const BESIDES: &[i64] = &[
+    // Becoming another program. It stays behind the same wall.
+    libc::SYS_execve,
+    libc::SYS_wait4,
+    libc::SYS_waitid,
+    // Paths: landlock judges what is done with them.
+    libc::SYS_chdir,
+    libc::SYS_fchdir,
+    libc::SYS_statfs,
+    libc::SYS_truncate,
+    // Time.
+    libc::SYS_getitimer,
+    libc::SYS_setitimer,
+    libc::SYS_timer_create,
+    libc::SYS_timer_delete,
+    libc::SYS_timer_getoverrun,
+    libc::SYS_timer_gettime,
+    libc::SYS_timer_settime,
+    libc::SYS_timerfd_create,
+    libc::SYS_timerfd_gettime,
+    libc::SYS_timerfd_settime,
+    // Descriptors and memory of its own.
+    libc::SYS_signalfd4,
+    libc::SYS_splice,
+    libc::SYS_tee,
+    libc::SYS_vmsplice,
+    libc::SYS_mlock,
+    libc::SYS_mlock2,
+    libc::SYS_munlock,
+    libc::SYS_get_mempolicy,
+    // What it is, and what it may.
+    libc::SYS_capget,
+    libc::SYS_sched_get_priority_max,
+    libc::SYS_sched_get_priority_min,
+    libc::SYS_sched_getparam,
+    libc::SYS_sched_getscheduler,
+];
+
+/// The same, where the processor has them.
+#[cfg(target_arch = "x86_64")]
+const BESIDES_HERE: &[i64] = &[libc::SYS_alarm];
+#[cfg(not(target_arch = "x86_64"))]
+const BESIDES_HERE: &[i64] = &[];
+
+/// Left where it may have processes.
+const OF_PROCESSES: &[i64] =
+    &[libc::SYS_getpgid, libc::SYS_getsid, libc::SYS_setpgid, libc::SYS_setsid];
+
+/// The same, where the processor has them.
+#[cfg(target_arch = "x86_64")]
+const OF_PROCESSES_HERE: &[i64] = &[libc::SYS_fork, libc::SYS_vfork];
+#[cfg(not(target_arch = "x86_64"))]
+const OF_PROCESSES_HERE: &[i64] = &[];
+
+/// Of `clone`: kinds of processes that are seen differently, or belong to somebody else.
+const NO_PROCESS: i32 = libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_PARENT
+    | libc::CLONE_PTRACE;
+
+/// One filter for each answer, as for a host; what ends a host is only refused here.
+pub(super) fn filters(
+    network: bool,
+    processes: bool,
+    signals: bool,
+) -> Result<Vec<BpfProgram>, String> {
+    let rules = rules(network, processes, signals)?;
+    let lists = [FATAL, FATAL_HERE, REFUSED, REFUSED_HERE].map(numbers).concat();
+    let refused: Vec<i64> = lists.into_iter().filter(|call| !rules.contains_key(call)).collect();
+    let errno = |code: i32| SeccompAction::Errno(code.unsigned_abs());
+    let allow = SeccompAction::Allow;
+    Ok(vec![
+        program(rules, allow.clone(), errno(libc::ENOSYS))?,
+        program(always(refused), errno(libc::EPERM), allow)?,
+    ])
+}
+
+fn rules(network: bool, processes: bool, signals: bool) -> Result<Rules, String> {
+    let mut rules = allowed::rules(network)?;
+    rules.extend(always(BESIDES.iter().chain(BESIDES_HERE).copied()));
+    // A file without a name is memory that nobody counts, and a program that nobody has listed.
+    rules.remove(&libc::SYS_memfd_create);
+    let shared = number(libc::MAP_SHARED);
+    let nameless = number(libc::MAP_ANONYMOUS);
+    let private = rule(vec![when(3, Op::MaskedEq(shared), 0)?])?;
+    let of_a_file = rule(vec![when(3, Op::MaskedEq(nameless), 0)?])?;
+    rules.insert(libc::SYS_mmap, vec![private, of_a_file]);
+    // The times of a file that is open; those of a path are nobody's here to change.
+    let open = SeccompCondition::new(1, Len::Qword, Op::Eq, 0).map_err(text)?;
+    rules.insert(libc::SYS_utimensat, vec![rule(vec![open])?]);
+    if processes {
+        rules.extend(always(OF_PROCESSES.iter().chain(OF_PROCESSES_HERE).copied()));
+        let clone = when_all(&[(0, Op::MaskedEq(number(NO_PROCESS)), 0)])?;
+        rules.insert(libc::SYS_clone, vec![clone]);
+        if signals {
+            rules.extend(always([libc::SYS_kill, libc::SYS_tgkill]));
+        }
+    }
+    Ok(rules)
+}

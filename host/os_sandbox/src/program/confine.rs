@@ -1,0 +1,75 @@
+//! The wall of a program, which goes up before the program's first instruction.
+
+use std::path::Path;
+
+use super::Program;
+use crate::wall::{Allowed, SYSTEM, Wall, other_threads};
+
+/// The version of landlock without which a file outside could be emptied by its path.
+const LEAST_LANDLOCK: u32 = 3;
+
+/// The version that keeps signals within the wall. On an older kernel a program signals itself alone.
+const SCOPES_SIGNALS: u32 = 6;
+
+/// Where the system's own programs and their libraries are.
+const PROGRAMS: &[&str] = &["/bin", "/gnu/store", "/lib", "/lib64", "/nix/store", "/sbin", "/usr"];
+
+/// Files that the runtimes of languages read of the machine: nothing of another process.
+const MACHINE: &[&str] = &[
+    "/dev/zero",
+    "/proc/filesystems",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/sys/kernel/osrelease",
+    "/proc/sys/vm/overcommit_memory",
+    "/proc/uptime",
+    "/proc/version",
+];
+
+/// Confines this process to what the program may use.
+///
+/// # Errors
+///
+/// Where a part of it does not stand. Nothing may be started then.
+pub(super) fn confine(program: &Program) -> Result<(), String> {
+    match other_threads()? {
+        0 => {}
+        count => return Err(format!("{count} threads would stay outside")),
+    }
+    let paths = wall(program)?.let_through();
+    let no_sandbox =
+        |part: &str, why: String| format!("the OS sandbox does not stand: {part}: {why}");
+    let (version, _) = crate::files::confine(&paths, program.network)
+        .map_err(|why| no_sandbox("landlock", why))?;
+    if version < LEAST_LANDLOCK {
+        let why =
+            format!("the kernel has version {version} of it, and {LEAST_LANDLOCK} is the least");
+        return Err(no_sandbox("landlock", why));
+    }
+    crate::process::drop_privileges().map_err(|error| format!("giving up privileges: {error}"))?;
+    let signals = version >= SCOPES_SIGNALS;
+    crate::calls::confine_program(program.network, program.processes > 0, signals)
+        .map_err(|why| no_sandbox("seccomp", why))
+}
+
+fn wall(program: &Program) -> Result<Wall, String> {
+    let mut wall = Wall::default();
+    for path in SYSTEM.iter().chain(MACHINE) {
+        wall.allow(Path::new(path), Allowed::Read);
+    }
+    for path in PROGRAMS {
+        wall.allow(Path::new(path), Allowed::Run);
+    }
+    // No terminal: whoever sits at it is not the program's to ask.
+    wall.allow(Path::new("/dev/null"), Allowed::Device);
+    wall.allow(&program.path, Allowed::Run);
+    let given = program.read.iter().map(|path| (path, Allowed::Run));
+    for (path, allowed) in given.chain(program.write.iter().map(|path| (path, Allowed::Write))) {
+        if !path.exists() {
+            return Err(format!("`{}` of its directories is not there", path.to_string_lossy()));
+        }
+        wall.allow(path, allowed);
+    }
+    Ok(wall)
+}
