@@ -279,6 +279,32 @@ async fn a_file_of_another_tenant_is_one_that_is_not_there() {
     same(&theirs, &receipts);
 }
 
+/// INV-349.
+#[tokio::test]
+async fn a_large_output_is_read_by_the_key_whose_call_gave_it_and_by_no_other() {
+    let world = world().await;
+    let large = "one line of many, until it is too much for an answer\n".repeat(1_900);
+    std::fs::write(world.dir.path().join("blue/workspace/large.txt"), &large).unwrap();
+    let answer = ask(&world, "blue-member", "tools/call", read("large.txt")).await;
+    let link = answer["result"]["content"][1].clone();
+    assert_eq!((&link["type"], &link["mimeType"]), (&json!("resource_link"), &json!("text/plain")));
+    let of = || json!({"uri": link["uri"]});
+    let own = ask(&world, "blue-member", "resources/read", of()).await;
+    let whole = own["result"]["contents"][0]["text"].as_str().unwrap_or_else(|| panic!("{own}"));
+    assert_eq!(link["size"], whole.len());
+    assert!(whole.starts_with(large.trim_end()));
+    let before = world.state("blue").await;
+    for other in ["blue-admin", "red-member"] {
+        let theirs = ask(&world, other, "resources/read", of()).await;
+        assert!(theirs["error"].is_object(), "{other}: {theirs}");
+        assert!(!theirs.to_string().contains("one line of many"), "{other}: {theirs}");
+    }
+    let after = world.state("blue").await;
+    assert_eq!((before.0, before.1), (after.0, after.1));
+    let still = ask(&world, "blue-member", "resources/read", of()).await;
+    assert!(still["result"].is_object(), "{still}");
+}
+
 #[tokio::test]
 async fn what_a_client_did_is_in_the_audit_log_under_its_key() {
     let world = world().await;

@@ -2,6 +2,7 @@
 
 mod client;
 mod http;
+mod lasting;
 mod questions;
 mod runs;
 mod servers;

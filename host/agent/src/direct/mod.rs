@@ -118,6 +118,9 @@ pub struct DirectCall {
     pub asker: Option<Arc<dyn Asker>>,
     /// Ends it at once.
     pub cancel: CancellationToken,
+    /// Whether its tool, and those that this one calls, find nothing of earlier calls and leave nothing
+    /// for later ones.
+    pub fresh: bool,
 }
 
 /// The result of one call.
@@ -208,7 +211,7 @@ impl DirectTools {
     /// Makes one call. It ends at its own limits, or when it is cancelled.
     pub async fn call(&self, call: DirectCall) -> DirectResult {
         let step = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        let DirectCall { id, tool, arguments: text, progress, asker, cancel } = call;
+        let DirectCall { id, tool, arguments: text, progress, asker, cancel, fresh } = call;
         let _known = self.callers.enter(&id, progress, asker);
         let unknown = !self.tools.iter().any(|known| known.spec.name == tool);
         let asked = ToolCall { id, name: tool, arguments: text };
@@ -226,7 +229,8 @@ impl DirectTools {
             }
             None => decision,
         };
-        let call = Call { step, position: 0, call: own.as_ref().unwrap_or(&asked), nested: None };
+        let call = own.as_ref().unwrap_or(&asked);
+        let call = Call { step, position: 0, call, nested: None, fresh };
         let agent = self.agent();
         let calling = AssertUnwindSafe(Live.call(&agent, call, decision, &self.machine));
         let (answer, cancelled) = tokio::select! {

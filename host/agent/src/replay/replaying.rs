@@ -408,7 +408,7 @@ async fn resume(agent: &Agent<'_>, started: Vec<Started>, machine: &Loop) {
             let outer = Outer::new(caller, address, Some(Arc::clone(&past)), None);
             let called = called(made);
             let nested = Nested { outer: &outer, within: None, asked: &made.name, called: &called };
-            let call = Call { step, position, call: made, nested: Some(nested) };
+            let call = Call { step, position, call: made, nested: Some(nested), fresh: false };
             agent.spawn(call, permit, asked, machine.request()).await;
             if agent.background.of_call(&made.id).is_some() {
                 continue;

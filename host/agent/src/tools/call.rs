@@ -13,6 +13,8 @@ pub(crate) struct Call<'a> {
     pub(crate) call: &'a ToolCall,
     /// The call that makes it, where a tool does.
     pub(crate) nested: Option<Nested<'a>>,
+    /// Whether its tool is to find nothing of earlier calls.
+    pub(crate) fresh: bool,
 }
 
 impl Call<'_> {

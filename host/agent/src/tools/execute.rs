@@ -49,7 +49,9 @@ impl Agent<'_> {
         let mut answers: Vec<Option<Answer>> = calls.iter().map(|_| None).collect();
         let step = machine.current_step();
         let placed = calls.iter().copied().enumerate();
-        let placed = placed.map(|(position, call)| Call { step, position, call, nested: None });
+        let fresh = false;
+        let placed =
+            placed.map(|(position, call)| Call { step, position, call, nested: None, fresh });
         // What the caller executes has no result yet, and is nothing that happens here.
         let (theirs, own): (Vec<_>, Vec<_>) =
             placed.zip(decisions).partition(|(_, decision)| matches!(decision, Decision::HandOver));

@@ -151,6 +151,9 @@ pub struct CallWith<'a> {
     pub within: Option<&'a Within>,
     /// Its times and random numbers, where it must be able to run again; without, they are real.
     pub course: Option<Course>,
+    /// Whether it has a store to itself: nothing that an earlier call left is there, and nothing that
+    /// it leaves is there for a later one.
+    pub fresh: bool,
 }
 
 /// Something to be run in a slot.
@@ -378,8 +381,8 @@ impl Jar {
         work: Work<'_>,
         receipt: &mut Receipt,
     ) -> Result<(Done, Budget), Failure> {
-        let Work { job, shared, with: CallWith { progress, peers, within, course }, asked, time } =
-            work;
+        let Work { job, shared, with, asked, time } = work;
+        let CallWith { progress, peers, within, course, fresh } = with;
         let cancelled = || Failure::Fault(Fault::Cancelled);
         // INV-232: a call ends with the one that makes it.
         let cancel = within.map_or(&self.cancel, |within| &within.nest.stop);
@@ -397,6 +400,10 @@ impl Jar {
         receipt.times.queued = micros(begun - asked);
         let Some(slot) = self.slots.get(at) else { return Err(cancelled()) };
         receipt.component = slot.tool.wasm.digest().to_string();
+        if fresh {
+            // INV-350: it has its turn, so nobody else uses that store now.
+            drop(slot.take());
+        }
         let given = self.given(slot);
         let opening = async {
             let loaded = slot
@@ -442,7 +449,10 @@ impl Jar {
         note(receipt, &mut store, &ran, loading, begun.elapsed());
         // INV-221: a command's store has run to its end; the next call gets another.
         if ran.end.is_ok() && bound.exports.kind() != Kind::Command {
-            slot.put(store);
+            // INV-350.
+            if !fresh {
+                slot.put(store);
+            }
         } else {
             slot.lost.store(true, Ordering::Relaxed);
         }

@@ -114,6 +114,8 @@ pub(super) async fn call(
         }),
         asker: Some(Arc::clone(&asker) as Arc<dyn Asker>),
         cancel: cx.ct.clone(),
+        // INV-350: revisions without sessions know no state of one either.
+        fresh: cx.protocol_version().is_some_and(|version| is_stateless(&version)),
     };
     let direct = client.direct().await.map_err(|error| refused(&error))?;
     let done = reporting(direct.call(call), reported, &cx).await;

@@ -12,6 +12,9 @@ use super::uri;
 /// Bytes of a file that stand in an answer; a larger one is a link.
 const MAX_INLINE: u64 = 256 << 10;
 
+/// The same of text, which a model reads.
+const MAX_INLINE_TEXT: u64 = 64 << 10;
+
 /// The result of a call that was made. `session` has its files.
 pub(super) fn of_call(session: &str, done: DirectDone) -> CallToolResult {
     let DirectDone { result, files } = done;
@@ -44,7 +47,8 @@ fn structured(parts: &[Part]) -> Option<Value> {
 
 fn of_file(session: &str, id: &str, file: &Attachment) -> ContentBlock {
     let uri = uri::attachment(session, id);
-    if file.size > MAX_INLINE {
+    let text = is_text(&file.media_type);
+    if file.size > if text { MAX_INLINE_TEXT } else { MAX_INLINE } {
         let link = Resource::new(uri, file.name.clone());
         return ContentBlock::resource_link(
             link.with_mime_type(file.media_type.clone()).with_size(file.size),
@@ -59,11 +63,16 @@ fn of_file(session: &str, id: &str, file: &Attachment) -> ContentBlock {
 
 /// The content of a file: as text where it is one.
 pub(super) fn contents(uri: String, media_type: &str, data: &[u8]) -> ResourceContents {
-    let text = media_type.starts_with("text/") || media_type == "application/json";
     match std::str::from_utf8(data) {
-        Ok(content) if text => ResourceContents::text(content, uri).with_mime_type(media_type),
+        Ok(content) if is_text(media_type) => {
+            ResourceContents::text(content, uri).with_mime_type(media_type)
+        }
         Ok(_) | Err(_) => ResourceContents::blob(encoded(data), uri).with_mime_type(media_type),
     }
+}
+
+fn is_text(media_type: &str) -> bool {
+    media_type.starts_with("text/") || media_type == "application/json"
 }
 
 fn encoded(data: &[u8]) -> String {

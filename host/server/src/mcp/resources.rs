@@ -7,7 +7,7 @@ use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
-use super::client::{Client, refused};
+use super::client::{Client, IDENTITY, refused};
 use super::uri::{self, Named};
 use super::{content, uri::parse};
 
@@ -62,7 +62,7 @@ pub(super) async fn read(client: &Client, uri: String) -> Result<ReadResourceRes
     let own = direct.id() == session;
     if own {
         direct.stored().await;
-    } else if client.service.store().session(session).await.is_err() {
+    } else if !may_read(client, session, &named).await {
         return Err(none());
     }
     let store = client.service.store();
@@ -88,6 +88,18 @@ pub(super) async fn read(client: &Client, uri: String) -> Result<ReadResourceRes
         }
     };
     Ok(ReadResourceResult::new(vec![contents]))
+}
+
+/// Whether a session is one of the caller's tenant. INV-349: the files of a client's own session, which
+/// may be all that its calls gave, are for the key that began it.
+async fn may_read(client: &Client, session: &str, named: &Named) -> bool {
+    let Ok(stored) = client.service.store().session(session).await else { return false };
+    let of_client = stored.agent == format!("home/{IDENTITY}");
+    if !of_client || !matches!(named, Named::Attachment { .. }) {
+        return true;
+    }
+    let began = client.service.began(session).await;
+    began.is_ok_and(|actor| actor.as_deref() == Some(&*client.actor))
 }
 
 /// All changes of a session as one patch, cut behind a bound.

@@ -7,9 +7,10 @@ mod scribe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use belljar_agent::limits::cut;
 use belljar_agent::{
-    DirectCall, DirectResult, DirectSpec, DirectTool, DirectTools, Host, RunId, caps_of_run,
-    resolve_direct,
+    Attachment, DirectCall, DirectResult, DirectSpec, DirectTool, DirectTools, Host, Part, RunId,
+    caps_of_run, resolve_direct,
 };
 use belljar_definition::{Status, builtin_tools};
 use belljar_policy::{Level, Shown};
@@ -26,6 +27,12 @@ use crate::review::{ReviewError, SessionReview};
 
 /// How old the settings of a call may be.
 const SETTINGS_AGE: Duration = Duration::from_secs(1);
+
+/// Bytes of a text that stand in an answer; a larger one is a file of the session.
+const MAX_TEXT: usize = 64 << 10;
+
+/// Bytes of its beginning that do.
+const MAX_BEGINNING: usize = 4 << 10;
 
 /// Characters of a client's name in the title of its session.
 const MAX_CLIENT: usize = 60;
@@ -149,7 +156,9 @@ impl DirectSession {
         inner.allowance.step(&inner.store, &*inner.clock, async || Ok(0)).await?;
         // Held until the result is handed over: whoever closes the jar then finds it stored.
         let jar = self.jar().await?;
-        let result = jar.tools.call(call).await;
+        let id = call.id.clone();
+        let mut result = jar.tools.call(call).await;
+        set_aside(&mut result, &id);
         let files: Vec<String> = result.attachments.iter().map(|_| inner.new_id()).collect();
         self.scribe.note(Note::of(&result, &files)).await;
         Ok(DirectDone { result, files })
@@ -246,6 +255,37 @@ impl DirectSession {
             tracing::warn!(target: "belljar::session", session = %self.id, "{warning}");
         }
         Ok(OpenJar { host: Arc::clone(host), tools })
+    }
+}
+
+/// Puts texts that are too large for an answer into files of the session, and says so in their place.
+fn set_aside(result: &mut DirectResult, call: &str) {
+    let Ok(parts) = &mut result.outcome else { return };
+    for part in parts {
+        let (text, media_type, ending) = match part {
+            Part::Text(text) => (text, "text/plain", "txt"),
+            Part::Json(text) => (text, "application/json", "json"),
+            Part::Attachment { .. } => continue,
+        };
+        if text.len() <= MAX_TEXT {
+            continue;
+        }
+        let (whole, number) = (std::mem::take(text), result.attachments.len() + 1);
+        let name = format!("output-{number}.{ending}");
+        let begins = cut(&whole, MAX_BEGINNING);
+        let told = format!(
+            "{begins}\n[this is the beginning of {} bytes; all of it is the resource `{name}`]",
+            whole.len()
+        );
+        result.attachments.push(Attachment {
+            call_id: call.to_owned(),
+            size: u64::try_from(whole.len()).unwrap_or(u64::MAX),
+            data: whole.into(),
+            media_type: media_type.to_owned(),
+            saved_to: None,
+            name,
+        });
+        *part = Part::Text(told);
     }
 }
 

@@ -2,6 +2,7 @@
 //! another: for entrances whose clients choose these beside their messages.
 
 use belljar_store::{SessionHead, SessionKind, StoredSession, Write};
+use serde::Deserialize as _;
 
 use super::Service;
 use super::begin::DEFAULT_AGENT;
@@ -9,6 +10,7 @@ use super::running::Purpose;
 use super::types::{Head, ServiceError};
 use super::versions::Look;
 use crate::record::past::{Past, past};
+use crate::record::rows::PersonMetadata;
 
 impl Service {
     /// Stores a session in which nothing is said yet.
@@ -75,6 +77,18 @@ impl Service {
     pub async fn past(&self, session: &str) -> Result<Past, ServiceError> {
         let store = &self.0.store;
         Ok(past(store, store.session(session).await?).await?)
+    }
+
+    /// Who began a session, as the audit log says it; `None` = that is not known.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such session, or the store cannot be read.
+    pub async fn began(&self, session: &str) -> Result<Option<String>, ServiceError> {
+        let store = &self.0.store;
+        let rows = store.messages(&store.session(session).await?.id).await?;
+        let begun = rows.first().map(|row| PersonMetadata::deserialize(&row.metadata));
+        Ok(begun.and_then(Result::ok).and_then(|begun| begun.actor))
     }
 
     fn check_model(&self, model: &str) -> Result<(), ServiceError> {

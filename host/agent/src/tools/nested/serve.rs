@@ -37,7 +37,7 @@ impl Agent<'_> {
             .map(|it| Course { seed: *Digest::of(it.seed.as_bytes()).as_bytes(), began: it.began });
         let within = call.nested.and_then(|nested| nested.within);
         if !jar.may_call_others(permit.tool().as_str()) {
-            let with = CallWith { progress, peers: None, within, course };
+            let with = CallWith { progress, peers: None, within, course, fresh: call.fresh };
             let result = jar.call_with(permit, arguments(call.call), with).await;
             return result::of_call(&call.call.id, result);
         }
@@ -45,7 +45,7 @@ impl Agent<'_> {
         let past = self.effects.past_within(self, &address);
         let outer = Outer::new(&call.call.id, address, past, call.nested);
         let (port, mut requests) = PeersPort::open(Arc::clone(&self.peers));
-        let with = CallWith { progress, peers: Some(port), within, course };
+        let with = CallWith { progress, peers: Some(port), within, course, fresh: call.fresh };
         let mut running = Box::pin(jar.call_with(permit, arguments(call.call), with));
         let ended = loop {
             let request = tokio::select! {
@@ -54,8 +54,7 @@ impl Agent<'_> {
                 Some(request) = requests.recv() => request,
             };
             let Request { calls, within, reply } = request;
-            let mut answering =
-                Box::pin(self.answer_all(calls, &outer, &within, call.step, machine));
+            let mut answering = Box::pin(self.answer_all(calls, &outer, &within, call, machine));
             tokio::select! {
                 biased;
                 answers = &mut answering => {
@@ -127,7 +126,7 @@ impl Agent<'_> {
         asked: Vec<PeerCall>,
         outer: &Outer,
         within: &Within,
-        step: u64,
+        of: Call<'_>,
         machine: &Loop,
     ) -> Vec<PeerResult> {
         let first = outer.take(asked.len());
@@ -143,10 +142,11 @@ impl Agent<'_> {
         let digests: Vec<String> = asked.iter().map(called).collect();
         let calls = asked.iter().zip(&own).zip(&digests).enumerate();
         let calls = calls.map(|(at, ((asked, own), called))| Call {
-            step,
+            step: of.step,
             position: first + at,
             call: own.as_ref().unwrap_or(asked),
             nested: Some(Nested { outer, within: Some(within), asked: &asked.name, called }),
+            fresh: of.fresh,
         });
         let mut open = Open { agent: self, calls: calls.collect() };
         let mut told: Vec<PeerResult> = asked.iter().map(|_| Err(cancelled())).collect();
