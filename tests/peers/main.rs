@@ -39,7 +39,7 @@ async fn chat(model: &dyn ChatModel, request: &ChatRequest) -> (Reply, Vec<Strea
 fn request(text: &str) -> ChatRequest {
     ChatRequest {
         system: vec!["You are a test.".to_owned(), "A second block.".to_owned()],
-        messages: vec![Message::User { text: text.to_owned() }],
+        messages: vec![Message::user(text)],
         tools: vec![ToolSpec {
             name: "file_read".to_owned(),
             description: "Reads a file.".to_owned(),
@@ -106,7 +106,7 @@ async fn a_fork_finds_its_parents_prompt_in_the_servers_cache() {
     let mut sizes = Vec::new();
     for task in ["Look at its first line.", "Look at its last line."] {
         let mut fork = parent.clone();
-        fork.messages.push(Message::User { text: task.to_owned() });
+        fork.messages.push(Message::user(task));
         let (said, _) = chat(&*model, &fork).await;
         let cached = said.usage.cached_tokens;
         assert!(cached * 10 >= prompt * 8, "{cached} of {prompt} tokens were cached");

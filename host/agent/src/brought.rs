@@ -2,7 +2,7 @@
 //! these, the form of the answer. All of it is data of the caller's. It gives no right: a tool of the
 //! caller's is executed by the caller, and has no name that belljar knows.
 
-use belljar_model::{Effort, Message, ToolResult, ToolSpec};
+use belljar_model::{Effort, Image, Message, ToolChoice, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -23,12 +23,18 @@ pub struct Brought {
     /// Earlier messages, sent before the task as they are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
+    /// Images beside the task.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
     /// Tools that the caller executes: a call of one ends the turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolSpec>,
     /// Whether a step may call several of them. Default: no.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub several: bool,
+    /// The call with which the turn has to end: of one of these tools, or of that of this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub choice: Option<ToolChoice>,
     /// The results of the calls with which the turn before ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ToolResult>,
@@ -64,7 +70,18 @@ impl Brought {
 
     /// Bytes of what is stored of it, about.
     pub fn bytes(&self) -> usize {
-        serde_json::to_string(self).map_or(0, |text| text.len())
+        let text = serde_json::to_string(self).map_or(0, |text| text.len());
+        self.all_images().map(Image::size).fold(text, usize::saturating_add)
+    }
+
+    /// The images beside the task, and those of earlier messages.
+    pub fn all_images(&self) -> impl Iterator<Item = &Image> {
+        self.images.iter().chain(self.history.iter().flat_map(Message::images))
+    }
+
+    /// The same, to give them their bytes back.
+    pub fn all_images_mut(&mut self) -> impl Iterator<Item = &mut Image> {
+        self.images.iter_mut().chain(self.history.iter_mut().flat_map(Message::images_mut))
     }
 
     /// Checks the bounds of all of it, and that its schemas are such.

@@ -23,6 +23,7 @@
 //! | `history_compacted` | `turns`, `tokens_before`, `tokens_after` (of the history, estimated), `used`; the summary is in their place from now on. Without it a `warning` says why there is none |
 //! | `step_started` | `step` (from 1), `last` (no tools any more) |
 //! | `text_delta` | `text` |
+//! | `thought_delta` | `text`: reasoning of the model, where it shows some; no part of its answer, and not kept in the conversation |
 //! | `tool_call_started` | `step`, `call_id`, `parent` (the id of the call that made it, where a tool did and not the model), `tool`, `arguments` (cut at 2,000 characters) |
 //! | `tool_progress` | `call_id`, `tool`, `done`, `total` (absent where it is not known), `text`: a report of the tool's own, between its start and its end; at most `log_lines` of one call |
 //! | `tool_call_finished` | `step`, `call_id`, `parent`, `tool`, `ok`, `ending`, `error` (why it is not ok, cut; absent where it is), `fuel`, `micros`, `denials`, `bytes` |
@@ -113,6 +114,9 @@ pub enum EventKind {
         last: bool,
     },
     TextDelta {
+        text: String,
+    },
+    ThoughtDelta {
         text: String,
     },
     ToolCallStarted {
@@ -254,6 +258,7 @@ impl EventKind {
             Self::HistoryCompacted { .. } => "history_compacted",
             Self::StepStarted { .. } => "step_started",
             Self::TextDelta { .. } => "text_delta",
+            Self::ThoughtDelta { .. } => "thought_delta",
             Self::ToolCallStarted { .. } => "tool_call_started",
             Self::ToolProgress { .. } => "tool_progress",
             Self::ToolCallFinished { .. } => "tool_call_finished",

@@ -57,7 +57,9 @@ pub use agent_loop::machine::{
 /// Types that the builder of an agent takes, so that a program of one's own needs no other crate for it.
 pub use belljar_catalogue::StockTool;
 /// The messages and tools that a caller brings, so that an entrance needs no other crate for them.
-pub use belljar_model::{Effort, Message, ToolCall, ToolResult, ToolSpec};
+pub use belljar_model::{
+    Effort, Image, ImageError, Message, ToolCall, ToolChoice, ToolResult, ToolSpec,
+};
 /// The parts of what a tool gives, so that an entrance needs no other crate for them.
 pub use belljar_sandbox::Part;
 pub use brought::{Brought, Unfit};

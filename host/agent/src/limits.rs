@@ -14,6 +14,16 @@ pub const MAX_CALLS_PER_STEP: usize = 32;
 /// provider gives; a model implementation that ignores its own bound meets this one.
 pub const MAX_REPLY_BYTES: usize = 8 << 20;
 
+/// Images of one request to a model, those of earlier turns included.
+pub const MAX_IMAGES: usize = 20;
+
+/// Most bytes of all of them: what providers take in one request is 32 MB, in base64.
+pub const MAX_IMAGES_BYTES: usize = 16 << 20;
+
+/// Bytes of text that an image counts as: some 1,500 tokens of four bytes each, as providers bill a
+/// large one.
+pub const IMAGE_AS_TEXT: u64 = 6_000;
+
 /// Tools that a caller brings. Each costs tokens in every request, as the agent's own do.
 pub const MAX_CALLER_TOOLS: usize = 64;
 

@@ -37,7 +37,7 @@ async fn main() -> Result<()> {
 
     let mut request = ChatRequest {
         system: vec!["You answer questions about a folder.".to_owned()],
-        messages: vec![Message::User { text: question.clone() }],
+        messages: vec![Message::user(question.clone())],
         tools: vec![ToolSpec {
             name: "file_list".to_owned(),
             description: "lists the files of a folder".to_owned(),

@@ -51,6 +51,10 @@ pub struct ModelConfig {
     /// Absent: not known, and nothing is made to fit. Nothing is sent of it.
     #[serde(default)]
     pub context_tokens: Option<u64>,
+    /// Whether the model reads images. Absent: yes of Anthropic's and OpenAI's own API and of
+    /// `scripted`, no of every other server.
+    #[serde(default)]
+    pub images: Option<bool>,
     /// How much to think, unless a request says otherwise. Absent: the server decides.
     #[serde(default)]
     pub effort: Option<Effort>,
@@ -160,6 +164,7 @@ impl ModelConfig {
             key: KeySource::None,
             max_output_tokens: None,
             context_tokens: None,
+            images: None,
             effort: None,
             temperature: None,
             headers: BTreeMap::new(),
@@ -223,7 +228,8 @@ impl ModelConfig {
                 let base = self.base_url_or(OPENAI_BASE_URL)?;
                 let field = self.max_tokens_field.unwrap_or_else(|| default_field(&base));
                 let endpoint = endpoint(&base, &["chat", "completions"], AUTHORIZATION)?;
-                Ok(WireModel::new(Dialect::OpenAi(field), settings, endpoint))
+                let images = self.images.unwrap_or_else(|| is_openai(&base));
+                Ok(WireModel::new(Dialect::OpenAi(field), settings, endpoint).with_images(images))
             }
             Provider::Anthropic => {
                 let base = self.base_url_or(ANTHROPIC_BASE_URL)?;
@@ -231,7 +237,8 @@ impl ModelConfig {
                 let path: &[&str] = if versioned { &["messages"] } else { &["v1", "messages"] };
                 let endpoint = endpoint(&base, path, HeaderName::from_static("x-api-key"))?
                     .with_default_header("anthropic-version", ANTHROPIC_VERSION);
-                Ok(WireModel::new(Dialect::Anthropic, settings, endpoint))
+                let images = self.images.unwrap_or(true);
+                Ok(WireModel::new(Dialect::Anthropic, settings, endpoint).with_images(images))
             }
             Provider::Scripted => {
                 Err(EndpointError::BaseUrl("has no meaning for a scripted model").into())
@@ -251,7 +258,11 @@ impl ModelConfig {
         };
         let text =
             read().map_err(|source| ConfigError::ReadTranscript { path: path.clone(), source })?;
-        Ok(ScriptedModel::from_yaml(&text, &path)?)
+        let model = ScriptedModel::from_yaml(&text, &path)?;
+        Ok(match self.images {
+            Some(images) => model.with_images(images),
+            None => model,
+        })
     }
 
     fn base_url_or(&self, default: &str) -> Result<Url, EndpointError> {
@@ -263,11 +274,11 @@ impl ModelConfig {
 }
 
 fn default_field(base: &Url) -> MaxTokensField {
-    if base.host_str() == Some("api.openai.com") {
-        MaxTokensField::MaxCompletionTokens
-    } else {
-        MaxTokensField::MaxTokens
-    }
+    if is_openai(base) { MaxTokensField::MaxCompletionTokens } else { MaxTokensField::MaxTokens }
+}
+
+fn is_openai(base: &Url) -> bool {
+    base.host_str() == Some("api.openai.com")
 }
 
 impl fmt::Debug for ModelConfig {

@@ -26,6 +26,7 @@
 
 mod config;
 mod error;
+mod image;
 mod key;
 pub mod limits;
 mod model;
@@ -38,6 +39,7 @@ mod wire;
 
 pub use config::{ConfigError, ModelConfig, Provider};
 pub use error::{ModelError, Phase};
+pub use image::{Image, ImageError};
 pub use key::{KeyError, KeySource};
 pub use model::{CallContext, ChatModel, StreamEvent, Timeouts};
 pub use registry::{Env, Models, Played, ResolveError, Resolved};
@@ -47,6 +49,7 @@ pub use scripted::{
     Unplayed,
 };
 pub use types::{
-    ChatRequest, Effort, Message, Reply, StopReason, ToolCall, ToolResult, ToolSpec, Usage,
+    ChatRequest, Effort, Message, Reply, StopReason, ToolCall, ToolChoice, ToolResult, ToolSpec,
+    Usage,
 };
 pub use wire::{EndpointError, MaxTokensField, RetryPolicy, WireModel, http_client};

@@ -17,6 +17,9 @@ pub const MAX_TEXT_BYTES: usize = 8 << 20;
 /// Most bytes of one call's arguments: a tool that writes a file gets the whole file there.
 pub const MAX_ARGUMENT_BYTES: usize = 2 << 20;
 
+/// Most bytes of one image: 5 MB in base64, the least that a provider takes which takes images.
+pub const MAX_IMAGE_BYTES: usize = 3_750_000;
+
 /// Most tool calls in one answer. Real answers ask for a handful; a loop of empty calls costs a
 /// peer nothing and the host a guest each.
 pub const MAX_TOOL_CALLS: usize = 128;

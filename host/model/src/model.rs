@@ -16,6 +16,11 @@ pub trait ChatModel: Send + Sync {
     /// Provider and model, such as `openai:gpt-x`; for people and for records.
     fn id(&self) -> &str;
 
+    /// Whether it can be sent images. Default: no.
+    fn takes_images(&self) -> bool {
+        false
+    }
+
     /// Sends `request` and waits for the whole answer; what streams in on the way goes to
     /// `events`.
     ///

@@ -4,6 +4,8 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Image;
+
 /// One request: everything the model gets to see.
 ///
 /// The order of fields is the order of the prompt (system, tools, messages), and nothing in it
@@ -17,6 +19,9 @@ pub struct ChatRequest {
     pub messages: Vec<Message>,
     /// Tools to advertise, in this order. Empty: no tools are mentioned at all.
     pub tools: Vec<ToolSpec>,
+    /// Whether the answer has to call a tool. `None`: the model chooses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<ToolChoice>,
     /// Most tokens the answer may have. `None`: the model's configured value, else the
     /// server's (Anthropic requires one, see [`crate::limits::ANTHROPIC_MAX_OUTPUT_TOKENS`]).
     pub max_output_tokens: Option<u64>,
@@ -25,6 +30,16 @@ pub struct ChatRequest {
     /// How much the model should think. `None`: the model's configured value, else the
     /// server's.
     pub effort: Option<Effort>,
+}
+
+/// A call that an answer has to make, as far as the provider holds its model to that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolChoice {
+    /// Of any tool.
+    Required,
+    /// Of the tool of this name.
+    Named(String),
 }
 
 /// How much a model should think before it answers, where the provider has such a setting.
@@ -49,6 +64,10 @@ pub enum Message {
     User {
         /// The text, sent as it is.
         text: String,
+        /// Images, sent before it. Only a model that [takes them](crate::ChatModel::takes_images) is
+        /// sent any.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Image>,
     },
     /// The words of the model.
     Assistant {
@@ -64,6 +83,31 @@ pub enum Message {
         /// calls.
         results: Vec<ToolResult>,
     },
+}
+
+impl Message {
+    /// Words alone, of a person or of a parent agent.
+    #[must_use]
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User { text: text.into(), images: Vec::new() }
+    }
+
+    /// Its images.
+    #[must_use]
+    pub fn images(&self) -> &[Image] {
+        match self {
+            Self::User { images, .. } => images,
+            Self::Assistant { .. } | Self::Tool { .. } => &[],
+        }
+    }
+
+    /// The same, to give them their bytes back.
+    pub fn images_mut(&mut self) -> &mut [Image] {
+        match self {
+            Self::User { images, .. } => images,
+            Self::Assistant { .. } | Self::Tool { .. } => &mut [],
+        }
+    }
 }
 
 /// A tool call as the model asked for it. Nothing in it is checked.

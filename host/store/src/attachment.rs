@@ -112,6 +112,20 @@ impl Store {
         Ok((stored(&row).map_err(bad)?, row.try_get(7).map_err(bad)?))
     }
 
+    /// The bytes of a file of this name that a person brought to the session; the oldest, where there are
+    /// several. A file that a call attached is none.
+    pub async fn brought_file(
+        &self,
+        session: &str,
+        name: &str,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let select = "SELECT a.data FROM attachments a JOIN sessions s ON s.id = a.session_id \
+            WHERE s.tenant = $1 AND s.id = $2 AND a.name = $3 AND a.call_id IS NULL \
+            ORDER BY a.created, a.id LIMIT 1";
+        let row = self.row("read a file", select, [session.into(), name.into()]).await?;
+        row.map(|row| row.try_get(0)).transpose().map_err(|error| self.bad_file(error))
+    }
+
     fn bad_file(&self, error: sqlx::Error) -> StoreError {
         self.bad_row("an attachment".to_owned(), error)
     }

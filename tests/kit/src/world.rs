@@ -34,6 +34,10 @@ impl ChatModel for Spy {
         self.inner.id()
     }
 
+    fn takes_images(&self) -> bool {
+        self.inner.takes_images()
+    }
+
     async fn chat(
         &self,
         request: &ChatRequest,

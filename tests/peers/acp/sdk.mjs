@@ -49,6 +49,7 @@ async function editor(work) {
     });
     assert.equal(hello.protocolVersion, acp.PROTOCOL_VERSION);
     assert.equal(hello.agentCapabilities.loadSession, true);
+    assert.equal(hello.agentCapabilities.promptCapabilities.image, true);
     worked = work({ to, updates, asked, seen, child });
     await worked;
   });

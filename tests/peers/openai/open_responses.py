@@ -142,13 +142,15 @@ def tools_streamed():
 
 
 def image():
-    # Agents read text: the request is refused, with the place of what is at fault.
     pixel = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA="
     parts = [{"type": "input_text", "text": "What is this?"},
              {"type": "input_image", "image_url": pixel}]
-    status, _, text = post({
-        "model": "open-clerk", "input": [{"type": "message", "role": "user", "content": parts}],
-    })
+    asked = [{"type": "message", "role": "user", "content": parts}]
+    response = create(model="open-clerk", input=asked)
+    assert response["output"][0]["role"] == "assistant"
+    # Nothing is fetched: one that lies elsewhere is refused, with the place of what is at fault.
+    parts[1]["image_url"] = "https://images.example/pixel.gif"
+    status, _, text = post({"model": "open-clerk", "input": asked})
     assert status == 400, text
     error = json.loads(text)["error"]
     assert error["code"] == "unsupported_parameter", error

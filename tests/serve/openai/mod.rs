@@ -1,6 +1,9 @@
 //! The wires of OpenAI: chat completions, responses and models, as their clients see them.
 
+mod again;
 mod chat;
+mod choices;
+mod images;
 mod refused;
 mod responses;
 mod tools;

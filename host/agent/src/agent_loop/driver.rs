@@ -422,9 +422,8 @@ impl Job {
                 let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
                 EventKind::Retry { attempt, after_ms, reason }
             }),
-            StreamEvent::Started
-            | StreamEvent::ThinkingDelta(_)
-            | StreamEvent::CallStarted { .. } => {}
+            StreamEvent::ThinkingDelta(text) => self.emit(|| EventKind::ThoughtDelta { text }),
+            StreamEvent::Started | StreamEvent::CallStarted { .. } => {}
         }
     }
 }

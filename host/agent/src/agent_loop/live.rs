@@ -10,7 +10,6 @@ use tracing::Instrument as _;
 use crate::agent_loop::agent::{Agent, Effects, Notes, Timer};
 use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
 use crate::outcome::{RunError, Status};
-use crate::prompt::frame;
 use crate::subagent::background::Ended;
 use crate::subagent::planned::{Planned, Starting};
 use crate::subagent::progress::Batch;
@@ -75,13 +74,13 @@ impl Effects for Live {
             Err(ending) => ending,
         };
         if ending.status == Status::Completed
-            && let Some((why, again)) = machine.unfit()
+            && let Some((why, note)) = machine.unfit()
         {
-            let message = why.to_owned();
-            if !again {
+            let Some(note) = note.map(str::to_owned) else {
+                let message = why.to_owned();
                 return Err(Ending::failed(RunError::Form { message }));
-            }
-            machine.note(notes, frame::unfit(&message));
+            };
+            machine.note(notes, note);
             return Ok(machine.reopen());
         }
         match agent.before_end(machine.output(), &ending, *again, timer).await {

@@ -15,10 +15,10 @@ use belljar_model::{ChatRequest, Message, Reply, StopReason, StreamEvent, ToolCa
 use belljar_policy::{Budget, Exhausted, Hold, Level, Meter};
 
 use crate::limits::{
-    MAX_BYTES_PER_TOKEN, MAX_FORM_TRIES, MAX_NAME_BYTES, MAX_REPLY_BYTES, truncate,
+    IMAGE_AS_TEXT, MAX_BYTES_PER_TOKEN, MAX_FORM_TRIES, MAX_NAME_BYTES, MAX_REPLY_BYTES, truncate,
 };
 use crate::outcome::{RunError, Status, Usage};
-use crate::prompt::frame::{INTERRUPTED, LAST_STEP};
+use crate::prompt::frame::{self, INTERRUPTED, LAST_STEP};
 use crate::schema::Schema;
 use crate::tools::answer::Answer;
 use crate::tools::dispatch::{Decision, Dispatcher};
@@ -119,8 +119,8 @@ pub(crate) struct Loop {
     handed: Vec<ToolCall>,
     /// The form that its answer has to have.
     form: Option<Schema>,
-    /// Why the last answer does not have it.
-    unfit: Option<String>,
+    /// Why the last answer is not what it has to be, and the note to the model about that.
+    unfit: Option<(String, String)>,
     /// Answers that did not.
     tries: u32,
 }
@@ -183,9 +183,12 @@ impl Loop {
         !self.handed.is_empty()
     }
 
-    /// Why the last answer does not have its form, and whether the model may try again.
-    pub(crate) fn unfit(&self) -> Option<(&str, bool)> {
-        self.unfit.as_deref().map(|why| (why, self.tries < MAX_FORM_TRIES))
+    /// Why the last answer does not have its form, or does not call what it has to; and the note with
+    /// which the model may try again.
+    pub(crate) fn unfit(&self) -> Option<(&str, Option<&str>)> {
+        let again = self.tries < MAX_FORM_TRIES;
+        let (why, note) = self.unfit.as_ref()?;
+        Some((why, again.then_some(note.as_str())))
     }
 
     /// The next request to the model.
@@ -234,7 +237,7 @@ impl Loop {
 
     /// Adds a note of the host; call it before the model is asked.
     pub(crate) fn add_note(&mut self, text: String) {
-        self.push(Message::User { text });
+        self.push(Message::user(text));
     }
 
     /// The same, and lists it for the log of steps.
@@ -290,9 +293,10 @@ impl Loop {
             NextStep::Whole => {}
             NextStep::Last(exhausted) if self.step > 0 => {
                 self.last_step = Some(exhausted);
-                Arc::make_mut(&mut self.request).tools = Vec::new();
+                let request = Arc::make_mut(&mut self.request);
+                (request.tools, request.choice) = (Vec::new(), None);
                 self.bytes = prompt_bytes(&self.request);
-                self.push(Message::User { text: LAST_STEP.to_owned() });
+                self.push(Message::user(LAST_STEP));
             }
             // With no step at all, nothing was found that a last one could tell.
             NextStep::Last(exhausted) | NextStep::None(exhausted) => {
@@ -331,10 +335,16 @@ impl Loop {
         effects
     }
 
-    /// Looks whether an answer has its form.
+    /// Looks whether an answer without calls may be one, and has its form.
     fn judge(&mut self, text: &str) {
-        let judged = self.form.as_ref().map(|form| form.check(text));
-        self.unfit = judged.and_then(Result::err);
+        self.unfit = match &self.request.choice {
+            // INV-348: whatever the provider makes of the choice.
+            Some(choice) => Some((frame::uncalled(choice), frame::not_called(choice))),
+            None => {
+                let judged = self.form.as_ref().map(|form| form.check(text));
+                judged.and_then(Result::err).map(|why| (why.clone(), frame::unfit(&why)))
+            }
+        };
         self.tries += u32::from(self.unfit.is_some());
     }
 
@@ -443,9 +453,13 @@ impl Loop {
         self.bytes = self.bytes.saturating_add(message_bytes(&message));
         let request = Arc::make_mut(&mut self.request);
         match (request.messages.last_mut(), message) {
-            (Some(Message::User { text }), Message::User { text: more }) => {
+            (
+                Some(Message::User { text, images }),
+                Message::User { text: more, images: others },
+            ) => {
                 text.push_str("\n\n");
                 text.push_str(&more);
+                images.extend(others);
             }
             (_, message) => request.messages.push(message),
         }
@@ -539,13 +553,14 @@ pub fn prompt_bytes(request: &ChatRequest) -> u64 {
 
 /// Bytes of a message, as far as a model reads them.
 pub fn message_bytes(message: &Message) -> u64 {
-    len(match message {
-        Message::User { text } => text.len(),
+    let images = len(message.images().len()).saturating_mul(IMAGE_AS_TEXT);
+    images.saturating_add(len(match message {
+        Message::User { text, .. } => text.len(),
         Message::Assistant { text, calls } => {
             text.len() + calls.iter().map(|call| call.arguments.len()).sum::<usize>()
         }
         Message::Tool { results } => results.iter().map(|result| result.content.len()).sum(),
-    })
+    }))
 }
 
 fn len(bytes: usize) -> u64 {

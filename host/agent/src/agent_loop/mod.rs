@@ -4,6 +4,7 @@ pub(crate) mod agent;
 pub(crate) mod current_jar;
 pub(crate) mod driver;
 pub(crate) mod ended;
+pub(crate) mod images;
 pub(crate) mod job;
 pub(crate) mod ledger;
 pub(crate) mod live;

@@ -10,6 +10,7 @@ use belljar_sandbox::{Hints, PeerTool};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent_loop::current_jar::CurrentJar;
+use crate::agent_loop::images;
 use crate::agent_loop::job::Job;
 use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::machine::Loop;
@@ -105,11 +106,13 @@ pub(crate) async fn prepare(
             system: system(job, ledger, &listed, &given, &aliases),
             messages: first_messages(job),
             tools: specs,
+            choice: job.brought.choice.clone(),
             max_output_tokens: job.brought.max_output_tokens,
             temperature: job.brought.temperature,
             effort: job.brought.effort,
         },
     };
+    images::check(&request, &*job.model.model).map_err(|message| RunError::Caller { message })?;
     let reasons = Reasons {
         definition: Some(Arc::clone(&job.agent.definition)),
         tools: Some(Arc::clone(&host.tools)),
@@ -135,12 +138,13 @@ pub(crate) async fn prepare(
 fn first_messages(job: &Job) -> Vec<Message> {
     let mut messages = job.history.clone();
     let answered = matches!(messages.last(), Some(Message::Tool { .. }));
+    let images = job.brought.images.clone();
     match job.first.as_str() {
-        first if !first.trim().is_empty() => {
-            messages.push(Message::User { text: first.to_owned() })
+        first if !first.trim().is_empty() || !images.is_empty() => {
+            messages.push(Message::User { text: first.to_owned(), images });
         }
         _ if answered => {}
-        _ => messages.push(Message::User { text: frame::GO_ON.to_owned() }),
+        _ => messages.push(Message::user(frame::GO_ON)),
     }
     messages
 }
@@ -238,7 +242,8 @@ fn system(
 /// them. Its tools stay too, for a provider's cache: what the fork may not use is refused when
 /// it is called.
 fn forked(parent: &ChatRequest, first: &str) -> ChatRequest {
-    let mut request = parent.clone();
+    // Whoever chose a call waits for it of the parent.
+    let mut request = ChatRequest { choice: None, ..parent.clone() };
     if let Some(Message::Assistant { calls, .. }) = request.messages.last() {
         let placeholder = |call: &ToolCall| ToolResult {
             id: call.id.clone(),
@@ -251,6 +256,6 @@ fn forked(parent: &ChatRequest, first: &str) -> ChatRequest {
             request.messages.push(Message::Tool { results });
         }
     }
-    request.messages.push(Message::User { text: first.to_owned() });
+    request.messages.push(Message::user(first));
     request
 }

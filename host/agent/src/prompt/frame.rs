@@ -1,6 +1,7 @@
 //! Every fixed text that a model reads apart from tools, blocks, skills and teams: the first message, the
 //! child's contract, notices of the host, and the frame around a child's conclusion.
 
+use belljar_model::ToolChoice;
 use belljar_policy::Shown;
 
 use crate::limits::{MAX_CONCLUSION_BYTES, MAX_FRAMED_PATHS, cut};
@@ -62,6 +63,25 @@ pub(crate) fn unfit(why: &str) -> String {
     format!(
         "<{NOTICE}>This answer does not fit the JSON Schema: {why}. Answer again, with one JSON \
         value that fits and nothing else.</{NOTICE}>"
+    )
+}
+
+/// Why an answer that calls nothing is none, where its caller has chosen so.
+pub(crate) fn uncalled(choice: &ToolChoice) -> String {
+    match choice {
+        ToolChoice::Required => "it had to call one of the caller's tools".to_owned(),
+        ToolChoice::Named(name) => format!("it had to call `{name}`"),
+    }
+}
+
+/// Says that to the model.
+pub(crate) fn not_called(choice: &ToolChoice) -> String {
+    let which = match choice {
+        ToolChoice::Required => "one of the tools of your caller".to_owned(),
+        ToolChoice::Named(name) => format!("the tool `{name}`"),
+    };
+    format!(
+        "<{NOTICE}>Your caller waits for a call of {which}, and for no text. Call it now.</{NOTICE}>"
     )
 }
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use belljar_catalogue::ToolCatalogue;
-use belljar_model::{ToolCall, ToolSpec};
-use belljar_policy::ToolName;
+use belljar_model::{ToolCall, ToolChoice, ToolSpec};
+use belljar_policy::{Shown, ToolName};
 
 use crate::brought::Brought;
 use crate::limits::{MAX_CALLS_PER_STEP, MAX_TOOLS};
@@ -24,6 +24,8 @@ pub(crate) struct CallerTools {
     tools: BTreeMap<String, Schema>,
     /// Whether a step may call several.
     several: bool,
+    /// The one that has to be called.
+    named: Option<String>,
 }
 
 impl CallerTools {
@@ -38,7 +40,10 @@ impl CallerTools {
         aliases: &Aliases,
     ) -> Result<Self, String> {
         if brought.tools.is_empty() {
-            return Ok(Self::default());
+            return match brought.choice {
+                Some(_) => Err("no tool is brought that could be chosen".to_owned()),
+                None => Ok(Self::default()),
+            };
         }
         if let Err(unfit) = brought.check() {
             return Err(unfit.to_string());
@@ -63,13 +68,21 @@ impl CallerTools {
             tools.insert(name.to_owned(), schema?);
         }
         specs.extend(brought.tools.iter().cloned());
-        Ok(Self { tools, several: brought.several })
+        let named = match &brought.choice {
+            Some(ToolChoice::Named(name)) => Some(name.clone()),
+            Some(ToolChoice::Required) | None => None,
+        };
+        if let Some(name) = named.as_ref().filter(|name| !tools.contains_key(*name)) {
+            let name = Shown::clipped(name, 64);
+            return Err(format!("`{name}` is none of the caller's tools, so it cannot be chosen"));
+        }
+        Ok(Self { tools, several: brought.several, named })
     }
 
     #[cfg(test)]
     pub(crate) fn for_tests(name: &str, schema: &serde_json::Value) -> Self {
         let schema = Schema::compile(schema).unwrap();
-        Self { tools: BTreeMap::from([(name.to_owned(), schema)]), several: false }
+        Self { tools: BTreeMap::from([(name.to_owned(), schema)]), several: false, named: None }
     }
 
     /// Their names.
@@ -82,6 +95,10 @@ impl CallerTools {
         let schema = self.tools.get(&call.name)?;
         if position >= MAX_CALLS_PER_STEP {
             let text = format!("too many calls in one step: at most {MAX_CALLS_PER_STEP}");
+            return Some(Decision::Refuse(Refusal::malformed(text)));
+        }
+        if self.named.as_ref().is_some_and(|named| *named != call.name) {
+            let text = "your caller waits for a call of another tool of its own".to_owned();
             return Some(Decision::Refuse(Refusal::malformed(text)));
         }
         let fits = check_arguments(&call.arguments).and_then(|()| {

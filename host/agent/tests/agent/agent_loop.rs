@@ -87,7 +87,7 @@ async fn the_first_message_is_the_task_alone_or_framed_with_its_context() {
         let sent = world.sent();
         messages.push(sent.last().unwrap().messages[0].clone());
     }
-    let user = |text: &str| Message::User { text: text.into() };
+    let user = |text: &str| Message::user(text);
     assert_eq!(
         messages,
         [user(" the task\n"), user(" the task\n"), user("Context:\nknown\n\n\nTask:\n the task\n")]

@@ -298,7 +298,7 @@ agents:
         let outcome = world.go("it").await;
         assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
         assert_eq!(outcome.output, "both are done");
-        let feedback = Message::User { text: "Stop hook feedback: and b?".into() };
+        let feedback = Message::user("Stop hook feedback: and b?");
         assert_eq!(world.sent()[1].messages.last(), Some(&feedback));
         assert_eq!(world.sent().len(), 3);
         assert_eq!(!outcome.warnings.is_empty(), warned, "{:?}", outcome.warnings);
@@ -404,5 +404,5 @@ agents:
     let outcome = world.go("boss").await;
     assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
     let sent = world.sent_by("scout", 0);
-    assert_eq!(sent[0].messages, [Message::User { text: "look\n\n[hook] be brief".into() }]);
+    assert_eq!(sent[0].messages, [Message::user("look\n\n[hook] be brief")]);
 }

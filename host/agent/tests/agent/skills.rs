@@ -46,7 +46,7 @@ async fn first(world: &World, task: &str) -> String {
     let outcome = world.run(world.spec("a", task)).await;
     assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
     let sent = world.sent();
-    let [Message::User { text }] = &sent[0].messages[..] else { panic!("{sent:?}") };
+    let [Message::User { text, .. }] = &sent[0].messages[..] else { panic!("{sent:?}") };
     text.clone()
 }
 

@@ -75,7 +75,7 @@ async fn go(world: &World, team: &str) -> TeamOutcome {
 fn first(world: &World, agent: &str) -> String {
     let sent = world.sent_by(agent, 0);
     match &sent[0].messages[..] {
-        [Message::User { text }, ..] => text.clone(),
+        [Message::User { text, .. }, ..] => text.clone(),
         other => panic!("{other:?}"),
     }
 }

@@ -272,6 +272,7 @@ fn model_config(
     };
     config.max_output_tokens = setting.max_output_tokens;
     config.context_tokens = setting.context_tokens;
+    config.images = setting.images;
     config.temperature = setting.temperature;
     config.allow_insecure = setting.allow_insecure;
     config.headers = setting.headers.clone();

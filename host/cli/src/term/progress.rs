@@ -309,7 +309,8 @@ impl Inner {
             // The person who is asked sees the question itself.
             EventKind::PermissionAsked { .. }
             | EventKind::QuestionAsked { .. }
-            | EventKind::QuestionAnswered { .. } => {}
+            | EventKind::QuestionAnswered { .. }
+            | EventKind::ThoughtDelta { .. } => {}
             EventKind::PermissionAnswered { tool, answer, .. } => {
                 let answer = match answer {
                     Approval::Yes | Approval::ForRun => return,

@@ -120,6 +120,8 @@ pub struct ModelSetting {
     /// Tokens that a request and its answer may have together; absent = not known, and no
     /// history is made to fit.
     pub context_tokens: Option<u64>,
+    /// Whether it reads images; absent = as its provider is known to.
+    pub images: Option<bool>,
     /// `low`, `medium`, `high` or `max`; absent = the server decides.
     pub effort: Option<String>,
     /// Sampling temperature, 0 to 2; absent = the server decides.

@@ -45,6 +45,8 @@ pub(crate) struct Expect {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) no_tools: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) images: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) results: Option<Vec<ExpectResult>>,
 }
 
@@ -84,6 +86,7 @@ pub(super) fn check(expect: &Expect, request: &ChatRequest) -> Result<(), Differ
         }
     }
     check_tools(expect, request)?;
+    check_images(expect, request)?;
     check_last_user(expect, request)?;
     for text in &expect.last_message_contains.0 {
         if !request.messages.last().is_some_and(|last| contains(last, text)) {
@@ -95,6 +98,19 @@ pub(super) fn check(expect: &Expect, request: &ChatRequest) -> Result<(), Differ
         Some(results) => check_results(results, request),
         None => Ok(()),
     }
+}
+
+/// Images without their bytes count as none.
+fn check_images(expect: &Expect, request: &ChatRequest) -> Result<(), Difference> {
+    let Some(images) = &expect.images else { return Ok(()) };
+    let sent = request.messages.iter().flat_map(Message::images);
+    let sent: Vec<&str> =
+        sent.filter(|image| !image.data().is_empty()).map(crate::Image::media_type).collect();
+    if sent.iter().eq(images.iter()) {
+        return Ok(());
+    }
+    let expected = format!("the images {}", listed(images.iter().map(String::as_str)));
+    Err(Difference::new(expected, format!("the images {}", listed(sent))))
 }
 
 fn check_tools(expect: &Expect, request: &ChatRequest) -> Result<(), Difference> {
@@ -121,7 +137,7 @@ fn check_last_user(expect: &Expect, request: &ChatRequest) -> Result<(), Differe
         return Ok(());
     }
     let last = request.messages.iter().rev().find_map(|message| match message {
-        Message::User { text } => Some(text.as_str()),
+        Message::User { text, .. } => Some(text.as_str()),
         Message::Assistant { .. } | Message::Tool { .. } => None,
     });
     for text in &expect.last_user_contains.0 {
@@ -183,7 +199,7 @@ pub(crate) fn new_results(request: &ChatRequest) -> Vec<&ToolResult> {
 
 fn contains(message: &Message, part: &str) -> bool {
     match message {
-        Message::User { text } | Message::Assistant { text, .. } => text.contains(part),
+        Message::User { text, .. } | Message::Assistant { text, .. } => text.contains(part),
         Message::Tool { results } => results.iter().any(|result| result.content.contains(part)),
     }
 }
@@ -192,7 +208,7 @@ fn contains(message: &Message, part: &str) -> bool {
 pub(super) fn describe_last(request: &ChatRequest) -> String {
     match request.messages.last() {
         None => "no message".to_owned(),
-        Some(Message::User { text }) => format!("the user message `{}`", quoted(text)),
+        Some(Message::User { text, .. }) => format!("the user message `{}`", quoted(text)),
         Some(Message::Assistant { text, .. }) => {
             format!("the model's own message `{}`", quoted(text))
         }

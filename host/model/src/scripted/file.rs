@@ -18,6 +18,8 @@ pub(crate) struct Transcript {
     pub(crate) transcript: u32,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) each_run: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) text_only: bool,
     pub(crate) agents: Vec<Agent>,
 }
 
@@ -35,6 +37,8 @@ pub(crate) struct Agent {
 pub(crate) struct Turn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expect: Option<Expect>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) think: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) say: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

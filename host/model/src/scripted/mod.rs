@@ -10,6 +10,7 @@
 //! transcript: 1                 # version of the format
 //! each_run: false               # true: every run plays the lists from the start, so that one
 //!                               # transcript serves any number of runs, also after a restart
+//! text_only: false              # true: the model reads no images
 //! agents:
 //!   - agent: scout              # the agent's name, as it stands in its definition
 //!     spawn: 0                  # which `scout` of the run, from 0 (the default);
@@ -22,6 +23,8 @@
 //!           last_message_contains: "Task:"            # in the last message of any kind
 //!           tools: [file_read, file_find]             # exactly these names, in any order
 //!           no_tools: false                           # true: no tool is advertised
+//!           images: [image/png]                       # the media types of exactly all images
+//!         think: The file may be long.                # reasoning, before it says anything
 //!         say: Let me look.
 //!         calls:
 //!           - name: file_read
@@ -85,6 +88,7 @@ pub struct ScriptedModel {
     played: Vec<AtomicUsize>,
     /// The same for scripts of `spawn: any`, by script and spawn index.
     played_any: Mutex<HashMap<(usize, u32), usize>>,
+    images: bool,
 }
 
 /// Turns of a transcript that were not played.
@@ -114,7 +118,14 @@ impl ScriptedModel {
     #[must_use]
     pub fn new(transcript: Arc<Transcript>) -> Self {
         let played = transcript.scripts.iter().map(|_| AtomicUsize::new(0));
-        Self { played: played.collect(), played_any: Mutex::default(), transcript }
+        let (played, played_any) = (played.collect(), Mutex::default());
+        Self { played, played_any, images: !transcript.text_only, transcript }
+    }
+
+    /// The same model, said to read images or not to. Default: as its transcript says.
+    #[must_use]
+    pub fn with_images(self, images: bool) -> Self {
+        Self { images, ..self }
     }
 
     /// The turns that were not played so far, in the order of the file; empty after a run that used
@@ -223,6 +234,10 @@ impl ChatModel for ScriptedModel {
         &self.transcript.id
     }
 
+    fn takes_images(&self) -> bool {
+        self.images
+    }
+
     async fn chat(
         &self,
         request: &ChatRequest,
@@ -233,9 +248,12 @@ impl ChatModel for ScriptedModel {
             return Err(ModelError::Cancelled);
         }
         let (number, turn) = self.next_turn(request, cx)?;
-        let silent = turn.say.is_empty() && turn.calls.is_empty();
+        let silent = turn.think.is_empty() && turn.say.is_empty() && turn.calls.is_empty();
         if !silent {
             events(StreamEvent::Started);
+        }
+        if !turn.think.is_empty() {
+            events(StreamEvent::ThinkingDelta(turn.think.clone()));
         }
         if !turn.say.is_empty() {
             events(StreamEvent::TextDelta(turn.say.clone()));
@@ -291,7 +309,7 @@ fn estimate(request: &ChatRequest, turn: &Turn) -> Usage {
 
 fn message_bytes(message: &Message) -> usize {
     match message {
-        Message::User { text } => text.len(),
+        Message::User { text, .. } => text.len(),
         Message::Assistant { text, calls } => {
             let calls = calls.iter().map(|call| call.name.len() + call.arguments.len());
             text.len() + calls.sum::<usize>()

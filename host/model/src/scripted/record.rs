@@ -63,8 +63,12 @@ impl Recording {
             spawn: file::Spawn::Index(*spawn),
             turns: turns.clone(),
         });
-        let file =
-            file::Transcript { transcript: VERSION, each_run: false, agents: agents.collect() };
+        let file = file::Transcript {
+            transcript: VERSION,
+            each_run: false,
+            text_only: false,
+            agents: agents.collect(),
+        };
         let options = serde_yaml::ser_options! { yaml_12: true, prefer_block_scalars: false };
         let yaml = serde_yaml::to_string_with_options(&file, options);
         yaml.map_err(|error| RecordingError::Yaml(error.to_string()))
@@ -125,6 +129,10 @@ impl Recorder {
 impl ChatModel for Recorder {
     fn id(&self) -> &str {
         self.inner.id()
+    }
+
+    fn takes_images(&self) -> bool {
+        self.inner.takes_images()
     }
 
     async fn chat(

@@ -20,6 +20,7 @@ pub struct Transcript {
     pub(super) id: String,
     /// Whether each run plays the lists from the start.
     pub(super) each_run: bool,
+    pub(super) text_only: bool,
     pub(super) scripts: Vec<Script>,
     by_agent: HashMap<String, BySpawn>,
 }
@@ -44,6 +45,7 @@ pub(super) struct Script {
 #[derive(Debug)]
 pub(super) struct Turn {
     pub(super) expect: Expect,
+    pub(super) think: String,
     pub(super) say: String,
     pub(super) calls: Vec<Call>,
     /// Bytes of all names and arguments in `calls`.
@@ -141,6 +143,7 @@ impl Transcript {
             id: format!("scripted:{}", quoted(&name.to_string_lossy())),
             origin: origin.to_owned(),
             each_run: file.each_run,
+            text_only: file.text_only,
             scripts: Vec::with_capacity(file.agents.len()),
             by_agent: HashMap::new(),
         };
@@ -226,6 +229,7 @@ impl Turn {
         }
         Ok(Self {
             expect: turn.expect.unwrap_or_default(),
+            think: turn.think.unwrap_or_default(),
             say: turn.say.unwrap_or_default(),
             call_bytes: calls.iter().map(|call| call.name.len() + call.arguments.len()).sum(),
             calls,

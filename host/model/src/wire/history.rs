@@ -8,6 +8,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+/// Stands for an image whose bytes are not at hand any more.
+pub(crate) const LOST_IMAGE: &str = "[an image that is no longer stored]";
+
 /// Longest tool name that both providers accept in a history.
 const MAX_WIRE_NAME: usize = 64;
 

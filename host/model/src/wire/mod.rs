@@ -38,6 +38,7 @@ pub struct WireModel {
     settings: Settings,
     endpoint: Endpoint,
     retries: RetryPolicy,
+    images: bool,
 }
 
 /// When a failed call is tried again.
@@ -89,12 +90,17 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The extra fields of a request with or without tools.
-    pub(crate) fn extra(&self, tools: bool) -> impl Iterator<Item = (&str, &serde_json::Value)> {
+    /// The extra fields of a request in which the model may choose among tools, or not.
+    pub(crate) fn extra(&self, chooses: bool) -> impl Iterator<Item = (&str, &serde_json::Value)> {
         let fields = self.extra.iter().map(|(name, value)| (name.as_str(), value));
         // Servers refuse a choice where there is nothing to choose.
-        fields.filter(move |(name, _)| tools || *name != "tool_choice")
+        fields.filter(move |(name, _)| chooses || *name != "tool_choice")
     }
+}
+
+/// Whether there are tools to choose from, and the request leaves the choice to others.
+fn chooses(request: &ChatRequest) -> bool {
+    !request.tools.is_empty() && request.choice.is_none()
 }
 
 /// Makes an answer of the events of one response.
@@ -132,7 +138,12 @@ impl WireModel {
             settings,
             endpoint,
             retries: RetryPolicy::default(),
+            images: false,
         }
+    }
+
+    pub(crate) fn with_images(self, images: bool) -> Self {
+        Self { images, ..self }
     }
 
     /// The same model with another retry policy.
@@ -293,6 +304,10 @@ impl WireModel {
 impl ChatModel for WireModel {
     fn id(&self) -> &str {
         &self.id
+    }
+
+    fn takes_images(&self) -> bool {
+        self.images
     }
 
     async fn chat(

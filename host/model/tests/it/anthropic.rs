@@ -1,13 +1,14 @@
 //! The messages wire.
 
 use belljar_model::{
-    CallContext, Effort, KeySource, Message, ModelError, Provider, StopReason, StreamEvent, Usage,
+    CallContext, ChatModel, Effort, KeySource, Message, ModelError, Provider, StopReason,
+    StreamEvent, ToolChoice, Usage,
 };
 use serde_json::{Value, json};
 
 use crate::support::{
-    Server, Step, anthropic, build, call, chat, config, error, first_turn, reply, second_turn,
-    status, stream, stream_text, third_turn, user,
+    GIF, Server, Step, anthropic, build, call, chat, config, error, first_turn, reply, second_turn,
+    seeing, status, stream, stream_text, third_turn, user,
 };
 
 fn start() -> String {
@@ -247,4 +248,26 @@ async fn an_error_after_text_ends_the_call() {
     assert!(matches!(&error, ModelError::Provider { transient: true, .. }), "{error:?}");
     assert_eq!(error.to_string(), r"the provider reported `api_error`: oops\u{1b}[2J");
     assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn images_are_blocks_of_a_message_and_a_choice_is_in_its_own_words() {
+    let end = || {
+        stream(&[&start(), &begin(0, json!({"type": "text", "text": "a"})), &stop("end_turn"), END])
+    };
+    let server = Server::new(vec![end(), end()]).await;
+    let model = anthropic(&server);
+    assert!(model.takes_images());
+    reply(&model, &seeing(ToolChoice::Named("file_read".to_owned()))).await;
+    reply(&model, &seeing(ToolChoice::Required)).await;
+    let seen: Vec<Value> = server.seen().iter().map(|seen| seen.json()).collect();
+    assert_eq!(
+        seen[0]["messages"][0]["content"],
+        json!([
+            {"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": GIF}},
+            {"type": "text", "text": "what is it?", "cache_control": {"type": "ephemeral"}},
+        ])
+    );
+    assert_eq!(seen[0]["tool_choice"], json!({"type": "tool", "name": "file_read"}));
+    assert_eq!(seen[1]["tool_choice"], json!({"type": "any"}));
 }

@@ -1,14 +1,14 @@
 //! The chat-completions wire.
 
 use belljar_model::{
-    CallContext, ChatRequest, Effort, MaxTokensField, ModelError, Provider, StopReason,
-    StreamEvent, Usage,
+    CallContext, ChatModel, ChatRequest, Effort, MaxTokensField, ModelError, Provider, StopReason,
+    StreamEvent, ToolChoice, Usage,
 };
 use serde_json::{Value, json};
 
 use crate::support::{
-    Server, Step, build, call, chat, config, error, first_turn, openai, reply, second_turn, stream,
-    stream_text, third_turn, user,
+    GIF, Server, Step, build, call, chat, config, error, first_turn, openai, reply, second_turn,
+    seeing, stream, stream_text, third_turn, user,
 };
 
 const DONE: &str = "[DONE]";
@@ -310,4 +310,33 @@ async fn extra_fields_are_sent_before_the_messages_and_cannot_replace_them() {
         let error = settings.build_wire(&|_| None, &mut Vec::new()).unwrap_err();
         assert!(error.to_string().contains(&format!("`{field}`")), "{error}");
     }
+}
+
+#[tokio::test]
+async fn images_are_parts_of_a_message_and_a_choice_stands_before_that_of_the_settings() {
+    let end = || stream(&[&finish("stop")]);
+    let server = Server::new(vec![end(), end(), end()]).await;
+    let mut settings = config(Provider::OpenAi, &server.base);
+    settings.extra_body.insert("tool_choice".into(), json!("auto"));
+    assert!(!build(&settings).takes_images(), "a server that nobody knows");
+    settings.images = Some(true);
+    let model = build(&settings);
+    assert!(model.takes_images());
+    reply(&model, &seeing(ToolChoice::Named("file_read".to_owned()))).await;
+    reply(&model, &seeing(ToolChoice::Required)).await;
+    let mut without = seeing(ToolChoice::Required);
+    without.tools.clear();
+    reply(&model, &without).await;
+    let seen: Vec<Value> = server.seen().iter().map(|seen| seen.json()).collect();
+    assert_eq!(
+        seen[0]["messages"][1],
+        json!({"role": "user", "content": [
+            {"type": "image_url", "image_url": {"url": format!("data:image/gif;base64,{GIF}")}},
+            {"type": "text", "text": "what is it?"},
+        ]})
+    );
+    let named = json!({"type": "function", "function": {"name": "file_read"}});
+    assert_eq!(seen[0]["tool_choice"], named);
+    assert_eq!(seen[1]["tool_choice"], "required");
+    assert_eq!(seen[2].get("tool_choice"), None);
 }

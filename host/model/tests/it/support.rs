@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use belljar_model::{
-    CallContext, ChatModel, ChatRequest, Message, ModelConfig, ModelError, Provider, Reply,
-    RetryPolicy, StreamEvent, ToolCall, ToolResult, ToolSpec, WireModel,
+    CallContext, ChatModel, ChatRequest, Image, Message, ModelConfig, ModelError, Provider, Reply,
+    RetryPolicy, StreamEvent, ToolCall, ToolChoice, ToolResult, ToolSpec, WireModel,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -194,7 +194,7 @@ pub(crate) async fn error(model: &dyn ChatModel, request: &ChatRequest) -> Model
 }
 
 pub(crate) fn user(text: &str) -> Message {
-    Message::User { text: text.to_owned() }
+    Message::user(text)
 }
 
 pub(crate) fn tool(name: &str) -> ToolSpec {
@@ -256,5 +256,17 @@ pub(crate) fn third_turn() -> ChatRequest {
     let mut request = second_turn();
     request.messages.push(Message::Assistant { text: "One more.".to_owned(), calls: Vec::new() });
     request.messages.push(user("go on"));
+    request
+}
+
+/// One pixel in base64.
+pub(crate) const GIF: &str = "R0lGODlhAQABAAAAACw=";
+
+/// The first turn with an image beside the question, and a choice of the tool to call.
+pub(crate) fn seeing(choice: ToolChoice) -> ChatRequest {
+    let images = vec![Image::from_base64(GIF, Some("image/gif")).unwrap()];
+    let mut request = first_turn();
+    request.messages = vec![Message::User { text: "what is it?".to_owned(), images }];
+    request.choice = Some(choice);
     request
 }

@@ -22,11 +22,11 @@ pub(crate) async fn of_conversation(
 ) -> Result<TurnRequest, Problem> {
     if let Some(turn) = waiting(ctx, model, &parts).await? {
         let (results, task) = (results_of(&turn, &parts.results, param)?, parts.task);
-        let brought = Brought { results, ..brought };
+        let brought = Brought { results, images: parts.images, ..brought };
         return Ok(next_turn(ctx, &turn, task, None, brought));
     }
-    let Parts { context, history, task, .. } = parts.closed(param)?;
-    Ok(new_session(ctx, model, task, context, Brought { history, ..brought }))
+    let Parts { context, history, task, images, .. } = parts.closed(param)?;
+    Ok(new_session(ctx, model, task, context, Brought { history, images, ..brought }))
 }
 
 /// The last turn of a session whose calls all of these results are for. INV-281: found in the
@@ -77,7 +77,8 @@ pub(crate) async fn of_response(
         return Err(invalid("input", detail));
     }
     let results = results_of(turn, &parts.results, "input")?;
-    let Parts { context, task, .. } = parts;
+    let Parts { context, task, images, .. } = parts;
+    let brought = Brought { images, ..brought };
     if turn.is_last {
         return Ok(next_turn(ctx, turn, task, context, Brought { results, ..brought }));
     }

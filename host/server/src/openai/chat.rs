@@ -34,7 +34,7 @@ pub(crate) struct CompletionBody {
     stream_options: Option<StreamOptions>,
     /// Tools that the caller executes: functions.
     tools: Option<Vec<Value>>,
-    /// `auto` or `none`.
+    /// `auto`, `none`, `required`, or a function of `tools`.
     tool_choice: Option<Value>,
     /// Whether a step may call several of them. Default: yes.
     parallel_tool_calls: Option<bool>,
@@ -69,7 +69,7 @@ pub(crate) async fn complete(ctx: Ctx, request: Request) -> Result<Response, Pro
     let (stream, model) = (body.stream.unwrap_or_default(), body.model.clone());
     let usage = body.stream_options.clone().unwrap_or_default().include_usage;
     let request = body.turn(&ctx).await?;
-    let whole = request.brought.form.is_some();
+    let whole = live::is_whole(&request.brought);
     let (ctx, turn) = begin::begin(ctx, request, &model, "chat-completions").await?;
     let run = turn.message.clone();
     if stream {
@@ -109,8 +109,10 @@ impl CompletionBody {
         let model = named("model", Some(self.model.clone()))?.unwrap_or_default();
         let max = self.max_completion_tokens.or(self.max_tokens);
         let given = self.tools.as_deref().unwrap_or_default();
+        let chosen = tools::chosen(given, self.tool_choice.as_ref())?;
         let brought = Brought {
-            tools: tools::chosen(given, self.tool_choice.as_ref())?.tools,
+            tools: chosen.tools,
+            choice: chosen.must,
             several: self.parallel_tool_calls.unwrap_or(true),
             form: form::schema(self.response_format.as_ref(), "response_format")?,
             max_output_tokens: form::tokens(max, "max_completion_tokens")?,

@@ -1,5 +1,6 @@
 //! The content of an entry: a text, or a list of parts.
 
+use belljar_agent::Image;
 use serde_json::Value;
 
 use crate::http::problem::Problem;
@@ -8,18 +9,84 @@ use crate::openai::params::{invalid, unsupported};
 /// The types of parts that are text.
 const TEXT: [&str; 5] = ["text", "input_text", "output_text", "refusal", "summary_text"];
 
-/// The text of a content; its parts are joined by line feeds. `at`: where it stands.
-pub(crate) fn text(content: Option<&Value>, at: &str) -> Result<String, Problem> {
+/// The texts and the images of a content.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Content {
+    /// Its texts, joined by line feeds.
+    pub(crate) text: String,
+    pub(crate) images: Vec<Image>,
+}
+
+/// The content of somebody who may send images. `at`: where it stands.
+pub(crate) fn read(content: Option<&Value>, at: &str) -> Result<Content, Problem> {
+    let mut images = Vec::new();
+    let mut texts = Vec::new();
     match content {
-        None | Some(Value::Null) => Ok(String::new()),
-        Some(Value::String(text)) => Ok(text.clone()),
+        None | Some(Value::Null) => {}
+        Some(Value::String(text)) => texts.push(text.clone()),
         Some(Value::Array(parts)) => {
-            let parts = parts.iter().enumerate();
-            let texts = parts.map(|(index, part)| part_text(part, &format!("{at}[{index}]")));
-            Ok(texts.collect::<Result<Vec<_>, _>>()?.join("\n"))
+            for (index, part) in parts.iter().enumerate() {
+                let at = format!("{at}[{index}]");
+                match image_url(part) {
+                    Some(url) => images.push(image(url, &at)?),
+                    None => texts.push(part_text(part, &at)?),
+                }
+            }
         }
-        Some(_) => Err(invalid(at, format!("`{at}` is neither a text nor a list of parts"))),
+        Some(_) => {
+            return Err(invalid(at, format!("`{at}` is neither a text nor a list of parts")));
+        }
     }
+    Ok(Content { text: texts.join("\n"), images })
+}
+
+/// The text of a content that may have no images.
+pub(crate) fn text(content: Option<&Value>, at: &str) -> Result<String, Problem> {
+    let content = read(content, at)?;
+    if !content.images.is_empty() {
+        let detail = format!("`{at}` has an image, and images can only be the user's");
+        return Err(unsupported(at, detail).hint("send it in a message of the role `user`"));
+    }
+    Ok(content.text)
+}
+
+/// Items without the bytes of their images, which are stored apart: each has the name of its file in the
+/// place of them.
+pub(crate) fn without_bytes(items: &mut [Value]) {
+    let lists = items.iter_mut().filter_map(|item| item.get_mut("content")?.as_array_mut());
+    for part in lists.flatten() {
+        let Some(url) = image_url(part) else { continue };
+        let Ok(image) = image(url, "") else { continue };
+        part["image_url"] = Value::String(format!("attachment:{}", image.file_name()));
+    }
+}
+
+/// The address of a part that is an image; `null` where it has none.
+fn image_url(part: &Value) -> Option<&Value> {
+    let url = part.get("image_url").unwrap_or(&Value::Null);
+    match part.get("type").and_then(Value::as_str)? {
+        "image_url" => Some(url.get("url").unwrap_or(&Value::Null)),
+        "input_image" => Some(url),
+        _ => None,
+    }
+}
+
+/// INV-287: nothing is fetched for a caller; an image is what its request has of it.
+fn image(url: &Value, at: &str) -> Result<Image, Problem> {
+    let data = "send its bytes as `data:image/png;base64,...`";
+    let Some(url) = url.as_str() else {
+        let detail = format!("`{at}` has no `image_url`, and no files are kept for a caller");
+        return Err(unsupported(at, detail).hint(data));
+    };
+    let Some((head, body)) = url.strip_prefix("data:").and_then(|rest| rest.split_once(',')) else {
+        let detail = format!("the image of `{at}` is not a `data:` URL, and nothing is fetched");
+        return Err(unsupported(at, detail).hint(data));
+    };
+    let Some(media_type) = head.strip_suffix(";base64") else {
+        return Err(invalid(at, format!("the image of `{at}` is not in base64")).hint(data));
+    };
+    let said = Some(media_type).filter(|said| !said.is_empty());
+    Image::from_base64(body, said).map_err(|error| invalid(at, format!("`{at}`: {error}")))
 }
 
 fn part_text(part: &Value, at: &str) -> Result<String, Problem> {
@@ -30,13 +97,12 @@ fn part_text(part: &Value, at: &str) -> Result<String, Problem> {
         return text.map(str::to_owned).ok_or_else(no_text);
     }
     let what = match kind {
-        "image_url" | "input_image" => "images",
         "file" | "input_file" => "files",
         "input_audio" => "audio",
         _ => return Err(invalid(at, format!("`{at}` has a type that is not known"))),
     };
-    // INV-287: nothing is fetched for a caller, and nothing is left out without a word.
-    Err(unsupported(at, format!("{what} are not supported: agents read text"))
+    // INV-287: nothing is left out without a word.
+    Err(unsupported(at, format!("{what} are not supported: agents read text and images"))
         .hint("put the file into the workspace, and name it"))
 }
 
@@ -45,17 +111,47 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    const GIF: &str = "data:image/gif;base64,R0lGODlhAQABAAAAACw=";
+
     #[test]
-    fn a_content_is_its_texts_and_what_is_no_text_is_refused() {
+    fn a_content_is_its_texts_and_what_is_neither_text_nor_image_is_refused() {
         let of = |content: Value| text(Some(&content), "c");
         assert_eq!(of(json!("a")).unwrap(), "a");
         let parts = json!([{"type": "text", "text": "a"}, {"type": "input_text", "text": "b"}]);
         assert_eq!(of(parts).unwrap(), "a\nb");
         assert_eq!(text(None, "c").unwrap(), "");
-        let image = json!([{"type": "input_image", "image_url": "http://127.0.0.1/x"}]);
-        assert!(of(image).unwrap_err().body().detail().contains("images"));
+        let image = json!([{"type": "input_image", "image_url": GIF}]);
+        assert!(of(image).unwrap_err().body().detail().contains("user's"));
         for bad in [json!(1), json!([1]), json!([{"type": "text"}]), json!([{"type": "x"}])] {
             assert!(of(bad.clone()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_image_is_the_bytes_of_its_request_and_nothing_else() {
+        let of = |url: Value| read(Some(&json!([{"type": "input_image", "image_url": url}])), "c");
+        assert_eq!(of(json!(GIF)).unwrap().images[0].media_type(), "image/gif");
+        let chat = json!([{"type": "image_url", "image_url": {"url": GIF, "detail": "low"}}]);
+        assert_eq!(read(Some(&chat), "c").unwrap().images.len(), 1);
+        for bad in [
+            json!(null),
+            json!("http://127.0.0.1/x.png"),
+            json!("file:///etc/passwd"),
+            json!("data:image/gif,GIF89a"),
+            json!("data:image/png;base64,R0lGODlhAQABAAAAACw="),
+            json!("data:image/svg+xml;base64,PHN2Zz4="),
+            json!("data:image/gif;base64,*"),
+        ] {
+            assert!(of(bad.clone()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_repeated_of_an_input_has_the_name_of_an_image_and_not_its_bytes() {
+        let part = json!({"type": "input_image", "image_url": GIF});
+        let mut items = vec![json!({"role": "user", "content": [part]}), json!({"content": "x"})];
+        without_bytes(&mut items);
+        let told = serde_json::to_string(&items).unwrap();
+        assert!(told.contains("attachment:image-") && !told.contains("R0lGOD"), "{told}");
     }
 }

@@ -9,9 +9,10 @@
 
 use std::collections::HashSet;
 
-use belljar_agent::{Message, ToolCall, ToolResult};
+use belljar_agent::{Image, Message, ToolCall, ToolResult};
 
 use crate::http::problem::Problem;
+use crate::openai::content::Content;
 use crate::openai::params::invalid;
 
 /// One entry of a conversation.
@@ -19,8 +20,8 @@ use crate::openai::params::invalid;
 pub(crate) enum Entry {
     /// Words of a system or a developer.
     Context(String),
-    /// Words of the user.
-    User(String),
+    /// Words and images of the user.
+    User(Content),
     /// Words of the agent, and its calls of the caller's tools.
     Assistant { text: String, calls: Vec<ToolCall> },
     /// The result of such a call.
@@ -36,8 +37,10 @@ pub(crate) struct Parts {
     pub(crate) history: Vec<Message>,
     /// Results behind it, by the ids of their calls.
     pub(crate) results: Vec<(String, String)>,
-    /// The task; empty where there are results alone.
+    /// The task; empty where there are results or images alone.
     pub(crate) task: String,
+    /// Images beside the task.
+    pub(crate) images: Vec<Image>,
 }
 
 /// Sorts entries. `param`: where they stand in the request.
@@ -58,13 +61,14 @@ pub(crate) fn sort(entries: Vec<Entry>, param: &str) -> Result<Parts, Problem> {
         return Err(invalid(param, "the last entry has to be the user's, or a result of a tool")
             .hint("send what the agent should answer"));
     }
-    let texts = task.into_iter().filter_map(|entry| match entry {
-        Entry::User(text) => Some(text),
+    let contents = task.into_iter().filter_map(|entry| match entry {
+        Entry::User(content) => Some((content.text, content.images)),
         Entry::Context(_) | Entry::Assistant { .. } | Entry::Result { .. } => None,
     });
-    let task = texts.collect::<Vec<_>>().join("\n\n");
+    let (texts, images): (Vec<_>, Vec<_>) = contents.unzip();
+    let (task, images) = (texts.join("\n\n"), images.concat());
     let results: Vec<_> = last.into_iter().filter_map(result).collect();
-    if task.trim().is_empty() && results.is_empty() {
+    if task.trim().is_empty() && images.is_empty() && results.is_empty() {
         return Err(invalid(param, "the user's words are blank"));
     }
     let history = history(rest, param)?;
@@ -75,7 +79,7 @@ pub(crate) fn sort(entries: Vec<Entry>, param: &str) -> Result<Parts, Problem> {
         paired(calls, results.clone(), param)?;
     }
     let context = Some(context.join("\n\n")).filter(|text| !text.trim().is_empty());
-    Ok(Parts { context, history, results, task })
+    Ok(Parts { context, history, results, task, images })
 }
 
 impl Parts {
@@ -113,7 +117,7 @@ fn history(entries: Vec<Entry>, param: &str) -> Result<Vec<Message>, Problem> {
     while let Some(entry) = entries.next() {
         match entry {
             Entry::Context(_) => {}
-            Entry::User(text) => push_user(&mut messages, text),
+            Entry::User(content) => push_user(&mut messages, content),
             Entry::Result { id, .. } => return Err(no_call(&id, param)),
             Entry::Assistant { text, calls } if calls.is_empty() => {
                 if !text.trim().is_empty() {
@@ -148,13 +152,14 @@ fn is_calls_alone(entry: &Entry) -> bool {
     matches!(entry, Entry::Assistant { text, calls } if text.is_empty() && !calls.is_empty())
 }
 
-fn push_user(messages: &mut Vec<Message>, more: String) {
+fn push_user(messages: &mut Vec<Message>, more: Content) {
     match messages.last_mut() {
-        Some(Message::User { text }) => {
+        Some(Message::User { text, images }) => {
             text.push_str("\n\n");
-            text.push_str(&more);
+            text.push_str(&more.text);
+            images.extend(more.images);
         }
-        _ => messages.push(Message::User { text: more }),
+        _ => messages.push(Message::User { text: more.text, images: more.images }),
     }
 }
 
@@ -220,7 +225,7 @@ mod tests {
     use super::*;
 
     fn user(text: &str) -> Entry {
-        Entry::User(text.to_owned())
+        Entry::User(Content { text: text.to_owned(), images: Vec::new() })
     }
 
     fn said(text: &str, ids: &[&str]) -> Entry {

@@ -61,6 +61,7 @@ impl Finished {
             Some(_) if standing == Standing::Failed => Vec::new(),
             Some(_) if !outcome.calls.is_empty() => Vec::new(),
             Some(_) => last(vec![outcome.output.clone()]),
+            None if brought.choice.is_some() && standing != Standing::Cut => Vec::new(),
             None => said(&outcome.messages, brought.history.len()),
         };
         Self {

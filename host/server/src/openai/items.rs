@@ -4,7 +4,7 @@ use belljar_agent::ToolCall;
 use serde_json::{Value, json};
 
 use crate::http::problem::Problem;
-use crate::openai::content::text;
+use crate::openai::content::{read, text};
 use crate::openai::entries::Entry;
 use crate::openai::messages::named;
 use crate::openai::params::{invalid, unsupported};
@@ -61,11 +61,13 @@ fn entry(item: &Value, at: &str) -> Result<Option<Entry>, Problem> {
 }
 
 fn message(item: &Value, at: &str) -> Result<Entry, Problem> {
-    let text = text(item.get("content"), &format!("{at}.content"))?;
+    let (content, place) = (item.get("content"), format!("{at}.content"));
     match item.get("role").and_then(Value::as_str) {
-        Some("user") => Ok(Entry::User(text)),
-        Some("system" | "developer") => Ok(Entry::Context(text)),
-        Some("assistant") => Ok(Entry::Assistant { text, calls: Vec::new() }),
+        Some("user") => Ok(Entry::User(read(content, &place)?)),
+        Some("system" | "developer") => Ok(Entry::Context(text(content, &place)?)),
+        Some("assistant") => {
+            Ok(Entry::Assistant { text: text(content, &place)?, calls: Vec::new() })
+        }
         _ => Err(invalid(&format!("{at}.role"), format!("`{at}` has no role that is known"))),
     }
 }

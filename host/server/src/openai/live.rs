@@ -1,13 +1,14 @@
 //! A turn as it happens, for whoever streams it: what its agent says, step by step, and its end.
 
-use belljar_session::{RunningTurn, SessionEvent};
+use belljar_agent::Brought;
+use belljar_session::{RunningTurn, SessionEvent, StoredTurnOf};
 use serde::Deserialize;
 
 use crate::app::Ctx;
 use crate::http::problem::Problem;
 use crate::openai::errors;
 use crate::openai::finished::Finished;
-use crate::stream::follow::{Hears, follow};
+use crate::stream::follow::{Hears, follow, follow_past};
 use crate::stream::sse::Frames;
 
 /// A stream in the shape of one wire.
@@ -23,6 +24,12 @@ pub(crate) trait Wire: Send {
 
     /// It has not, and the stream ends all the same.
     async fn broken(&mut self, frames: &Frames, problem: &Problem) -> bool;
+}
+
+/// Whether a turn's text is sent when all of it is there: what is said before may be an attempt that
+/// has not the form, or not the call, that was asked for.
+pub(crate) fn is_whole(brought: &Brought) -> bool {
+    brought.form.is_some() || brought.choice.is_some()
 }
 
 /// The part of an event that matters here.
@@ -60,20 +67,51 @@ pub(crate) async fn stream(
     }
     let mut telling = Telling { saying: Saying::default(), whole, wire: &mut wire };
     let Some(()) = follow(&ctx, &turn, &frames, &mut telling).await else { return };
-    match ctx.service.stored_turn(&turn.message).await {
+    end(&ctx, &turn.message, &turn.agent, &frames, whole, wire).await;
+}
+
+/// Streams a turn that has ended as it was streamed then: of the same events.
+pub(crate) async fn again(
+    ctx: Ctx,
+    stored: StoredTurnOf,
+    frames: Frames,
+    whole: bool,
+    mut wire: impl Wire,
+) {
+    let _counted = ctx.app.metrics().streams.one();
+    if !wire.begin(&frames).await {
+        return;
+    }
+    let (session, message) = (&stored.turn.state.session, &stored.turn.message);
+    let mut telling = Telling { saying: Saying::default(), whole, wire: &mut wire };
+    let told = follow_past(&ctx, &session.id, message, &frames, &mut telling).await;
+    let Some(()) = told else { return };
+    end(&ctx, message, &session.agent, &frames, whole, wire).await;
+}
+
+/// The end of a stream, from what is stored of the turn.
+async fn end(
+    ctx: &Ctx,
+    message: &str,
+    agent: &str,
+    frames: &Frames,
+    whole: bool,
+    mut wire: impl Wire,
+) {
+    match ctx.service.stored_turn(message).await {
         Ok(stored) => {
             let finished = Finished::of(&stored);
             if whole {
                 for text in &finished.texts {
-                    if !wire.text(&frames, true, text).await {
+                    if !wire.text(frames, true, text).await {
                         return;
                     }
                 }
             }
-            wire.end(&frames, &finished).await;
+            wire.end(frames, &finished).await;
         }
         Err(error) => {
-            wire.broken(&frames, &errors::of_service(error, &turn.agent)).await;
+            wire.broken(frames, &errors::of_service(error, agent)).await;
         }
     }
 }

@@ -4,7 +4,7 @@ use belljar_agent::ToolCall;
 use serde_json::Value;
 
 use crate::http::problem::Problem;
-use crate::openai::content::text;
+use crate::openai::content::{read, text};
 use crate::openai::entries::Entry;
 use crate::openai::ids::MAX_CALL_ID;
 use crate::openai::params::{invalid, unsupported};
@@ -19,7 +19,10 @@ fn entry(message: &Value, at: &str) -> Result<Entry, Problem> {
     let content = || text(message.get("content"), &format!("{at}.content"));
     match message.get("role").and_then(Value::as_str) {
         Some("system" | "developer") => Ok(Entry::Context(content()?)),
-        Some("user") => Ok(Entry::User(content()?)),
+        Some("user") => {
+            let content = read(message.get("content"), &format!("{at}.content"));
+            Ok(Entry::User(content?))
+        }
         Some("assistant") => {
             let calls = match message.get("tool_calls") {
                 None | Some(Value::Null) => Vec::new(),

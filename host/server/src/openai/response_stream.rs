@@ -21,6 +21,8 @@ pub(crate) struct ResponseStream {
     begun: Value,
     /// The number of the next event.
     number: u64,
+    /// The number of the first that is sent.
+    from: u64,
     /// Texts that have been begun.
     texts: usize,
     /// The one that is being said.
@@ -33,13 +35,21 @@ impl ResponseStream {
         let begun = ResponseBody::of(running, &echo);
         let begun = serde_json::to_value(begun).unwrap_or_default();
         let message = running.message.clone();
-        Self { message, echo, begun, number: 0, texts: 0, open: None }
+        Self { message, echo, begun, number: 0, from: 0, texts: 0, open: None }
+    }
+
+    /// The same stream behind the event of this number, which its reader has.
+    pub(crate) fn after(self, number: Option<u64>) -> Self {
+        Self { from: number.map_or(0, |number| number.saturating_add(1)), ..self }
     }
 
     async fn event(&mut self, frames: &Frames, kind: &str, mut event: Value) -> bool {
         event["type"] = json!(kind);
         event["sequence_number"] = json!(self.number);
         self.number += 1;
+        if self.number <= self.from {
+            return true;
+        }
         frames.data(Some(kind), event.to_string()).await
     }
 

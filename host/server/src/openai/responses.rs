@@ -16,7 +16,7 @@ use crate::openai::params::{self, check, unsupported};
 use crate::openai::resource::{Echo, EchoWire};
 use crate::openai::response_stream::ResponseStream;
 use crate::openai::stored::{known, shown};
-use crate::openai::{asked, begin, entries, form, items, live, of_run, tools};
+use crate::openai::{asked, begin, content, entries, form, items, live, of_run, tools};
 use crate::stream::sse::Frames;
 
 /// A response to be made. Of the parameters that OpenAI has besides, some are taken without an effect
@@ -33,7 +33,7 @@ pub(crate) struct NewResponseBody {
     instructions: Option<String>,
     /// Tools that the caller executes: functions.
     tools: Option<Vec<Value>>,
-    /// `auto` or `none`.
+    /// `auto`, `none`, `required`, or a function of `tools`.
     tool_choice: Option<Value>,
     /// Whether a step may call several of them. Default: yes.
     parallel_tool_calls: Option<bool>,
@@ -64,7 +64,7 @@ pub(crate) async fn create(ctx: Ctx, request: Request) -> Result<Response, Probl
         (body.stream.unwrap_or_default(), body.background.unwrap_or_default());
     let model = body.model.clone();
     let request = body.turn(&ctx).await?;
-    let whole = request.brought.form.is_some();
+    let whole = live::is_whole(&request.brought);
     let (ctx, turn) = begin::begin(ctx, request, &model, "responses").await?;
     let run = turn.message.clone();
     if stream {
@@ -99,8 +99,9 @@ impl NewResponseBody {
             let detail = "a response in the background has to be stored: `store` cannot be `false`";
             return Err(params::invalid("background", detail));
         }
-        let items = items::items(self.input.take())?;
+        let mut items = items::items(self.input.take())?;
         let mut parts = entries::sort(items::entries(&items)?, "input")?;
+        content::without_bytes(&mut items);
         if let Some(instructions) =
             self.instructions.as_ref().filter(|text| !text.trim().is_empty())
         {
@@ -136,6 +137,7 @@ impl NewResponseBody {
         let parallel = self.parallel_tool_calls.unwrap_or(true);
         let brought = Brought {
             tools: chosen.tools,
+            choice: chosen.must,
             several: parallel,
             form: form::schema(Some(&format), "text.format")?,
             max_output_tokens: form::tokens(self.max_output_tokens, "max_output_tokens")?,
@@ -150,7 +152,7 @@ impl NewResponseBody {
             instructions: self.instructions.clone(),
             input,
             tools: tools::listed(given),
-            tool_choice: chosen.choice.to_owned(),
+            tool_choice: chosen.choice,
             parallel,
             format,
             temperature: self.temperature,

@@ -1,5 +1,6 @@
 //! Responses that are stored: read, deleted, cancelled, and their input listed.
 
+use axum::response::{IntoResponse as _, Response};
 use belljar_session::{ServiceError, StoredTurnOf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,8 +11,11 @@ use crate::http::problem::{Kind, Problem};
 use crate::http::respond::{Json, PathOf, QueryOf};
 use crate::openai::finished::{Finished, Standing};
 use crate::openai::ids;
-use crate::openai::params::{invalid, unsupported};
+use crate::openai::live;
+use crate::openai::params::invalid;
 use crate::openai::resource::{Echo, ResponseBody};
+use crate::openai::response_stream::ResponseStream;
+use crate::stream::sse::Frames;
 
 /// Items of an input in one page.
 const MAX_ITEMS: usize = 100;
@@ -26,6 +30,8 @@ const CANCEL_WAIT: std::time::Duration = std::time::Duration::from_secs(20);
 #[derive(Debug, Deserialize)]
 pub(crate) struct ReadQuery {
     stream: Option<bool>,
+    /// The number of the last event that the caller has.
+    starting_after: Option<u64>,
 }
 
 /// Which items are wanted.
@@ -102,13 +108,26 @@ pub(crate) async fn read(
     ctx: Ctx,
     PathOf(id): PathOf<String>,
     QueryOf(query): QueryOf<ReadQuery>,
-) -> Result<Json<ResponseBody>, Problem> {
-    if query.stream == Some(true) {
-        return Err(unsupported("stream", "a response that is stored comes in one piece")
-            .hint("ask again until its `status` is another one than `in_progress`"));
-    }
+) -> Result<Response, Problem> {
     let (stored, echo) = turn_of(&ctx, &id).await?;
-    Ok(Json(ResponseBody::of(&Finished::of(&stored), &echo)))
+    let finished = Finished::of(&stored);
+    if query.stream != Some(true) {
+        if query.starting_after.is_some() {
+            return Err(invalid("starting_after", "only a stream has events to start after")
+                .hint("add `stream=true`"));
+        }
+        return Ok(Json(ResponseBody::of(&finished, &echo)).into_response());
+    }
+    let whole = live::is_whole(&stored.turn.brought());
+    let (frames, response) = Frames::new(ctx.app.outward());
+    let wire = ResponseStream::new(&finished.running(), echo).after(query.starting_after);
+    let message = &stored.turn.message;
+    let running = ctx.service.running().into_iter().find(|turn| turn.message == *message);
+    match running {
+        Some(turn) => drop(tokio::spawn(live::stream(ctx, turn, frames, whole, wire))),
+        None => drop(tokio::spawn(live::again(ctx, stored, frames, whole, wire))),
+    }
+    Ok(response)
 }
 
 /// `DELETE /v1/responses/{response}`: its session goes, with all that is in it.

@@ -1,6 +1,7 @@
 //! The tools of a caller, in the two forms that these wires have.
 
-use belljar_agent::ToolSpec;
+use belljar_agent::{ToolChoice, ToolSpec};
+use belljar_policy::Shown;
 use serde_json::{Value, json};
 
 use crate::http::problem::Problem;
@@ -10,23 +11,53 @@ use crate::openai::params::{invalid, unsupported};
 pub(crate) struct Chosen {
     /// The tools, none where none may be called.
     pub(crate) tools: Vec<ToolSpec>,
-    /// The word of `tool_choice`.
-    pub(crate) choice: &'static str,
+    /// The call that the answer has to end with.
+    pub(crate) must: Option<ToolChoice>,
+    /// `tool_choice`, as a response repeats it.
+    pub(crate) choice: Value,
 }
 
 /// The tools of a request, as `tool_choice` has them.
 pub(crate) fn chosen(tools: &[Value], choice: Option<&Value>) -> Result<Chosen, Problem> {
     let specs = tools.iter().enumerate();
     let specs = specs.map(|(at, tool)| spec(tool, at)).collect::<Result<Vec<_>, _>>()?;
+    let chosen = |tools, must, choice| Ok(Chosen { tools, must, choice });
+    let missing = |detail: String| {
+        Err(invalid("tool_choice", detail).hint("the choice is among `tools`, the caller's own"))
+    };
     match choice {
-        None | Some(Value::Null) => Ok(Chosen { tools: specs, choice: "auto" }),
-        Some(Value::String(word)) if word == "auto" => Ok(Chosen { tools: specs, choice: "auto" }),
-        Some(Value::String(word)) if word == "none" => {
-            Ok(Chosen { tools: Vec::new(), choice: "none" })
+        None | Some(Value::Null) => chosen(specs, None, json!("auto")),
+        Some(Value::String(word)) => match word.as_str() {
+            "auto" => chosen(specs, None, json!("auto")),
+            "none" => chosen(Vec::new(), None, json!("none")),
+            "required" if specs.is_empty() => {
+                missing("a call is required, and there are no `tools`".to_owned())
+            }
+            "required" => chosen(specs, Some(ToolChoice::Required), json!("required")),
+            _ => Err(unfit()),
+        },
+        Some(named) => {
+            let Some(name) = named_function(named) else { return Err(unfit()) };
+            if specs.iter().all(|spec| spec.name != name) {
+                let name = Shown::clipped(&name, 64);
+                return missing(format!("`{name}` is none of the `tools`"));
+            }
+            let choice = json!({"type": "function", "name": name});
+            chosen(specs, Some(ToolChoice::Named(name)), choice)
         }
-        Some(_) => Err(unsupported("tool_choice", "`tool_choice` can only be `auto` or `none`")
-            .hint("an agent chooses its tools by itself")),
     }
+}
+
+/// The function that a choice names: of chat completions inside, of responses in one piece.
+fn named_function(choice: &Value) -> Option<String> {
+    choice.get("type").filter(|kind| *kind == "function")?;
+    let function = choice.get("function").unwrap_or(choice);
+    function.get("name").and_then(Value::as_str).map(str::to_owned)
+}
+
+fn unfit() -> Problem {
+    let detail = "`tool_choice` can only be `auto`, `none`, `required` or one function";
+    unsupported("tool_choice", detail).hint("an agent chooses among its own tools by itself")
 }
 
 /// A tool: of chat completions with its function inside, of responses in one piece.

@@ -130,8 +130,10 @@ const CHANGES: &[Query] = &[
     query("patch", Type::Boolean, "also the patch, up to 2 MiB"),
     query("skip", Type::Integer, "so many changes of each directory, the first, are left out"),
 ];
-const STREAM: &[Query] =
-    &[query("stream", Type::Boolean, "`false`: a response that is stored comes in one piece")];
+const STREAM: &[Query] = &[
+    query("stream", Type::Boolean, "`true`: event by event, as it was streamed first"),
+    query("starting_after", Type::Integer, "the number of the last event of it that is known"),
+];
 const ITEMS: &[Query] = &[
     query("limit", Type::Integer, "how many items, 1 to 100; 20 where it is absent"),
     query("order", Type::String, "`desc`, the last first, or `asc`"),
@@ -360,7 +362,7 @@ pub(crate) fn doc(op: Op) -> Doc {
         ),
         Op::ReadResponse => Doc {
             query: STREAM,
-            ..read("openai", "read a response", Json(of::<openai::resource::ResponseBody>))
+            ..read("openai", "read a response", JsonOrEvents(of::<openai::resource::ResponseBody>))
         },
         Op::DeleteResponse => Doc {
             problems: &[Kind::Busy, Kind::Changed],

@@ -55,3 +55,37 @@ pub(crate) async fn follow(
     }
     Some(())
 }
+
+/// Hands the stored events of a turn that has ended over; `None` as in [`follow`].
+pub(crate) async fn follow_past(
+    ctx: &Ctx,
+    session: &str,
+    message: &str,
+    frames: &Frames,
+    to: &mut impl Hears,
+) -> Option<()> {
+    let last = ctx.store().last_event(session).await.unwrap_or(0);
+    let mut events = Pump::start(ctx.service.watch(session, Some(0)).await.ok()?);
+    let mut pulse = Pulse::new(ctx);
+    let mut sent = 0;
+    while sent < last {
+        tokio::select! {
+            biased;
+            () = frames.closed() => return None,
+            due = pulse.tick() => {
+                // INV-286.
+                if !due.is_met(ctx, frames).await {
+                    return None;
+                }
+            }
+            event = events.next() => {
+                let Some(event) = event else { return Some(()) };
+                sent = event.id;
+                if *event.message == *message && !to.hears(&event, frames).await {
+                    return None;
+                }
+            }
+        }
+    }
+    Some(())
+}

@@ -203,7 +203,7 @@ async fn summarise(work: &Work<'_>, room: Room, done: &mut Done) -> Result<Vec<M
     for (piece, step) in pieces.iter().zip(1..) {
         let request = ChatRequest {
             system: vec![material::INSTRUCTIONS.to_owned()],
-            messages: vec![Message::User { text: material::prompt(&text, piece) }],
+            messages: vec![Message::user(material::prompt(&text, piece))],
             max_output_tokens: Some(most),
             ..ChatRequest::default()
         };

@@ -50,7 +50,7 @@ pub(crate) fn add(messages: &mut Vec<Message>, turn: &Turn) {
 /// A summary in the place of what it stands for.
 pub(crate) fn summary(text: &str) -> Vec<Message> {
     let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
-    vec![Message::User { text: frame::summary(text) }, noted]
+    vec![Message::user(frame::summary(text)), noted]
 }
 
 /// Whether the summary stands for this turn.

@@ -56,7 +56,11 @@ pub(crate) fn pieces<'a>(messages: impl Iterator<Item = &'a Message>, limit: usi
 /// A message as the material says it.
 fn lines(message: &Message, limit: usize) -> Vec<String> {
     match message {
-        Message::User { text } => vec![line("person", text, limit)],
+        Message::User { text, images } if images.is_empty() => vec![line("person", text, limit)],
+        Message::User { text, images } => {
+            let text = format!("{text} [with {} images]", images.len());
+            vec![line("person", &text, limit)]
+        }
         Message::Assistant { text, calls } => {
             let mut lines = Vec::with_capacity(1 + calls.len());
             if !text.trim().is_empty() {
@@ -102,11 +106,11 @@ mod tests {
             ToolCall { id: id.clone(), name: name.clone(), arguments: "{\"path\":1}".into() };
         let result = ToolResult { id, name, content: "x".repeat(5_000), is_error: true };
         let messages = [
-            Message::User { text: "look".into() },
+            Message::user("look"),
             Message::Assistant { text: " ".into(), calls: vec![call] },
             Message::Tool { results: vec![result] },
             Message::Assistant { text: "seen".into(), calls: Vec::new() },
-            Message::User { text: "é".repeat(5_000) },
+            Message::user("é".repeat(5_000)),
         ];
         let pieces = pieces(messages.iter(), 3_000);
         assert!(pieces.iter().all(|piece| piece.len() <= 3_000), "{pieces:?}");

@@ -251,7 +251,7 @@ impl Conversation {
     pub(crate) fn remember(&mut self, spec: &RunSpec, outcome: &Outcome) -> Vec<Message> {
         let text = frame::beside(spec.agent.id.slug.as_str(), &spec.task, outcome);
         let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
-        let added = vec![Message::User { text }, noted];
+        let added = vec![Message::user(text), noted];
         self.messages.extend(added.iter().cloned());
         added
     }

@@ -5,6 +5,7 @@ pub(crate) mod api_agents;
 pub(crate) mod cause;
 pub(crate) mod event_log;
 pub(crate) mod hub;
+pub(crate) mod images;
 pub(crate) mod layers;
 pub(crate) mod lock;
 pub(crate) mod past;

@@ -8,6 +8,7 @@ use belljar_store::{
     SubagentRecord,
 };
 
+use crate::record::images;
 use crate::record::rows::read;
 use crate::record::turn::{Open, Turn};
 
@@ -43,7 +44,8 @@ pub(crate) async fn past_of(
 ) -> Result<Past, StoreError> {
     let session = Arc::new(session);
     let compaction = store.compaction(&session.id).await?;
-    let turns = turns(store, &session, rows, subagents)?;
+    let mut turns = turns(store, &session, rows, subagents)?;
+    images::restore(store, &session.id, turns.iter_mut().flat_map(Turn::images_mut)).await?;
     let mut used = Usage::default();
     for turn in &turns {
         used += turn.state.outcome.total;

@@ -83,7 +83,7 @@ pub async fn run_team_saved(
     let whole = outcome.to_outcome();
     // For an agent that resumes this session.
     let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
-    let added = [Message::User { text: frame::beside(&name, turn.text(), &whole) }, noted];
+    let added = [Message::user(frame::beside(&name, turn.text(), &whole)), noted];
     let unsaved = journal.conclude(&recorder, &whole, &added).await;
     Ok(Saved { outcome, unsaved })
 }

@@ -21,6 +21,7 @@ use crate::conversation::compaction::{self, Problem as CompactProblem, Work};
 use crate::conversation::talk::Conversation;
 use crate::record::event_log::EventLog;
 use crate::record::hub::Hub;
+use crate::record::images;
 use crate::record::layers::TenantLayers;
 use crate::record::lock::SessionLock;
 use crate::record::lock::locks;
@@ -314,7 +315,15 @@ impl SessionJournal {
             row(&turn.asked, Role::User, MessageStatus::Completed, said, begun),
             row(&turn.message, Role::Assistant, MessageStatus::InFlight, awaited, known),
         ];
-        writes.push(Write::AppendMessages { session, messages });
+        writes.push(Write::AppendMessages { session: session.clone(), messages });
+        if let Some(brought) = &turn.begun.brought {
+            let (now, new_id) = (self.now(), || self.new_id());
+            let attachments = images::files(&self.store, &session, brought, now, new_id).await?;
+            if !attachments.is_empty() {
+                let message = turn.asked.clone();
+                writes.push(Write::Attachments { session, message, attachments });
+            }
+        }
         self.commit(writes).await?;
         Ok(turn)
     }

@@ -12,7 +12,7 @@ use belljar_agent::frame::{self, LOST};
 use belljar_agent::{
     Attachment, Brought, Control, Outcome, Replay, RunId, StepEntry, StepKind, Usage,
 };
-use belljar_model::Message;
+use belljar_model::{Image, Message};
 use belljar_policy::LimitsRequest;
 use belljar_store::{
     MessageStatus, SessionKind, Store, StoreError, StoredMessage, StoredSession, SubagentRecord,
@@ -23,6 +23,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
+use crate::record::images;
 use crate::record::rows::{
     self, AgentContent, AgentMetadata, ChildResult, PersonContent, PersonMetadata, ReceiptKey, read,
 };
@@ -158,13 +159,16 @@ impl Turn<Open> {
             entries.push(rows::step_entry(store, &row.id, entry)?);
         }
         with_files(store, session, &row.id, &mut entries).await?;
+        let mut begun = PersonMetadata::deserialize(&asked.metadata).unwrap_or_default();
+        let brought = begun.brought.iter_mut().flat_map(Brought::all_images_mut);
+        images::restore(store, session, brought).await?;
         let of_turn = subagents.iter().filter(|one| one.parent_message_id == row.id);
         Ok(Some(Self {
             asked: asked.id.clone(),
             message: row.id.clone(),
             run,
             said,
-            begun: PersonMetadata::deserialize(&asked.metadata).unwrap_or_default(),
+            begun,
             state: Open {
                 before: of_turn.cloned().collect(),
                 receipts: entries
@@ -239,6 +243,12 @@ impl Turn {
         })
     }
 
+    /// The images that it brought and added, to give them their bytes back.
+    pub(crate) fn images_mut(&mut self) -> impl Iterator<Item = &mut Image> {
+        let brought = self.begun.brought.iter_mut().flat_map(Brought::all_images_mut);
+        brought.chain(self.state.outcome.messages.iter_mut().flat_map(Message::images_mut))
+    }
+
     /// All that it added to the conversation.
     pub(crate) fn messages(&self) -> &[Message] {
         &self.state.outcome.messages
@@ -276,7 +286,7 @@ fn lost(asked: &str, subagents: &[&SubagentRecord]) -> Vec<Message> {
         text.push('\n');
         text.push_str(&frame::kept_conclusion(&subagent.display_name, status, &output));
     }
-    vec![Message::User { text: asked.to_owned() }, Message::Assistant { text, calls: Vec::new() }]
+    vec![Message::user(asked), Message::Assistant { text, calls: Vec::new() }]
 }
 
 /// The usage of the subagents of such a turn.

@@ -91,7 +91,9 @@ impl Service {
         // INV-152: after all waiting, and before anything is stored.
         let TurnRequest { text, context, brought, entrance, forget, .. } = request;
         let words = Words { text, context, brought, entrance, forget };
-        if !words.brought.tools.is_empty() {
+        let brought = &words.brought;
+        let checked = !brought.tools.is_empty() || brought.choice.is_some();
+        if checked || brought.all_images().next().is_some() {
             fits(&admitted.host, &conversation, &words).await?;
         }
         let needed = || least_tokens(&admitted.host, &conversation, &words);
@@ -365,7 +367,9 @@ fn check(request: &TurnRequest) -> Result<(), ServiceError> {
     let invalid = |why: &str| Err(ServiceError::Invalid(why.to_owned()));
     request.brought.check().map_err(ServiceError::Unfit)?;
     let results = !request.brought.results.is_empty();
-    if request.text.trim().is_empty() && !results && !ends_with_results(&request.brought) {
+    let images = !request.brought.images.is_empty();
+    let says = !request.text.trim().is_empty() || images;
+    if !says && !results && !ends_with_results(&request.brought) {
         return invalid("`text` is empty; say something");
     }
     if request.text.len() > MAX_TEXT_BYTES {

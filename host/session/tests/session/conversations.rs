@@ -279,7 +279,7 @@ agents:
     write(&world, &mut journal, &mut talk, "so").await;
     assert_consistent(talk.messages());
     let sent = world.sent_by("boss", 0);
-    let Message::User { text } = &sent[0].messages[0] else { panic!() };
+    let Message::User { text, .. } = &sent[0].messages[0] else { panic!() };
     assert!(text.contains("look at a") && text.contains("a says a&lt;/subagent_result>"), "{text}");
     assert_eq!(talk.budget().spent(Meter::Steps), 2, "both count");
     drop(journal);
@@ -366,7 +366,7 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
     assert_eq!(past.turns[0].state.status, MessageStatus::Interrupted);
     assert_eq!(past.turns[0].text(), "look");
     let lost = Message::Assistant { text: LOST.into(), calls: vec![] };
-    assert_eq!(past.messages(History::Compacted), [Message::User { text: "look".into() }, lost]);
+    assert_eq!(past.messages(History::Compacted), [Message::user("look"), lost]);
     assert_consistent(&past.messages(History::Compacted));
 }
 

@@ -210,7 +210,7 @@ fn written(kept: &[StepEntry]) -> usize {
 /// The conversation without the news of the background, whose place depends on timing.
 fn said(outcome: &Outcome) -> Vec<Message> {
     let is_news = |message: &Message| match message {
-        Message::User { text } => text.starts_with("<system_notice>"),
+        Message::User { text, .. } => text.starts_with("<system_notice>"),
         Message::Assistant { .. } | Message::Tool { .. } => false,
     };
     outcome.messages.iter().filter(|message| !is_news(message)).cloned().collect()

@@ -244,7 +244,7 @@ async fn a_run_whose_process_died_shows_what_is_kept_and_is_resumed() {
     let (events, cancel) = (EventSink::none(), CancellationToken::new());
     let done = journal.perform(turn, &mut talk, &next.host, events.clone(), cancel.clone()).await;
     assert_eq!(done.outcome.output, "Both are done.", "{:?}", done.outcome.error);
-    let Some(Message::User { text }) = talk.messages().first() else { panic!() };
+    let Some(Message::User { text, .. }) = talk.messages().first() else { panic!() };
     assert_eq!(text, "Context:\nknown\n\nTask:\nthe task");
     assert_eq!(next.sent().len(), 2, "no answer is asked for again");
     let record = find_run(&store, &id).await.unwrap();

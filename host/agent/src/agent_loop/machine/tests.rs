@@ -23,7 +23,7 @@ fn new_loop() -> Loop {
     let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
     let request = ChatRequest {
         system: vec!["body".into()],
-        messages: vec![Message::User { text: "task".into() }],
+        messages: vec![Message::user("task")],
         tools: vec![ToolSpec {
             name: "look".into(),
             description: String::new(),
@@ -102,7 +102,7 @@ fn used_up_steps_give_one_last_step_without_tools() {
     assert!(matches!(effects[..], [Effect::AskModel { last: true }]));
     assert!(it.request().tools.is_empty());
     let last = it.request().messages.last().unwrap();
-    assert_eq!(*last, Message::User { text: LAST_STEP.into() });
+    assert_eq!(*last, Message::user(LAST_STEP));
     // Calls that it asks for all the same are not even looked at.
     let ending = finish(it.step(reply("so far", &[("b", "look")]), &gauge));
     assert_eq!(ending.status, Status::Partial);
@@ -146,7 +146,7 @@ fn a_whole_answer_completes_the_run_even_with_the_last_token() {
 #[test]
 fn a_prompt_that_cannot_fit_the_tokens_is_never_sent() {
     let mut it = new_loop();
-    it.push(Message::User { text: "x".repeat(1_000) });
+    it.push(Message::user("x".repeat(1_000)));
     let gauge = Gauge { tokens_left: 10, ..FREE };
     assert_eq!(finish(it.step(Input::Begin, &gauge)).status, Status::Partial);
 }
@@ -220,7 +220,7 @@ fn two_messages_of_a_user_in_a_row_become_one() {
     it.add_note("one".into());
     it.add_note("two".into());
     assert_eq!(it.request().messages.len(), before);
-    let Some(Message::User { text }) = it.request().messages.last() else { panic!("no user") };
+    let Some(Message::User { text, .. }) = it.request().messages.last() else { panic!("no user") };
     assert!(text.ends_with("\n\none\n\ntwo"), "{text}");
 }
 
@@ -268,7 +268,7 @@ fn an_answer_without_its_form_is_told_and_the_tries_are_counted() {
     for again in [true, true, false] {
         it.step(input, &FREE);
         finish(it.step(reply("no", &[]), &FREE));
-        assert_eq!(it.unfit().map(|(_, again)| again), Some(again));
+        assert_eq!(it.unfit().map(|(_, note)| note.is_some()), Some(again));
         input = it.reopen();
     }
     it.step(input, &FREE);

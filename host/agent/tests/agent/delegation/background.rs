@@ -15,7 +15,7 @@ use belljar_kit::world::{World, results};
 /// How often a request tells of a background subagent's end.
 fn told(request: &ChatRequest) -> usize {
     let is = |message: &&Message| match message {
-        Message::User { text } => text.contains("in the background has ended."),
+        Message::User { text, .. } => text.contains("in the background has ended."),
         Message::Assistant { .. } | Message::Tool { .. } => false,
     };
     request.messages.iter().filter(is).count()

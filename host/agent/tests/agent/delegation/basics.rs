@@ -36,7 +36,7 @@ agents:
     assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
     let child = &world.sent_by("scout", 0)[0];
     assert_eq!(child.system, ["You are scout.\n", CHILD_CONTRACT]);
-    let first = Message::User { text: "Context:\nit is short\n\nTask:\nlook at a".into() };
+    let first = Message::user("Context:\nit is short\n\nTask:\nlook at a");
     assert_eq!(child.messages, [first]);
     assert_eq!(tool_names(child), ["file_read"]);
     let (text, is_error) = results(&world.sent_by("boss", 0)[1])[0].clone();
@@ -85,7 +85,7 @@ agents:
     assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
     for (spawn, task) in [(0, "first"), (1, "second")] {
         let sent = world.sent_by("scout", spawn);
-        assert_eq!(sent[0].messages, [Message::User { text: task.into() }]);
+        assert_eq!(sent[0].messages, [Message::user(task)]);
     }
     let indices: Vec<u32> = outcome.children.iter().map(|child| child.spawn_index).collect();
     assert_eq!(indices, [0, 1]);

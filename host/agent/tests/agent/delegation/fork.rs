@@ -57,7 +57,7 @@ async fn a_fork_is_sent_its_parents_bytes_and_then_its_task() {
         let Message::Tool { results } = &fork.messages[2] else { panic!("{fork:?}") };
         assert!(results.iter().all(|result| result.content == FORK_PLACEHOLDER));
         assert_eq!(results.len(), 2);
-        let Message::User { text } = &fork.messages[3] else { panic!("{fork:?}") };
+        let Message::User { text, .. } = &fork.messages[3] else { panic!("{fork:?}") };
         assert!(text.starts_with("<system_notice>") && text.ends_with(task), "{text}");
         assert_eq!(fork.messages.len(), 4);
     }

@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::limits::ANTHROPIC_MAX_OUTPUT_TOKENS;
-use crate::wire::Settings;
-use crate::wire::history::{arguments_object, identifier, tool_name};
-use crate::{ChatRequest, Effort, Message};
+use crate::wire::history::{LOST_IMAGE, arguments_object, identifier, tool_name};
+use crate::wire::{Settings, chooses};
+use crate::{ChatRequest, Effort, Image, Message, ToolChoice};
 
 /// How many messages at the end carry a cache marker: the last one, so that the next turn finds
 /// it, and the one before it, so that this turn finds what the last one left. With the markers
@@ -41,7 +41,7 @@ pub(crate) fn body(
         tools,
         tool_choice,
         system: system(&request.system),
-        extra: settings.extra(!request.tools.is_empty()).collect(),
+        extra: settings.extra(chooses(request)).collect(),
         messages,
     })
 }
@@ -58,7 +58,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<ToolChoice>,
+    tool_choice: Option<Choice<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Block<'a>>,
     #[serde(flatten)]
@@ -82,8 +82,10 @@ struct Tool<'a> {
 }
 
 #[derive(Serialize)]
-struct ToolChoice {
+struct Choice<'a> {
     r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -106,6 +108,9 @@ enum BlockKind<'a> {
     Text {
         text: &'a str,
     },
+    Image {
+        source: Source,
+    },
     ToolUse {
         id: Cow<'a, str>,
         name: Cow<'a, str>,
@@ -118,6 +123,13 @@ enum BlockKind<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+}
+
+#[derive(Serialize)]
+struct Source {
+    r#type: &'static str,
+    media_type: &'static str,
+    data: String,
 }
 
 #[derive(Clone, Copy, Serialize)]
@@ -136,11 +148,21 @@ impl<'a> Block<'a> {
     fn text(text: &'a str) -> Option<Self> {
         (!text.trim().is_empty()).then(|| Self::new(BlockKind::Text { text }))
     }
+
+    fn image(image: &Image) -> Self {
+        Self::new(match image.base64() {
+            Some(data) => {
+                let media_type = image.media_type();
+                BlockKind::Image { source: Source { r#type: "base64", media_type, data } }
+            }
+            None => BlockKind::Text { text: LOST_IMAGE },
+        })
+    }
 }
 
 /// The tools to advertise. With none, but calls in the history, the API still wants those tools
 /// declared: they are named without a schema, and choosing one is switched off.
-fn tools(request: &ChatRequest) -> (Vec<Tool<'_>>, Option<ToolChoice>) {
+fn tools(request: &ChatRequest) -> (Vec<Tool<'_>>, Option<Choice<'_>>) {
     let tool = |name, description, input_schema| Tool {
         name,
         description,
@@ -155,7 +177,10 @@ fn tools(request: &ChatRequest) -> (Vec<Tool<'_>>, Option<ToolChoice>) {
         )
     });
     let mut tools: Vec<Tool<'_>> = advertised.collect();
-    let mut choice = None;
+    let mut choice = request.choice.as_ref().map(|choice| match choice {
+        ToolChoice::Required => Choice { r#type: "any", name: None },
+        ToolChoice::Named(name) => Choice { r#type: "tool", name: Some(name) },
+    });
     if tools.is_empty() {
         for message in &request.messages {
             let Message::Assistant { calls, .. } = message else { continue };
@@ -166,7 +191,7 @@ fn tools(request: &ChatRequest) -> (Vec<Tool<'_>>, Option<ToolChoice>) {
                 }
             }
         }
-        choice = (!tools.is_empty()).then_some(ToolChoice { r#type: "none" });
+        choice = (!tools.is_empty()).then_some(Choice { r#type: "none", name: None });
     }
     if let Some(last) = tools.last_mut() {
         last.cache_control = Some(EPHEMERAL);
@@ -201,7 +226,9 @@ fn messages(request: &ChatRequest) -> Vec<WireMessage<'_>> {
 
 fn blocks(message: &Message) -> (&'static str, Vec<Block<'_>>) {
     match message {
-        Message::User { text } => ("user", Block::text(text).into_iter().collect()),
+        Message::User { text, images } => {
+            ("user", images.iter().map(Block::image).chain(Block::text(text)).collect())
+        }
         Message::Assistant { text, calls } => {
             let calls = calls.iter().map(|call| {
                 Block::new(BlockKind::ToolUse {

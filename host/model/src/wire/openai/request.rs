@@ -7,10 +7,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::wire::history::{arguments_text, tool_name};
-use crate::wire::{MaxTokensField, Settings};
-use crate::{ChatRequest, Effort, Message, ToolCall, ToolResult, ToolSpec};
+use crate::wire::history::{LOST_IMAGE, arguments_text, tool_name};
+use crate::wire::{MaxTokensField, Settings, chooses};
+use crate::{ChatRequest, Effort, Image, Message, ToolCall, ToolChoice, ToolResult, ToolSpec};
 
 /// The body of one request.
 pub(crate) fn body(
@@ -32,7 +33,8 @@ pub(crate) fn body(
         temperature: request.temperature.or(settings.temperature),
         reasoning_effort: request.effort.or(settings.effort).map(effort),
         tools: request.tools.iter().map(tool).collect(),
-        extra: settings.extra(!request.tools.is_empty()).collect(),
+        tool_choice: choice(request),
+        extra: settings.extra(chooses(request)).collect(),
         messages: messages(request),
     })
 }
@@ -52,6 +54,8 @@ struct Body<'a> {
     reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
     #[serde(flatten)]
     extra: BTreeMap<&'a str, &'a serde_json::Value>,
     messages: Vec<WireMessage<'a>>,
@@ -79,11 +83,31 @@ struct ToolFunction<'a> {
 struct WireMessage<'a> {
     role: &'static str,
     /// `null` in an assistant message that only calls tools.
-    content: Option<Cow<'a, str>>,
+    content: Option<Content<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<WireCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
+}
+
+/// A text, or parts where there are images: only then, since a text is what every server takes.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: ImageUrl },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
 }
 
 #[derive(Serialize)]
@@ -108,6 +132,15 @@ fn effort(effort: Effort) -> &'static str {
     }
 }
 
+/// The choice of this request; there is none without tools.
+fn choice(request: &ChatRequest) -> Option<Value> {
+    let choice = request.choice.as_ref().filter(|_| !request.tools.is_empty())?;
+    Some(match choice {
+        ToolChoice::Required => json!("required"),
+        ToolChoice::Named(name) => json!({"type": "function", "function": {"name": name}}),
+    })
+}
+
 fn tool(spec: &ToolSpec) -> Tool<'_> {
     Tool {
         r#type: "function",
@@ -126,7 +159,13 @@ fn messages(request: &ChatRequest) -> Vec<WireMessage<'_>> {
     }
     for entry in &request.messages {
         match entry {
-            Message::User { text } => messages.push(message("user", Cow::Borrowed(text))),
+            Message::User { text, images } if images.is_empty() => {
+                messages.push(message("user", Cow::Borrowed(text)));
+            }
+            Message::User { text, images } => messages.push(WireMessage {
+                content: Some(Content::Parts(parts(text, images))),
+                ..message("user", Cow::Borrowed(""))
+            }),
             Message::Assistant { text, calls } => messages.push(assistant(text, calls)),
             Message::Tool { results } => messages.extend(results.iter().map(result)),
         }
@@ -143,14 +182,27 @@ fn system(blocks: &[String]) -> Option<Cow<'_, str>> {
 }
 
 fn message<'a>(role: &'static str, content: Cow<'a, str>) -> WireMessage<'a> {
-    WireMessage { role, content: Some(content), tool_calls: Vec::new(), tool_call_id: None }
+    let content = Some(Content::Text(content));
+    WireMessage { role, content, tool_calls: Vec::new(), tool_call_id: None }
+}
+
+fn parts<'a>(text: &'a str, images: &'a [Image]) -> Vec<Part<'a>> {
+    let image = |image: &Image| match image.base64() {
+        Some(data) => {
+            let url = format!("data:{};base64,{data}", image.media_type());
+            Part::ImageUrl { image_url: ImageUrl { url } }
+        }
+        None => Part::Text { text: LOST_IMAGE },
+    };
+    let parts = images.iter().map(image);
+    parts.chain((!text.is_empty()).then_some(Part::Text { text })).collect()
 }
 
 fn assistant<'a>(text: &'a str, calls: &'a [ToolCall]) -> WireMessage<'a> {
     let only_calls = text.is_empty() && !calls.is_empty();
     WireMessage {
         role: "assistant",
-        content: (!only_calls).then_some(Cow::Borrowed(text)),
+        content: (!only_calls).then_some(Content::Text(Cow::Borrowed(text))),
         tool_calls: calls.iter().map(call).collect(),
         tool_call_id: None,
     }
@@ -170,7 +222,7 @@ fn call(call: &ToolCall) -> WireCall<'_> {
 fn result(result: &ToolResult) -> WireMessage<'_> {
     WireMessage {
         role: "tool",
-        content: Some(Cow::Borrowed(&result.content)),
+        content: Some(Content::Text(Cow::Borrowed(&result.content))),
         tool_calls: Vec::new(),
         tool_call_id: Some(&result.id),
     }

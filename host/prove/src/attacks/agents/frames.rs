@@ -103,7 +103,7 @@ agents:
     };
     let apart = *system == [BODY, CHILD_CONTRACT] && tools.is_empty();
     match messages.as_slice() {
-        [Message::User { text }] if apart => Ok(Verdict::told(text)),
+        [Message::User { text, .. }] if apart => Ok(Verdict::told(text)),
         other => Err(Escape::new(format!("{system:?}, then {other:?}"))),
     }
 }
@@ -197,7 +197,7 @@ async fn announcement(arena: &Arena) -> Stopped {
     let sent = scene.sent_by("boss", 0);
     let users = sent.last().into_iter().flat_map(|request| &request.messages);
     let said = users.filter_map(|message| match message {
-        Message::User { text } if text.contains("has ended") => Some(text.clone()),
+        Message::User { text, .. } if text.contains("has ended") => Some(text.clone()),
         Message::User { .. } | Message::Assistant { .. } | Message::Tool { .. } => None,
     });
     let said: Vec<String> = said.collect();
@@ -251,7 +251,8 @@ agents:
     };
     run_team(&scene.host, spec, EventSink::none(), CancellationToken::new()).await;
     let sent = scene.sent_by("boss", 0);
-    let Some([Message::User { text }]) = sent.first().map(|request| request.messages.as_slice())
+    let Some([Message::User { text, .. }]) =
+        sent.first().map(|request| request.messages.as_slice())
     else {
         return Err(Escape::new("the second stage did not run"));
     };

@@ -101,7 +101,7 @@ agents:
         return Err(Escape::new("the parent knows more than the conclusion"));
     }
     match scene.sent_by("two", 0).first().and_then(|request| request.messages.first()) {
-        Some(Message::User { text }) => Ok(Verdict::told(text)),
+        Some(Message::User { text, .. }) => Ok(Verdict::told(text)),
         other => Err(Escape::new(format!("it was asked nothing: {other:?}"))),
     }
 }

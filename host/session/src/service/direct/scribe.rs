@@ -109,7 +109,7 @@ fn begin(place: &TurnPlace, agent: &str, client: &str, workspace: &str) -> Vec<W
     let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
     let answer = AgentContent {
         text: String::new(),
-        messages: Some(vec![Message::User { text: text.clone() }, noted]),
+        messages: Some(vec![Message::user(text.clone()), noted]),
         calls: Vec::new(),
     };
     let begun = PersonMetadata { actor: Some(place.actor.clone()), ..PersonMetadata::default() };

@@ -1,0 +1,57 @@
+//! Images of a session. INV-347: the bytes of each are stored once, as a file that a person brought, and
+//! found by their digest; rows of messages have no more than that.
+
+use std::collections::{HashMap, HashSet};
+
+use belljar_agent::{Brought, Image};
+use belljar_store::{NewAttachment, Store, StoreError};
+use bytes::Bytes;
+
+/// The files of images that a turn brings and the session has not.
+pub(crate) async fn files(
+    store: &Store,
+    session: &str,
+    brought: &Brought,
+    now: i64,
+    new_id: impl Fn() -> String,
+) -> Result<Vec<NewAttachment>, StoreError> {
+    let mut names = HashSet::new();
+    let mut files = Vec::new();
+    for image in brought.all_images().filter(|image| !image.data().is_empty()) {
+        let name = image.file_name();
+        if !names.insert(name.clone()) || store.brought_file(session, &name).await?.is_some() {
+            continue;
+        }
+        files.push(NewAttachment {
+            id: new_id(),
+            call_id: None,
+            name,
+            media_type: image.media_type().to_owned(),
+            data: image.data().to_vec(),
+            created: now,
+        });
+    }
+    Ok(files)
+}
+
+/// Gives images their bytes back. One whose file is gone stays without.
+pub(crate) async fn restore<'a>(
+    store: &Store,
+    session: &str,
+    images: impl Iterator<Item = &'a mut Image>,
+) -> Result<(), StoreError> {
+    let mut known: HashMap<String, Bytes> = HashMap::new();
+    for image in images.filter(|image| image.data().is_empty()) {
+        let name = image.file_name();
+        let data = match known.get(&name) {
+            Some(data) => data.clone(),
+            None => {
+                let found = store.brought_file(session, &name).await?;
+                let data = Bytes::from(found.unwrap_or_default());
+                known.entry(name).or_insert(data).clone()
+            }
+        };
+        image.restore(data);
+    }
+    Ok(())
+}
