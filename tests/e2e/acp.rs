@@ -419,7 +419,7 @@ fn a_subagent_is_cancelled_by_itself_and_its_parent_goes_on() {
 }
 
 #[test]
-fn resources_go_along_and_pictures_are_refused_with_a_remedy() {
+fn resources_go_along_and_what_is_no_image_is_refused_with_a_remedy() {
     let turns =
         "      - expect: {last_user_contains: 'The secret word is tide.'}\n        say: Tide.\n";
     let world = world(turns, "");
@@ -428,7 +428,7 @@ fn resources_go_along_and_pictures_are_refused_with_a_remedy() {
     let image = json!([{"type": "image", "data": "aGk=", "mimeType": "image/png"}]);
     let refused = editor.refused("session/prompt", json!({"sessionId": session, "prompt": image}));
     assert_eq!(refused["code"], -32602);
-    assert!(refused["message"].as_str().unwrap().contains("text alone"), "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("PNG, JPEG"), "{refused}");
     let uri = format!("file://{}", world.workspace().join("words.txt").display());
     let prompt = json!([
         {"type": "text", "text": "which word? "},

@@ -7,6 +7,7 @@ mod kit;
 
 mod acp;
 mod acp_decided;
+mod acp_more;
 mod agents;
 mod asked;
 mod attribution;

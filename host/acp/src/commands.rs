@@ -7,17 +7,17 @@ use agent_client_protocol::v1::schema::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, SessionUpdate, StopReason,
     UnstructuredCommandInput,
 };
-use belljar_agent::skills;
+use belljar_agent::{resolve_known, skills};
 use belljar_definition::CatalogEntry;
 use belljar_policy::Shown;
 
 use crate::changes;
 use crate::door::{Connection, Door};
-use crate::errors::invalid;
+use crate::errors::{failed, invalid, of_service};
 use crate::limits::{MAX_OFFERED, MAX_TITLE};
 use crate::open::Prompting;
 use crate::prompt::Prompt;
-use crate::{team, turn};
+use crate::{aside, team, turn, words};
 
 /// A command that belljar has itself.
 struct Row {
@@ -34,6 +34,9 @@ pub(crate) enum Action {
     Apply,
     Discard,
     Undo,
+    Agent,
+    Compact,
+    Budget,
     Team(String),
     Skill(String),
 }
@@ -66,6 +69,19 @@ const OWN: &[Row] = &[
         help: "throw these changes away, after asking",
     },
     Row { name: "undo", action: Action::Undo, hint: "", help: "take the last apply back" },
+    Row {
+        name: "agent",
+        action: Action::Agent,
+        hint: "NAME, or NAME TASK",
+        help: "talk with another agent, or have one do a task on the side",
+    },
+    Row {
+        name: "compact",
+        action: Action::Compact,
+        hint: "",
+        help: "put a summary in the place of what was said so far",
+    },
+    Row { name: "budget", action: Action::Budget, hint: "", help: "show what was used" },
 ];
 
 /// Before the name of a team, so that no team takes the name of another command.
@@ -130,7 +146,8 @@ pub(crate) async fn perform(
             Action::Apply => changes::apply(door, to, session, paths()).await.map(Some),
             Action::Discard => changes::discard(door, to, session, paths()).await.map(Some),
             Action::Undo => changes::undo(door, session).await.map(Some),
-            Action::Team(_) | Action::Skill(_) => Ok(None),
+            Action::Budget => budget(door, &session.id).await.map(Some),
+            Action::Compact | Action::Agent | Action::Team(_) | Action::Skill(_) => Ok(None),
         }
     };
     // INV-305: an answer that comes after the cancellation decides about nothing.
@@ -138,17 +155,67 @@ pub(crate) async fn perform(
         return Ok(StopReason::Cancelled);
     };
     if let Some(text) = done? {
-        door.send(to, &session.id, turn::remark(&text)).await;
+        door.send(to, &session.id, words::remark(&text)).await;
         return Ok(StopReason::EndTurn);
     }
+    let beside = matches!(action, Action::Agent | Action::Team(_));
+    if beside && !prompt.images.is_empty() {
+        return Err(invalid("on the side, agents are sent text alone; leave the images out"));
+    }
     match action {
+        Action::Agent => aside::run(door, to, prompting, &rest).await,
+        Action::Compact => compact(door, to, prompting).await,
         Action::Team(name) => team::run(door, to, prompting, &name, rest).await,
         Action::Skill(name) => {
             let prompt = with_skill(door, &name, rest, prompt)?;
             turn::say(door, to, prompting, prompt).await
         }
-        Action::Changes | Action::Apply | Action::Discard | Action::Undo => Ok(StopReason::EndTurn),
+        Action::Changes | Action::Apply | Action::Discard | Action::Undo | Action::Budget => {
+            Ok(StopReason::EndTurn)
+        }
     }
+}
+
+/// Summarises the conversation. It is cancelled as a turn is, not dropped: its usage counts.
+async fn compact(
+    door: &Arc<Door>,
+    to: &Connection,
+    prompting: &Prompting,
+) -> Result<StopReason, Error> {
+    let session = &prompting.session.id;
+    let done = door.service.compact(session, prompting.cancel.clone()).await;
+    if prompting.cancel.is_cancelled() {
+        return Ok(StopReason::Cancelled);
+    }
+    let turns = done.map_err(|error| of_service(&error))?;
+    let text = format!("A summary stands for {turns} turns now; all of them are still stored.");
+    door.send(to, session, words::remark(&text)).await;
+    Ok(StopReason::EndTurn)
+}
+
+/// The amounts that a session has used, and those that each turn may use.
+async fn budget(door: &Arc<Door>, session: &str) -> Result<String, Error> {
+    let used = door.service.past(session).await.map_err(|error| of_service(&error))?.used;
+    let agent = door.stored(session).await?.agent;
+    let (host, workspace) = (door.service.host(), door.workspace().to_path_buf());
+    // It reads files.
+    let found = tokio::task::spawn_blocking(move || resolve_known(&host, &agent, &workspace)).await;
+    let found = found.map_err(|error| failed(error.to_string()))?;
+    let agent = found.map_err(|error| invalid(Shown::multiline(&error.to_string()).to_string()))?;
+    let each = agent.rights.limits();
+    let tokens = used.input_tokens.saturating_add(used.output_tokens);
+    Ok(format!(
+        "| | this session | each turn at most |\n| --- | --- | --- |\n| steps | {} | {} |\n\
+         | tokens | {tokens} ({} of them cached) | {} |\n| fuel | {} | {} |\n\
+         | tool calls | {} | |",
+        used.steps,
+        each.steps,
+        used.cached_tokens,
+        each.tokens,
+        used.fuel,
+        each.fuel,
+        used.tool_calls,
+    ))
 }
 
 /// A task with a skill beside it, framed as the agent would have loaded it itself.
@@ -162,7 +229,7 @@ fn with_skill(door: &Door, name: &str, task: String, prompt: Prompt) -> Result<P
         Some(context) => format!("{skill}\n\n{context}"),
         None => skill,
     };
-    Ok(Prompt { text: task, context: Some(context) })
+    Ok(Prompt { text: task, context: Some(context), images: prompt.images })
 }
 
 fn is_own(name: &str) -> bool {

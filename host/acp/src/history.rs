@@ -19,8 +19,8 @@ use crate::limits::EVENTS_PAGE;
 use crate::results::{CallResult, Passed, PassedKind};
 use crate::told::{Kind, Told};
 use crate::tool_call;
-use crate::turn::remark;
 use crate::updates::{Out, Updates};
+use crate::words::remark;
 
 /// Tells one session.
 struct Telling<'a> {

@@ -14,6 +14,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod aside;
 mod ask;
 mod changes;
 mod children;
@@ -36,6 +37,7 @@ mod tool_call;
 mod turn;
 mod updates;
 mod wire;
+mod words;
 
 pub use results::Results;
 pub use serve::Entrance;

@@ -6,6 +6,7 @@ use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
     ContentBlock, EmbeddedResourceResource, ResourceLink, TextResourceContents,
 };
+use belljar_agent::Image;
 use belljar_agent::frame::escape_tags;
 use belljar_policy::Shown;
 
@@ -21,6 +22,7 @@ const FRAME: &str = "resource";
 pub(crate) struct Prompt {
     pub(crate) text: String,
     pub(crate) context: Option<String>,
+    pub(crate) images: Vec<Image>,
 }
 
 /// Reads the blocks of a prompt. INV-302: nothing that it names is opened or fetched.
@@ -35,7 +37,7 @@ pub(crate) fn read(blocks: Vec<ContentBlock>, workspace: &Path) -> Result<Prompt
              file of the workspace instead of embedding it"
         )));
     }
-    let (mut text, mut resources) = (String::new(), Vec::new());
+    let (mut text, mut resources, mut images) = (String::new(), Vec::new(), Vec::new());
     for block in blocks {
         match block {
             ContentBlock::Text(block) => text.push_str(&block.text),
@@ -45,28 +47,38 @@ pub(crate) fn read(blocks: Vec<ContentBlock>, workspace: &Path) -> Result<Prompt
                     text.push_str(&format!("`{}`", name(&resource.uri, workspace)));
                     resources.push(framed(&resource, workspace));
                 }
-                EmbeddedResourceResource::BlobResourceContents(_) => {
-                    return Err(unfit("a resource that is no text"));
+                EmbeddedResourceResource::BlobResourceContents(resource) => {
+                    let said = resource.mime_type.as_deref();
+                    if !said.is_some_and(|said| said.starts_with("image/")) {
+                        return Err(unfit("a resource that is neither text nor an image"));
+                    }
+                    images.push(image(&resource.blob, said)?);
+                    text.push_str(&format!("`{}`", name(&resource.uri, workspace)));
                 }
                 _ => return Err(unfit("this kind of resource")),
             },
-            ContentBlock::Image(_) => return Err(unfit("an image")),
+            // INV-302: its `uri` is not looked at.
+            ContentBlock::Image(block) => images.push(image(&block.data, Some(&block.mime_type))?),
             ContentBlock::Audio(_) => return Err(unfit("a sound")),
             _ => return Err(unfit("this kind of content")),
         }
     }
-    if text.trim().is_empty() {
+    if text.trim().is_empty() && images.is_empty() {
         return Err(invalid("the prompt has no text; say something"));
     }
     let context = (!resources.is_empty()).then(|| resources.join("\n\n"));
-    Ok(Prompt { text, context })
+    Ok(Prompt { text, context, images })
 }
 
 fn unfit(what: &str) -> Error {
     invalid(format!(
-        "the prompt has {what}, and models are sent text alone; `promptCapabilities` says so. Put the \
-         file into the workspace and name it"
+        "the prompt has {what}, and models are sent text and images; `promptCapabilities` says so. Put \
+         the file into the workspace and name it"
     ))
+}
+
+fn image(data: &str, said: Option<&str>) -> Result<Image, Error> {
+    Image::from_base64(data, said).map_err(|error| invalid(error.to_string()))
 }
 
 fn size(block: &ContentBlock) -> usize {
@@ -77,6 +89,7 @@ fn size(block: &ContentBlock) -> usize {
             EmbeddedResourceResource::TextResourceContents(resource) => {
                 resource.text.len().saturating_add(resource.uri.len())
             }
+            // The bytes of images have bounds of their own.
             _ => 0,
         },
         _ => 0,
@@ -107,7 +120,9 @@ fn framed(resource: &TextResourceContents, workspace: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use agent_client_protocol::v1::schema::{EmbeddedResource, ImageContent, TextContent};
+    use agent_client_protocol::v1::schema::{
+        AudioContent, BlobResourceContents, EmbeddedResource, ImageContent, TextContent,
+    };
 
     use super::*;
 
@@ -138,13 +153,30 @@ mod tests {
         assert!(of(vec![outside]).unwrap().text.contains("not in the workspace"));
     }
 
+    const GIF: &str = "R0lGODlhAQABAAAAACw=";
+
+    #[test]
+    fn an_image_is_its_bytes_and_what_it_names_is_not_opened() {
+        let image = ImageContent::new(GIF, "image/gif").uri("file:///etc/passwd".to_owned());
+        let blob =
+            BlobResourceContents::new(GIF, "file:///w/a.gif").mime_type("image/gif".to_owned());
+        let blob = EmbeddedResourceResource::BlobResourceContents(blob);
+        let blob = ContentBlock::Resource(EmbeddedResource::new(blob));
+        let read = of(vec![ContentBlock::Image(image), blob]).unwrap();
+        assert_eq!((read.images.len(), read.text.as_str()), (2, "`/workspace/a.gif`"));
+    }
+
     #[test]
     fn a_prompt_that_is_no_text_or_too_much_is_refused_with_a_remedy() {
-        let image = ContentBlock::Image(ImageContent::new("aGk=", "image/png"));
+        let image = |data: &str, said: &str| ContentBlock::Image(ImageContent::new(data, said));
+        let sound = ContentBlock::Audio(AudioContent::new("aGk=", "audio/wav"));
         let huge = resource(&"x".repeat(MAX_PROMPT_BYTES), "file:///w/b");
         let many = vec![text("x"); MAX_BLOCKS + 1];
         for (blocks, says) in [
-            (vec![image], "sent text alone"),
+            (vec![image("aGk=", "image/png")], "PNG, JPEG, GIF or WebP"),
+            (vec![image(GIF, "image/png")], "`image/gif` by its first bytes"),
+            (vec![image("*", "image/png")], "in base64"),
+            (vec![sound], "text and images"),
             (vec![huge], "name a file of the workspace"),
             (many, "at most 256 blocks"),
             (vec![text(" ")], "say something"),

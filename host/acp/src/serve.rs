@@ -30,7 +30,7 @@ use crate::limits::{LAST_WAIT, PAGE};
 use crate::open::OpenSession;
 use crate::results::Results;
 use crate::wire::{self, Room};
-use crate::{children, commands, history, modes, turn};
+use crate::{children, commands, history, modes, turn, words};
 
 /// The entrance for one editor.
 #[derive(Debug)]
@@ -135,7 +135,9 @@ async fn answer(
             async move |request: ListSessionsRequest, responder, to: Connection| {
                 let door = Arc::clone(&list);
                 to.spawn(async move {
-                    responder.respond_with_result(list_sessions(&door, &request).await)
+                    let asked = responder.cancellation();
+                    let listing = list_sessions(&door, &request);
+                    responder.respond_with_result(asked.run_until_cancelled(listing).await)
                 })
             },
             on_receive_request!(),
@@ -166,7 +168,18 @@ async fn answer(
                 match prompting {
                     Err(error) => responder.respond_with_error(error),
                     Ok(prompting) => to.spawn(async move {
-                        let answered = turn::prompt(&door, &way, prompting, request).await;
+                        let (asked, cancel) = (responder.cancellation(), prompting.cancel.clone());
+                        let answering = turn::prompt(&door, &way, prompting, request);
+                        tokio::pin!(answering);
+                        let answered = tokio::select! {
+                            biased;
+                            answered = &mut answering => answered,
+                            // As `session/cancel`: the turn ends, and its answer says so.
+                            () = asked.cancelled() => {
+                                cancel.cancel();
+                                answering.await
+                            }
+                        };
                         responder.respond_with_result(answered)
                     }),
                 }
@@ -213,7 +226,7 @@ fn initialized(door: &Door, request: &InitializeRequest) -> InitializeResponse {
         .close(SessionCloseCapabilities::new());
     let capabilities = AgentCapabilities::new()
         .load_session(true)
-        .prompt_capabilities(PromptCapabilities::new().embedded_context(true))
+        .prompt_capabilities(PromptCapabilities::new().embedded_context(true).image(true))
         .session_capabilities(session);
     InitializeResponse::new(ProtocolVersion::V1).agent_capabilities(capabilities).agent_info(
         Implementation::new("belljar", env!("CARGO_PKG_VERSION")).title("belljar".to_owned()),
@@ -302,13 +315,15 @@ async fn after_opening(door: &Arc<Door>, to: &Connection, opened: Option<Opened>
     if servers > 0 {
         // INV-307.
         let text = format!(
-            "the editor's MCP servers are not used ({servers}): belljar starts nothing that an editor names"
+            "the editor's MCP servers are not used ({servers}): belljar starts nothing that an editor \
+             names. Name them in your own belljar.toml as `[mcp.NAME]`, then `belljar mcp review NAME`"
         );
         tracing::warn!(target: "belljar::acp", "{text}");
-        if door.client().notices {
-            let notice = Notice::new(NoticeSeverity::Warning, text);
-            door.send(to, &session.id, SessionUpdate::Notice(notice)).await;
-        }
+        let update = match door.client().notices {
+            true => SessionUpdate::Notice(Notice::new(NoticeSeverity::Warning, text)),
+            false => words::remark(&format!("{text}\n\n")),
+        };
+        door.send(to, &session.id, update).await;
     }
     let Some(told) = told else { return };
     // Taken before the editor can say anything there: its next prompt waits for the turn.

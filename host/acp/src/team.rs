@@ -21,8 +21,8 @@ use crate::limits::{MAX_RESULTS, MAX_TITLE};
 use crate::open::Prompting;
 use crate::told::Told;
 use crate::tool_call;
-use crate::turn;
 use crate::updates::{Out, Updates};
+use crate::words;
 
 /// Runs a team with this task, and shows what its agents do.
 pub(crate) async fn run(
@@ -38,8 +38,7 @@ pub(crate) async fn run(
         return Err(invalid(format!("say what the team is to do: `/team:{name} TASK`")));
     }
     let mut host = Host::clone(&door.service.host());
-    host.asker =
-        Arc::new(Person { to: to.clone(), door: Arc::clone(door), session: session.clone() });
+    host.asker = Arc::new(Person::new(to, door, session));
     let spec = spec(door, &host, name, task).await?;
     let (sender, receiver) = mpsc::channel(MAX_RESULTS);
     let sink = EventSink::to(move |event: &Event| {
@@ -53,14 +52,14 @@ pub(crate) async fn run(
     let outcome = saved.map_err(|error| failed(Shown::new(&error.to_string()).to_string()))?;
     let outcome = outcome.outcome.to_outcome();
     if !outcome.output.trim().is_empty() {
-        door.send(to, session, turn::remark(&outcome.output)).await;
+        door.send(to, session, words::remark(&outcome.output)).await;
     }
     let run = &outcome.run;
     let note = format!(
         "\n\n`belljar receipts {run}` has what the team did, `belljar changes {run}` what it changed."
     );
-    door.send(to, session, turn::remark(&note)).await;
-    turn::reason(&outcome)
+    door.send(to, session, words::remark(&note)).await;
+    words::reason(&outcome)
 }
 
 async fn spec(door: &Door, host: &Host, name: &str, task: String) -> Result<TeamSpec, Error> {
@@ -86,7 +85,8 @@ async fn spec(door: &Door, host: &Host, name: &str, task: String) -> Result<Team
     })
 }
 
-async fn show(
+/// Shows the events of a run beside the conversation.
+pub(crate) async fn show(
     door: &Arc<Door>,
     to: &Connection,
     session: &str,
@@ -118,11 +118,17 @@ fn run_of(json: &str) -> String {
     serde_json::from_str::<Run>(json).map(|it| it.run).unwrap_or_default()
 }
 
-/// The person in the editor, for the agents of a team.
-struct Person {
+/// The person in the editor, for agents beside the conversation.
+pub(crate) struct Person {
     to: Connection,
     door: Arc<Door>,
     session: String,
+}
+
+impl Person {
+    pub(crate) fn new(to: &Connection, door: &Arc<Door>, session: &str) -> Self {
+        Self { to: to.clone(), door: Arc::clone(door), session: session.to_owned() }
+    }
 }
 
 #[async_trait]

@@ -21,6 +21,9 @@ pub(crate) enum Kind {
     TextDelta {
         text: String,
     },
+    ThoughtDelta {
+        text: String,
+    },
     ToolCallStarted {
         step: u64,
         call_id: String,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::SessionInfoUpdate;
 use agent_client_protocol::v1::schema::{PromptRequest, PromptResponse, SessionUpdate, StopReason};
-use belljar_agent::{Outcome, RunError, RunStatus};
-use belljar_policy::{Meter, Shown};
+use belljar_agent::{Brought, Outcome};
+use belljar_policy::Shown;
 use belljar_session::{Head, RunningTurn, TurnRequest};
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use crate::limits::{MAX_PROMPTS, MAX_TITLE};
 use crate::open::{OpenSession, Prompting};
 use crate::prompt::{self, Prompt};
 use crate::updates::Updates;
-use crate::{changes, tool_call};
+use crate::{changes, words};
 
 /// Answers a prompt.
 pub(crate) async fn prompt(
@@ -59,6 +59,7 @@ pub(crate) async fn say(
         session: Some(session.id.clone()),
         text: prompt.text,
         context: prompt.context,
+        brought: Brought { images: prompt.images, ..Brought::default() },
         actor: ACTOR.to_owned(),
         ..TurnRequest::default()
     };
@@ -75,7 +76,7 @@ pub(crate) async fn say(
     let outcome = show(door, to, session, &turn, passing).await;
     drop(cancelling);
     match outcome {
-        Some(outcome) => reason(&outcome),
+        Some(outcome) => words::reason(&outcome),
         None => Err(failed(
             "this turn was stopped before its end; it is stored, and goes on when the session is loaded",
         )),
@@ -139,34 +140,4 @@ async fn entitle(door: &Door, to: &Connection, id: &str, text: &str) -> Result<(
     let update = SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().title(shown));
     door.send(to, id, update).await;
     Ok(())
-}
-
-/// How a turn ended, in the words of the protocol.
-pub(crate) fn reason(outcome: &Outcome) -> Result<StopReason, Error> {
-    let why = || outcome.error.as_ref().map_or_else(|| "it failed".to_owned(), ToString::to_string);
-    match (outcome.status, &outcome.error) {
-        (RunStatus::Completed, _) => Ok(StopReason::EndTurn),
-        (RunStatus::Cancelled, _) => Ok(StopReason::Cancelled),
-        (_, Some(RunError::Declined)) => Ok(StopReason::Refusal),
-        (RunStatus::Partial, Some(RunError::Budget { exhausted })) => match exhausted.meter {
-            Meter::Tokens => Ok(StopReason::MaxTokens),
-            _ => Ok(StopReason::MaxTurnRequests),
-        },
-        (RunStatus::Partial, Some(RunError::OutputCut)) => Ok(StopReason::MaxTokens),
-        (RunStatus::Partial, _) => Ok(StopReason::MaxTurnRequests),
-        (RunStatus::Failed, error) => {
-            let hint = match error {
-                Some(RunError::Setup { hint: Some(hint), .. }) => format!("; {hint}"),
-                _ => String::new(),
-            };
-            let text = format!("{}{hint}", why());
-            Err(failed(Shown::multiline(&text).to_string()))
-        }
-    }
-}
-
-/// Words of belljar itself, between those of the agent.
-pub(crate) fn remark(text: &str) -> SessionUpdate {
-    use agent_client_protocol::v1::schema::ContentChunk;
-    SessionUpdate::AgentMessageChunk(ContentChunk::new(tool_call::block(text)))
 }

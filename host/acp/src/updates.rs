@@ -5,9 +5,9 @@ use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
 use agent_client_protocol::v1::schema::{
-    CompactionStatus, CompactionUpdate, ContentChunk, Notice, NoticeSeverity, Plan, PlanEntry,
-    PlanEntryPriority, PlanEntryStatus, SessionUpdate, ToolCall, ToolCallContent, ToolCallStatus,
-    ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    CompactionStatus, CompactionUpdate, ContentChunk, MessageId, Notice, NoticeSeverity, Plan,
+    PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionUpdate, ToolCall, ToolCallContent,
+    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use belljar_policy::Shown;
 
@@ -91,6 +91,7 @@ impl Updates {
                 self.steps.insert(agent, step);
             }
             Kind::TextDelta { text } => update(self.chunk(&agent, &text)),
+            Kind::ThoughtDelta { text } => update(self.thought(&agent, &text)),
             Kind::ToolCallStarted { step, call_id, tool, arguments } => {
                 update(self.started(agent, step, call_id, tool, arguments));
             }
@@ -196,11 +197,19 @@ impl Updates {
     }
 
     fn chunk(&self, agent: &str, text: &str) -> SessionUpdate {
-        let step = self.steps.get(agent).copied().unwrap_or_default();
         let chunk = ContentChunk::new(tool_call::whole(text));
-        SessionUpdate::AgentMessageChunk(chunk.message_id(
-            agent_client_protocol::v1::schema::MessageId::from(format!("{}.{step}", self.message)),
-        ))
+        SessionUpdate::AgentMessageChunk(chunk.message_id(self.message_id(agent, "")))
+    }
+
+    /// The reasoning of a model, which is no part of its answer.
+    fn thought(&self, agent: &str, text: &str) -> SessionUpdate {
+        let chunk = ContentChunk::new(tool_call::whole(text));
+        SessionUpdate::AgentThoughtChunk(chunk.message_id(self.message_id(agent, ".thought")))
+    }
+
+    fn message_id(&self, agent: &str, ending: &str) -> MessageId {
+        let step = self.steps.get(agent).copied().unwrap_or_default();
+        MessageId::from(format!("{}.{step}{ending}", self.message))
     }
 
     /// The id of a call in its session.

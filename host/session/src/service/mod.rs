@@ -22,6 +22,7 @@ mod recover;
 mod renewing;
 mod running;
 mod stored;
+mod summary;
 mod tally;
 mod types;
 mod versions;

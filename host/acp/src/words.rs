@@ -1,0 +1,38 @@
+//! The end of a turn in the words of the protocol, and words of belljar itself beside those of an agent.
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{ContentChunk, SessionUpdate, StopReason};
+use belljar_agent::{Outcome, RunError, RunStatus};
+use belljar_policy::{Meter, Shown};
+
+use crate::errors::failed;
+use crate::tool_call;
+
+/// How a turn ended, in the words of the protocol.
+pub(crate) fn reason(outcome: &Outcome) -> Result<StopReason, Error> {
+    let why = || outcome.error.as_ref().map_or_else(|| "it failed".to_owned(), ToString::to_string);
+    match (outcome.status, &outcome.error) {
+        (RunStatus::Completed, _) => Ok(StopReason::EndTurn),
+        (RunStatus::Cancelled, _) => Ok(StopReason::Cancelled),
+        (_, Some(RunError::Declined)) => Ok(StopReason::Refusal),
+        (RunStatus::Partial, Some(RunError::Budget { exhausted })) => match exhausted.meter {
+            Meter::Tokens => Ok(StopReason::MaxTokens),
+            _ => Ok(StopReason::MaxTurnRequests),
+        },
+        (RunStatus::Partial, Some(RunError::OutputCut)) => Ok(StopReason::MaxTokens),
+        (RunStatus::Partial, _) => Ok(StopReason::MaxTurnRequests),
+        (RunStatus::Failed, error) => {
+            let hint = match error {
+                Some(RunError::Setup { hint: Some(hint), .. }) => format!("; {hint}"),
+                _ => String::new(),
+            };
+            let text = format!("{}{hint}", why());
+            Err(failed(Shown::multiline(&text).to_string()))
+        }
+    }
+}
+
+/// Words of belljar itself, between those of the agent.
+pub(crate) fn remark(text: &str) -> SessionUpdate {
+    SessionUpdate::AgentMessageChunk(ContentChunk::new(tool_call::block(text)))
+}

@@ -1,0 +1,51 @@
+//! A summary of a session's turns, for a person who asks for one.
+
+use belljar_agent::CancellationToken;
+use belljar_agent::events::EventSink;
+use belljar_policy::LimitsRequest;
+
+use super::Service;
+use super::begin::Waits;
+use super::running::Purpose;
+use super::types::ServiceError;
+use crate::conversation::compaction::Problem;
+use crate::record::rows::History;
+
+impl Service {
+    /// Puts a summary in the place of all turns of a session, whatever their size, and gives how many
+    /// there were; the store keeps them. No turn begins there meanwhile. What it takes counts against
+    /// the tenant's limits.
+    ///
+    /// # Errors
+    ///
+    /// When a turn runs or waits to be resumed, there is nothing to summarise, or there is no summary.
+    pub async fn compact(
+        &self,
+        session: &str,
+        cancel: CancellationToken,
+    ) -> Result<usize, ServiceError> {
+        let inner = &self.0;
+        if inner.draining.is_cancelled() {
+            return Err(ServiceError::Draining);
+        }
+        let known = inner.store.session(session).await?;
+        let claim = inner.claim(session, Purpose::Review).await?;
+        let admitted = inner.admitted(&known.agent, Waits::InLine).await?;
+        let (mut journal, past) = inner.open(session.to_owned(), Some(known)).await?;
+        if past.as_ref().is_some_and(|past| past.unfinished.is_some()) {
+            return Err(ServiceError::Busy(session.to_owned()));
+        }
+        let (agent, limits) = (std::sync::Arc::clone(&admitted.agent), LimitsRequest::default());
+        let past = past.as_ref();
+        let history = History::Compacted;
+        let mut conversation = inner.conversation(agent, None, limits, history, past).await?;
+        let (host, events) = (&admitted.host, EventSink::none());
+        let done = journal.compact(&mut conversation, host, events, cancel).await;
+        // Whoever waits for the session finds it free.
+        drop((journal, claim));
+        done.map_err(|problem| match problem {
+            Problem::Store(error) => error.into(),
+            problem => ServiceError::Invalid(problem.to_string()),
+        })
+    }
+}
