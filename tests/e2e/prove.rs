@@ -40,3 +40,13 @@ fn a_server_is_started_attacked_and_ended() {
     assert!(attacks[0]["result"]["stopped"].as_str().unwrap().contains("no-key"));
     assert!(attacks[0]["neighbour_calls"].as_u64() > Some(0));
 }
+
+#[test]
+fn an_agent_of_editors_is_started_attacked_and_ended() {
+    let done =
+        World::new().run(&["prove", "--editor", "agent-of-nobody", "--json"]).exits(0).json();
+    let attacks = done["attacks"].as_array().unwrap();
+    assert_eq!((attacks.len(), &attacks[0]["id"]), (1, &"acp-agent-of-nobody".into()));
+    assert!(attacks[0]["result"]["stopped"].as_str().unwrap().contains("-32602"));
+    assert!(attacks[0]["neighbour_calls"].as_u64() > Some(0));
+}

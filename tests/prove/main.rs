@@ -58,7 +58,7 @@ fn libraries() -> Arc<dyn Part> {
 }
 
 fn acp() -> Arc<dyn Part> {
-    Arc::new(AcpPart::new(program(), cache()))
+    Arc::new(AcpPart::new(program(), Some(cache())))
 }
 
 #[cfg(target_os = "linux")]

@@ -12,7 +12,16 @@ pub(crate) const PEAK_BOUND: u64 = (256 << 20) + GROWTH_BOUND;
 
 /// Resident bytes of this process; `None` where the system does not say.
 pub(crate) fn resident() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    of("self")
+}
+
+/// The same of another process.
+pub(crate) fn of_process(id: u32) -> Option<u64> {
+    of(&id.to_string())
+}
+
+fn of(process: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
     let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
     pages.checked_mul(rustix::param::page_size() as u64)
 }

@@ -566,7 +566,7 @@ pub(crate) struct ProveArgs {
     /// Only attacks with this in their names: `files`, `network-redirect`
     #[arg(value_name = "WORD")]
     pub(crate) only: Option<String>,
-    /// The sandbox: tools, agents and models under a jar [default: all four parts]
+    /// The sandbox: tools, agents and models under a jar [default: all five parts]
     #[arg(long)]
     pub(crate) sandbox: bool,
     /// Libraries: hostile sources for `agents add`, `update` and `remove`
@@ -575,6 +575,9 @@ pub(crate) struct ProveArgs {
     /// The server: a running `belljar serve` with two tenants, attacked over the network
     #[arg(long)]
     pub(crate) server: bool,
+    /// The agent of editors: a running `belljar acp`, attacked by its editor
+    #[arg(long)]
+    pub(crate) editor: bool,
     /// The OS sandbox: system calls of a process that was taken over
     #[arg(long)]
     pub(crate) wall: bool,

@@ -14,7 +14,7 @@ const HUGE: usize = 20 << 20;
 const FLOOD: usize = 200;
 
 /// A row of the table.
-const fn row(
+pub(super) const fn row(
     id: &'static str,
     tries: &'static str,
     stopped_by: &'static str,
@@ -97,11 +97,11 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
     ),
 ];
 
-async fn told(attack: impl Future<Output = Result<String>>) -> Stopped {
+pub(super) async fn told(attack: impl Future<Output = Result<String>>) -> Stopped {
     Ok(Verdict { told: attack.await? })
 }
 
-fn prompt(session: &str, text: &str) -> Value {
+pub(super) fn prompt(session: &str, text: &str) -> Value {
     json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
 }
 

@@ -5,6 +5,7 @@
 //! changed; and that the neighbour is answered rightly by the same process.
 
 mod attacks;
+mod more;
 mod peer;
 mod stage;
 
@@ -13,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
-use self::attacks::ATTACKS;
 use self::stage::Stage;
 use crate::attack::{Attack, Escape, Kind, Report, Stopped};
 use crate::part::Part;
@@ -27,17 +27,23 @@ const MAX_TOLD: usize = 500;
 /// The attacks of an editor.
 pub struct AcpPart {
     program: PathBuf,
-    cache: PathBuf,
+    cache: Option<PathBuf>,
+}
+
+/// Every attack, in the order in which they are made.
+fn attacks() -> impl Iterator<Item = &'static Attack<Stage>> {
+    attacks::ATTACKS.iter().chain(more::ATTACKS)
 }
 
 impl AcpPart {
-    /// Attacks on this program, which is `belljar`, with this cache of components.
-    pub fn new(program: PathBuf, cache: PathBuf) -> Self {
+    /// Attacks on this program, which is `belljar`, with this cache of components; without one, each
+    /// process has its own.
+    pub fn new(program: PathBuf, cache: Option<PathBuf>) -> Self {
         Self { program, cache }
     }
 
     async fn run(&self, attack: &Attack<Stage>) -> anyhow::Result<Report> {
-        let stage = Stage::start(&self.program, &self.cache).await?;
+        let stage = Stage::start(&self.program, self.cache.as_deref()).await?;
         let mut report = Report::unmade(attack.id, attack.kind, "");
         report.stopped_by = attack.stopped_by;
         let before = stage.files()?;
@@ -64,7 +70,7 @@ impl AcpPart {
 #[async_trait]
 impl Part for AcpPart {
     fn ids(&self) -> Vec<&'static str> {
-        ATTACKS.iter().map(|attack| attack.id).collect()
+        attacks().map(|attack| attack.id).collect()
     }
 
     async fn prepare(&self) -> anyhow::Result<()> {
@@ -72,7 +78,7 @@ impl Part for AcpPart {
     }
 
     async fn make(&self, id: &'static str) -> Report {
-        let Some(attack) = ATTACKS.iter().find(|attack| attack.id == id) else {
+        let Some(attack) = attacks().find(|attack| attack.id == id) else {
             return Report::unmade(id, Kind::Acp, "there is no such attack");
         };
         match self.run(attack).await {
@@ -98,4 +104,22 @@ fn verdict(
         Err(Escape(why)) => faults.insert(0, why),
     }
     Err(faults.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_attack_of_an_editor_says_what_stops_it() {
+        let ids: BTreeSet<_> = attacks().map(|attack| attack.id).collect();
+        assert_eq!(ids.len(), attacks().count(), "each name once");
+        for attack in attacks() {
+            assert!(attack.id.starts_with("acp-"), "{}", attack.id);
+            assert!(attack.stopped_by.contains("(INV-"), "{}", attack.id);
+            assert!(!attack.told.is_empty() && !attack.tries.is_empty(), "{}", attack.id);
+        }
+    }
 }

@@ -11,7 +11,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// An editor and the process that it talks with, which ends with it.
 pub(super) struct Peer {
-    _child: Child,
+    child: Child,
     stdin: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
     next: u64,
@@ -44,10 +44,15 @@ impl Peer {
         let stdout = child.stdout.take().context("it has no output")?;
         let lines = BufReader::new(stdout).lines();
         let (asked, answers, words) = (VecDeque::new(), Vec::new(), Vec::new());
-        let mut peer = Self { _child: child, stdin, lines, next: 1, asked, answers, words };
+        let mut peer = Self { child, stdin, lines, next: 1, asked, answers, words };
         let hello = json!({"protocolVersion": 1, "clientCapabilities": {"subagents": {}}});
         peer.call("initialize", hello).await?;
         Ok(peer)
+    }
+
+    /// Bytes of memory that the agent has; `None` = it is gone, or the system does not tell.
+    pub(super) fn resident(&self) -> Option<u64> {
+        crate::memory::of_process(self.child.id()?)
     }
 
     /// Sends a line as it is.

@@ -23,10 +23,12 @@ pub(super) struct Stage {
     root: PathBuf,
     peer: Mutex<Peer>,
     neighbour: String,
+    program: PathBuf,
+    cache: PathBuf,
 }
 
 impl Stage {
-    pub(super) async fn start(program: &Path, cache: &Path) -> Result<Self> {
+    pub(super) async fn start(program: &Path, cache: Option<&Path>) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("belljar-acp").tempdir()?;
         let root = dir.path().canonicalize()?;
         let (home, workspace) = (root.join("home"), root.join("workspace"));
@@ -43,9 +45,17 @@ impl Stage {
             fs::write(home.join(format!("agents/{name}.md")), text)?;
         }
         fs::write(home.join("script.yaml"), script())?;
-        let mut peer = Peer::start(program, &home, cache, &workspace).await?;
+        let cache = cache.map_or_else(|| home.join("cache"), Path::to_path_buf);
+        let mut peer = Peer::start(program, &home, &cache, &workspace).await?;
         let neighbour = session(&mut peer, &workspace).await?;
-        Ok(Self { _dir: dir, root, peer: Mutex::new(peer), neighbour })
+        let program = program.to_path_buf();
+        Ok(Self { _dir: dir, root, peer: Mutex::new(peer), neighbour, program, cache })
+    }
+
+    /// Another editor with a process of its own, for an attack after which nobody could talk with it.
+    pub(super) async fn another(&self) -> Result<Peer> {
+        let home = self.root.join("home");
+        Peer::start(&self.program, &home, &self.cache, &self.workspace()).await
     }
 
     pub(super) fn root(&self) -> &Path {

@@ -293,10 +293,7 @@ impl Stage {
     /// Resident bytes of the server; `None` where the system does not say.
     pub(crate) fn resident(&self) -> Option<u64> {
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = server.as_ref()?.id()?;
-        let text = std::fs::read_to_string(format!("/proc/{id}/statm")).ok()?;
-        let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
-        pages.checked_mul(rustix::param::page_size() as u64)
+        crate::memory::of_process(server.as_ref()?.id()?)
     }
 
     /// All that a tenant has, as its admin sees it: compared before and after each attack. What is

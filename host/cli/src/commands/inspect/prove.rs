@@ -2,14 +2,14 @@
 //! of each.
 //!
 //! Those on the sandbox are made without the OS sandbox, which must not hide what the sandbox lets
-//! through; those on the OS sandbox in children, behind it; those on the server on one that is
-//! started as every `belljar serve` is.
+//! through; those on the OS sandbox in children, behind it; those on the server and on the agent of
+//! editors on processes that are started as every `belljar serve` and `belljar acp` is.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use belljar_policy::Shown;
-use belljar_prove::{Libraries, Options, Part, Report, ServerPart, Setup, Suite};
+use belljar_prove::{AcpPart, Libraries, Options, Part, Report, ServerPart, Setup, Suite};
 use serde_json::json;
 
 use crate::args::ProveArgs;
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &ProveArgs, places: &Places, out: &Out) -> Result<Exit, 
     if chosen.is_empty() {
         let word = Shown::clipped(args.only.as_deref().unwrap_or_default(), 80);
         return Err(Failure::usage(format!("no attack has `{word}` in its name"))
-            .hint("names begin with what is attacked: cpu, memory, output, files, network, secrets, component, agents, server, wall, libraries"));
+            .hint("names begin with what is attacked: cpu, memory, output, files, network, secrets, component, agents, server, acp, wall, libraries"));
     }
     let begun = Instant::now();
     let (reports, cut) = host::runtime()?.block_on(made(&chosen, out))?;
@@ -58,13 +58,16 @@ pub(crate) fn run(args: &ProveArgs, places: &Places, out: &Out) -> Result<Exit, 
 
 /// The parts that the command line names; all of them where it names none.
 fn parts(args: &ProveArgs, places: &Places) -> Result<Vec<Box<dyn Part>>, Failure> {
-    let all = !(args.sandbox || args.server || args.wall || args.libraries);
+    let all = !(args.sandbox || args.server || args.editor || args.wall || args.libraries);
     let mut parts: Vec<Box<dyn Part>> = Vec::new();
     if all || args.sandbox {
         parts.push(Box::new(suite(places)?));
     }
     if all || args.server {
         parts.push(Box::new(server(places)?));
+    }
+    if all || args.editor {
+        parts.push(Box::new(editor(places)?));
     }
     if all || args.libraries {
         parts.push(Box::new(Libraries::new(program()?)));
@@ -98,6 +101,13 @@ fn suite(places: &Places) -> Result<Suite, Failure> {
 fn server(places: &Places) -> Result<ServerPart, Failure> {
     let cache_dir = create_private(&places.cache).is_ok().then(|| places.cache.clone());
     Ok(ServerPart::new(Setup { program: program()?, cache_dir }))
+}
+
+/// The agent of editors that is attacked: `belljar acp` of this very program, each time in directories
+/// of its own.
+fn editor(places: &Places) -> Result<AcpPart, Failure> {
+    let cache = create_private(&places.cache).is_ok().then(|| places.cache.clone());
+    Ok(AcpPart::new(program()?, cache))
 }
 
 /// Makes the attacks, one at a time: times and memory are each one's own. Also says whether a

@@ -86,6 +86,13 @@ pub(super) const ATTACKS: &[Row] = &[
         task_of_another
     ),
     row!(
+        "server-mcp-files-of-another-key",
+        "reads a file that a call of another key of its tenant gave",
+        "the files of a client's session are for its key (INV-349)",
+        "no such resource",
+        files_of_another_key
+    ),
+    row!(
         "server-mcp-unread",
         "sends 10,000 requests, and reads none of the answers",
         "a client that reads nothing is not read from (INV-99, INV-298)",
@@ -272,6 +279,28 @@ async fn resources(stage: &Stage) -> Stopped {
     last.ok_or_else(|| Escape::new("nothing was tried"))
 }
 
+/// The other key's call gives more than an answer holds.
+async fn files_of_another_key(stage: &Stage) -> Stopped {
+    stage.red_may_change();
+    let [_, workspace] = stage.directories("red").await?;
+    let large = format!("{}\n", "0123456789".repeat(9)).repeat(2_000);
+    std::fs::write(workspace.join("large.txt"), large).map_err(anyhow::Error::from)?;
+    let (member, admin) = (stage.caller("red-member"), stage.caller("red-admin"));
+    let asked = said(&member, &newer("tools/call", read("large.txt"), elicits())).await?;
+    let state = asked["result"]["requestState"].as_str().map(str::to_owned);
+    let state = state.with_context(|| format!("no state in {asked}"))?;
+    let given = said(&member, &allowed("large.txt", &state)).await?;
+    std::fs::remove_file(workspace.join("large.txt")).map_err(anyhow::Error::from)?;
+    let content = given["result"]["content"].as_array().cloned().unwrap_or_default();
+    let link = content.iter().find(|part| part["type"] == "resource_link");
+    let uri = link.and_then(|link| link["uri"].as_str());
+    let uri = uri.with_context(|| format!("no link in {given}"))?;
+    let of = || newer("resources/read", json!({ "uri": uri }), json!({}));
+    let own = said(&member, &of()).await?;
+    check(own["result"]["contents"].is_array(), || format!("its own key is told {own}"))?;
+    refused(&said(&admin, &of()).await?)
+}
+
 fn tasks() -> Value {
     json!({"extensions": {"io.modelcontextprotocol/tasks": {}}})
 }
@@ -314,8 +343,17 @@ async fn unread(stage: &Stage) -> Stopped {
     let (client, blue) = (own.caller("red-member"), own.caller("blue-member"));
     let list = || newer("tools/list", json!({}), json!({}));
     said(&client, &list()).await?;
+    let told = flood(&own, &client, &list()).await?;
+    let answer = said(&blue, &list()).await?;
+    check(answer["result"]["tools"].is_array(), || format!("the neighbour is told {answer}"))?;
+    own.close().await?;
+    Ok(Verdict::told(told))
+}
+
+/// Sends ten thousand of these without reading, and says by how much the server grew while they stood.
+pub(super) async fn flood(own: &Stage, client: &Client, one: &Ask) -> Result<String, Escape> {
     let before = own.resident().unwrap_or_default();
-    let requests = list().bytes(&client).repeat(UNREAD / CONNECTIONS);
+    let requests = one.bytes(client).repeat(UNREAD / CONNECTIONS);
     let mut wires = Vec::with_capacity(CONNECTIONS);
     for _ in 0..CONNECTIONS {
         wires.push(client.connect().await?);
@@ -326,16 +364,12 @@ async fn unread(stage: &Stage) -> Stopped {
     });
     let taken = futures::future::join_all(writing).await;
     let whole = taken.iter().filter(|taken| matches!(taken, Ok(Ok(())))).count();
-    let answer = said(&blue, &list()).await?;
-    check(answer["result"]["tools"].is_array(), || format!("the neighbour is told {answer}"))?;
     let grown = own.resident().unwrap_or_default().saturating_sub(before);
     check(grown < MAX_GROWTH, || format!("the server grew by {grown} bytes"))?;
     drop(wires);
-    own.close().await?;
-    let told = format!(
+    Ok(format!(
         "{whole} of {CONNECTIONS} connections were taken whole, and no answer was read; the server \
          grew by {} KiB",
         grown >> 10
-    );
-    Ok(Verdict::told(told))
+    ))
 }

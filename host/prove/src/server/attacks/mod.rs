@@ -8,6 +8,7 @@ use super::stage::Stage;
 use crate::attack::{Attack, Escape, Stopped, Verdict};
 
 mod audit;
+mod callers;
 mod connections;
 mod crossing;
 mod guards;
@@ -26,7 +27,7 @@ type Row = Attack<Stage>;
 
 /// Every attack, in the order in which they are made.
 pub(super) fn attacks() -> impl Iterator<Item = &'static Row> {
-    let tables: [&[Row]; 13] = [
+    let tables: [&[Row]; 14] = [
         keys::ATTACKS,
         crossing::ATTACKS,
         guards::ATTACKS,
@@ -36,6 +37,7 @@ pub(super) fn attacks() -> impl Iterator<Item = &'static Row> {
         turns::ATTACKS,
         tools::ATTACKS,
         openai::ATTACKS,
+        callers::ATTACKS,
         mcp::ATTACKS,
         remade::ATTACKS,
         connections::ATTACKS,

@@ -47,7 +47,7 @@ pub(super) const ATTACKS: &[Row] = &[
         "server-openai-image-inside",
         "sends an image whose address is the server's own",
         "nothing is fetched for a caller (INV-287)",
-        "not supported",
+        "nothing is fetched",
         image
     ),
     row!(

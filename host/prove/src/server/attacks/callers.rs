@@ -1,0 +1,180 @@
+//! More of OpenAI's wires: what is another's, what is an image, and what is too much.
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use super::super::client::{Ask, ask, get};
+use super::super::stage::Stage;
+use super::mcp::flood;
+use super::{Row, asked, check, row};
+use crate::attack::{Escape, Stopped, Verdict};
+
+/// The id of a response that nobody has.
+const NOBODYS: &str = "resp_20200101T000000000Z-00000000";
+
+pub(super) const ATTACKS: &[Row] = &[
+    row!(
+        "server-openai-response-of-another",
+        "reads, streams, lists, cancels and deletes a response of blue's",
+        "responses are looked up by tenant (INV-281)",
+        "not_found",
+        of_another
+    ),
+    row!(
+        "server-openai-result-of-another",
+        "brings a result for a call that blue's agent waits for",
+        "a call of another tenant is none (INV-281)",
+        "there is no call",
+        result_of_another
+    ),
+    row!(
+        "server-openai-choice-of-belljars",
+        "has the model made to call a tool of belljar's",
+        "the choice is among the caller's own tools (INV-348)",
+        "is none of the `tools`",
+        chosen
+    ),
+    row!(
+        "server-openai-image-mislabelled",
+        "sends a page with a script as an image, by its media type and by none",
+        "the first bytes say what an image is (INV-345)",
+        "begin like none",
+        mislabelled
+    ),
+    row!(
+        "server-openai-image-of-a-file",
+        "names a file of the host as an image, in every way that a URL has",
+        "nothing is fetched for a caller (INV-287)",
+        "nothing is fetched",
+        of_a_file
+    ),
+    row!(
+        "server-openai-image-heavy",
+        "sends an image of forty mebibytes",
+        "bodies are bounded (INV-115)",
+        "too-large",
+        heavy
+    ),
+    row!(
+        "server-openai-unread",
+        "sends 10,000 requests, and reads none of the answers",
+        "a client that reads nothing is not read from (INV-99)",
+        "and no answer was read",
+        unread
+    ),
+];
+
+fn respond(body: &Value) -> Ask {
+    ask("POST", "/v1/responses").json(body)
+}
+
+/// Begins a response as red, and has to be refused.
+async fn refused(stage: &Stage, more: Value, status: u16) -> Stopped {
+    let mut body = json!({ "model": "teller", "input": "tell" });
+    for (name, value) in more.as_object().into_iter().flatten() {
+        body[name] = value.clone();
+    }
+    asked(stage, "red-member", respond(&body), status).await
+}
+
+/// On a server of its own: blue's response is one more of what blue has.
+async fn of_another(stage: &Stage) -> Stopped {
+    let own = stage.another().await?;
+    let body = json!({ "model": "teller", "input": "tell" });
+    let blues = own.caller("blue-member").send(&respond(&body)).await?.field("id")?;
+    let red = own.caller("red-admin");
+    let mut told = String::new();
+    for (verb, end) in [
+        ("GET", ""),
+        ("GET", "?stream=true"),
+        ("GET", "?stream=true&starting_after=0"),
+        ("GET", "/input_items"),
+        ("POST", "/cancel"),
+        ("DELETE", ""),
+    ] {
+        let of = async |id: &str| -> Result<(u16, String)> {
+            let answer = red.send(&ask(verb, &format!("/v1/responses/{id}{end}"))).await?;
+            Ok((answer.status, answer.body.replace(id, "ID")))
+        };
+        let (theirs, nobodys) = (of(&blues).await?, of(NOBODYS).await?);
+        check(theirs.0 == 404 && theirs == nobodys, || {
+            format!("{verb} {end}: blue's is answered {theirs:?}, nobody's {nobodys:?}")
+        })?;
+        told = theirs.1;
+    }
+    let still = own.caller("blue-reader").send(&get(&format!("/v1/responses/{blues}"))).await?;
+    check(still.status == 200 && still.body.contains("completed"), || still.body.clone())?;
+    own.close().await?;
+    Ok(Verdict::told(told))
+}
+
+async fn result_of_another(stage: &Stage) -> Stopped {
+    let session = stage.session("blue")?;
+    let mut told = None;
+    for id in [format!("call_{session}_0"), "call_20200101T000000000Z-00000000_0".to_owned()] {
+        let output = json!([{"type": "function_call_output", "call_id": id, "output": "forged"}]);
+        told = Some(refused(stage, json!({ "input": output }), 400).await?);
+    }
+    told.ok_or_else(|| Escape::new("nothing was tried"))
+}
+
+async fn chosen(stage: &Stage) -> Stopped {
+    let tools = json!([{"type": "function", "name": "look", "parameters": {"type": "object"}}]);
+    let mut told = None;
+    for name in ["file_read", "shell", "spawn_agent", "mcp__x__y"] {
+        let choice = json!({ "type": "function", "name": name });
+        let more = json!({ "tools": tools, "tool_choice": choice });
+        told = Some(refused(stage, more, 400).await?);
+    }
+    told.ok_or_else(|| Escape::new("nothing was tried"))
+}
+
+fn image(url: &str) -> Value {
+    let part = json!({ "type": "input_image", "image_url": url });
+    json!({ "input": [{ "role": "user", "content": [part] }] })
+}
+
+async fn mislabelled(stage: &Stage) -> Stopped {
+    // `<svg onload=alert(1)>`
+    let page = "PHN2ZyBvbmxvYWQ9YWxlcnQoMSk+";
+    let mut told = None;
+    for kind in ["image/png", "image/svg+xml", "text/html", ""] {
+        let url = format!("data:{kind};base64,{page}");
+        told = Some(refused(stage, image(&url), 400).await?);
+    }
+    told.ok_or_else(|| Escape::new("nothing was tried"))
+}
+
+async fn of_a_file(stage: &Stage) -> Stopped {
+    let mut told = None;
+    for url in [
+        "file:///etc/passwd",
+        "/etc/passwd",
+        "attachment:image-00.png",
+        "belljar://sessions/x/attachments/y",
+        "http://169.254.169.254/latest/meta-data",
+        "https://127.0.0.1/",
+    ] {
+        told = Some(refused(stage, image(url), 400).await?);
+    }
+    told.ok_or_else(|| Escape::new("nothing was tried"))
+}
+
+async fn heavy(stage: &Stage) -> Stopped {
+    let url = format!("data:image/png;base64,{}", "A".repeat(40 << 20));
+    let answer = stage.caller("red-member").send(&respond(&image(&url))).await?;
+    check(answer.status == 413, || format!("{} {}", answer.status, answer.body))?;
+    Ok(Verdict::told(format!("too-large: {}", answer.body)))
+}
+
+/// On a server of its own: how much it grows is looked at.
+async fn unread(stage: &Stage) -> Stopped {
+    let own = stage.another().await?;
+    own.next(1);
+    let (client, blue) = (own.caller("red-member"), own.caller("blue-member"));
+    let told = flood(&own, &client, &get("/v1/models")).await?;
+    let models = blue.send(&get("/v1/models")).await.context("the neighbour is not answered")?;
+    check(models.status == 200, || format!("the neighbour is told {}", models.body))?;
+    own.close().await?;
+    Ok(Verdict::told(told))
+}
