@@ -1352,7 +1352,7 @@ export interface components {
             stream_options?: components["schemas"]["StreamOptions"] | null;
             /** Format: double */
             temperature?: number | null;
-            /** @description `auto` or `none`. */
+            /** @description `auto`, `none`, `required`, or a function of `tools`. */
             tool_choice?: unknown;
             /** @description Tools that the caller executes: functions. */
             tools?: unknown[] | null;
@@ -1867,7 +1867,7 @@ export interface components {
             temperature?: number | null;
             /** @description `format`: `text`, `json_object` or `json_schema`. */
             text?: unknown;
-            /** @description `auto` or `none`. */
+            /** @description `auto`, `none`, `required`, or a function of `tools`. */
             tool_choice?: unknown;
             /** @description Tools that the caller executes: functions. */
             tools?: unknown[] | null;
@@ -2142,7 +2142,7 @@ export interface components {
             /** Format: double */
             temperature: number;
             text: unknown;
-            tool_choice: string;
+            tool_choice: unknown;
             tools: unknown[];
             /** Format: int64 */
             top_logprobs: number;
@@ -4976,7 +4976,9 @@ export interface operations {
     read_response: {
         parameters: {
             query?: {
-                /** @description `false`: a response that is stored comes in one piece */
+                /** @description the number of the last event of it that is known */
+                starting_after?: number;
+                /** @description `true`: event by event, as it was streamed first */
                 stream?: boolean;
             };
             header?: never;
@@ -4987,13 +4989,18 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description its outcome; with `stream`, events and at last `done` with the same */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ResponseBody"];
+                    "text/event-stream": {
+                        data: string;
+                        event?: string;
+                        id?: string;
+                    };
                 };
             };
             /** @description the request cannot be understood */
