@@ -34,7 +34,11 @@ fn an_image_of_a_prompt_is_sent_to_the_model_also_after_the_agent_has_ended() {
     says(&world, "      - expect: {images: [image/gif]}\n        say: Still there.\n");
     let mut editor = clerk(&world);
     let place = editor.place_of(&session);
-    editor.call("session/resume", place);
+    editor.call("session/load", place);
+    let asked = editor.of(&session, "user_message_chunk");
+    let kinds: Vec<_> = asked.iter().map(|chunk| chunk["content"]["type"].clone()).collect();
+    assert_eq!(kinds, ["text", "image"], "it is shown again");
+    assert_eq!(asked[1]["content"]["data"], GIF);
     assert_eq!(editor.say(&session, "sure?"), "end_turn");
     assert!(editor.words(&session).ends_with("Still there."), "{}", editor.words(&session));
 }

@@ -7,8 +7,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use agent_client_protocol::Error;
-use agent_client_protocol::v1::schema::{ContentChunk, MessageId, SessionUpdate};
-use belljar_agent::Message;
+use agent_client_protocol::v1::schema::{
+    ContentBlock, ContentChunk, ImageContent, MessageId, SessionUpdate,
+};
+use belljar_agent::{Image, Message};
 use belljar_policy::Shown;
 use belljar_session::Turn;
 use serde_json::Value;
@@ -37,6 +39,7 @@ struct Past {
     message: String,
     asked: String,
     text: String,
+    images: Vec<Image>,
     output: String,
     error: Option<String>,
     calls: HashMap<String, (String, Option<String>)>,
@@ -93,6 +96,7 @@ async fn unfinished(door: &Door, session: &str) -> Result<Option<Past>, Error> {
             message: latest.answer.id.clone(),
             asked: asked.map(|row| row.id.clone()).unwrap_or_default(),
             text: text.unwrap_or_default().to_owned(),
+            images: Vec::new(),
             output: String::new(),
             error: None,
             calls: HashMap::new(),
@@ -124,6 +128,7 @@ impl Past {
             message: turn.message.clone(),
             asked: turn.asked.clone(),
             text: turn.text().to_owned(),
+            images: turn.brought().images,
             output: turn.state.outcome.output.clone(),
             error: turn.state.outcome.error.as_ref().map(ToString::to_string),
             calls,
@@ -148,10 +153,14 @@ impl Telling<'_> {
     /// Begins to tell the next turn: with what was asked. `false` = there is none.
     async fn next(&mut self) -> Option<bool> {
         let Some(past) = self.turns.pop() else { return Some(false) };
-        let said = ContentChunk::new(tool_call::whole(&past.text));
-        let said = said.message_id(MessageId::from(past.asked.clone()));
-        let said = SessionUpdate::UserMessageChunk(said);
-        self.door.send(self.to, self.session, said).await.then_some(())?;
+        let images = past.images.iter().filter_map(|image| {
+            Some(ContentBlock::Image(ImageContent::new(image.base64()?, image.media_type())))
+        });
+        for said in std::iter::once(tool_call::whole(&past.text)).chain(images) {
+            let said = ContentChunk::new(said).message_id(MessageId::from(past.asked.clone()));
+            let said = SessionUpdate::UserMessageChunk(said);
+            self.door.send(self.to, self.session, said).await.then_some(())?;
+        }
         let workspace = self.door.workspace().to_path_buf();
         let client = self.door.client();
         let updates = Updates::new(client, self.session, &past.message, workspace);

@@ -144,7 +144,8 @@ impl Image {
     }
 
     /// Its bytes in base64; `None` where they are not at hand.
-    pub(crate) fn base64(&self) -> Option<String> {
+    #[must_use]
+    pub fn base64(&self) -> Option<String> {
         (!self.data.is_empty()).then(|| STANDARD.encode(&self.data))
     }
 }
