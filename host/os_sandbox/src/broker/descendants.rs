@@ -45,13 +45,10 @@ pub(super) fn end() {
     }
 }
 
-/// How many processes there are below this one, and their threads. With `alone` only that process is
-/// looked at: one that cannot start others.
-pub(super) fn count(alone: Option<u32>) -> (usize, usize) {
-    let all: Vec<i32> = match alone {
-        Some(number) => i32::try_from(number).into_iter().collect(),
-        None => below(getpid().as_raw_pid()).into_iter().collect(),
-    };
+/// How many processes there are below this one, and their threads. One that has ended counts until its
+/// parent has asked how.
+pub(super) fn count() -> (usize, usize) {
+    let all = below(getpid().as_raw_pid());
     let threads = all.iter().filter_map(|number| field(*number, THREADS));
     (all.len(), threads.filter_map(|threads| usize::try_from(threads).ok()).sum())
 }

@@ -2,7 +2,7 @@
 //! it leaves behind, and ends all of it together.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Write as _};
 use std::process::{Command, ExitCode, ExitStatus};
 
 use super::ITSELF;
@@ -20,7 +20,7 @@ pub fn keep(command: &OsStr) -> ExitCode {
 }
 
 /// The same for a program, as the broker describes it: this program, started with the arguments
-/// `confined`, becomes it. One that has more processes or threads than it may is ended too.
+/// `confined`, becomes it. One that would make more processes or threads than it may is ended too.
 pub fn keep_program(text: &OsStr, confined: &[OsString]) -> ExitCode {
     let described = text.to_str().and_then(|text| serde_json::from_str::<Program>(text).ok());
     let Some(program) = described else { return ExitCode::FAILURE };
@@ -51,50 +51,42 @@ fn like(status: ExitStatus) -> ExitCode {
 
 #[cfg(target_os = "linux")]
 async fn watch(command: Command, processes: Option<u32>) -> io::Result<ExitStatus> {
+    use super::births::Births;
     use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal};
     use tokio::signal::unix::{SignalKind, signal};
     let mut stop = signal(SignalKind::terminate())?;
     set_child_subreaper(Some(getpid()))?;
     set_parent_process_death_signal(Some(Signal::TERM))?;
+    let most = processes.map(|besides| usize::try_from(besides).unwrap_or(usize::MAX));
+    let births = most.map(|besides| Births::count(besides.saturating_add(1))).transpose();
+    let births = births.inspect_err(|error| {
+        let _ = writeln!(io::stderr(), "belljar: not started: counting its processes: {error}");
+    })?;
     let mut child = tokio::process::Command::from(command).spawn()?;
-    if processes.is_some() {
+    if births.is_some() {
         // Who speaks with the program learns at once when it has closed its ends.
         let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
         rustix::stdio::dup2_stdin(&null)?;
         rustix::stdio::dup2_stdout(&null)?;
     }
-    let id = child.id();
+    let too_many = async {
+        match &births {
+            Some(births) => births.too_many().await,
+            None => std::future::pending().await,
+        }
+    };
     let status = tokio::select! {
         status = child.wait() => Some(status?),
         _ = stop.recv() => None,
-        () = too_many(processes, id) => None,
+        () = too_many => None,
     };
+    if let Some(births) = &births {
+        births.close();
+    }
     super::descendants::end();
     match status {
         Some(status) => Ok(status),
         None => child.wait().await,
-    }
-}
-
-/// Waits until there are more processes or threads below this one than may be; for ever where nobody
-/// counts. The kernel counts those of a user, whatever started them.
-#[cfg(target_os = "linux")]
-async fn too_many(processes: Option<u32>, first: Option<u32>) {
-    use crate::program::{COUNT_EVERY, MAX_THREADS};
-    use std::io::Write as _;
-    let Some(processes) = processes else { return std::future::pending().await };
-    let most = usize::try_from(processes).unwrap_or(usize::MAX).saturating_add(1);
-    // Where none can be started there is none to look for.
-    let alone = first.filter(|_| processes == 0);
-    let mut rounds = tokio::time::interval(COUNT_EVERY);
-    loop {
-        rounds.tick().await;
-        let (count, threads) = super::descendants::count(alone);
-        if count > most || threads > MAX_THREADS {
-            let bounds = format!("{most} processes and {MAX_THREADS} threads");
-            let _ = writeln!(io::stderr(), "belljar: ended: it has more than {bounds}");
-            return;
-        }
     }
 }
 

@@ -24,6 +24,8 @@
 //! The broker ends with the process that made it, and what it has started ends with it.
 
 #[cfg(target_os = "linux")]
+mod births;
+#[cfg(target_os = "linux")]
 mod descendants;
 mod keeper;
 pub(crate) mod message;

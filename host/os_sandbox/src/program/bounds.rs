@@ -1,7 +1,5 @@
 //! The bounds of a program's processes that the kernel keeps.
 
-use std::time::Duration;
-
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 
 use super::Program;
@@ -18,9 +16,6 @@ const NICE: i32 = 5;
 /// Threads of all its processes together. The kernel counts those of a user, not of a program, so its
 /// keeper counts them.
 pub(crate) const MAX_THREADS: usize = 512;
-
-/// How often the keeper counts.
-pub(crate) const COUNT_EVERY: Duration = Duration::from_millis(250);
 
 /// Lowers the limits of this process, which the program inherits, and binds its life to its keeper's.
 pub(super) fn lower(program: &Program) -> Result<(), String> {

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use serde::{Deserialize, Serialize};
 
 #[cfg(target_os = "linux")]
-pub(crate) use self::bounds::{COUNT_EVERY, MAX_THREADS};
+pub(crate) use self::bounds::MAX_THREADS;
 
 /// A program, and all that it may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

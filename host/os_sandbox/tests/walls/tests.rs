@@ -1,8 +1,9 @@
 //! Tests of what the parts must come to.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -218,15 +219,24 @@ fn a_program_is_started_as_it_was_seen_or_not_at_all() {
 
 fn a_program_with_more_processes_than_it_may_have_is_ended() {
     let dir = directory();
-    fifos(&dir.path().join("write"));
+    let place = dir.path().join("write");
+    fifos(&place);
     let output = play("program-processes", dir.path());
     assert!(output.status.success(), "{output:?}");
     let told = told(&output);
     for name in ["some", "afterwards"] {
         assert_eq!(told[name], "one,two [exit status: 0]");
     }
-    assert!(told["complaint"].contains("it has more than 3 processes"), "{told:?}");
-    assert!(!told["many"].contains("survived") && !told["many"].contains("status: 0"), "{told:?}");
+    for name in ["many", "comet"] {
+        let complaint = &told[&format!("complaint of {name}")];
+        assert!(complaint.contains("it has more than 3 processes"), "{told:?}");
+        assert!(!told[name].contains("survived") && !told[name].contains("status: 0"), "{told:?}");
+    }
+    let own = File::options().read(true).write(true).open(place.join("alive")).unwrap();
+    let alive =
+        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(place.join("alive"));
+    drop(own);
+    assert_eq!(alive.unwrap().read(&mut [0]).unwrap(), 0, "a process is left");
 }
 
 fn all_that_a_program_has_started_ends_with_it() {

@@ -1,0 +1,197 @@
+//! Processes and threads of a program, counted before each is made.
+//!
+//! The kernel counts those of a user, and whoever counts by looking comes too late: a process that forks and
+//! ends, over and over, is gone before it is met. So a filter asks a thread of the keeper whenever something
+//! below it is about to make one, and the kernel waits for the answer.
+
+use std::io::{self, Write as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+
+use libc::{seccomp_notif, seccomp_notif_resp, sock_filter, sock_fprog};
+use tokio::sync::Notify;
+
+use super::descendants;
+use crate::program::MAX_THREADS;
+
+/// The calls that make one.
+const ASKED: &[i64] = &[libc::SYS_clone, libc::SYS_clone3];
+#[cfg(target_arch = "x86_64")]
+const ASKED_HERE: &[i64] = &[libc::SYS_fork, libc::SYS_vfork];
+#[cfg(not(target_arch = "x86_64"))]
+const ASKED_HERE: &[i64] = &[];
+
+/// The keeper's hold on what the program makes.
+pub(super) struct Births {
+    closed: Arc<AtomicBool>,
+    too_many: Arc<Notify>,
+}
+
+/// Who answers the kernel.
+struct Counter {
+    listener: OwnedFd,
+    closed: Arc<AtomicBool>,
+    too_many: Arc<Notify>,
+    /// Processes that there may be.
+    most: usize,
+    /// Those that there are at the most: what has ended since is found by looking.
+    processes: usize,
+    /// The same of threads.
+    threads: usize,
+}
+
+impl Births {
+    /// From here on whatever this thread starts, and all below that, is counted: so many processes, and
+    /// [`MAX_THREADS`] threads. To be called before the program is started.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel does not let it.
+    pub(super) fn count(most: usize) -> io::Result<Self> {
+        let (closed, too_many) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
+        let (give, take) = channel();
+        let (own_closed, own_too_many) = (Arc::clone(&closed), Arc::clone(&too_many));
+        // It has to be there before the filter, which it would else have to ask itself for.
+        std::thread::Builder::new().spawn(move || {
+            let listener: Receiver<OwnedFd> = take;
+            let Ok(listener) = listener.recv() else { return };
+            let (closed, too_many) = (own_closed, own_too_many);
+            Counter { listener, closed, too_many, most, processes: 0, threads: 0 }.answer();
+        })?;
+        let listener = listen()?;
+        give.send(listener).map_err(|_| io::Error::other("nobody counts"))?;
+        Ok(Self { closed, too_many })
+    }
+
+    /// Waits until there would have been more than may be. That one was not made.
+    pub(super) async fn too_many(&self) {
+        self.too_many.notified().await;
+    }
+
+    /// Nothing is made from here on: whoever ends what there is comes to an end.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Counter {
+    /// Answers for as long as the keeper lives.
+    fn answer(mut self) {
+        while let Ok(asked) = self.next() {
+            let Some((id, thread)) = asked else { continue };
+            let may = !self.closed.load(Ordering::SeqCst) && self.take(thread);
+            if !may && !self.closed.swap(true, Ordering::SeqCst) {
+                let bounds = format!("{} processes and {MAX_THREADS} threads", self.most);
+                let _ = writeln!(io::stderr(), "belljar: ended: it has more than {bounds}");
+                self.too_many.notify_one();
+            }
+            self.tell(id, may);
+        }
+    }
+
+    /// Whether there is room for one more, which is taken.
+    fn take(&mut self, thread: bool) -> bool {
+        if !self.has_room(thread) {
+            (self.processes, self.threads) = descendants::count();
+        }
+        let may = self.has_room(thread);
+        if may {
+            self.threads = self.threads.saturating_add(1);
+            self.processes = self.processes.saturating_add(usize::from(!thread));
+        }
+        may
+    }
+
+    fn has_room(&self, thread: bool) -> bool {
+        self.threads < MAX_THREADS && (thread || self.processes < self.most)
+    }
+
+    /// The next question: its number, and whether it is a thread that is to be made. `None` = whoever asked
+    /// is gone.
+    #[expect(unsafe_code, reason = "no safe interface reads what a filter asks")]
+    fn next(&self) -> io::Result<Option<(u64, bool)>> {
+        // SAFETY: all zeros is a value of this struct, and the one that the kernel wants to find there.
+        let mut asked: seccomp_notif = unsafe { std::mem::zeroed() };
+        let listener = self.listener.as_raw_fd();
+        // SAFETY: the descriptor is a listener, and the kernel writes one such struct.
+        let read = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) };
+        match read {
+            0 => {
+                // The arguments of `clone3` lie in memory, where they could be changed meanwhile.
+                let flags =
+                    (i64::from(asked.data.nr) == libc::SYS_clone).then_some(asked.data.args[0]);
+                let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
+                Ok(Some((asked.id, flags.is_some_and(|flags| flags & thread != 0))))
+            }
+            _ => match io::Error::last_os_error() {
+                error if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    #[expect(unsafe_code, reason = "no safe interface answers what a filter asks")]
+    fn tell(&self, id: u64, may: bool) {
+        let (error, flags) = match may {
+            true => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE),
+            false => (-libc::EAGAIN, 0),
+        };
+        let flags = u32::try_from(flags).unwrap_or_default();
+        let mut answer = seccomp_notif_resp { id, val: 0, error, flags };
+        let listener = self.listener.as_raw_fd();
+        // SAFETY: the descriptor is a listener, and the kernel reads one such struct. It fails only where
+        // whoever asked is gone.
+        let _ = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) };
+    }
+}
+
+/// Puts the filter before this thread; gives the descriptor at which it asks. Other filters judge the
+/// machine's kind and whatever else is called.
+#[expect(unsafe_code, reason = "the crate for filters has none that asks")]
+fn listen() -> io::Result<OwnedFd> {
+    let mut filter = filter()?;
+    let length = u16::try_from(filter.len()).map_err(io::Error::other)?;
+    let program = sock_fprog { len: length, filter: filter.as_mut_ptr() };
+    // SAFETY: numbers only. Whoever starts nothing with more rights than it has may have filters.
+    if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the program and its instructions live until the call returns; the kernel copies them.
+    let listener = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            &raw const program,
+        )
+    };
+    if listener < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let listener = i32::try_from(listener).map_err(io::Error::other)?;
+    // SAFETY: the kernel has just made this descriptor for whoever called.
+    Ok(unsafe { OwnedFd::from_raw_fd(listener) })
+}
+
+/// Loads the call's number, compares it with each that is asked about, and lets all others pass.
+fn filter() -> io::Result<Vec<sock_filter>> {
+    let asked: Vec<i64> = ASKED.iter().chain(ASKED_HERE).copied().collect();
+    let instruction = |code: u32, jt: u8, value: u32| {
+        let code = u16::try_from(code).map_err(io::Error::other)?;
+        Ok::<_, io::Error>(sock_filter { code, jt, jf: 0, k: value })
+    };
+    let mut filter = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)?];
+    for (at, call) in asked.iter().enumerate() {
+        // Over those that follow, and over the answer of all others.
+        let ahead = u8::try_from(asked.len().saturating_sub(at)).map_err(io::Error::other)?;
+        let call = u32::try_from(*call).map_err(io::Error::other)?;
+        filter.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, ahead, call)?);
+    }
+    let answer = libc::BPF_RET | libc::BPF_K;
+    filter.push(instruction(answer, 0, libc::SECCOMP_RET_ALLOW)?);
+    filter.push(instruction(answer, 0, libc::SECCOMP_RET_USER_NOTIF)?);
+    Ok(filter)
+}
