@@ -113,14 +113,13 @@ impl LoadError {
     pub(crate) fn is_lasting(&self) -> bool {
         match self {
             Self::NotWasm
-            | Self::Missing(_)
             | Self::CoreModule
             | Self::TooLarge { .. }
             | Self::Malformed(_)
             | Self::WrongWorld(_)
             | Self::NoHook
             | Self::UnknownImport(_) => true,
-            Self::Compile(_) | Self::Artifact(_) | Self::Host(_) => false,
+            Self::Missing(_) | Self::Compile(_) | Self::Artifact(_) | Self::Host(_) => false,
         }
     }
 }
