@@ -35,10 +35,6 @@ fn main() -> ExitCode {
             belljar_os_sandbox::keep_program(program.as_ref(), &["program".into()])
         }
         ["program", program] => belljar_os_sandbox::become_program(program.as_ref()),
-        ["comet", place] => {
-            programs::comet(std::path::Path::new(place));
-            ExitCode::SUCCESS
-        }
         ["part", name, directory] => {
             parts::play(name, std::path::Path::new(directory));
             ExitCode::SUCCESS

@@ -101,8 +101,10 @@ fn rules(network: bool, processes: bool, signals: bool) -> Result<Rules, String>
     rules.remove(&libc::SYS_memfd_create);
     let shared = number(libc::MAP_SHARED);
     let nameless = number(libc::MAP_ANONYMOUS);
-    let private = rule(vec![when(3, Op::MaskedEq(shared), 0)?])?;
-    let of_a_file = rule(vec![when(3, Op::MaskedEq(nameless), 0)?])?;
+    // What grows like a stack is not counted as data.
+    let fixed = when(3, Op::MaskedEq(number(libc::MAP_GROWSDOWN)), 0)?;
+    let private = rule(vec![when(3, Op::MaskedEq(shared), 0)?, fixed.clone()])?;
+    let of_a_file = rule(vec![when(3, Op::MaskedEq(nameless), 0)?, fixed])?;
     rules.insert(libc::SYS_mmap, vec![private, of_a_file]);
     // The times of a file that is open; those of a path are nobody's here to change.
     let open = SeccompCondition::new(1, Len::Qword, Op::Eq, 0).map_err(text)?;

@@ -258,6 +258,8 @@ fn a_program_has_no_more_of_the_machine_than_its_files_and_its_streams() {
             |flags: i32| ask(processes, libc::SYS_mmap, [0, 0, 0, number(flags), 0, 0]) == ALLOWED;
         assert!(mapped(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) && mapped(libc::MAP_SHARED));
         assert!(!mapped(libc::MAP_SHARED | libc::MAP_ANONYMOUS), "memory that nobody counts");
+        let grows = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_GROWSDOWN;
+        assert!(!mapped(grows), "memory that is not counted as data");
         let open = ask(processes, libc::SYS_utimensat, [3, 0, 0, 0, 0, 0]);
         let by_path = ask(processes, libc::SYS_utimensat, [3, 1 << 40, 0, 0, 0, 0]);
         assert!(open == ALLOWED && by_path != ALLOWED);

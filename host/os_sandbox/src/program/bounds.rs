@@ -10,6 +10,9 @@ const FILES: u64 = 1_024;
 /// Bytes of one file that it writes: a log without an end does not fill the disk at once.
 const FILE: u64 = 1 << 30;
 
+/// Bytes of a stack, which is not counted as data.
+const STACK: u64 = 64 << 20;
+
 /// Lower than this process's own, so that it does not keep the host from its work.
 const NICE: i32 = 5;
 
@@ -22,6 +25,7 @@ pub(super) fn lower(program: &Program) -> Result<(), String> {
     let limits = [
         // What is private and can be written; address space that nobody writes is not memory.
         (Resource::Data, program.memory),
+        (Resource::Stack, STACK),
         (Resource::Nofile, FILES),
         (Resource::Fsize, FILE),
         (Resource::Core, 0),

@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use belljar_os_sandbox::{Environment, Known, Program};
 use tokio::io::AsyncReadExt as _;
@@ -114,12 +113,10 @@ pub(crate) async fn processes(dir: &Path) {
     let many =
         "for n in 1 2 3 4 5 6 7; do (read x < \"$1/write/never\") & done; wait; echo survived";
     let many = shell("many", many, 2, dir, &[]);
-    let place = dir.join("write").to_str().unwrap().to_owned();
-    let comet = Program {
-        path: std::env::current_exe().unwrap(),
-        args: vec!["comet".to_owned(), place],
-        ..shell("comet", "", 2, dir, &[])
-    };
+    // Each starts another and ends: whoever looks for them finds few, or none.
+    let comet =
+        "cd \"$1/write\"; exec 4<>alive; next() { (next) & }; next; read x < never; echo survived";
+    let comet = shell("comet", comet, 2, dir, &[]);
     let broker = start_with(dir, &[], [&some, &many, &comet].map(known).into());
     raise(&wall(dir));
     println!("some: {}", outcome(broker.program(&some, "seen some").await.unwrap()).await);
@@ -132,34 +129,6 @@ pub(crate) async fn processes(dir: &Path) {
         println!("{name}: {}", outcome(child).await);
     }
     println!("afterwards: {}", outcome(broker.program(&some, "seen some").await.unwrap()).await);
-}
-
-/// Processes that start another and end, over and over: whoever looks for them finds few, or none. They hold
-/// `alive` open, and give up by themselves in the end.
-#[expect(unsafe_code, reason = "nothing else forks as fast")]
-pub(crate) fn comet(place: &Path) {
-    const MANY: usize = 64;
-    const LONG: Duration = Duration::from_secs(20);
-    let begun = Instant::now();
-    let _alive = File::options().read(true).write(true).open(place.join("alive")).unwrap();
-    // SAFETY: there is one thread, and a child does nothing that the other side of a fork could not.
-    let fork = || unsafe { libc::fork() };
-    let first = std::process::id();
-    for _ in 0..MANY {
-        if fork() == 0 {
-            break;
-        }
-    }
-    while std::process::id() != first && begun.elapsed() < LONG {
-        if fork() > 0 {
-            // SAFETY: it ends here, and runs nothing more of this program.
-            unsafe { libc::_exit(0) };
-        }
-    }
-    if std::process::id() == first {
-        let _ = io::stdin().read_line(&mut String::new());
-        println!("survived");
-    }
 }
 
 /// Processes in sessions of their own, that hold `alive` open for as long as they live.

@@ -12,6 +12,7 @@ const UNSAFE_MODULES: &[&str] = &[
     "guest-sdk/rust/src/workspace.rs",
     "host/sandbox/src/component/artifact.rs",
     "host/sandbox/src/component/in_place.rs",
+    "host/os_sandbox/src/broker/births.rs",
     "host/os_sandbox/src/process.rs",
     "host/prove/src/wall/raw.rs",
     // Code that the program brings along is loaded on the word of who built it.
