@@ -59,8 +59,10 @@ impl From<OutgoingError> for Lost {
 #[derive(Debug)]
 pub(crate) struct Process {
     running: Running,
-    /// Bytes that it has written and that make no whole line yet.
+    /// Bytes that it has written, in whole lines or not.
     heard: Vec<u8>,
+    /// How many of them were given out as lines.
+    given: usize,
     /// How many of them were looked at.
     looked_at: usize,
     /// It has answered something.
@@ -92,7 +94,7 @@ impl Process {
             Err(error) => return Err(not_started(&error)),
         };
         let complaints = Complaints::of(running.stderr.take());
-        Ok(Self { running, heard: Vec::new(), looked_at: 0, answers: false, complaints })
+        Ok(Self { running, heard: Vec::new(), given: 0, looked_at: 0, answers: false, complaints })
     }
 
     /// The digest that a program has now.
@@ -130,8 +132,19 @@ impl Process {
         self.tell(gate, request).await?;
         loop {
             let line = self.line(gate).await?;
+            // Empty lines too: a program that writes nothing else is not read for ever.
             aside.count()?;
-            match Message::read(&line).map_err(Fault::Broken)? {
+            tokio::task::coop::consume_budget().await;
+            if line.is_empty() {
+                continue;
+            }
+            let message = Message::read(&line).map_err(|why| {
+                // For the operator: a program that talks on stdout is a common mistake.
+                let wrote = String::from_utf8_lossy(&line);
+                gate.log("stdout", &format!("it wrote `{}`", Shown::clipped(&wrote, 200)));
+                Lost::from(Fault::Broken(why))
+            })?;
+            match message {
                 Message::Answer(Some(own), answer) if own == id => {
                     self.answers = true;
                     return answer.map_err(|error| Fault::Rpc(error).into());
@@ -191,19 +204,22 @@ impl Process {
         self.tell(gate, &reply(id, method)).await
     }
 
-    /// The next line that is not empty.
+    /// The next line, without the spaces at its end.
     async fn line(&mut self, gate: &Outgoing) -> Result<Vec<u8>, Lost> {
         loop {
             let fresh = self.heard.get(self.looked_at..).unwrap_or_default();
             if let Some(end) = fresh.iter().position(|byte| *byte == b'\n') {
-                let mut line: Vec<u8> = self.heard.drain(..=self.looked_at + end).collect();
-                self.looked_at = 0;
-                line.truncate(line.trim_ascii_end().len());
-                if !line.is_empty() {
-                    return Ok(line);
-                }
-                continue;
+                let end = self.looked_at.saturating_add(end);
+                let line = self.heard.get(self.given..end).unwrap_or_default().trim_ascii_end();
+                let line = line.to_vec();
+                self.given = end.saturating_add(1);
+                self.looked_at = self.given;
+                return Ok(line);
             }
+            // What was given out goes once before each reading: a move for each line would make many short
+            // lines before a long one cost minutes.
+            self.heard.drain(..self.given);
+            self.given = 0;
             self.looked_at = self.heard.len();
             if self.heard.len() > MAX_MESSAGE {
                 return Err(Fault::Broken("a message is too long").into());
