@@ -118,6 +118,12 @@ impl Connection {
         Self { server, open: Mutex::default(), ids: Ids::default(), running: Mutex::default() }
     }
 
+    /// The longest time of one call, or of one look at what is offered.
+    pub(crate) fn longest(&self, limits: &Limits) -> Duration {
+        let most = Duration::from_secs(limits.call_timeout_seconds);
+        self.server.timeout.map_or(most, |own| own.min(most))
+    }
+
     /// The server.
     pub fn server(&self) -> &Arc<Server> {
         &self.server
@@ -140,10 +146,10 @@ impl Connection {
         let mut receipt = Receipt::empty(tool.as_str(), &accepted.digest().to_string(), arguments);
         let budget = spec.budget.child(Level::Call, Caps::of_call(spec.limits));
         let mut gate = self.gate_of_now(&spec, &budget);
-        let most = Duration::from_secs(spec.limits.call_timeout_seconds);
-        let most = self.server.timeout.map_or(most, |own| own.min(most));
+        let most = self.longest(spec.limits);
+        let progress = spec.progress.clone().map(|sink| gate.gate.progress(sink));
+        let progress = progress.as_ref();
         let doing = async {
-            let progress = spec.progress.as_ref();
             let called = self.called(&gate.gate, accepted, arguments, progress).await;
             let Err(Failed::Fault(Fault::Unauthorized(challenge))) = called else { return called };
             // The call was not made: once more, with another token.
@@ -175,7 +181,7 @@ impl Connection {
     pub async fn list(&self, spec: CallSpec<'_>) -> Result<Listing, String> {
         let budget = spec.budget.child(Level::Call, Caps::unlimited());
         let mut gate = self.gate_of_now(&spec, &budget);
-        let most = Duration::from_secs(spec.limits.call_timeout_seconds);
+        let most = self.longest(spec.limits);
         let listing = async {
             match self.list_once(&gate.gate).await {
                 Err(Fault::Unauthorized(challenge)) => {

@@ -118,7 +118,7 @@ impl Connection {
         };
         let budget = spec.budget.child(Level::Call, Caps::unlimited());
         let gate = self.no_gate(spec, &budget);
-        let most = Duration::from_secs(spec.limits.call_timeout_seconds);
+        let most = self.longest(spec.limits);
         let listing = async {
             let mut session = self.begun(&gate, program, digest).await?;
             let listing = session.listed(&gate, self.server().name()).await;
@@ -133,11 +133,11 @@ impl Connection {
         let mut receipt = Receipt::empty("", "", "");
         let _ = gate.conclude(Ok(Output::default()), &mut receipt, Duration::ZERO);
         let denied = receipt.denials.iter().map(|denial| &denial.facts);
-        let logged = receipt.logs.iter().rev().map(|line| &line.message);
-        let facts = denied.chain(logged).next().map(|facts| format!(" ({facts})"));
+        let logged = receipt.logs.iter().map(|line| &line.message);
+        let facts: String = denied.chain(logged).map(|facts| format!("\n  {facts}")).collect();
         match listing {
             Ok(Ok(listing)) => Ok(listing),
-            Ok(Err(lost)) => Err(format!("{lost}{}", facts.unwrap_or_default())),
+            Ok(Err(lost)) => Err(format!("{lost}{facts}")),
             Err(_) => Err(format!("it does not answer within {} seconds", most.as_secs())),
         }
     }
@@ -159,10 +159,9 @@ impl Connection {
         let mut receipt = Receipt::empty(tool.as_str(), &accepted.digest().to_string(), arguments);
         let budget = spec.budget.child(Level::Call, Caps::of_call(spec.limits));
         let gate = self.no_gate(&spec, &budget);
-        let most = Duration::from_secs(spec.limits.call_timeout_seconds);
-        let most = self.server().timeout.map_or(most, |own| own.min(most));
-        let doing =
-            self.called_program(program, &gate, accepted, arguments, spec.progress.as_ref());
+        let most = self.longest(spec.limits);
+        let progress = spec.progress.map(|sink| gate.progress(sink));
+        let doing = self.called_program(program, &gate, accepted, arguments, progress.as_ref());
         let outcome = tokio::select! {
             biased;
             () = spec.cancel.cancelled() => Err(CallError::Cancelled),

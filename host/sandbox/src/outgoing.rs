@@ -20,7 +20,7 @@ use crate::jar::answer::{accept, digest};
 use crate::jar::output::{CallError, Output};
 use crate::receipt::record::{Lists, Record};
 use crate::receipt::{Denial, Receipt, withheld};
-use crate::{Digest, Part};
+use crate::{Digest, Part, ProgressSink};
 
 /// The most that the requests of one call may do.
 #[derive(Debug)]
@@ -156,6 +156,12 @@ impl Outgoing {
             }
         });
         accept(wit::Output { parts: parts.collect() }, &self.budget)
+    }
+
+    /// A sink that gets no report with a secret of the run in it.
+    #[must_use]
+    pub fn progress(&self, sink: ProgressSink) -> ProgressSink {
+        withheld::progress(self.gate.secrets.watch(), sink)
     }
 
     /// The end of the call: its doings are written into the receipt, and an outcome that holds a secret
