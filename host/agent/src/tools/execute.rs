@@ -216,7 +216,13 @@ impl Agent<'_> {
         }
         if self.remote.has(permit.tool()) {
             let (job, progress) = (self.job, self.progress(call, &permit));
-            let calling = self.remote.call(job, self.stop, &permit, arguments(call.call), progress);
+            let calling = self.remote.call(
+                job,
+                self.stop,
+                &permit,
+                (arguments(call.call), call.fresh),
+                progress,
+            );
             let executed = result::of_call(&call.call.id, calling.await);
             return self.note(call, executed);
         }

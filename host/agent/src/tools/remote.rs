@@ -32,18 +32,25 @@ impl RemoteTools {
         self.0.contains_key(tool)
     }
 
-    /// Calls a tool. In a replay nothing is sent (INV-201), unless the operator says so.
+    /// Calls a tool, in a session of its own where it is to be `fresh` (INV-350). In a replay nothing is
+    /// sent (INV-201), unless the operator says so.
     pub(crate) async fn call(
         &self,
         job: &Job,
         stop: &CancellationToken,
         permit: &ToolPermit,
-        arguments: &str,
+        (arguments, fresh): (&str, bool),
         progress: Option<ProgressSink>,
     ) -> CallResult {
         let tool = permit.tool();
         let rehearsed = job.shared.rerun.as_ref().is_some_and(|rerun| !rerun.has_network());
         match self.0.get(tool).filter(|_| !permit.needs_answer() && !rehearsed) {
+            Some(session) if fresh => {
+                let own = Connection::new(Arc::clone(session.server()));
+                let result = own.call(tool, arguments, spec(job, stop, progress)).await;
+                own.close(spec(job, &CancellationToken::new(), None)).await;
+                result
+            }
             Some(session) => session.call(tool, arguments, spec(job, stop, progress)).await,
             None => {
                 let mut receipt = Receipt::empty(tool.as_str(), "", arguments);
