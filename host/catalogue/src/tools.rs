@@ -204,6 +204,7 @@ impl ToolCatalogue {
         self.owners.contains_key(tool)
             || self.held.contains_key(tool)
             || BUILTIN_TOOLS.contains(&tool)
+            || self.servers.names().any(|name| name.as_str() == tool)
     }
 
     /// Faults of tools and their manifests.

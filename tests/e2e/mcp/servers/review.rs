@@ -36,6 +36,20 @@ fn nothing_is_offered_before_a_person_has_accepted_exactly_what_was_shown() {
 }
 
 #[test]
+fn an_accepted_tool_is_explained_as_one_that_is_there() {
+    let stage = Stage::new();
+    let agent = "---\nname: reader\ndescription: d\n---\nRead.\n";
+    stage.world.home_file("agents/reader.md", agent);
+    let explain = ["explain", "reader", "mcp__peer__echo"];
+    let refused = stage.world.run(&explain).exits(4);
+    assert!(!refused.stdout.contains("no such tool"), "{}", refused.stdout);
+    stage.world.run(&["grant", "reader", "--tool", "mcp__peer__echo", "--yes"]).exits(0);
+    stage.world.run(&explain).exits(0);
+    let unknown = stage.world.run(&["explain", "reader", "mcp__peer__nothing"]).exits(2);
+    unknown.complains("there is no tool `mcp__peer__nothing`");
+}
+
+#[test]
 fn a_tool_that_is_described_otherwise_is_blocked_until_somebody_has_looked() {
     let stage = Stage::new();
     let other = || tool("other", "Does something else.");
