@@ -45,6 +45,8 @@ const TAKE: &[Row] = &[
     (&["tools", "add", PROBE, "--yes"], 0, "installed in"),
     (&["mcp", "list"], 0, "reds-server"),
     (&["mcp", "review", "reds-server"], 1, "`reds-server` did not say what it offers"),
+    (&["mcp", "login", "reds-server"], 1, "no token of `reds-server`"),
+    (&["mcp", "logout", "reds-server"], 0, "no token of `reds-server`"),
     (&["receipts"], 0, "no runs in"),
     (&["replay", "0192"], 2, "there is no run"),
     (&["changes"], 2, "changed anything in an overlay"),

@@ -79,7 +79,7 @@ fn asked(
         let limits = Limits::default();
         let spec = served::spec(host, &budget, &limits, &cancel);
         let connection = Connection::new(Arc::clone(server));
-        let login = within(connection.log_in(&spec, ask)).await?;
+        let login = within(server.name(), connection.log_in(&spec, ask)).await?;
         out.note(format_args!("`{}` is asked for a token", Shown::clipped(login.issuer(), 300)));
         if !login.scopes().is_empty() {
             out.note(format_args!("with the rights {}", login.scopes().join(" ")));
@@ -90,15 +90,20 @@ fn asked(
             () = cancel.cancelled() => return Err(Failure::new("it was cancelled").exit(Exit::Cancelled)),
             query = callback.answer(&login) => query?,
         };
-        within(connection.logged_in(&spec, login, &query)).await
+        within(server.name(), connection.logged_in(&spec, login, &query)).await
     })
 }
 
-async fn within<T>(asking: impl Future<Output = Result<T, AuthError>>) -> Result<T, Failure> {
+async fn within<T>(
+    name: &str,
+    asking: impl Future<Output = Result<T, AuthError>>,
+) -> Result<T, Failure> {
     match timeout(MAX_ASKING, asking).await {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(why)) => Err(Failure::new(format!("there is no token: {why}"))),
-        Err(_) => Err(Failure::new("there is no token: nobody answers within a minute")),
+        Ok(Err(why)) => Err(Failure::new(format!("there is no token of `{name}`: {why}"))),
+        Err(_) => Err(Failure::new(format!(
+            "there is no token of `{name}`: nobody answers within a minute"
+        ))),
     }
 }
 

@@ -23,6 +23,10 @@ pub(super) fn setting<'a>(
     if let Some(setting) = settings.mcp.get(name) {
         return Ok(setting);
     }
+    if settings.mcp_programs.contains_key(name) {
+        let failure = Failure::usage(format!("the MCP server `{name}` is a command"));
+        return Err(failure.hint("nobody logs in there: what it needs stands in its `env`"));
+    }
     let known: Vec<String> = settings.mcp.keys().map(|known| format!("`{known}`")).collect();
     let failure = Failure::usage(format!("there is no MCP server `{}`", Shown::clipped(name, 60)));
     Err(match known.is_empty() {
@@ -43,7 +47,7 @@ pub(super) fn through(of: &TenantArg, operator: &Places) -> Result<Through, Fail
     let data = of.root(operator)?;
     data.create(operator)?;
     let (read, write) = (data.of_tenants(), vec![data.store_directory()]);
-    Ok(Through { read, write, ..Through::default() })
+    Ok(Through { read, write, data: Some(data.root().to_path_buf()), ..Through::default() })
 }
 
 /// The means to ask a server outside of any run.
