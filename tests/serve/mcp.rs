@@ -299,10 +299,23 @@ async fn a_large_output_is_read_by_the_key_whose_call_gave_it_and_by_no_other() 
         assert!(theirs["error"].is_object(), "{other}: {theirs}");
         assert!(!theirs.to_string().contains("one line of many"), "{other}: {theirs}");
     }
+    let (session, _) = link["uri"].as_str().unwrap().split_once("/attachments/").unwrap();
+    for name in ["receipts", "changes"] {
+        let of = || json!({"uri": format!("{session}/{name}")});
+        for other in ["blue-admin", "red-member"] {
+            let theirs = ask(&world, other, "resources/read", of()).await;
+            let why = theirs["error"]["message"].as_str().unwrap_or_else(|| panic!("{theirs}"));
+            assert!(why.contains("no such resource"), "{name} by {other}: {theirs}");
+        }
+    }
     let after = world.state("blue").await;
     assert_eq!((before.0, before.1), (after.0, after.1));
     let still = ask(&world, "blue-member", "resources/read", of()).await;
     assert!(still["result"].is_object(), "{still}");
+    let receipts = json!({"uri": format!("{session}/receipts")});
+    let receipts = ask(&world, "blue-member", "resources/read", receipts).await;
+    let text = receipts["result"]["contents"][0]["text"].as_str();
+    assert!(text.is_some_and(|text| text.contains("file_read")), "{receipts}");
 }
 
 #[tokio::test]

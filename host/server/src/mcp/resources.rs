@@ -62,7 +62,7 @@ pub(super) async fn read(client: &Client, uri: String) -> Result<ReadResourceRes
     let own = direct.id() == session;
     if own {
         direct.stored().await;
-    } else if !may_read(client, session, &named).await {
+    } else if !may_read(client, session).await {
         return Err(none());
     }
     let store = client.service.store();
@@ -90,12 +90,11 @@ pub(super) async fn read(client: &Client, uri: String) -> Result<ReadResourceRes
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-/// Whether a session is one of the caller's tenant. INV-349: the files of a client's own session, which
-/// may be all that its calls gave, are for the key that began it.
-async fn may_read(client: &Client, session: &str, named: &Named) -> bool {
+/// Whether a session is one of the caller's tenant. INV-349: the files, receipts and changes of a
+/// client's own session, which may be all that its calls gave and wrote, are for the key that began it.
+async fn may_read(client: &Client, session: &str) -> bool {
     let Ok(stored) = client.service.store().session(session).await else { return false };
-    let of_client = stored.agent == format!("home/{IDENTITY}");
-    if !of_client || !matches!(named, Named::Attachment { .. }) {
+    if stored.agent != format!("home/{IDENTITY}") {
         return true;
     }
     let began = client.service.began(session).await;
