@@ -66,20 +66,19 @@ impl Servers {
 
     /// The server with the token that somebody has got for it.
     fn with_tokens(&mut self, server: Server, directory: &Path, setting: &McpSetting) -> Server {
-        let path = directory.join(Tokens::file(server.name()));
         let keep: Arc<dyn KeepTokens> = Arc::new(TokenFiles(directory.to_path_buf()));
-        let tokens = match read_bounded(&path, Tokens::MAX_BYTES) {
-            Ok(text) => Tokens::parse(&setting.url, &text).map_err(|why| why.to_string()),
-            Err(ReadError::Io(found)) if found.kind() == std::io::ErrorKind::NotFound => {
-                return server.with_tokens(None, Some(keep));
-            }
-            Err(why) => Err(why.to_string()),
-        };
-        let tokens = tokens.inspect_err(|why| {
-            let why = format!("{why}; `belljar mcp login {}` makes it anew", server.name());
-            self.problems.push(error(&path, "bad-token", why));
+        let tokens = keep.now(&server).unwrap_or_else(|why| {
+            let name = server.name();
+            let cure = match setting.oauth.is_service {
+                // Nobody can log in there.
+                true => format!("remove it: `belljar mcp logout {name}`"),
+                false => format!("log in again: `belljar mcp login {name}`"),
+            };
+            let path = directory.join(Tokens::file(name));
+            self.problems.push(error(&path, "bad-token", format!("{why}; {cure}")));
+            None
         });
-        server.with_tokens(tokens.ok(), Some(keep))
+        server.with_tokens(tokens, Some(keep))
     }
 
     fn add_program(&mut self, directory: &Path, name: &str, setting: &McpProgram) {
@@ -167,6 +166,15 @@ pub fn configured(name: &str, setting: &McpSetting) -> Result<Server, String> {
 pub struct TokenFiles(pub PathBuf);
 
 impl KeepTokens for TokenFiles {
+    fn now(&self, server: &Server) -> Result<Option<Tokens>, String> {
+        let path = self.0.join(Tokens::file(server.name()));
+        match read_bounded(&path, Tokens::MAX_BYTES) {
+            Ok(text) => Tokens::parse(server, &text).map(Some).map_err(|why| why.to_string()),
+            Err(ReadError::Io(found)) if found.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(why) => Err(why.to_string()),
+        }
+    }
+
     /// Writes beside the file and puts it in its place: a renewal must not be lost half-way.
     fn keep(&self, server: &str, tokens: &Tokens) -> Result<(), String> {
         let text = tokens.text().map_err(|why| why.to_string())?;

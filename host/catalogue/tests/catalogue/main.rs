@@ -4,3 +4,4 @@
 
 mod agents_on_disk;
 mod installed_tools;
+mod kept_tokens;

@@ -46,6 +46,27 @@ pub(super) struct Issuer {
     pub(super) proofs: bool,
 }
 
+impl Issuer {
+    /// Where a person says yes to this server's login. INV-332: on the issuer's own host, unless its
+    /// answers say whose they are, or the operator named it. An issuer of a stranger's could send people
+    /// to an honest one, and have the code brought to itself.
+    pub(super) fn place(&self, server: &Server) -> Result<&str, AuthError> {
+        let Some(place) = &self.authorization else {
+            return Err(AuthError::new("its issuer has nowhere for a person to say yes"));
+        };
+        let is_named = server.login.issuer.as_ref() == Some(&self.issuer);
+        if is_named || self.names_itself || target(place)? == target(&self.issuer)? {
+            return Ok(place);
+        }
+        let shown = (Shown::clipped(&self.issuer, MAX_SHOWN), Shown::clipped(place, MAX_SHOWN));
+        Err(AuthError(format!(
+            "its issuer `{}` has people say yes on another host, `{}`, and does not say whose the answer \
+             is; if that is right, write the issuer as `issuer` under `oauth` of the server",
+            shown.0, shown.1
+        )))
+    }
+}
+
 /// The server's word on itself, at the address that it names or at the usual ones.
 pub(super) async fn resource(
     asking: &Asking<'_>,
@@ -238,5 +259,36 @@ mod tests {
         ] {
             assert!(of_issuer(&own, "https://auth.test", &wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_yes_is_said_on_another_host_only_where_the_answer_or_the_operator_names_the_issuer() {
+        let own = server("https://m.test/mcp");
+        let issuer = |place: &str, names_itself: bool| Issuer {
+            issuer: "https://auth.test/a".to_owned(),
+            authorization: Some(place.to_owned()),
+            names_itself,
+            ..Issuer::default()
+        };
+        for place in ["https://auth.test/yes", "https://AUTH.test:443/b?c=d"] {
+            assert_eq!(issuer(place, false).place(&own), Ok(place));
+        }
+        let mut named = server("https://m.test/mcp");
+        named.login.issuer = Some("https://auth.test/a".to_owned());
+        let mut another = server("https://m.test/mcp");
+        another.login.issuer = Some("https://auth.test".to_owned());
+        for place in [
+            "https://bank.test/yes",
+            "https://login.auth.test/yes",
+            "https://auth.test:8443/yes",
+            "http://auth.test/yes",
+        ] {
+            let refused = issuer(place, false).place(&own).unwrap_err().to_string();
+            assert!(refused.contains(place) && refused.contains("another host"), "{refused}");
+            assert!(issuer(place, false).place(&another).is_err(), "{place}");
+            assert_eq!(issuer(place, false).place(&named), Ok(place));
+            assert_eq!(issuer(place, true).place(&own), Ok(place));
+        }
+        assert!(Issuer::default().place(&named).is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! A login of a person: where they say yes, and what is made of it. INV-332: the yes has to be to this
-//! very question (state), of this very issuer, and is of use to nobody who has not asked (PKCE).
+//! very question (state), of this very issuer, and is of use to nobody who has not asked (PKCE). An issuer
+//! whose answers do not say whose they are has it on its own host, or the operator named it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -65,9 +66,7 @@ impl Connection {
                 "its issuer takes no proof of who has asked (PKCE with `S256`)",
             ));
         }
-        let Some(endpoint) = issuer.authorization.clone() else {
-            return Err(AuthError::new("its issuer has nowhere for a person to say yes"));
-        };
+        let endpoint = issuer.place(self.server())?.to_owned();
         let client = client(&asking, &issuer, &ask.redirect).await?;
         let before = ask.before.filter(|tokens| tokens.issuer == issuer.issuer);
         let own = &self.server().login.scopes;

@@ -1,5 +1,6 @@
 //! The token that a server is asked with in this process: the one of a person, renewed where its issuer
-//! does that, or one that a service asks for itself.
+//! does that, or one that a service asks for itself. INV-336: what lies in the file of a person's token
+//! has the last word, so whoever logs out or in elsewhere is not undone here.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,15 +18,18 @@ use crate::server::Server;
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     tokens: Mutex<Option<Arc<Tokens>>>,
-    /// One at a time asks for the next: an issuer may take a renewal once alone.
-    asking: tokio::sync::Mutex<()>,
+    /// The token that was kept when this process last looked; a renewal that cannot be kept is not in it. One at
+    /// a time asks for the next: an issuer may take a renewal once alone.
+    seen: tokio::sync::Mutex<Option<Arc<Tokens>>>,
     keep: Option<Arc<dyn KeepTokens>>,
 }
 
 impl Held {
     /// This token, kept so when it is another.
     pub(crate) fn of(tokens: Option<Tokens>, keep: Option<Arc<dyn KeepTokens>>) -> Self {
-        Self { tokens: Mutex::new(tokens.map(Arc::new)), keep, ..Self::default() }
+        let tokens = tokens.map(Arc::new);
+        let seen = tokio::sync::Mutex::new(tokens.clone());
+        Self { tokens: Mutex::new(tokens), seen, keep }
     }
 
     /// The token of now.
@@ -33,13 +37,41 @@ impl Held {
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, server: &str, tokens: Tokens, is_kept: bool) {
-        if let Some(keep) = self.keep.as_ref().filter(|_| is_kept)
-            && let Err(why) = keep.keep(server, &tokens)
-        {
-            tracing::warn!(server, %why, "a token that was renewed is not kept");
+    fn set(&self, tokens: Option<Arc<Tokens>>) {
+        *self.tokens.lock().unwrap_or_else(PoisonError::into_inner) = tokens;
+    }
+
+    /// Whether somebody has logged in or out since this process last looked. What they left is held
+    /// then, and nothing else.
+    fn overtaken(
+        &self,
+        server: &Server,
+        seen: &mut Option<Arc<Tokens>>,
+    ) -> Result<bool, AuthError> {
+        let Some(keep) = &self.keep else { return Ok(false) };
+        let kept = keep.now(server).map_err(|why| {
+            AuthError(format!("{why}; log in again: `belljar mcp login {}`", server.name()))
+        })?;
+        if kept.as_ref() == seen.as_deref() {
+            return Ok(false);
         }
-        *self.tokens.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(tokens));
+        *seen = kept.map(Arc::new);
+        self.set(seen.clone());
+        Ok(true)
+    }
+
+    /// Keeps a renewal in the place of the token before.
+    fn keep(
+        &self,
+        server: &Server,
+        seen: &mut Option<Arc<Tokens>>,
+        next: &Arc<Tokens>,
+    ) -> Result<(), AuthError> {
+        if let Some(keep) = &self.keep {
+            keep.keep(server.name(), next).map_err(AuthError)?;
+            *seen = Some(Arc::clone(next));
+        }
+        Ok(())
     }
 }
 
@@ -54,8 +86,9 @@ pub(crate) async fn renew(
     challenge: &Challenge,
 ) -> Result<(), AuthError> {
     let server = asking.server;
-    let _one = server.held.asking.lock().await;
-    let now = server.held.now();
+    let held = &server.held;
+    let mut seen = held.seen.lock().await;
+    let now = held.now();
     let is_same = match (&now, used) {
         (Some(now), Some(used)) => Arc::ptr_eq(now, used),
         (None, None) => true,
@@ -67,17 +100,28 @@ pub(crate) async fn renew(
     }
     if server.login.is_service {
         let tokens = of_a_service(asking, challenge, now.as_deref()).await?;
-        server.held.set(server.name(), tokens, false);
+        held.set(Some(Arc::new(tokens)));
         return Ok(());
     }
-    match now.filter(|tokens| tokens.refresh.is_some() && !challenge.insufficient) {
-        Some(tokens) => {
-            let tokens = renewed(asking, &tokens).await?;
-            server.held.set(server.name(), tokens, true);
-            Ok(())
-        }
-        None => Err(needs_a_person(server, challenge)),
+    let left = || held.now().map(drop).ok_or_else(|| needs_a_person(server, challenge));
+    if held.overtaken(server, &mut seen)? {
+        return left();
     }
+    let now = now.filter(|tokens| tokens.refresh.is_some() && !challenge.insufficient);
+    let Some(now) = now else { return Err(needs_a_person(server, challenge)) };
+    let next = renewed(asking, &now).await;
+    // It took a while: somebody may have logged in or out, or another process have renewed it.
+    let overtaken = held.overtaken(server, &mut seen);
+    if matches!(overtaken, Ok(true)) {
+        return left();
+    }
+    let next = Arc::new(next?);
+    let kept = overtaken.and_then(|_| held.keep(server, &mut seen, &next));
+    if let Err(why) = kept {
+        tracing::warn!(server = server.name(), %why, "a token that was renewed is not kept");
+    }
+    held.set(Some(next));
+    Ok(())
 }
 
 /// The command with which a person logs in. A right that the server wants is only told.
@@ -142,4 +186,59 @@ async fn renewed(asking: &Asking<'_>, tokens: &Tokens) -> Result<Tokens, AuthErr
     (next.access, next.refresh) = (given.access, refresh);
     next.secret(asking.server.name(), &asking.server.host)?;
     Ok(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::tokens::tests::{server, tokens};
+
+    /// A file that others change.
+    #[derive(Debug)]
+    struct File(Mutex<Option<Tokens>>);
+
+    impl File {
+        fn set(&self, tokens: Option<Tokens>) {
+            *self.0.lock().unwrap() = tokens;
+        }
+    }
+
+    impl KeepTokens for File {
+        fn now(&self, _: &Server) -> Result<Option<Tokens>, String> {
+            Ok(self.0.lock().unwrap().clone())
+        }
+
+        fn keep(&self, _: &str, tokens: &Tokens) -> Result<(), String> {
+            self.set(Some(tokens.clone()));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn whoever_logs_out_or_in_has_the_last_word() {
+        let (old, next, new) = (tokens("the-old-one"), tokens("its-renewal"), tokens("a-new-one"));
+        let file = Arc::new(File(Mutex::new(Some(old.clone()))));
+        let keep: Arc<dyn KeepTokens> = file.clone();
+        let server = server().with_tokens(Some(old.clone()), Some(keep));
+        let held = &server.held;
+        let mut seen = held.seen.try_lock().unwrap();
+        let holds = |tokens: Option<&Tokens>| assert_eq!(held.now().as_deref(), tokens);
+        assert_eq!(held.overtaken(&server, &mut seen), Ok(false));
+        // A renewal that could not be kept is not given up for the token before it.
+        held.set(Some(Arc::new(next.clone())));
+        assert_eq!(held.overtaken(&server, &mut seen), Ok(false));
+        holds(Some(&next));
+        held.keep(&server, &mut seen, &Arc::new(next.clone())).unwrap();
+        assert_eq!(held.overtaken(&server, &mut seen), Ok(false));
+        file.set(Some(new.clone()));
+        assert_eq!(held.overtaken(&server, &mut seen), Ok(true));
+        holds(Some(&new));
+        file.set(None);
+        assert_eq!(held.overtaken(&server, &mut seen), Ok(true));
+        holds(None);
+        assert_eq!(held.overtaken(&server, &mut seen), Ok(false));
+        file.set(Some(new.clone()));
+        assert_eq!(held.overtaken(&server, &mut seen), Ok(true));
+        holds(Some(&new));
+    }
 }

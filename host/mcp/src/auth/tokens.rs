@@ -1,5 +1,6 @@
 //! The token that somebody has for a server, as it lies in a file of their home. INV-336: it is bound to
-//! the server, to its name of itself and to the issuer; elsewhere it is nobody's.
+//! the server, to its name of itself and to the issuer; elsewhere it is nobody's. Where the operator names
+//! an issuer or a client, one of another is not taken either.
 
 use belljar_policy::{HostRule, SecretName};
 use belljar_sandbox::http::Secret;
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::AuthError;
 use super::client::Client;
+use crate::server::Server;
 
 const VERSION: u32 = 1;
 
@@ -30,8 +32,15 @@ pub struct Tokens {
     pub(super) refresh: Option<String>,
 }
 
-/// Keeps tokens that were renewed.
+/// Keeps tokens of people. Those who log in and out change them from outside.
 pub trait KeepTokens: Send + Sync + std::fmt::Debug {
+    /// The tokens of a server that are kept now; `None` = nobody is logged in.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read, or are not for this server.
+    fn now(&self, server: &Server) -> Result<Option<Tokens>, String>;
+
     /// Puts them in the place of those before; the error is for the log.
     ///
     /// # Errors
@@ -78,20 +87,31 @@ impl Tokens {
         &self.scopes
     }
 
-    /// Reads the text of a file, for the server at this address.
+    /// Reads the text of a file, for this server.
     ///
     /// # Errors
     ///
-    /// When it holds no token, or one for another server.
-    pub fn parse(url: &str, text: &[u8]) -> Result<Self, AuthError> {
+    /// When it holds no token, one for another server, or one that the operator's settings rule out.
+    pub fn parse(server: &Server, text: &[u8]) -> Result<Self, AuthError> {
         // The reader's own words could hold a part of it.
         let tokens = serde_json::from_slice::<Self>(text);
         let tokens = tokens.map_err(|_| AuthError::new("it is not as belljar writes it"))?;
         if tokens.version != VERSION {
             return Err(AuthError::new("it is of another version"));
         }
+        let url = server.url.to_string();
         if tokens.url != url {
             return Err(AuthError::new("the token is for another address"));
+        }
+        let login = &server.login;
+        if login.is_service {
+            return Err(AuthError::new("the token is a person's, and `grant` asks none"));
+        }
+        if login.issuer.as_ref().is_some_and(|issuer| *issuer != tokens.issuer) {
+            return Err(AuthError::new("the token is of another issuer than `issuer`"));
+        }
+        if login.client_id.as_ref().is_some_and(|id| *id != tokens.client.id) {
+            return Err(AuthError::new("the token is of another client than `client_id`"));
         }
         Ok(tokens)
     }
@@ -134,6 +154,17 @@ impl std::fmt::Debug for Tokens {
 pub(super) mod tests {
     use super::*;
     use crate::auth::client::Method;
+    use std::collections::BTreeSet;
+
+    /// The server that the token is for.
+    pub(crate) fn server() -> Server {
+        at("https://m.test/mcp")
+    }
+
+    fn at(url: &str) -> Server {
+        let host = "https://m.test".parse().unwrap();
+        Server::new("s", url, host, BTreeSet::new(), None).unwrap()
+    }
 
     /// A token of whoever tests.
     pub(crate) fn tokens(access: &str) -> Tokens {
@@ -153,14 +184,14 @@ pub(super) mod tests {
     fn a_token_is_read_for_its_own_server_alone_and_never_shown() {
         let own = tokens("canary-access");
         let text = own.text().unwrap();
-        assert_eq!(Tokens::parse("https://m.test/mcp", text.as_bytes()), Ok(own.clone()));
+        assert_eq!(Tokens::parse(&server(), text.as_bytes()), Ok(own.clone()));
         for (url, text) in [
             ("https://m.test/other", text.clone()),
             ("https://m.test/mcp", text.replace("\"version\": 1", "\"version\": 2")),
             ("https://m.test/mcp", text.replace("\"url\"", "\"u\"")),
             ("https://m.test/mcp", text.get(..60).unwrap_or_default().to_owned()),
         ] {
-            let refused = Tokens::parse(url, text.as_bytes()).unwrap_err();
+            let refused = Tokens::parse(&at(url), text.as_bytes()).unwrap_err();
             assert!(!refused.to_string().contains("canary"), "{refused}");
         }
         let host = "https://m.test".parse().unwrap();
@@ -168,5 +199,28 @@ pub(super) mod tests {
         assert!(!shown.contains("canary"), "{shown}");
         assert!(tokens("short").secret("s", &host).is_err());
         assert!(tokens("with a\r\nline-end").secret("s", &host).is_err());
+    }
+
+    #[test]
+    fn a_token_of_another_issuer_or_client_than_the_operator_names_is_not_taken() {
+        let text = tokens("canary-access").text().unwrap();
+        let read = |issuer: Option<&str>, client: Option<&str>, is_service: bool| {
+            let mut server = server();
+            server.login.issuer = issuer.map(str::to_owned);
+            server.login.client_id = client.map(str::to_owned);
+            server.login.is_service = is_service;
+            Tokens::parse(&server, text.as_bytes())
+        };
+        let (issuer, client) = (Some("https://auth.test"), Some("c"));
+        assert!(read(issuer, client, false).is_ok());
+        for (refused, why) in [
+            (read(Some("https://mine.test"), client, false), "another issuer"),
+            (read(Some("https://auth.test/"), None, false), "another issuer"),
+            (read(issuer, Some("d"), false), "another client"),
+            (read(issuer, client, true), "`grant`"),
+        ] {
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains(why) && !refused.contains("canary"), "{refused}");
+        }
     }
 }

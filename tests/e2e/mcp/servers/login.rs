@@ -27,6 +27,8 @@ struct Lies {
     iss: Option<&'static str>,
     /// The token endpoint.
     endpoint: Option<&'static str>,
+    /// The place where a person says yes, of an issuer whose answers do not say whose they are.
+    place: Option<&'static str>,
     /// Tokens that were given out are not taken any more, but for the last.
     forgets: bool,
 }
@@ -56,14 +58,15 @@ fn guard(peer: &Peer, lies: Lies) -> Arc<AtomicUsize> {
             }
             "/.well-known/oauth-authorization-server" => {
                 let endpoint = lies.endpoint.map_or(format!("{own}/token"), str::to_owned);
+                let place = lies.place.map_or(format!("{own}/yes"), str::to_owned);
                 let document = json!({
                     "issuer": lies.issuer.unwrap_or(&own),
-                    "authorization_endpoint": format!("{own}/yes"),
+                    "authorization_endpoint": place,
                     "token_endpoint": endpoint,
                     "registration_endpoint": format!("{own}/register"),
                     "code_challenge_methods_supported": ["S256"],
                     "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
-                    "authorization_response_iss_parameter_supported": true,
+                    "authorization_response_iss_parameter_supported": lies.place.is_none(),
                 });
                 peer::json_of(stream, &document, "");
             }
@@ -228,6 +231,72 @@ fn a_token_that_is_not_taken_any_more_is_renewed_and_kept() {
     assert!(file.contains(&format!("{TOKEN}-3")) && file.contains("refresh-canary-3"), "{file}");
 }
 
+#[test]
+fn whoever_logs_out_or_in_is_not_undone_by_a_process_that_runs() {
+    let stage = Stage::unseen(Peer::start(), "");
+    let given = guard(&stage.peer, Lies { forgets: true, ..Lies::default() });
+    let log_in = || {
+        let waiting = Waiting::begin(&stage);
+        waiting.yes();
+        let (code, said) = waiting.end();
+        assert_eq!(code, Some(0), "{said}");
+    };
+    let file = stage.world.home().join("mcp/tokens/peer.json");
+    let kept = || std::fs::read_to_string(&file).unwrap();
+    log_in();
+    stage.accept();
+    let mut client = stage.client();
+    let mut call = || told(&client.call("mcp__peer__echo", json!({"text": "a"})));
+    let works = |(text, is_error): (String, bool)| assert!(!is_error, "{text}");
+    works(call());
+
+    stage.world.run(&["mcp", "logout", "peer"]).exits(0).says("logged out");
+    // What it has it uses until that is refused.
+    works(call());
+    given.fetch_add(1, Ordering::SeqCst);
+    for _ in 0..2 {
+        let (text, is_error) = call();
+        assert!(is_error && text.contains("it wants a token"), "{text}");
+    }
+    assert_eq!(given.load(Ordering::SeqCst), 2, "nothing is renewed");
+    assert!(!file.exists());
+
+    // A login is taken as it is, by whoever has none and by whoever has an older one.
+    for n in [3, 4] {
+        log_in();
+        works(call());
+        assert_eq!(given.load(Ordering::SeqCst), n, "nothing is renewed");
+        assert!(kept().contains(&format!("{TOKEN}-{n}")));
+    }
+    // From there on it is renewed as ever.
+    given.fetch_add(1, Ordering::SeqCst);
+    works(call());
+    assert!(kept().contains(&format!("{TOKEN}-6")));
+    client.leave().exits(0);
+}
+
+#[test]
+fn a_token_of_another_issuer_than_the_operator_names_is_not_used() {
+    let stage = Stage::unseen(Peer::start(), "");
+    guard(&stage.peer, Lies::default());
+    let waiting = Waiting::begin(&stage);
+    waiting.yes();
+    assert_eq!(waiting.end().0, Some(0));
+    stage.accept();
+    let before = stage.peer.seen().len();
+    let config = stage.world.home().join("belljar.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let text = format!("{text}\n[mcp.peer.oauth]\nissuer = 'https://mine.test'\n");
+    stage.world.home_file("belljar.toml", &text);
+    let mut client = stage.client();
+    let (text, is_error) = told(&client.call("mcp__peer__echo", json!({"text": "a"})));
+    assert!(is_error && text.contains("it wants a token"), "{text}");
+    the_neighbour_works(&mut client);
+    client.leave().exits(0);
+    let seen = stage.peer.seen().split_off(before);
+    assert!(!seen.is_empty() && seen.iter().all(|it| it.header("authorization").is_none()));
+}
+
 /// A login at such an issuer makes no token, and whatever the person said goes nowhere.
 #[track_caller]
 fn makes_no_token(lies: Lies, why: &str, is_asked: bool) {
@@ -270,6 +339,12 @@ fn an_issuer_that_says_it_is_another_makes_no_token() {
 fn an_issuer_that_sends_the_code_elsewhere_in_clear_text_makes_no_token() {
     let lies = Lies { endpoint: Some("http://bank.test/token"), ..Lies::default() };
     makes_no_token(lies, "is not encrypted", false);
+}
+
+#[test]
+fn an_issuer_that_has_people_say_yes_to_another_makes_no_token() {
+    let lies = Lies { place: Some("https://bank.test/yes"), ..Lies::default() };
+    makes_no_token(lies, "does not say whose the answer is", false);
 }
 
 #[test]
