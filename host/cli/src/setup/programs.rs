@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -12,6 +12,7 @@ use belljar_policy::ShownPath as _;
 use belljar_sandbox::Digest;
 use secrecy::{ExposeSecret as _, SecretString};
 
+use crate::setup::bound::bound;
 use crate::setup::home::Places;
 
 /// Reads the value of a secret; the error says why it cannot be had.
@@ -26,26 +27,68 @@ const SETTLED_SECONDS: i64 = 3;
 /// Digests that are kept: two files for each of many servers.
 const MAX_KEPT: usize = 256;
 
-/// The programs of the settings. One whose environment cannot be had, or that would reach what is
-/// belljar's own, has the reason in place of its environment, and is never started.
-pub(crate) fn known(settings: &Settings, places: &Places, values: &Values<'_>) -> Vec<Known> {
+/// Where the system's own programs and libraries lie, which nobody writes but who installs them.
+const SYSTEM: &[&str] = &["/bin", "/gnu/store", "/lib", "/lib64", "/nix/store", "/sbin", "/usr"];
+
+/// The programs of the settings. One whose environment cannot be had, that would reach what is
+/// belljar's own, or that a program could write, has the reason in place of its environment, and is
+/// never started. `data` is the data root, where the command line names another than the settings.
+pub(crate) fn known(
+    settings: &Settings,
+    places: &Places,
+    data: Option<&Path>,
+    values: &Values<'_>,
+) -> Vec<Known> {
+    let own = [Some(&*places.home), Some(&*places.cache), settings.server.data.as_deref(), data];
+    let own: Vec<PathBuf> = own.into_iter().flatten().map(found).collect();
+    let written = settings.mcp_programs.values().flat_map(|program| &program.write);
+    let written: Vec<PathBuf> = written.map(|path| found(path)).collect();
     let known = |(name, setting): (&String, &McpProgram)| Known {
         program: belljar_catalogue::program(name, setting),
-        environment: outside_of_home(setting, places)
+        environment: outside_of_own(setting, &own)
+            .and_then(|()| outside_of_written(setting, &written))
             .and_then(|()| environment(setting, settings, values)),
     };
     settings.mcp_programs.iter().map(known).collect()
 }
 
+/// A path without links, where it is there.
+fn found(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// The file that an argument names to a program, which is started in `/`.
+fn named_file(argument: &str) -> Option<PathBuf> {
+    let path = Path::new("/").join(argument);
+    path.is_file().then_some(path)
+}
+
 /// INV-323: no program reads or writes what decides about agents, nor their sessions and keys.
-fn outside_of_home(setting: &McpProgram, places: &Places) -> Result<(), String> {
-    let found = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    let own = [&places.home, &places.cache].map(|path| found(path));
+fn outside_of_own(setting: &McpProgram, own: &[PathBuf]) -> Result<(), String> {
     for directory in setting.read.iter().chain(&setting.write) {
         let place = found(directory);
         if own.iter().any(|own| own.starts_with(&place) || place.starts_with(own)) {
             return Err(format!(
                 "`{}` of its directories holds, or is in, what is belljar's own",
+                directory.shown()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// INV-320: what was accepted is for no program to write, itself included.
+fn outside_of_written(setting: &McpProgram, written: &[PathBuf]) -> Result<(), String> {
+    let scripts = setting.args.iter().filter_map(|argument| named_file(argument));
+    for file in std::iter::once(setting.command.clone()).chain(scripts) {
+        // Who writes where a link stands can let it lead elsewhere.
+        let places = [found(&file), file.parent().map(found).unwrap_or_default()];
+        let holds = |directory: &&PathBuf| places.iter().any(|place| place.starts_with(directory));
+        if let Some(directory) = written.iter().find(holds) {
+            return Err(format!(
+                "`{}` of its command line lies in `{}`, which an MCP server may write: keep it \
+                 where none may",
+                file.shown(),
                 directory.shown()
             ));
         }
@@ -65,7 +108,11 @@ fn environment(
             McpValue::Secret(secret) => {
                 let setting = settings.secrets.get(secret);
                 let setting = setting.ok_or_else(|| format!("secret `{secret}` is not defined"))?;
-                let value = values(&setting.value);
+                // INV-325: one that outputs could not be searched for is given to nobody.
+                let value = values(&setting.value).and_then(|value| {
+                    bound(setting, &value)?;
+                    Ok(value)
+                });
                 let value = value.map_err(|why| format!("secret `{secret}`: {why}"))?;
                 value.expose_secret().to_owned()
             }
@@ -78,11 +125,13 @@ fn environment(
     Ok(Environment(environment))
 }
 
-/// Digests of files that were read before and are as they were then: interpreters are large.
+/// Digests of the system's files that were read before and are as they were then: interpreters are
+/// large. All other files are read each time, for who writes through a mapped page can leave the
+/// times of a file as they were.
 #[derive(Default)]
 pub(crate) struct Digests(Mutex<BTreeMap<Stamp, Digest>>);
 
-/// A file as the system knows it. Whoever writes to it changes the last, which nobody can set.
+/// A file as the system knows it. Whoever installs another changes the last, which nobody can set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Stamp {
     file: (u64, u64),
@@ -93,15 +142,14 @@ struct Stamp {
 
 impl Digests {
     /// INV-320: a digest of the command line, of the file that is started, and of every file that an
-    /// argument names by its whole path: the script of an interpreter.
+    /// argument names, by its whole path or from `/` on: the script of an interpreter.
     pub(crate) fn identify(&self, program: &Program) -> Result<String, String> {
         let file = self.of_file(&program.path)?;
         let mut all = vec![program.path.to_string_lossy().into_owned(), file.to_string()];
         for argument in &program.args {
             all.push(argument.clone());
-            let path = Path::new(argument);
-            if path.is_absolute() && path.is_file() {
-                all.push(self.of_file(path)?.to_string());
+            if let Some(path) = named_file(argument) {
+                all.push(self.of_file(&path)?.to_string());
             }
         }
         let all = serde_json::to_vec(&all).map_err(|error| error.to_string())?;
@@ -110,12 +158,15 @@ impl Digests {
 
     fn of_file(&self, path: &Path) -> Result<Digest, String> {
         let failed = |error: std::io::Error| format!("failed to read `{}`: {error}", path.shown());
-        let file = File::open(path).map_err(failed)?;
+        // Opened where it was found, so that what is kept is a file of the system's.
+        let place = path.canonicalize().map_err(failed)?;
+        let file = File::open(&place).map_err(failed)?;
         let about = file.metadata().map_err(failed)?;
         if !about.is_file() {
             return Err(format!("`{}` is no file", path.shown()));
         }
-        let stamp = Stamp::of(&about);
+        let is_of_system = SYSTEM.iter().any(|system| place.starts_with(system));
+        let stamp = Stamp::of(&about).filter(|_| is_of_system);
         let known = |stamp: &Stamp| self.kept().get(stamp).copied();
         if let Some(digest) = stamp.as_ref().and_then(known) {
             return Ok(digest);
@@ -192,34 +243,119 @@ mod tests {
             write(path, "one");
         }
         assert_eq!(of(&args).unwrap(), before);
+        let relative = [args[0].trim_start_matches('/')];
+        let before = of(&relative).unwrap();
+        write(&script, "two");
+        assert_ne!(of(&relative).unwrap(), before, "it is started in `/`");
         std::fs::remove_file(&file).unwrap();
         assert!(of(&args).unwrap_err().contains("failed to read"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn digests_are_kept_of_the_systems_own_files_alone() {
+        let digests = Digests::default();
+        for (path, kept) in [("/etc/passwd", 0), ("/bin/sh", 1)] {
+            digests.of_file(Path::new(path)).unwrap();
+            assert_eq!(digests.kept().len(), kept, "{path}");
+        }
+    }
+
+    fn places(dir: &Path) -> Places {
+        let [home, cache, workspace] = ["home", "cache", "work"].map(|name| dir.join(name));
+        for made in [&home, &cache, &workspace] {
+            std::fs::create_dir_all(made.join("deep")).unwrap();
+        }
+        Places { home, cache, workspace, user_home: None }
+    }
+
+    /// The environments of the programs of a `belljar.toml`, by their names.
+    fn environments(
+        text: &str,
+        dir: &Path,
+        data: Option<&Path>,
+        value: &str,
+    ) -> Vec<Result<Environment, String>> {
+        let settings = Settings::parse(Some((Path::new("belljar.toml"), text)), None, None);
+        let values = |_: &KeySetting| Ok::<_, String>(SecretString::from(value));
+        let known = known(&settings.unwrap(), &places(dir), data, &values);
+        known.into_iter().map(|known| known.environment).collect()
     }
 
     #[test]
     fn a_program_that_would_reach_what_is_belljars_own_is_never_started() {
         let dir = tempfile::tempdir().unwrap();
-        let [home, cache, workspace] = ["home", "cache", "work"].map(|name| dir.path().join(name));
-        for made in [&home, &cache, &workspace] {
-            std::fs::create_dir_all(made.join("deep")).unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for root in ["set/tenants", "named/tenants"] {
+            std::fs::create_dir_all(at(root)).unwrap();
         }
-        let places = Places { home, cache, workspace: workspace.clone(), user_home: None };
+        let (set, named) = (at("set"), at("named"));
         let known = |directory: &Path, access: &str| {
             let text = format!(
-                "[mcp.s]\ncommand = '/bin/true'\ndirectories = {{ '{}' = '{access}' }}\n",
+                "[server]\ndata = '{}'\n[mcp.s]\ncommand = '/bin/true'\n\
+                 directories = {{ '{}' = '{access}' }}\n",
+                set.shown(),
                 directory.shown()
             );
-            let settings = Settings::parse(Some((Path::new("belljar.toml"), &text)), None, None);
-            let none = |_: &KeySetting| Err("none".to_owned());
-            self::known(&settings.unwrap(), &places, &none).remove(0).environment
+            environments(&text, dir.path(), Some(&named), "").remove(0)
         };
         for access in ["read", "read-write"] {
-            for own in [&places.home, &places.cache, &places.home.join("deep")] {
-                assert!(known(own, access).unwrap_err().contains("belljar's own"), "{own:?}");
+            let roots = ["set", "set/tenants", "named", "named/tenants"];
+            for own in ["home", "cache", "home/deep"].into_iter().chain(roots) {
+                let why = known(&at(own), access).unwrap_err();
+                assert!(why.contains("belljar's own"), "{own}: {why}");
             }
             assert!(known(dir.path(), access).is_err(), "what holds it");
             assert!(known(Path::new("/"), access).is_err());
-            assert_eq!(known(&workspace, access), Ok(Environment::default()), "the neighbour");
+            assert_eq!(known(&at("work"), access), Ok(Environment::default()), "the neighbour");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_program_that_a_program_may_write_is_never_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let [written, apart] = ["written", "apart"].map(|name| dir.path().join(name));
+        for made in [&written, &apart] {
+            std::fs::create_dir_all(made).unwrap();
+            std::fs::write(made.join("server.py"), "").unwrap();
+        }
+        std::os::unix::fs::symlink(apart.join("server.py"), written.join("link.py")).unwrap();
+        let [written, apart] = [&written, &apart].map(|path| path.to_str().unwrap());
+        let second = |command: &str, argument: &str| {
+            let text = format!(
+                "[mcp.first]\ncommand = '/bin/true'\nargs = ['{written}']\n\
+                 directories = {{ '{written}' = 'read-write' }}\n\
+                 [mcp.second]\ncommand = '{command}'\nargs = ['-v', '{argument}']\n"
+            );
+            let mut both = environments(&text, dir.path(), None, "");
+            assert_eq!(both[0], Ok(Environment::default()), "a directory is no script");
+            both.remove(1)
+        };
+        let script = format!("{written}/server.py");
+        for (command, argument) in [
+            (&*script, "-q"),
+            ("/bin/true", &*script),
+            ("/bin/true", script.trim_start_matches('/')),
+            ("/bin/true", &*format!("{written}/link.py")),
+        ] {
+            let why = second(command, argument).unwrap_err();
+            assert!(why.contains("which an MCP server may write"), "{command} {argument}: {why}");
+        }
+        let neighbour = second("/bin/true", &format!("{apart}/server.py"));
+        assert_eq!(neighbour, Ok(Environment::default()));
+    }
+
+    #[test]
+    fn a_secret_that_is_too_short_to_be_searched_for_is_given_to_no_program() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "[secrets.key]\nhost = 'https://a.test'\nheader = 'x-key'\nenv = 'KEY'\n\
+                    [mcp.s]\ncommand = '/bin/true'\nenv = { API_KEY = { secret = 'key' } }\n";
+        let with = |value: &str| environments(text, dir.path(), None, value).remove(0);
+        let why = with("seven-7").unwrap_err();
+        assert!(why.contains("secret `key`") && why.contains("less than 8 bytes"), "{why}");
+        assert!(!why.contains("seven-7"), "{why}");
+        let given = BTreeMap::from([("API_KEY".to_owned(), "eight-88".to_owned())]);
+        assert_eq!(with("eight-88"), Ok(Environment(given)));
     }
 }

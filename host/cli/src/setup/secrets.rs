@@ -10,6 +10,7 @@ use belljar_sandbox::SecretStore;
 use belljar_sandbox::http::Secret;
 use secrecy::SecretString;
 
+use crate::setup::bound::bound;
 use crate::setup::home::{Places, read_bounded};
 use crate::setup::walls;
 use crate::term::out::Out;
@@ -64,9 +65,7 @@ pub(crate) fn file(key: &KeySetting, places: &Places) -> Option<PathBuf> {
 }
 
 fn secret(setting: &SecretSetting, places: &Places) -> Result<Secret, String> {
-    let hosts = vec![setting.host.clone()];
-    let value = value(&setting.value, places)?;
-    Secret::new(&value, hosts, &setting.header, &setting.prefix).map_err(|error| error.to_string())
+    bound(setting, &value(&setting.value, places)?)
 }
 
 /// The value itself. The error says why it cannot be had, and nothing of the value.

@@ -89,6 +89,8 @@ pub(crate) struct Through {
     pub(crate) required: bool,
     /// The operator's `belljar.toml` is read again later.
     pub(crate) settings_again: bool,
+    /// The data root, for a command that may have another than `belljar.toml` says.
+    pub(crate) data: Option<PathBuf>,
 }
 
 impl<'a> Walls<'a> {
@@ -147,14 +149,14 @@ impl<'a> Walls<'a> {
         let cache = self.cache(places, &wall);
         let cached = cache.is_some();
         let again = through.settings_again.then(|| places.config());
-        let broker =
-            match Broker::start(Setup { settings: again, ..setup(places, settings, cache) }) {
-                Ok(broker) => broker,
-                Err(error) => {
-                    let why = format!("what has to run outside it cannot be started: {error}");
-                    return Stands { stands: false, all: Raised::not(why) };
-                }
-            };
+        let told = Setup { settings: again, ..setup(places, settings, through, cache) };
+        let broker = match Broker::start(told) {
+            Ok(broker) => broker,
+            Err(error) => {
+                let why = format!("what has to run outside it cannot be started: {error}");
+                return Stands { stands: false, all: Raised::not(why) };
+            }
+        };
         let reach = wall.reach();
         let all = wall.raise();
         let _ = STATE.set(State::Up { broker, cached, reach });
@@ -270,7 +272,8 @@ pub(crate) fn compiler() -> Result<Compiler, Failure> {
     Ok(Compiler::Child { program, args })
 }
 
-fn setup(places: &Places, settings: &Settings, cache: Option<PathBuf>) -> Setup {
+fn setup(places: &Places, settings: &Settings, through: &Through, cache: Option<PathBuf>) -> Setup {
+    let values = |key: &KeySetting| secrets::value(key, places);
     let commands = settings.hooks.iter().filter_map(|hook| match &hook.action {
         HookAction::Command(command) => Some(command.clone()),
         HookAction::Component { .. } => None,
@@ -278,7 +281,7 @@ fn setup(places: &Places, settings: &Settings, cache: Option<PathBuf>) -> Setup 
     Setup {
         broker: vec![BROKER.into()],
         hooks: commands.collect(),
-        programs: programs::known(settings, places, &|key| secrets::value(key, places)),
+        programs: programs::known(settings, places, through.data.as_deref(), &values),
         workspace: places.workspace.clone(),
         cache,
         settings: None,

@@ -6,7 +6,7 @@ mod tenants;
 
 use std::path::Path;
 
-use belljar_definition::{Settings, ToolManifest};
+use belljar_definition::{KeySetting, Settings, ToolManifest};
 use belljar_os_sandbox::{Known, Raised};
 use belljar_policy::{Access, Shown, ShownPath as _, ToolName};
 use belljar_sandbox::{Output, Part, Sandbox, SecretStore};
@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::DoctorArgs;
 use crate::commands::tools::single::Single;
+use crate::setup::data::Data;
 use crate::setup::embedded::STOCK_TOOLS;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, create_private};
@@ -80,7 +81,8 @@ pub(super) fn run(
                     checks.push(configuration(&settings, &places));
                     checks.push(models(&settings, &places));
                     checks.push(overlays(&settings, &places));
-                    checks.extend(programs(&settings, &places, &raised));
+                    let root = tenants.as_ref().map(Data::root);
+                    checks.extend(programs(&settings, &places, root, &raised));
                     files::check_all(&places, out, &mut checks);
                     if let Some(data) = tenants {
                         checks.extend(tenants::check_all(settings, &places, data));
@@ -157,8 +159,14 @@ fn os_sandbox(raised: &Raised) -> Check {
 }
 
 /// The MCP servers that are commands. None is started.
-fn programs(settings: &Settings, places: &Places, raised: &Raised) -> Option<Check> {
-    let known = programs::known(settings, places, &|key| secrets::value(key, places));
+fn programs(
+    settings: &Settings,
+    places: &Places,
+    data: Option<&Path>,
+    raised: &Raised,
+) -> Option<Check> {
+    let values = |key: &KeySetting| secrets::value(key, places);
+    let known = programs::known(settings, places, data, &values);
     let number = match known.len() {
         0 => return None,
         1 => "1 MCP server is a command".to_owned(),

@@ -139,6 +139,7 @@ pub(crate) fn through(data: &Data, written: Vec<PathBuf>) -> Through {
         write: written.into_iter().chain([data.store_directory()]).collect(),
         required: true,
         settings_again: true,
+        data: Some(data.root().to_path_buf()),
         ..Through::default()
     }
 }
