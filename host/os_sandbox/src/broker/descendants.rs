@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal, waitpid,
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal, wait,
 };
 
 /// How long they may take: a killed process is gone in milliseconds, unless the kernel holds it.
@@ -23,7 +23,8 @@ const MAX_DEPTH: usize = 1_024;
 pub(super) fn end() {
     let begun = Instant::now();
     loop {
-        while let Ok(Some(_)) = waitpid(None, WaitOptions::NOHANG) {}
+        // Of any group: those in sessions of their own are met by their parent's number alone.
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
         let all = below(getpid().as_raw_pid());
         if all.is_empty() || begun.elapsed() > WAIT {
             return;
