@@ -50,6 +50,7 @@ fn request(text: &str) -> ChatRequest {
                 "additionalProperties": false,
             }),
         }],
+        choice: None,
         max_output_tokens: None,
         temperature: None,
         effort: None,
