@@ -25,6 +25,9 @@ pub(crate) struct Arguments {
 /// Set, and this program stands in for rustdoc: see [`document`].
 pub(crate) const AS_RUSTDOC: &str = "BELLJAR_XTASK_AS_RUSTDOC";
 
+/// The suites that need more programs than `cargo test` may ask for.
+const OTHER_PROGRAMS: &str = "belljar-cli/other-programs";
+
 /// Options of `rustdoc --test` that mean nothing where documentation is made; `true`: a value
 /// follows.
 const OF_DOCTESTS: &[(&str, bool)] =
@@ -36,7 +39,7 @@ type Stage = fn(&Path) -> Result<()>;
 /// Runs every stage, even after one has failed, so that one run shows all there is to mend.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     let (clippy, docs): (Stage, Stage) = match arguments.linted {
-        true => (clippy_of_guests, docs_of_built),
+        true => (clippy_of_rest, docs_of_built),
         false => (clippy, docs),
     };
     let stages: [(&str, Stage); 8] = [
@@ -69,10 +72,17 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
 }
 
 fn clippy(root: &Path) -> Result<()> {
-    cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    let all = ["clippy", "--workspace", "--all-targets", "--features", OTHER_PROGRAMS];
+    cargo(root, &[&all[..], &["--", "-D", "warnings"]].concat())
 }
 
-/// The members that `cargo test` does not build.
+/// The suites and the members that `cargo test` does not build.
+fn clippy_of_rest(root: &Path) -> Result<()> {
+    let suites = ["--test", "peers", "--test", "tool_projects", "--features", OTHER_PROGRAMS];
+    cargo(root, &[&["test", "--quiet", "--no-run"], &suites[..]].concat())?;
+    clippy_of_guests(root)
+}
+
 fn clippy_of_guests(root: &Path) -> Result<()> {
     #[derive(Deserialize)]
     struct Members {

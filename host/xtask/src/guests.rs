@@ -47,7 +47,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     }
     cargo(
         root,
-        &["test", "--test", "tool_projects", "--features", "belljar-cli/guest-toolchain"],
+        &["test", "--test", "tool_projects", "--features", "belljar-cli/other-programs"],
         &[],
     )
 }

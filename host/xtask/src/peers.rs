@@ -60,7 +60,7 @@ fn serve(python: &Path, script: &Path, model: &Path, port: u16) -> Result<Child>
 
 fn test(root: &Path, port: u16) -> Result<()> {
     let status = crate::cargo()
-        .args(["test", "--test", "peers", "--features", "belljar-cli/peers"])
+        .args(["test", "--test", "peers", "--features", "belljar-cli/other-programs"])
         .env("BELLJAR_LLAMA_URL", format!("http://127.0.0.1:{port}/v1"))
         .current_dir(root)
         .status()
