@@ -4,6 +4,8 @@
 //! For interpreters, whose standard library would else be set up in every store. Apart from the sandbox,
 //! as it is done when a component is built, with what the project's own sources say.
 
+mod lasting;
+
 use belljar_engine::config;
 use futures::executor::block_on;
 use wasmtime::component::types::ComponentItem;
@@ -13,6 +15,8 @@ use wasmtime::component::{
 use wasmtime::{Engine, Result, Store};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wizer::{ComponentInstanceState, Wizer};
+
+pub use lasting::make_lasting;
 
 /// The export that is run.
 const INIT: &str = "init";

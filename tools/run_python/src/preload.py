@@ -108,7 +108,7 @@ def zone(key):
 
 
 def settle():
-    """Before the memory is taken: what is garbage now would be garbage in every store."""
+    """Before the memory is taken: does once what would be done in every store."""
     for name in LATER:
         importlib.import_module(name)
     for name in ENCODINGS:
@@ -118,7 +118,6 @@ def settle():
     zoneinfo.reset_tzpath(())
     time.strptime("2026", "%Y")
     decimal.Decimal("1.1") * 2
-    gc.collect()
 
 
 def reseed():

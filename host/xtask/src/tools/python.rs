@@ -63,7 +63,11 @@ pub(super) fn build(root: &Path, tool: &str) -> Result<Vec<u8>> {
     if !status.success() {
         bail!("componentize-py failed for `{tool}`");
     }
-    super::read(&to)
+    let mut bytes = super::read(&to)?;
+    let lasting = belljar_preinit::make_lasting(&mut bytes)
+        .map_err(|error| anyhow::anyhow!("`{tool}`: {error:#}"))?;
+    eprintln!("{tool}: {lasting} objects last");
+    Ok(bytes)
 }
 
 /// The package with the time zones that a component in Python has; its interpreter brings none.

@@ -1,0 +1,193 @@
+//! Objects of a Python interpreter that last for ever.
+//!
+//! The memory that a component in Python begins with is shared by all its stores, but for the pages that
+//! they write to. An interpreter writes to nearly every object that it looks at: it counts references.
+//! A count above a certain value it leaves alone, as the object is never given up. So the objects that
+//! are there when the component is built get such a count.
+//!
+//! The tool says which they are, by a list in its memory (`tools/run_python/src/lasting.py`). Some of
+//! them are gone by the time the memory is taken, so each is looked at before.
+
+use std::ops::Range;
+
+use wasmparser::{DataKind, Operator, Parser, Payload};
+use wasmtime::{Result, bail};
+
+/// Begins the list. The number of objects follows, then each address with that of its type.
+const MARK: &[u8; 16] = b"belljar: lasting";
+
+/// Bytes of an address, and of every other number here.
+const WORD: usize = 4;
+
+/// A count that the interpreter leaves alone: `_Py_IMMORTAL_INITIAL_REFCNT` of CPython 3.14, where
+/// addresses have 32 bits.
+const LASTING: u32 = 5 << 28;
+
+/// A count of references is below this. What lies in the place of an object that is gone, an address or
+/// zero, is not among them: no object lies that low.
+const MAX_COUNT: u32 = 1 << 19;
+
+/// Lets the listed objects of a component last, and takes the list out. How many there were.
+///
+/// # Errors
+///
+/// When it is no component, or there is no list in it.
+pub fn make_lasting(component: &mut [u8]) -> Result<usize> {
+    let memory = Memory::read(component)?;
+    let lists = (0..memory.bytes.len().saturating_sub(MARK.len())).step_by(WORD);
+    let mut lists = lists.filter_map(|at| memory.list(at));
+    let (Some(list), None) = (lists.next(), lists.next()) else {
+        bail!("there is not one list of lasting objects in the component's memory");
+    };
+    let mut lasting = 0;
+    for at in list.clone().skip(MARK.len() + WORD).step_by(2 * WORD) {
+        let (Some(object), Some(of)) = (memory.word(at), memory.word(at + WORD)) else { continue };
+        let object = object as usize;
+        let count = memory.word(object).filter(|count| (1..MAX_COUNT).contains(count));
+        if count.is_none() || memory.word(object + WORD) != Some(of) {
+            continue;
+        }
+        // Zeros that end the count may be left out of the component's data.
+        let (from, to) = (memory.place(object), memory.place(object + WORD - 1));
+        if let (Some(from), Some(to)) = (from, to)
+            && to - from == WORD - 1
+            && let Some(place) = component.get_mut(from..=to)
+        {
+            place.copy_from_slice(&LASTING.to_le_bytes());
+            lasting += 1;
+        }
+    }
+    for at in list {
+        if let Some(byte) = memory.place(at).and_then(|from| component.get_mut(from)) {
+            *byte = 0;
+        }
+    }
+    Ok(lasting)
+}
+
+/// A memory as a component's data leaves it.
+struct Memory {
+    bytes: Vec<u8>,
+    /// The parts of it that the component has, by address, and where each begins in the component.
+    parts: Vec<(Range<usize>, usize)>,
+}
+
+impl Memory {
+    /// The memory of the module with the most data, which is what an interpreter's has.
+    fn read(component: &[u8]) -> Result<Self> {
+        let (mut largest, mut most) = (Vec::new(), 0);
+        for payload in Parser::new(0).parse_all(component) {
+            let Payload::DataSection(section) = payload? else { continue };
+            let mut parts = Vec::new();
+            for data in section {
+                let data = data?;
+                let DataKind::Active { offset_expr, .. } = data.kind else { continue };
+                if let Operator::I32Const { value } = offset_expr.get_operators_reader().read()? {
+                    let from = usize::try_from(value.cast_unsigned())?;
+                    let begin = data.range.end - data.data.len();
+                    parts.push((from..from + data.data.len(), begin));
+                }
+            }
+            let size = parts.iter().map(|(part, _)| part.len()).sum();
+            if size > most {
+                (largest, most) = (parts, size);
+            }
+        }
+        largest.sort_by_key(|(part, _)| part.start);
+        let end = largest.iter().map(|(part, _)| part.end).max().unwrap_or_default();
+        let mut bytes = vec![0; end];
+        for (part, begin) in &largest {
+            if let (Some(to), Some(from)) =
+                (bytes.get_mut(part.clone()), component.get(*begin..begin + part.len()))
+            {
+                to.copy_from_slice(from);
+            }
+        }
+        Ok(Self { bytes, parts: largest })
+    }
+
+    fn word(&self, at: usize) -> Option<u32> {
+        Some(u32::from_le_bytes(*self.bytes.get(at..)?.first_chunk()?))
+    }
+
+    /// Where the byte at an address is in the component.
+    fn place(&self, at: usize) -> Option<usize> {
+        let next = self.parts.partition_point(|(part, _)| part.start <= at);
+        let (part, begin) = self.parts.get(next.checked_sub(1)?)?;
+        part.contains(&at).then(|| begin + at - part.start)
+    }
+
+    /// The list that begins here: all that it names lies in the memory.
+    fn list(&self, at: usize) -> Option<Range<usize>> {
+        if !self.bytes.get(at..)?.starts_with(MARK) {
+            return None;
+        }
+        let begin = at + MARK.len() + WORD;
+        let count = self.word(begin - WORD)? as usize;
+        let end = begin.checked_add(count.checked_mul(2 * WORD)?)?;
+        let whole = count > 0
+            && self.bytes.get(begin..end)?.chunks_exact(WORD).all(|word| {
+                word.first_chunk().is_some_and(|word| {
+                    let address = u32::from_le_bytes(*word);
+                    address >= MAX_COUNT && (address as usize) < self.bytes.len()
+                })
+            });
+        whole.then_some(at..end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the memory of the tests begins.
+    const BASE: u32 = 1 << 20;
+
+    /// A component around a module whose memory has these words.
+    fn component(words: &[u32]) -> Vec<u8> {
+        let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let text: String = data.iter().map(|byte| format!("\\{byte:02x}")).collect();
+        let module = format!("(memory 32) (data (i32.const {BASE}) \"{text}\")");
+        wat::parse_str(format!("(component (core module {module}))")).unwrap()
+    }
+
+    /// The words of its memory.
+    fn words(component: &[u8]) -> Vec<u32> {
+        let memory = Memory::read(component).unwrap();
+        let bytes = memory.bytes.get(BASE as usize..).unwrap();
+        bytes.chunks_exact(WORD).map(|it| u32::from_le_bytes(it.try_into().unwrap())).collect()
+    }
+
+    fn list(pairs: &[(u32, u32)]) -> Vec<u32> {
+        let mark = MARK.chunks_exact(WORD).map(|it| u32::from_le_bytes(it.try_into().unwrap()));
+        let pairs_as_words = pairs.iter().flat_map(|(object, of)| [*object, *of]);
+        mark.chain([pairs.len() as u32]).chain(pairs_as_words).collect()
+    }
+
+    #[test]
+    fn listed_objects_last_and_the_list_is_gone() {
+        let of = BASE + 64;
+        // One that lasts, one that does not, one whose count is that of no object, one of another type.
+        let objects = [3, of, 3, of, BASE, of, 3, of + 4];
+        let addresses = [0, 16, 24].map(|at| (BASE + at, of));
+        let before = [&objects[..], &list(&addresses)].concat();
+        let mut component = component(&before);
+        assert_eq!(make_lasting(&mut component).unwrap(), 1);
+        let after = words(&component);
+        assert_eq!(after[..8], [LASTING, of, 3, of, BASE, of, 3, of + 4]);
+        assert!(after[8..].iter().all(|word| *word == 0));
+        assert_eq!(after.len(), before.len());
+    }
+
+    #[test]
+    fn a_mark_without_a_whole_list_is_none() {
+        let outside = list(&[(BASE, BASE + (1 << 20))]);
+        for words in [&[1, 2, 3, 4][..], &list(&[]), &outside] {
+            let mut component = component(words);
+            let before = component.clone();
+            assert!(make_lasting(&mut component).is_err());
+            assert_eq!(component, before);
+        }
+        assert!(make_lasting(&mut b"no component".to_vec()).is_err());
+    }
+}
