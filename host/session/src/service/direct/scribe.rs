@@ -1,4 +1,11 @@
 //! Stores what a client's calls did, in their order and behind their answers: one task for a session.
+//!
+//! A client makes its next call when it has the answer to the last. A transaction for each call would
+//! run at that very time, and take the processor from it; so what a few milliseconds bring is stored
+//! as one.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use belljar_agent::{Attachment, CallReceipt, DirectResult, Message, Usage, frame};
 use belljar_store::{
@@ -6,7 +13,7 @@ use belljar_store::{
     UsagePart, Write,
 };
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::record::place::TurnPlace;
 use crate::record::recorder::denied_call;
@@ -20,8 +27,16 @@ const MAX_WAITING: usize = 256;
 /// Results that are stored as one.
 const MAX_BATCH: usize = 64;
 
+/// How long a result waits for others, to be stored with them: a process that is killed loses no more.
+/// Whoever asks for what is stored ends the wait.
+const GATHERING: Duration = Duration::from_millis(10);
+
 /// Hands results to the task. Dropping it ends the task, behind what was handed over.
-pub(super) struct Scribe(mpsc::Sender<Handed>);
+pub(super) struct Scribe {
+    sender: mpsc::Sender<Handed>,
+    /// Ends the gathering.
+    now: Arc<Notify>,
+}
 
 /// The result of one call.
 pub(super) struct Note {
@@ -46,10 +61,21 @@ impl Scribe {
     /// Starts the task. The session is made with the first result.
     pub(super) fn start(place: TurnPlace, agent: String, client: String, at: String) -> Self {
         let (sender, mut notes) = mpsc::channel(MAX_WAITING);
+        let now = Arc::new(Notify::new());
+        let soon = Arc::clone(&now);
         tokio::spawn(async move {
             let mut begin = Some(begin(&place, &agent, &client, &at));
             let mut batch = Vec::with_capacity(MAX_BATCH);
-            while notes.recv_many(&mut batch, MAX_BATCH).await > 0 {
+            // The first is taken alone, so that those behind it wake nobody.
+            while notes.recv_many(&mut batch, 1).await > 0 {
+                if batch.iter().all(|handed| matches!(handed, Handed::Note(_))) {
+                    let _ = tokio::time::timeout(GATHERING, soon.notified()).await;
+                }
+                while batch.len() < MAX_BATCH
+                    && let Ok(handed) = notes.try_recv()
+                {
+                    batch.push(handed);
+                }
                 let mut waiting = Vec::new();
                 let mut results = Vec::new();
                 for message in batch.drain(..) {
@@ -74,19 +100,23 @@ impl Scribe {
                 }
             }
         });
-        Self(sender)
+        Self { sender, now }
     }
 
     /// Hands over a result; waits where too many wait.
     pub(super) async fn note(&self, note: Note) {
+        if self.sender.capacity() <= MAX_WAITING - MAX_BATCH {
+            self.now.notify_one();
+        }
         // An error: the runtime ends.
-        let _ = self.0.send(Handed::Note(note)).await;
+        let _ = self.sender.send(Handed::Note(note)).await;
     }
 
     /// Waits until all before is stored.
     pub(super) async fn stored(&self) {
         let (done, stored) = oneshot::channel();
-        if self.0.send(Handed::Stored(done)).await.is_ok() {
+        if self.sender.send(Handed::Stored(done)).await.is_ok() {
+            self.now.notify_one();
             let _ = stored.await;
         }
     }
@@ -179,4 +209,11 @@ fn writes_of(place: &TurnPlace, agent: &str, notes: Vec<Note>) -> Vec<Write> {
         row: rows::usage_beside(used, &*place.clock),
     }));
     writes
+}
+
+impl Drop for Scribe {
+    fn drop(&mut self) {
+        // Nothing comes any more.
+        self.now.notify_one();
+    }
 }
