@@ -3,6 +3,7 @@
 //!
 //! For interpreters, whose standard library would else be set up in every store. Apart from the sandbox,
 //! as it is done when a component is built, with what the project's own sources say.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod lasting;
 
