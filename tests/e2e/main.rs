@@ -8,6 +8,7 @@ mod kit;
 mod acp;
 mod acp_decided;
 mod acp_more;
+mod acp_terminals;
 mod agents;
 mod asked;
 mod attribution;

@@ -13,6 +13,8 @@ pub(crate) struct Client {
     pub(crate) compaction: bool,
     /// Questions with a form.
     pub(crate) forms: bool,
+    /// Output that is shown as a terminal; nothing runs there.
+    pub(crate) terminals: bool,
 }
 
 impl Client {
@@ -22,6 +24,9 @@ impl Client {
             subagents: stated.subagents.is_some(),
             notices: session.is_some_and(|session| session.notices.is_some()),
             compaction: session.is_some_and(|session| session.compaction.is_some()),
+            terminals: stated.meta.as_ref().is_some_and(|meta| {
+                meta.get("terminal_output").and_then(serde_json::Value::as_bool) == Some(true)
+            }),
             forms: stated.elicitation.as_ref().is_some_and(|it| it.supports_form()),
         }
     }

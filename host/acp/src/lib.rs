@@ -16,6 +16,7 @@
 
 mod aside;
 mod ask;
+mod beside;
 mod changes;
 mod children;
 mod client;
@@ -32,6 +33,7 @@ mod prompt;
 mod results;
 mod serve;
 mod team;
+mod terminal;
 mod told;
 mod tool_call;
 mod turn;

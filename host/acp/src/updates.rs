@@ -15,6 +15,7 @@ use crate::children;
 use crate::client::Client;
 use crate::limits::{MAX_RESULTS, MAX_TITLE};
 use crate::results::{CallResult, Passed, PassedKind};
+use crate::terminal::Screen;
 use crate::told::{Child, Counts, Kind, Todo, Told};
 use crate::{places, tool_call};
 
@@ -51,7 +52,9 @@ pub(crate) struct Updates {
 struct ShownCall {
     id: String,
     tool: String,
-    diffs: Vec<ToolCallContent>,
+    /// Content that stays whatever becomes of it: what it would change, or a terminal.
+    stays: Vec<ToolCallContent>,
+    screen: Option<Screen>,
 }
 
 impl Updates {
@@ -174,11 +177,12 @@ impl Updates {
         early.into_iter().flat_map(|passed| self.passed(passed)).collect()
     }
 
-    fn result(&self, result: &CallResult) -> Option<Out> {
-        let shown = self.shown.get(&(result.agent.clone(), result.call_id.clone()))?;
+    fn result(&mut self, result: &CallResult) -> Option<Out> {
         let session = self.session_of(&result.agent)?;
-        let mut content = shown.diffs.clone();
-        if !result.content.trim().is_empty() {
+        let shown = self.shown.get_mut(&(result.agent.clone(), result.call_id.clone()))?;
+        let mut content = shown.stays.clone();
+        let meta = shown.screen.as_mut().map(|screen| screen.shows(&result.content));
+        if meta.is_none() && !result.content.trim().is_empty() {
             content.push(tool_call::text(&result.content));
         }
         let raw = serde_json::from_str(&result.content);
@@ -192,7 +196,7 @@ impl Updates {
         if !places.is_empty() {
             fields = fields.locations(places);
         }
-        let update = ToolCallUpdate::new(shown.id.clone(), fields);
+        let update = ToolCallUpdate::new(shown.id.clone(), fields).meta(meta);
         Some(Out::Update(session, SessionUpdate::ToolCallUpdate(update)))
     }
 
@@ -233,14 +237,19 @@ impl Updates {
         let whole = whole.and_then(|at| self.asked.remove(at)).map(|(.., whole)| whole);
         let id = self.call_id(step, &call_id);
         let input = tool_call::arguments(whole.as_deref().unwrap_or(&arguments));
-        let diffs = tool_call::diffs(&tool, &input, &self.workspace);
+        let screen = self.client.terminals.then(|| Screen::of(&tool, &id)).flatten();
+        let stays = match &screen {
+            Some(screen) => vec![screen.content()],
+            None => tool_call::diffs(&tool, &input, &self.workspace),
+        };
         let call = ToolCall::new(id.clone(), tool_call::title(&tool, &input))
             .kind(tool_call::kind(&tool))
             .status(ToolCallStatus::InProgress)
             .locations(tool_call::locations(&input, &self.workspace))
-            .content(diffs.clone())
-            .raw_input(input);
-        self.shown.insert((agent, call_id), ShownCall { id, tool, diffs });
+            .content(stays.clone())
+            .raw_input(input)
+            .meta(screen.as_ref().map(|screen| screen.begins(&self.workspace)));
+        self.shown.insert((agent, call_id), ShownCall { id, tool, stays, screen });
         SessionUpdate::ToolCall(call)
     }
 
@@ -255,7 +264,7 @@ impl Updates {
     ) -> Option<Out> {
         let shown = self.shown.get(&(agent, call_id))?;
         let of = total.map_or_else(String::new, |total| format!(" of {total}"));
-        let mut content = shown.diffs.clone();
+        let mut content = shown.stays.clone();
         content.push(tool_call::text(&format!("{done}{of} {message}")));
         let fields = ToolCallUpdateFields::new().content(content);
         let update = ToolCallUpdate::new(shown.id.clone(), fields);
@@ -274,16 +283,18 @@ impl Updates {
         let status = if ok { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
         let id = self.call_id(step, &call_id);
         let key = (agent, call_id);
-        let known = self.shown.get(&key);
+        let known = self.shown.get_mut(&key);
         let title = known.is_none().then(|| Shown::clipped(tool, MAX_TITLE).to_string());
         let mut fields = ToolCallUpdateFields::new().status(status).title(title);
         if let Some(error) = error {
-            let mut content = known.map(|shown| shown.diffs.clone()).unwrap_or_default();
+            let mut content = known.as_ref().map(|it| it.stays.clone()).unwrap_or_default();
             content.push(tool_call::text(&error));
             fields = fields.content(content);
         }
-        let id = known.map_or(id, |shown| shown.id.clone());
-        SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields))
+        let id = known.as_ref().map_or(id, |shown| shown.id.clone());
+        let screen = known.and_then(|shown| shown.screen.as_mut());
+        let meta = screen.and_then(|screen| screen.ends(ok));
+        SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields).meta(meta))
     }
 
     /// The call that waits for a person, whether or not it was shown.

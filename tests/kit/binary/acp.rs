@@ -156,6 +156,11 @@ impl Editor {
         }
     }
 
+    /// The methods of the agent's requests that nobody has looked at.
+    pub(crate) fn asked_for(&self) -> Vec<&str> {
+        self.asked.iter().filter_map(|line| line["method"].as_str()).collect()
+    }
+
     /// The first update of a session that is so.
     pub(crate) fn until(&mut self, session: &str, is: impl Fn(&Value) -> bool) -> Value {
         loop {

@@ -1,0 +1,110 @@
+//! The output of a command as a terminal of the editor's, where it has such: something that it shows,
+//! and that runs nothing. INV-379: the command ran in its jar, and no request for a terminal is sent.
+
+use std::path::Path;
+
+use agent_client_protocol::v1::schema::{Meta, Terminal, ToolCallContent, ToolKind};
+use belljar_policy::Shown;
+use serde_json::{Value, json};
+
+use crate::tool_call;
+
+/// The line with which `shell`, `run_python` and `run_javascript` end where the exit code is not 0.
+const EXIT: &str = "[belljar: exit code ";
+
+/// A terminal that shows a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Screen {
+    id: String,
+    /// Whether its end was told.
+    ended: bool,
+}
+
+impl Screen {
+    /// A terminal for a call; `None` = its output is no command's.
+    pub(crate) fn of(tool: &str, call: &str) -> Option<Self> {
+        let runs = tool_call::kind(tool) == ToolKind::Execute;
+        runs.then(|| Self { id: format!("{call}.terminal"), ended: false })
+    }
+
+    /// The call's content.
+    pub(crate) fn content(&self) -> ToolCallContent {
+        ToolCallContent::Terminal(Terminal::new(self.id.clone()))
+    }
+
+    /// Its beginning.
+    pub(crate) fn begins(&self, workspace: &Path) -> Meta {
+        let cwd = workspace.to_string_lossy();
+        meta([("terminal_info", json!({"terminal_id": self.id, "cwd": cwd}))])
+    }
+
+    /// The output of a command that has ended, or not quite. INV-378: as text that no terminal obeys.
+    pub(crate) fn shows(&mut self, output: &str) -> Meta {
+        let data = Shown::multiline(output).to_string();
+        let shown = ("terminal_output", json!({"terminal_id": self.id, "data": data}));
+        let exit = self.exit(code(output));
+        meta(std::iter::once(shown).chain(exit))
+    }
+
+    /// Its end, unless that was told with its output; `None` = it was.
+    pub(crate) fn ends(&mut self, ok: bool) -> Option<Meta> {
+        let exit = self.exit(if ok { 0 } else { 1 })?;
+        Some(meta([exit]))
+    }
+
+    fn exit(&mut self, code: u8) -> Option<(&'static str, Value)> {
+        if std::mem::replace(&mut self.ended, true) {
+            return None;
+        }
+        let exit = json!({"terminal_id": self.id, "exit_code": code, "signal": null});
+        Some(("terminal_exit", exit))
+    }
+}
+
+fn meta(entries: impl IntoIterator<Item = (&'static str, Value)>) -> Meta {
+    entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// The exit code that the output says.
+fn code(output: &str) -> u8 {
+    let last = output.trim_end().lines().next_back().unwrap_or_default();
+    let code = last.strip_prefix(EXIT).and_then(|rest| rest.strip_suffix(']'));
+    code.and_then(|code| code.parse().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_is_shown_as_text_that_no_terminal_obeys_and_ends_once() {
+        assert_eq!(Screen::of("file_read", "1"), None);
+        let mut screen = Screen::of("shell", "1").unwrap();
+        let hostile =
+            "a\u{1b}]52;c;eHg=\u{7}\u{1b}[2J\u{9b}31m\u{202e}\nb\n[belljar: exit code 3]\n";
+        let shown = Value::Object(screen.shows(hostile));
+        let data = shown["terminal_output"]["data"].as_str().unwrap();
+        let plain = |c: char| c == '\n' || !c.is_control() && c != '\u{202e}';
+        assert!(data.chars().all(plain), "{data:?}");
+        assert!(data.contains("\nb\n"), "{data:?}");
+        assert_eq!(shown["terminal_exit"]["exit_code"], 3);
+        assert_eq!(screen.ends(true), None);
+        let mut failed = Screen::of("run_python", "2").unwrap();
+        let ended = Value::Object(failed.ends(false).unwrap());
+        assert_eq!(ended["terminal_exit"]["exit_code"], 1);
+        let late = failed.shows("late");
+        assert!(late.contains_key("terminal_output") && !late.contains_key("terminal_exit"));
+    }
+
+    #[test]
+    fn an_exit_code_is_the_last_line_and_nothing_before_it() {
+        for (output, expected) in [
+            ("", 0),
+            ("[belljar: exit code 2]\nmore", 0),
+            ("x\n[belljar: exit code 127]\n", 127),
+            ("[belljar: exit code 999]", 0),
+        ] {
+            assert_eq!(code(output), expected, "{output}");
+        }
+    }
+}
