@@ -241,6 +241,18 @@ async fn a_tool_is_shown_with_its_digest_and_a_preview_with_its_costs() {
         assert_eq!(digest.len(), if component { 64 } else { 0 }, "{tool}");
         assert_eq!(tool["imports"].as_array().unwrap().is_empty(), !component, "{tool}");
     }
+    // Of one agent: `teller` has none, and whoever calls tools itself has what it is granted.
+    let of = async |agent: &str| {
+        let path = format!("/v1/tools?agent={agent}");
+        let tools = get(&world, "blue-read-only", &path).await["tools"].clone();
+        let names = tools.as_array().unwrap().iter().map(|tool| tool["name"].clone());
+        names.collect::<Vec<Value>>()
+    };
+    assert_eq!(of("teller").await, Vec::<Value>::new());
+    let own = of("mcp").await;
+    assert!(own.contains(&json!("file_read")) && own.len() < all.len(), "{own:?}");
+    let path = "/v1/tools?agent=nobody";
+    world.call_as("blue-read-only", "GET", path).send().await.is(404);
     let libraries = get(&world, "blue-read-only", "/v1/libraries").await;
     assert_eq!(libraries["libraries"], json!([]));
     assert!(libraries["rules"].as_array().unwrap().len() > 3);

@@ -48,6 +48,7 @@ pub(crate) fn of_service(error: &ServiceError) -> Error {
         ServiceError::NoAgent(_) => invalid(format!("{text}; `belljar agents` lists the agents")),
         ServiceError::Unfit(_)
         | ServiceError::Caller(_)
+        | ServiceError::Images(_)
         | ServiceError::Unanswered(_)
         | ServiceError::NoQuestion(_)
         | ServiceError::Invalid(_) => invalid(text),

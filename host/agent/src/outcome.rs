@@ -138,6 +138,9 @@ pub enum RunError {
     Caller {
         /// What, and why; safe to show.
         message: String,
+        /// Whether its images are what does not fit.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        images: bool,
     },
     /// No answer had the form that the caller asked for.
     #[error("no answer of the model had the form that was asked for: {message}")]

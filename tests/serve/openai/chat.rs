@@ -11,6 +11,10 @@ async fn a_completion_is_an_answer_with_its_usage_and_its_run() {
     let body = json!({"model": "teller", "messages": [user("tell")]});
     let answer = complete(&world, "blue-member", body).await.is(200);
     let run = answer.headers["x-belljar-run"].to_str().unwrap().to_owned();
+    let session = answer.headers["x-belljar-session"].to_str().unwrap().to_owned();
+    let path = format!("/v1/sessions/{session}/messages");
+    let messages = world.call_as("blue-read-only", "GET", &path).send().await.is(200);
+    assert!(String::from_utf8_lossy(&messages.body).contains(&run), "its session has the run");
     let answer = answer.json();
     assert_eq!(answer["id"], format!("chatcmpl-{run}"));
     assert_eq!(

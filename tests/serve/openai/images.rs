@@ -118,6 +118,11 @@ async fn a_model_that_reads_text_alone_is_sent_no_image_and_nothing_is_stored() 
     let answer = respond(&world, "blue-member", body).await.is(400);
     let message = answer.json()["error"]["message"].to_string();
     assert!(message.contains("reads text alone") && message.contains("images = true"), "{message}");
+    assert_eq!(answer.json()["error"]["param"], "input");
+    let image = json!([{"type": "image_url", "image_url": {"url": url()}}]);
+    let body = json!({"model": "teller", "messages": [{"role": "user", "content": image}]});
+    let answer = complete(&world, "blue-member", body).await.is(400);
+    assert_eq!(error(&answer, "invalid_value")["param"], "messages");
     assert_eq!(world.state("blue").await, before);
     let body = json!({"model": "teller", "input": "tell"});
     respond(&world, "blue-member", body.clone()).await.is(200);
@@ -144,6 +149,16 @@ async fn what_is_no_image_or_too_much_of_it_is_refused_and_nothing_is_stored() {
     }
     let answer = respond(&world, "blue-member", of(vec![url(); 21])).await.is(400);
     assert!(answer.json()["error"]["message"].to_string().contains("21 images"));
+    assert_eq!(error(&answer, "invalid_value")["param"], "input");
+    for address in ["https://example.org/a.png", "http://127.0.0.1/a.png"] {
+        let answer = respond(&world, "blue-member", of(vec![address.to_owned()])).await.is(400);
+        let said = error(&answer, "unsupported_parameter")["message"].to_string();
+        assert!(said.contains("nothing is fetched") && said.contains("base64"), "{said}");
+    }
+    let long = format!("data:image/png;base64,{}", "A".repeat(belljar_server::MAX_BODY));
+    let answer = respond(&world, "blue-member", of(vec![long])).await.is(413);
+    let said = error(&answer, "request_too_large")["message"].to_string();
+    assert!(said.contains("of images send smaller ones"), "{said}");
     assert_eq!(world.state("blue").await, before);
     let body = json!({"model": "teller", "input": shown("what is it?")});
     respond(&world, "red-member", body).await.is(200);

@@ -172,7 +172,9 @@ async fn a_response_that_is_not_to_be_stored_is_answered_and_gone() {
     let world = World::new().await;
     let before = world.state("blue").await;
     let body = json!({"model": "teller", "input": "tell", "store": false});
-    let response = respond(&world, "blue-member", body).await.is(200).json();
+    let answer = respond(&world, "blue-member", body).await.is(200);
+    assert!(!answer.headers.contains_key("x-belljar-session"), "there is none to go back to");
+    let response = answer.json();
     assert_eq!((&response["status"], &response["store"]), (&json!("completed"), &json!(false)));
     let stream = json!({"model": "teller", "input": "tell", "store": false, "stream": true});
     let events = data(&respond(&world, "blue-member", stream).await.is(200));

@@ -97,7 +97,7 @@ pub(crate) async fn prepare(
     let shown = if calls_others { specs.clone() } else { Vec::new() };
     let code = in_code(job, ledger, &mut specs);
     let callers = CallerTools::of(&job.brought, &host.tools, &advertised, &mut specs, &aliases)
-        .map_err(|message| RunError::Caller { message })?;
+        .map_err(|message| RunError::Caller { message, images: false })?;
     let jar = CurrentJar::new(jar_tools, stop.clone());
     jar.get(job)?;
     let request = match &job.fork {
@@ -112,7 +112,8 @@ pub(crate) async fn prepare(
             effort: job.brought.effort,
         },
     };
-    images::check(&request, &*job.model.model).map_err(|message| RunError::Caller { message })?;
+    images::check(&request, &*job.model.model)
+        .map_err(|message| RunError::Caller { message, images: true })?;
     let reasons = Reasons {
         definition: Some(Arc::clone(&job.agent.definition)),
         tools: Some(Arc::clone(&host.tools)),
@@ -127,7 +128,8 @@ pub(crate) async fn prepare(
     };
     let peers = peers(shown, &dispatcher, &hints);
     let form = job.brought.form.as_ref().map(Schema::compile).transpose();
-    let form = form.map_err(|why| RunError::Caller { message: format!("the form {why}") })?;
+    let form =
+        form.map_err(|why| RunError::Caller { message: format!("the form {why}"), images: false })?;
     let machine = Loop::new(request, dispatcher).held_to(form);
     let remote = RemoteTools::of(remote);
     Ok(Prepared { machine, jar, delegates, repeatable, replayable, remote, peers })

@@ -1,17 +1,21 @@
 //! The tools of a tenant: what they are called, take and ask for. What an agent may use of them
 //! is another question, which `grants` answers.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use belljar_agent::{Host, builtin_tool_specs};
+use belljar_agent::{Host, builtin_tool_specs, resolve_direct};
 use belljar_catalogue::{Origin, ToolComponent};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::api::grants::find;
+use crate::api::turn::named;
 use crate::app::Ctx;
 use crate::http::problem::Problem;
-use crate::http::respond::Json;
+use crate::http::respond::{Json, QueryOf};
+use crate::mcp::IDENTITY;
 
 /// All tools, by name.
 #[derive(Debug, Serialize, ToSchema)]
@@ -60,11 +64,45 @@ pub(crate) struct AsksBody {
     secrets: Vec<String>,
 }
 
+/// Whose tools are wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToolsQuery {
+    agent: Option<String>,
+}
+
 /// `GET /v1/tools`. A tool that was never described is compiled first. That goes on when it
 /// takes longer than a call may, so that a later call finds it done.
-pub(crate) async fn list(ctx: Ctx) -> Result<Json<Tools>, Problem> {
+pub(crate) async fn list(
+    ctx: Ctx,
+    QueryOf(query): QueryOf<ToolsQuery>,
+) -> Result<Json<Tools>, Problem> {
+    let granted = match named("agent", query.agent)? {
+        Some(name) => Some(granted(&ctx, name).await?),
+        None => None,
+    };
     let described = tokio::spawn(async move { tools(&ctx.service.host()).await }).await;
-    described.map(Json).map_err(|error| Problem::bug(&format!("listing tools failed: {error}")))
+    let mut described =
+        described.map_err(|error| Problem::bug(&format!("listing tools failed: {error}")))?;
+    if let Some(granted) = granted {
+        described.tools.retain(|tool| granted.contains(&tool.name));
+    }
+    Ok(Json(described))
+}
+
+/// The names of the tools that an agent may use; `mcp` is whoever calls tools itself.
+async fn granted(ctx: &Ctx, name: String) -> Result<BTreeSet<String>, Problem> {
+    let agent = match name == IDENTITY {
+        true => {
+            let service = ctx.service.clone();
+            let look = move || resolve_direct(&service.host(), IDENTITY, service.workspace());
+            let found = tokio::task::spawn_blocking(look).await;
+            found.map_err(|error| Problem::bug(&format!("looking for an agent failed: {error}")))?
+        }
+        false => Some(find(ctx, name.clone()).await?),
+    };
+    let agent = agent.ok_or_else(|| Problem::not_found("agent", &name))?;
+    Ok(agent.rights.tools().map(|(tool, _)| tool.to_string()).collect())
 }
 
 async fn tools(host: &Host) -> Tools {

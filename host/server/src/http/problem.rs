@@ -318,7 +318,9 @@ impl From<ServiceError> for Problem {
                      this server",
                 ),
             ServiceError::Unfit(unfit) => Self::invalid(unfit.to_string()),
-            ServiceError::Caller(why) => Self::invalid(Shown::multiline(&why).to_string()),
+            ServiceError::Caller(why) | ServiceError::Images(why) => {
+                Self::invalid(Shown::multiline(&why).to_string())
+            }
             ServiceError::GoneOn(id) => {
                 let id = Shown::clipped(&id, MAX_SHOWN);
                 Self::new(Kind::Changed, format!("session `{id}` has gone on since"))

@@ -169,8 +169,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// A whole body. It holds the bytes that have come, and as many again for what is read from them.
 async fn collect(mut body: Body, flight: &InFlight) -> Result<Vec<u8>, Problem> {
     let too_long = || {
-        Problem::new(Kind::TooLarge, format!("the body has more than {MAX_BODY} bytes"))
-            .hint("put what is long into a file of the workspace, and name the file")
+        Problem::new(Kind::TooLarge, format!("the body has more than {MAX_BODY} bytes")).hint(
+            "put what is long into a file of the workspace, and name the file; of images send \
+                 smaller ones, or fewer",
+        )
     };
     let stated = body.size_hint().lower();
     if usize::try_from(stated).map_or(true, |stated| stated > MAX_BODY) {

@@ -12,7 +12,7 @@ use super::state::States;
 use super::watch::Touched;
 
 /// The agent whose grants are those of clients.
-pub(super) const IDENTITY: &str = "mcp";
+pub(crate) const IDENTITY: &str = "mcp";
 
 /// A client, for as long as its session lasts.
 pub(crate) struct Client {
@@ -79,6 +79,7 @@ pub(crate) fn refused(error: &ServiceError) -> ErrorData {
         | ServiceError::Invalid(_)
         | ServiceError::Unfit(_)
         | ServiceError::Caller(_)
+        | ServiceError::Images(_)
         | ServiceError::GoneOn(_)
         | ServiceError::Unanswered(_)
         | ServiceError::NoQuestion(_) => ErrorData::invalid_params(error.to_string(), None),

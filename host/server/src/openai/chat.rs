@@ -17,7 +17,7 @@ use crate::openai::answer::Completion;
 use crate::openai::chat_stream::ChatStream;
 use crate::openai::finished::Finished;
 use crate::openai::params::{self, check};
-use crate::openai::{asked, begin, entries, form, ids, live, messages, not_again, of_run, tools};
+use crate::openai::{asked, begin, entries, form, ids, live, messages, not_again, of_turn, tools};
 use crate::stream::sse::Frames;
 
 /// A chat completion to be made. Of the parameters that OpenAI has besides, some are taken without an
@@ -69,19 +69,20 @@ pub(crate) async fn complete(ctx: Ctx, request: Request) -> Result<Response, Pro
     let (stream, model) = (body.stream.unwrap_or_default(), body.model.clone());
     let usage = body.stream_options.clone().unwrap_or_default().include_usage;
     let request = body.turn(&ctx).await?;
-    let whole = live::is_whole(&request.brought);
-    let (ctx, turn) = begin::begin(ctx, request, &model, "chat-completions").await?;
+    let (whole, kept) = (live::is_whole(&request.brought), !request.forget);
+    let (ctx, turn) = begin::begin(ctx, request, &model, begin::CHAT).await?;
     let run = turn.message.clone();
     if stream {
         let (frames, response) = Frames::new(ctx.app.outward());
         let created = turn.started / 1000;
         let id = ids::completion(&run);
         let wire = ChatStream { id, model, created, usage, said: false };
-        tokio::spawn(live::stream(ctx, turn, frames, whole, wire));
-        return Ok(of_run(&run, response));
+        let response = of_turn(&turn, kept, response);
+        tokio::spawn(live::stream(ctx, live::Source::Running(Box::new(turn)), frames, whole, wire));
+        return Ok(response);
     }
     let answer = answered(&ctx, &turn, &model).await;
-    Ok(of_run(&run, answer))
+    Ok(of_turn(&turn, kept, answer))
 }
 
 /// The answer at the end of a turn.

@@ -52,11 +52,17 @@ struct Saying {
     begun: bool,
 }
 
+/// A turn that is streamed: as it happens, or as it did, of the same events.
+pub(crate) enum Source {
+    Running(Box<RunningTurn>),
+    Past(Box<StoredTurnOf>),
+}
+
 /// Streams a turn to its end. `whole`: its text is sent when all of it is there, since what is said
 /// before may not be its answer.
 pub(crate) async fn stream(
     ctx: Ctx,
-    turn: RunningTurn,
+    source: Source,
     frames: Frames,
     whole: bool,
     mut wire: impl Wire,
@@ -66,27 +72,20 @@ pub(crate) async fn stream(
         return;
     }
     let mut telling = Telling { saying: Saying::default(), whole, wire: &mut wire };
-    let Some(()) = follow(&ctx, &turn, &frames, &mut telling).await else { return };
-    end(&ctx, &turn.message, &turn.agent, &frames, whole, wire).await;
-}
-
-/// Streams a turn that has ended as it was streamed then: of the same events.
-pub(crate) async fn again(
-    ctx: Ctx,
-    stored: StoredTurnOf,
-    frames: Frames,
-    whole: bool,
-    mut wire: impl Wire,
-) {
-    let _counted = ctx.app.metrics().streams.one();
-    if !wire.begin(&frames).await {
-        return;
+    let (told, message, agent) = match &source {
+        Source::Running(turn) => {
+            let told = follow(&ctx, turn, &frames, &mut telling).await;
+            (told, &turn.message, &turn.agent)
+        }
+        Source::Past(stored) => {
+            let (session, message) = (&stored.turn.state.session, &stored.turn.message);
+            let told = follow_past(&ctx, &session.id, message, &frames, &mut telling).await;
+            (told, message, &session.agent)
+        }
+    };
+    if told.is_some() {
+        end(&ctx, message, agent, &frames, whole, wire).await;
     }
-    let (session, message) = (&stored.turn.state.session, &stored.turn.message);
-    let mut telling = Telling { saying: Saying::default(), whole, wire: &mut wire };
-    let told = follow_past(&ctx, &session.id, message, &frames, &mut telling).await;
-    let Some(()) = told else { return };
-    end(&ctx, message, &session.agent, &frames, whole, wire).await;
 }
 
 /// The end of a stream, from what is stored of the turn.

@@ -35,6 +35,7 @@ pub(crate) mod tools;
 
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
+use belljar_session::RunningTurn;
 
 /// The header with the id of the run that an answer is about: `belljar receipts` takes it.
 pub(crate) const RUN: HeaderName = HeaderName::from_static("x-belljar-run");
@@ -50,10 +51,17 @@ pub(crate) fn speaks(path: &str) -> bool {
     ["/v1/chat/completions", "/v1/responses", "/v1/models"].into_iter().any(below)
 }
 
-/// An answer that says which run it is about.
-pub(crate) fn of_run(run: &str, mut response: Response) -> Response {
-    if let Ok(value) = HeaderValue::from_str(run) {
-        response.headers_mut().insert(RUN, value);
+/// The header with the id of the session that it is in, where that stays: `belljar sessions` and
+/// `/v1/sessions` take it.
+const SESSION: HeaderName = HeaderName::from_static("x-belljar-session");
+
+/// An answer that says which run it is about, and in which session, if that is `kept`.
+pub(crate) fn of_turn(turn: &RunningTurn, kept: bool, mut response: Response) -> Response {
+    let session = kept.then_some((SESSION, turn.session.as_str()));
+    for (name, id) in std::iter::once((RUN, turn.message.as_str())).chain(session) {
+        if let Ok(value) = HeaderValue::from_str(id) {
+            response.headers_mut().insert(name, value);
+        }
     }
     response
 }

@@ -16,7 +16,7 @@ use crate::openai::params::{self, check, unsupported};
 use crate::openai::resource::{Echo, EchoWire};
 use crate::openai::response_stream::ResponseStream;
 use crate::openai::stored::{known, shown};
-use crate::openai::{asked, begin, content, entries, form, items, live, of_run, tools};
+use crate::openai::{asked, begin, content, entries, form, items, live, of_turn, tools};
 use crate::stream::sse::Frames;
 
 /// A response to be made. Of the parameters that OpenAI has besides, some are taken without an effect
@@ -64,15 +64,16 @@ pub(crate) async fn create(ctx: Ctx, request: Request) -> Result<Response, Probl
         (body.stream.unwrap_or_default(), body.background.unwrap_or_default());
     let model = body.model.clone();
     let request = body.turn(&ctx).await?;
-    let whole = live::is_whole(&request.brought);
-    let (ctx, turn) = begin::begin(ctx, request, &model, "responses").await?;
+    let (whole, kept) = (live::is_whole(&request.brought), !request.forget);
+    let (ctx, turn) = begin::begin(ctx, request, &model, begin::RESPONSES).await?;
     let run = turn.message.clone();
     if stream {
         let (running, echo) = known(&ctx, &run).await?;
         let (frames, response) = Frames::new(ctx.app.outward());
         let wire = ResponseStream::new(&running.running(), echo);
-        tokio::spawn(live::stream(ctx, turn, frames, whole, wire));
-        return Ok(of_run(&run, response));
+        let response = of_turn(&turn, kept, response);
+        tokio::spawn(live::stream(ctx, live::Source::Running(Box::new(turn)), frames, whole, wire));
+        return Ok(response);
     }
     if !background {
         tokio::select! {
@@ -86,7 +87,7 @@ pub(crate) async fn create(ctx: Ctx, request: Request) -> Result<Response, Probl
         Ok(response) => Json(response).into_response(),
         Err(problem) => problem.into_response(),
     };
-    Ok(of_run(&run, answer))
+    Ok(of_turn(&turn, kept, answer))
 }
 
 impl NewResponseBody {

@@ -11,7 +11,7 @@ use crate::http::problem::{Kind, Problem};
 use crate::http::respond::{Json, PathOf, QueryOf};
 use crate::openai::finished::{Finished, Standing};
 use crate::openai::ids;
-use crate::openai::live;
+use crate::openai::live::{self, Source};
 use crate::openai::params::invalid;
 use crate::openai::resource::{Echo, ResponseBody};
 use crate::openai::response_stream::ResponseStream;
@@ -123,10 +123,11 @@ pub(crate) async fn read(
     let wire = ResponseStream::new(&finished.running(), echo).after(query.starting_after);
     let message = &stored.turn.message;
     let running = ctx.service.running().into_iter().find(|turn| turn.message == *message);
-    match running {
-        Some(turn) => drop(tokio::spawn(live::stream(ctx, turn, frames, whole, wire))),
-        None => drop(tokio::spawn(live::again(ctx, stored, frames, whole, wire))),
-    }
+    let source = match running {
+        Some(turn) => Source::Running(Box::new(turn)),
+        None => Source::Past(Box::new(stored)),
+    };
+    tokio::spawn(live::stream(ctx, source, frames, whole, wire));
     Ok(response)
 }
 

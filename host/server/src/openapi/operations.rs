@@ -150,6 +150,11 @@ const SINCE: &[Query] = &[
     query("since", Type::String, "the first day, `YYYY-MM-DD`; absent = 30 days ago"),
     query("by", Type::String, "a list of `day`, `agent`, `model`: the sums of each, as `rows`"),
 ];
+const TOOLS: &[Query] = &[query(
+    "agent",
+    Type::String,
+    "only those that this agent may use; `mcp` is a client that calls them itself",
+)];
 const AGENT: &[Query] =
     &[Query { name: "agent", kind: Type::String, required: true, about: "the agent's name" }];
 
@@ -294,7 +299,11 @@ pub(crate) fn doc(op: Op) -> Doc {
             &[Kind::NotFound, Kind::Agent],
             read("turns", "show what a model would be sent", Json(of::<preview::Previewed>)),
         ),
-        Op::ListTools => read("agents", "list tools", Json(of::<tools::Tools>)),
+        Op::ListTools => Doc {
+            query: TOOLS,
+            problems: &[Kind::NotFound],
+            ..read("agents", "list tools", Json(of::<tools::Tools>))
+        },
         Op::ListRoles => read("agents", "list models and their roles", Json(of::<roles::Roles>)),
         Op::ReadGrants => Doc {
             query: AGENT,

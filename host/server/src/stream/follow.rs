@@ -1,6 +1,6 @@
 //! A turn as it happens, event by event, for whoever streams it.
 
-use belljar_session::{RunningTurn, SessionEvent};
+use belljar_session::{RunningTurn, SessionEvent, Watch};
 
 use crate::app::Ctx;
 use crate::stream::pump::Pump;
@@ -20,40 +20,11 @@ pub(crate) async fn follow(
     frames: &Frames,
     to: &mut impl Hears,
 ) -> Option<()> {
-    let mut events = Pump::start(turn.watch());
-    let ended = turn.ended();
-    tokio::pin!(ended);
-    let mut pulse = Pulse::new(ctx);
-    // The id of the turn's last event, once it is known.
-    let (mut sent, mut last) = (0, None);
-    while last.is_none_or(|last| sent < last) {
-        tokio::select! {
-            biased;
-            () = frames.closed() => return None,
-            // Before the events, of which there may always be one more.
-            due = pulse.tick() => {
-                // INV-286: whose key was revoked reads no more.
-                if !due.is_met(ctx, frames).await {
-                    return None;
-                }
-            }
-            event = events.next() => {
-                // The service has shut down: what there is of the turn stands in its row.
-                let Some(event) = event else { return Some(()) };
-                sent = event.id;
-                if *event.message == *turn.message && !to.hears(&event, frames).await {
-                    return None;
-                }
-            }
-            _ = &mut ended, if last.is_none() => {
-                // Events are stored before the turn ends, so this one is its last, or a later
-                // turn's.
-                last = Some(ctx.store().last_event(&turn.session).await.unwrap_or(0));
-            }
-            () = ctx.app.stopped().cancelled(), if last.is_none() => return Some(()),
-        }
-    }
-    Some(())
+    let ended = async {
+        turn.ended().await;
+    };
+    let hearing = Hearing { session: &turn.session, message: &turn.message, last: None };
+    hearing.until_its_end(ctx, turn.watch(), ended, frames, to).await
 }
 
 /// Hands the stored events of a turn that has ended over; `None` as in [`follow`].
@@ -64,28 +35,60 @@ pub(crate) async fn follow_past(
     frames: &Frames,
     to: &mut impl Hears,
 ) -> Option<()> {
-    let last = ctx.store().last_event(session).await.unwrap_or(0);
-    let mut events = Pump::start(ctx.service.watch(session, Some(0)).await.ok()?);
-    let mut pulse = Pulse::new(ctx);
-    let mut sent = 0;
-    while sent < last {
-        tokio::select! {
-            biased;
-            () = frames.closed() => return None,
-            due = pulse.tick() => {
-                // INV-286.
-                if !due.is_met(ctx, frames).await {
-                    return None;
+    let last = Some(ctx.store().last_event(session).await.unwrap_or(0));
+    let watch = ctx.service.watch(session, Some(0)).await.ok()?;
+    let hearing = Hearing { session, message, last };
+    hearing.until_its_end(ctx, watch, std::future::pending(), frames, to).await
+}
+
+/// A turn whose events are handed over.
+struct Hearing<'a> {
+    session: &'a str,
+    message: &'a str,
+    /// The id of its last event, once it is known.
+    last: Option<i64>,
+}
+
+impl Hearing<'_> {
+    async fn until_its_end(
+        mut self,
+        ctx: &Ctx,
+        watch: Watch,
+        ended: impl Future<Output = ()>,
+        frames: &Frames,
+        to: &mut impl Hears,
+    ) -> Option<()> {
+        let mut events = Pump::start(watch);
+        tokio::pin!(ended);
+        let mut pulse = Pulse::new(ctx);
+        let mut sent = 0;
+        while self.last.is_none_or(|last| sent < last) {
+            tokio::select! {
+                biased;
+                () = frames.closed() => return None,
+                // Before the events, of which there may always be one more.
+                due = pulse.tick() => {
+                    // INV-286: whose key was revoked reads no more.
+                    if !due.is_met(ctx, frames).await {
+                        return None;
+                    }
                 }
-            }
-            event = events.next() => {
-                let Some(event) = event else { return Some(()) };
-                sent = event.id;
-                if *event.message == *message && !to.hears(&event, frames).await {
-                    return None;
+                event = events.next() => {
+                    // The service has shut down: what there is of the turn stands in its row.
+                    let Some(event) = event else { return Some(()) };
+                    sent = event.id;
+                    if *event.message == *self.message && !to.hears(&event, frames).await {
+                        return None;
+                    }
                 }
+                () = &mut ended, if self.last.is_none() => {
+                    // Events are stored before the turn ends, so this one is its last, or a later
+                    // turn's.
+                    self.last = Some(ctx.store().last_event(self.session).await.unwrap_or(0));
+                }
+                () = ctx.app.stopped().cancelled(), if self.last.is_none() => return Some(()),
             }
         }
+        Some(())
     }
-    Some(())
 }

@@ -314,7 +314,8 @@ async fn least_tokens(
 /// Whether what the caller brings fits the agent: nothing is stored where it does not.
 async fn fits(host: &Host, conversation: &Conversation, words: &Words) -> Result<(), ServiceError> {
     match preview(host, spec_of(conversation, words)).await {
-        Err(RunError::Caller { message }) => Err(ServiceError::Caller(message)),
+        Err(RunError::Caller { message, images: true }) => Err(ServiceError::Images(message)),
+        Err(RunError::Caller { message, images: false }) => Err(ServiceError::Caller(message)),
         // What else is wrong with it is the outcome of its turn.
         Ok(_) | Err(_) => Ok(()),
     }

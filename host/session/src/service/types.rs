@@ -114,6 +114,9 @@ pub enum ServiceError {
     /// Something that the caller brings does not fit the agent.
     #[error("{0}")]
     Caller(String),
+    /// Images that the caller brings do not fit the agent's model.
+    #[error("{0}")]
+    Images(String),
     /// Another turn came after the one that was to be the last.
     #[error("session `{0}` has gone on since")]
     GoneOn(String),

@@ -60,7 +60,7 @@ mod tests {
             RunError::Model { message: text() },
             RunError::Setup { message: text(), hint: Some("edit `belljar.toml`".to_owned()) },
             RunError::Hook { reason: text() },
-            RunError::Caller { message: text() },
+            RunError::Caller { message: text(), images: true },
             RunError::Form { message: text() },
             RunError::Cancelled,
             RunError::Internal { message: text() },
