@@ -27,7 +27,7 @@ fn said(world: &World, capabilities: &Value) -> (Editor, String) {
     (editor, session)
 }
 
-/// What the updates of all calls say of a terminal in this entry of their `_meta`.
+/// The words of all updates of calls on a terminal, in this entry of their `_meta`.
 fn told<'a>(editor: &'a Editor, session: &str, entry: &str) -> Vec<&'a Value> {
     let all = ["tool_call", "tool_call_update"].into_iter();
     let all = all.flat_map(|kind| editor.of(session, kind));

@@ -250,7 +250,7 @@ async fn a_tool_is_shown_with_its_digest_and_a_preview_with_its_costs() {
     };
     assert_eq!(of("teller").await, Vec::<Value>::new());
     let own = of("mcp").await;
-    assert!(own.contains(&json!("file_read")) && own.len() < all.len(), "{own:?}");
+    assert!(own.contains(&json!("file_read")), "{own:?}");
     let path = "/v1/tools?agent=nobody";
     world.call_as("blue-read-only", "GET", path).send().await.is(404);
     let libraries = get(&world, "blue-read-only", "/v1/libraries").await;

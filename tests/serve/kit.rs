@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use belljar_kit::world;
 use belljar_server::{
     App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_AUDIT_DAYS, DEFAULT_DRAIN, DEFAULT_RATE,
-    DEFAULT_TENANT_BYTES_IN_FLIGHT, HiddenPlace, Names, NewSecret, OpenError, ServerConfig,
-    Tenants,
+    DEFAULT_TENANT_BYTES_IN_FLIGHT, HiddenPlace, Issuers, Names, NewSecret, OpenError,
+    ServerConfig, Tenants,
 };
 use belljar_session::{Admission, Service, ServiceLimits};
 use belljar_store::{
@@ -68,6 +68,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) stranger_notes: Duration,
     /// How long turns get when the server stops.
     pub(crate) drain: Duration,
+    /// The issuers whose tokens are taken.
+    pub(crate) issuers: Option<Arc<dyn Issuers>>,
 }
 
 impl Default for Plan<'_> {
@@ -85,6 +87,7 @@ impl Default for Plan<'_> {
             tenant_check: Duration::from_millis(20),
             stranger_notes: Duration::from_millis(20),
             drain: DEFAULT_DRAIN,
+            issuers: None,
         }
     }
 }
@@ -185,6 +188,9 @@ impl World {
             audit_days: DEFAULT_AUDIT_DAYS,
         };
         let app = App::new(config, store.clone(), Arc::new(opener), admission);
+        if let Some(issuers) = plan.issuers {
+            app.trust(issuers);
+        }
         let stop = CancellationToken::new();
         let (serving, serves) = (stop.clone(), app.clone());
         let served = tokio::spawn(async move { serves.serve(listener, serving).await });

@@ -25,3 +25,4 @@ mod sessions;
 mod shown;
 mod shutdown;
 mod socket;
+mod tokens;

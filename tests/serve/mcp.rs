@@ -6,7 +6,7 @@ use crate::client::{Answer, Call};
 use crate::kit::{Plan, World};
 
 /// One request of the revision 2026-07-28, as a client sends it.
-fn newer(call: Call, method: &str, mut params: Value) -> Call {
+pub(crate) fn newer(call: Call, method: &str, mut params: Value) -> Call {
     let capabilities = params.as_object_mut().unwrap().remove("capabilities");
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     params["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({"name": "t", "version": "1"});
@@ -26,7 +26,7 @@ fn newer(call: Call, method: &str, mut params: Value) -> Call {
 
 /// The answer to the request with the id 1.
 #[track_caller]
-fn answer_of(answer: &Answer) -> Value {
+pub(crate) fn answer_of(answer: &Answer) -> Value {
     let text = String::from_utf8(answer.body.clone()).unwrap();
     let lines = text.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
     let messages = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -41,7 +41,7 @@ async fn ask(world: &World, caller: &str, method: &str, params: Value) -> Value 
 }
 
 /// One message of the revision 2025-11-25, in a session.
-fn older(call: Call, session: Option<&str>, message: &Value) -> Call {
+pub(crate) fn older(call: Call, session: Option<&str>, message: &Value) -> Call {
     let call = call.header("accept", "application/json, text/event-stream").json(message);
     match session {
         Some(session) => {
@@ -51,7 +51,7 @@ fn older(call: Call, session: Option<&str>, message: &Value) -> Call {
     }
 }
 
-fn initialize() -> Value {
+pub(crate) fn initialize() -> Value {
     let client = json!({"name": "t", "version": "1"});
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
@@ -73,7 +73,7 @@ fn read(path: &str) -> Value {
     json!({"name": "file_read", "arguments": {"path": path}})
 }
 
-fn call_of(params: Value) -> Value {
+pub(crate) fn call_of(params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
 }
 
@@ -112,13 +112,18 @@ async fn each_key_reaches_the_workspace_of_its_own_tenant() {
 #[tokio::test]
 async fn whoever_has_no_key_is_told_where_to_read_about_them() {
     let world = world().await;
-    for call in [world.call("POST", "/mcp"), world.call("POST", "/mcp").key("bj_nobody_nothing")] {
+    for (call, error) in [
+        (world.call("POST", "/mcp"), ""),
+        (world.call("POST", "/mcp").key("bj_nobody_nothing"), ", error=\"invalid_token\""),
+    ] {
         let refused = newer(call, "tools/list", json!({})).send().await.is(401);
         let challenge = refused.headers["www-authenticate"].to_str().unwrap().to_owned();
         let at = challenge.strip_prefix("Bearer resource_metadata=\"").unwrap();
+        let at = at.strip_suffix(error).unwrap();
         let path = at.strip_suffix('"').unwrap().strip_prefix(&world.origin()).unwrap();
         let metadata = world.call("GET", path).send().await.is(200).json();
         assert_eq!(metadata["resource"], format!("{}/mcp", world.origin()));
+        assert!(metadata.get("authorization_servers").is_none(), "{metadata}");
     }
     let call = world.call_as("blue-read-only", "POST", "/mcp");
     newer(call, "tools/list", json!({})).send().await.is(403);
@@ -206,11 +211,11 @@ async fn sessions_that_begin_at_once_are_no_more_than_a_key_may_have() {
     begin(&world, "red-member").await;
 }
 
-fn tasks() -> Value {
+pub(crate) fn tasks() -> Value {
     json!({"extensions": {"io.modelcontextprotocol/tasks": {}}})
 }
 
-fn of_task(id: &str) -> Value {
+pub(crate) fn of_task(id: &str) -> Value {
     json!({"taskId": id, "capabilities": tasks()})
 }
 

@@ -31,7 +31,7 @@ mod server;
 mod sse;
 
 pub use accepted::{Accepted, AcceptedError};
-pub use auth::{AuthError, KeepTokens, Login, LoginAsk, Tokens};
+pub use auth::{AuthError, KeepTokens, Login, LoginAsk, Tokens, signing_keys};
 pub use connection::{CallSpec, Connection};
 pub use listing::{Difference, LeftOut, ListedTool, Listing};
 pub use program::ServerProgram;

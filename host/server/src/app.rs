@@ -25,6 +25,7 @@ use crate::http::peers::Peers;
 use crate::http::problem::Problem;
 use crate::http::rate::{LOGINS_PER_MINUTE, Rates};
 use crate::http::strangers::{Counts, LINES_PER_MINUTE};
+use crate::http::tokens::{Issuers, Tokens};
 use crate::mcp::McpHandler;
 use crate::mcp::door::Door;
 use crate::routes::Route;
@@ -278,6 +279,12 @@ impl App {
         let door = Door::new(self.0.stopped.child_token(), make)?;
         self.0.mcp.get_or_init(|| door);
         Ok(())
+    }
+
+    /// Takes tokens of these issuers beside belljar's own keys, as their settings say it. To be said before
+    /// the server serves; what is said first counts.
+    pub fn trust(&self, issuers: Arc<dyn Issuers>) {
+        self.0.gatekeeper.take_tokens(Tokens::new(issuers));
     }
 
     pub(crate) fn config(&self) -> &ServerConfig {

@@ -115,7 +115,7 @@ fn handler(op: Op, method: MethodFilter) -> MethodRouter<App> {
         Op::ListModels => on(method, openai::models::list),
         Op::ReadModel => on(method, openai::models::read),
         Op::McpSend | Op::McpListen | Op::McpEnd => on(method, mcp::http::answer),
-        Op::McpMetadata => on(method, mcp::metadata::answer),
+        Op::McpMetadata => on(method, mcp::about::answer),
         Op::Health => on(method, health::live),
         Op::Ready => on(method, health::ready),
         Op::Metrics => on(method, metrics::read),

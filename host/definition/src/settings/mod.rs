@@ -6,6 +6,7 @@ mod edit;
 mod grantee;
 mod grants;
 mod hooks;
+mod issuers;
 mod matcher;
 mod mcp;
 mod mcp_oauth;
@@ -32,6 +33,7 @@ pub use edit::{GrantChange, HOST_PLACEHOLDER, apply_grant, apply_grants, grant_l
 pub use grantee::Grantee;
 pub use grants::{GrantSpec, MountSpec};
 pub use hooks::{HookAction, HookEvent, HookSetting};
+pub use issuers::{IssuerSetting, SignatureKind, TokenRule, TokenScope};
 pub use matcher::HookMatcher;
 pub use mcp::McpSetting;
 pub use mcp_oauth::McpOauthSetting;

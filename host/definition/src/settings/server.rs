@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use toml::de::DeTable;
 
+use super::issuers::IssuerSetting;
 use super::schema::Loader;
 
 const KEYS: &[&str] = &[
@@ -23,6 +24,7 @@ const KEYS: &[&str] = &[
     "failed_keys_per_minute",
     "audit_days",
     "otlp_endpoint",
+    "issuers",
 ];
 
 /// The most that any of the numbers may be.
@@ -66,6 +68,8 @@ pub struct ServerSetting {
     pub audit_days: Option<u32>,
     /// The collector that traces are sent to, by OTLP over HTTP: `http://127.0.0.1:4318`.
     pub otlp_endpoint: Option<String>,
+    /// `[server.issuers.NAME]`: whose tokens are taken beside belljar's own keys.
+    pub issuers: Vec<IssuerSetting>,
 }
 
 impl<'t> Loader<'_, 't, '_> {
@@ -94,6 +98,7 @@ impl<'t> Loader<'_, 't, '_> {
             failed_keys_per_minute: self.bounded(table, "failed_keys_per_minute", 1, MAX_COUNT),
             audit_days: self.bounded(table, "audit_days", 1, MAX_COUNT),
             otlp_endpoint: self.reader.text(table, "otlp_endpoint"),
+            issuers: self.issuers(table),
         };
         if let (Some(text), Some(item)) = (&setting.listen, table.get("listen"))
             && text.parse::<std::net::SocketAddr>().is_err()

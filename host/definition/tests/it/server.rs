@@ -61,3 +61,67 @@ fn a_workspace_cannot_say_how_the_server_is_run() {
     let refused = both("", "[server]\njars = 1").unwrap_err();
     assert!(refused.contains("`server` has no place in a workspace's `belljar.toml`"), "{refused}");
 }
+
+const ISSUER: &str = "
+[server.issuers.corp]
+url = 'https://id.example.org/realms/corp'
+audience = 'https://jar.example.org/mcp'
+";
+
+#[test]
+fn an_issuer_is_read_with_its_rules_in_their_order() {
+    let settings = home(&format!(
+        "{ISSUER}algorithms = ['ES256', 'RS512']
+[[server.issuers.corp.allow]]
+subject = 'alice'
+tenant = 'red'
+scope = 'member'
+[[server.issuers.corp.allow]]
+claim = 'groups'
+value = 'readers'
+tenant = 'blue'
+scope = 'read-only'"
+    ));
+    let [issuer] = &settings.unwrap().server.issuers[..] else { panic!("one issuer") };
+    assert_eq!((issuer.name.as_str(), issuer.audience.len()), ("corp", 1));
+    let algorithms: Vec<_> = issuer.algorithms.iter().map(|kind| kind.as_str()).collect();
+    assert_eq!(algorithms, ["ES256", "RS512"]);
+    let rules: Vec<_> =
+        issuer.allow.iter().map(|rule| (&*rule.tenant, rule.scope.as_str())).collect();
+    assert_eq!(rules, [("red", "member"), ("blue", "read-only")]);
+    let usual = home(ISSUER).unwrap().server.issuers.remove(0);
+    assert!(usual.allow.is_empty(), "nobody is let in");
+    assert_eq!(usual.algorithms.len(), 3);
+    let here = home("[server.issuers.a]\nurl = 'http://127.0.0.1:9'\naudience = ['a', 'b']");
+    assert_eq!(here.unwrap().server.issuers[0].audience, ["a", "b"]);
+}
+
+#[test]
+fn a_slip_in_an_issuer_is_one_clear_error() {
+    let rule = |lines: &str| format!("{ISSUER}[[server.issuers.corp.allow]]\n{lines}");
+    for (toml, said) in [
+        ("[server.issuers.a]\naudience = 'a'".to_owned(), "`url` is missing"),
+        ("[server.issuers.a]\nurl = 'https://a.test'".to_owned(), "`audience` is missing"),
+        (
+            "[server.issuers.a]\nurl = 'http://a.test'\naudience = 'a'".to_owned(),
+            "this machine alone",
+        ),
+        ("[server.issuers.a]\nurl = 'https://a.test/#b'\naudience = 'a'".to_owned(), "a fragment"),
+        ("[server.issuers.a]\nurl = 'https://a.test'\naudience = []".to_owned(), "a text without"),
+        (format!("{ISSUER}algorithms = ['HS256']"), "a shared secret"),
+        (format!("{ISSUER}algorithms = ['none']"), "a shared secret"),
+        (format!("{ISSUER}algorithms = []"), "a shared secret"),
+        (format!("{ISSUER}scopes = []"), "not a key of an issuer"),
+        (format!("{ISSUER}{}", ISSUER.replace(".corp", ".two")), "written twice"),
+        (rule("tenant = 'red'\nscope = 'admin'"), "`subject` is missing"),
+        (rule("subject = 'a'\nscope = 'admin'"), "`tenant` is missing"),
+        (rule("subject = 'a'\ntenant = 'red'"), "`scope` is missing"),
+        (rule("subject = 'a'\ntenant = 'red'\nscope = 'all'"), "`scope` is missing"),
+        (rule("subject = ''\ntenant = 'red'\nscope = 'admin'"), "blank"),
+        (rule("claim = 'a'\ntenant = 'red'\nscope = 'admin'"), "`value` is missing"),
+        (rule("value = 'a'\ntenant = 'red'\nscope = 'admin'"), "`claim` is missing"),
+    ] {
+        let found = errors(&toml);
+        assert!(found.contains(said), "{toml}: {found}");
+    }
+}

@@ -92,6 +92,11 @@ pub(super) async fn resource(
 
 /// The issuer's word on itself.
 pub(super) async fn issuer(asking: &Asking<'_>, issuer: &str) -> Result<Issuer, AuthError> {
+    of_issuer(asking.server, issuer, &issuers_own(asking, issuer).await?)
+}
+
+/// The document of an issuer about itself, wherever it is.
+pub(super) async fn issuers_own(asking: &Asking<'_>, issuer: &str) -> Result<Value, AuthError> {
     let at = target(issuer)?;
     let path = Url::parse(issuer).map(|url| url.path().to_owned()).unwrap_or_default();
     let path = path.trim_end_matches('/');
@@ -101,11 +106,22 @@ pub(super) async fn issuer(asking: &Asking<'_>, issuer: &str) -> Result<Issuer, 
     }
     for place in places {
         if let Some(document) = asking.document(&place).await? {
-            return of_issuer(asking.server, issuer, &document);
+            is_its_own(issuer, &document)?;
+            return Ok(document);
         }
     }
     let shown = Shown::clipped(issuer, MAX_SHOWN);
     Err(AuthError(format!("`{shown}` does not say where it gives out tokens")))
+}
+
+/// Refuses a document in which an issuer says that it is another.
+fn is_its_own(issuer: &str, document: &Value) -> Result<(), AuthError> {
+    let named = word(document, "issuer").unwrap_or_default();
+    if named == issuer {
+        return Ok(());
+    }
+    let shown = (Shown::clipped(issuer, MAX_SHOWN), Shown::clipped(&named, MAX_SHOWN));
+    Err(AuthError(format!("`{}` says that it is `{}`", shown.0, shown.1)))
 }
 
 /// The place below the server's path first, then the one of its host.
@@ -146,11 +162,7 @@ fn is_of(server: &Server, resource: &str) -> bool {
 }
 
 fn of_issuer(server: &Server, issuer: &str, document: &Value) -> Result<Issuer, AuthError> {
-    let named = word(document, "issuer").unwrap_or_default();
-    if named != issuer {
-        let shown = (Shown::clipped(issuer, MAX_SHOWN), Shown::clipped(&named, MAX_SHOWN));
-        return Err(AuthError(format!("`{}` says that it is `{}`", shown.0, shown.1)));
-    }
+    is_its_own(issuer, document)?;
     // Each is looked at before anybody is sent there.
     let endpoint = |name: &str| match word(document, name) {
         Some(url) => scope(server, &url).map(|_| Some(url)),
@@ -160,7 +172,7 @@ fn of_issuer(server: &Server, issuer: &str, document: &Value) -> Result<Issuer, 
     let flag = |name: &str| document.get(name).and_then(Value::as_bool).unwrap_or_default();
     let proofs = words(document, "code_challenge_methods_supported").unwrap_or_default();
     Ok(Issuer {
-        issuer: named,
+        issuer: issuer.to_owned(),
         authorization: endpoint("authorization_endpoint")?,
         token: token.ok_or_else(|| AuthError::new("its issuer has nowhere to ask for a token"))?,
         registration: endpoint("registration_endpoint")?,

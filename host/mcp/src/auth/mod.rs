@@ -12,12 +12,14 @@
 mod ask;
 mod client;
 mod documents;
+mod keys;
 mod login;
 mod reach;
 mod renewal;
 mod token;
 mod tokens;
 
+pub use keys::signing_keys;
 pub use login::{Login, LoginAsk};
 pub use tokens::{KeepTokens, Tokens};
 

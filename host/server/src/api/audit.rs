@@ -40,7 +40,7 @@ pub(crate) struct AuditLine {
     id: String,
     /// When, in milliseconds since 1970.
     at: i64,
-    /// Who: `key:<id>`, or `local`.
+    /// Who: `key:<id>`, `token:<issuer>#<subject>`, or `local`.
     actor: String,
     /// What: the name of the operation, or `refused`.
     action: String,

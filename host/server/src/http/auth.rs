@@ -3,17 +3,19 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, header};
 use belljar_agent::Clock;
+use belljar_definition::TokenScope;
 use belljar_store::{KeyScope, Registry, StoreError, StoredLogin, TENANT};
 use tokio::time::Instant;
 
 use crate::http::cookie;
 use crate::http::keys::{self, Presented};
 use crate::http::problem::{Kind, Problem};
+use crate::http::tokens::{self, Admitted, Given, Holder, Refused, Tokens};
 use crate::routes::Needs;
 
 /// The prefix of a key in a WebSocket's list of subprotocols: a browser can send it no other way.
@@ -29,13 +31,15 @@ pub(crate) struct Caller {
     /// Which of all tenants that ever had that name.
     pub(crate) tenant_id: Arc<str>,
     scope: KeyScope,
-    /// `key:<id>`, `login:<id>` of whoever came by the operator's link, or `local` where there are no
-    /// keys.
+    /// `key:<id>`, `token:<issuer>#<subject>`, `login:<id>` of whoever came by the operator's link, or
+    /// `local` where there are no keys.
     pub(crate) actor: Arc<str>,
     /// The key, to be noted as used.
     pub(crate) key: Option<Arc<str>>,
     /// The login of its browser; `None` = it sends its key itself.
     pub(crate) login: Option<Login>,
+    /// The token of an issuer that it sends in place of a key.
+    token: Option<Arc<Holder>>,
 }
 
 /// The login of a browser.
@@ -103,6 +107,8 @@ pub(crate) struct Gatekeeper {
     /// The findings about keys and logins whose streams are open, and when: all streams of one share a
     /// look.
     looks: Mutex<HashMap<Held, (Instant, bool)>>,
+    /// The tokens that are taken beside keys.
+    tokens: OnceLock<Tokens>,
     /// How long a look counts.
     fresh: Duration,
 }
@@ -112,6 +118,7 @@ pub(crate) struct Gatekeeper {
 enum Held {
     Key(Arc<str>),
     Login(Arc<str>),
+    Token(Arc<str>),
 }
 
 /// The part of a request that says who sent it.
@@ -147,12 +154,19 @@ impl Caller {
 
     /// Whether it is whoever is at this machine, because there are no keys.
     pub(crate) fn is_anybody(&self) -> bool {
-        self.key.is_none() && self.login.is_none()
+        self.key.is_none() && self.login.is_none() && self.token.is_none()
+    }
+
+    /// The name under which bounds of one key hold for it: that of the key, or of the holder of a token.
+    pub(crate) fn bounded_as(&self) -> Option<&Arc<str>> {
+        self.key.as_ref().or_else(|| self.token.as_ref().map(|_| &self.actor))
     }
 
     fn held(&self) -> Option<Held> {
         let login = self.login.as_ref().map(|login| Held::Login(Arc::clone(&login.id)));
-        login.or_else(|| self.key.as_ref().map(|key| Held::Key(Arc::clone(key))))
+        let key = || self.key.as_ref().map(|key| Held::Key(Arc::clone(key)));
+        let token = || self.token.as_ref().map(|token| Held::Token(Arc::clone(&token.id)));
+        login.or_else(key).or_else(token)
     }
 
     /// The person at this machine, where there are no keys.
@@ -160,7 +174,7 @@ impl Caller {
         let actor: Arc<str> = TENANT.into();
         let (tenant, tenant_id) = (Arc::clone(&actor), Arc::clone(&actor));
         let scope = KeyScope::Admin;
-        Self { tenant_id, tenant, scope, actor, key: None, login: None }
+        Self { tenant_id, tenant, scope, actor, key: None, login: None, token: None }
     }
 
     /// The operator, who has followed the link of this server.
@@ -186,7 +200,17 @@ impl Caller {
             actor,
             key: login.key.map(Into::into),
             login: Some(Login { id: login.id.into(), expires }),
+            token: None,
         }
+    }
+}
+
+/// The scope of a key that a rule gives.
+fn scope_of(scope: TokenScope) -> KeyScope {
+    match scope {
+        TokenScope::ReadOnly => KeyScope::ReadOnly,
+        TokenScope::Member => KeyScope::Member,
+        TokenScope::Admin => KeyScope::Admin,
     }
 }
 
@@ -207,14 +231,30 @@ impl Gatekeeper {
         open: bool,
         fresh: Duration,
     ) -> Self {
-        let (checked, looks) = (Mutex::default(), Mutex::default());
-        Self { registry, clock, open: AtomicBool::new(open), checked, looks, fresh }
+        let (checked, looks, tokens) = (Mutex::default(), Mutex::default(), OnceLock::new());
+        Self { registry, clock, open: AtomicBool::new(open), checked, looks, tokens, fresh }
+    }
+
+    /// Takes tokens too. What is said first counts.
+    pub(crate) fn take_tokens(&self, tokens: Tokens) {
+        let _ = self.tokens.set(tokens);
+    }
+
+    /// The addresses of the issuers whose tokens are taken.
+    pub(crate) async fn issuers(&self) -> Vec<String> {
+        match self.tokens.get() {
+            Some(tokens) => tokens.addresses().await,
+            None => Vec::new(),
+        }
     }
 
     /// Who sent this request.
     pub(crate) async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Stranger> {
         match presented(headers) {
-            Ok(Some(Credential::Key(text))) => self.by_key(text).await,
+            Ok(Some(Credential::Key(text))) => match self.tokens.get() {
+                Some(tokens) if !text.starts_with(keys::KEY) => self.by_token(tokens, text).await,
+                Some(_) | None => self.by_key(text).await,
+            },
             Ok(Some(Credential::Login(text))) => match self.by_login(text).await {
                 // Its browser need not send what is left of another time: nobody has to.
                 Err(_) if self.is_open().await => Ok(Caller::local()),
@@ -224,6 +264,56 @@ impl Gatekeeper {
             Ok(None) => Err(Stranger::because("there is no key in the request")),
             Err(problem) => Err(Stranger { problem, claimed: None, tried: true }),
         }
+    }
+
+    /// INV-371: the holder of a token, if the operator has let it in.
+    async fn by_token(&self, tokens: &Tokens, text: &str) -> Result<Caller, Stranger> {
+        let refused = |problem, tried| Stranger { problem, claimed: None, tried };
+        let Admitted { holder, given } = match tokens.admit(text, self.now() / 1_000).await {
+            Ok(admitted) => admitted,
+            Err(Refused::Invalid(why)) => return Err(refused(tokens::invalid(why), true)),
+            Err(Refused::Unknown(problem)) => return Err(refused(problem, false)),
+            Err(Refused::Nobody(holder)) => {
+                let proven = Some(holder.actor().to_string());
+                let claimed = Some(Claim { tenant: Whose::operator(), proven });
+                return Err(Stranger { claimed, ..refused(tokens::nobody(), false) });
+            }
+        };
+        let actor = holder.actor();
+        let tenant = match self.registry.tenant(&given.tenant).await {
+            Ok(tenant) => tenant.filter(|tenant| !tenant.disabled),
+            Err(error) => return Err(refused(error.into(), false)),
+        };
+        let Some(tenant) = tenant else {
+            // Its log has nobody to read it.
+            let claim = Claim { tenant: Whose::operator(), proven: Some(actor.to_string()) };
+            return Err(Stranger { claimed: Some(claim), ..refused(tokens::nobody(), false) });
+        };
+        Ok(Caller {
+            tenant: tenant.name.into(),
+            tenant_id: tenant.id.into(),
+            scope: scope_of(given.scope),
+            actor,
+            key: None,
+            login: None,
+            token: Some(Arc::new(holder)),
+        })
+    }
+
+    /// INV-376: whether the holder of a token would be let in as it was: its token lasts, and the rules
+    /// and its tenant are as they were.
+    async fn still_holds(&self, caller: &Caller) -> Result<bool, StoreError> {
+        let (Some(tokens), Some(holder)) = (self.tokens.get(), &caller.token) else {
+            return Ok(false);
+        };
+        let Some(Given { tenant, scope }) = tokens.still(holder, self.now() / 1_000).await else {
+            return Ok(false);
+        };
+        if *tenant != *caller.tenant || scope_of(scope) != caller.scope {
+            return Ok(false);
+        }
+        let tenant = self.registry.tenant(&tenant).await?;
+        Ok(tenant.is_some_and(|tenant| !tenant.disabled && *tenant.id == *caller.tenant_id))
     }
 
     /// INV-261: the holder of a login, as long as its key opens.
@@ -278,6 +368,7 @@ impl Gatekeeper {
             actor: actor.into(),
             key: Some(key.id.into()),
             login: None,
+            token: None,
         })
     }
 
@@ -318,6 +409,7 @@ impl Gatekeeper {
                 let (found, now) = (self.registry.find_login(&login).await, self.now());
                 found.map(|found| found.is_some_and(|login| login.is_open(now)))
             }
+            Some(Held::Token(_)) => self.still_holds(caller).await,
         };
         match found {
             Ok(admitted) => admitted,
@@ -333,6 +425,12 @@ impl Gatekeeper {
     /// open it again.
     async fn is_open(&self) -> bool {
         if !self.open.load(Ordering::Relaxed) {
+            return false;
+        }
+        // INV-377: whoever trusts an issuer wants to know who calls.
+        if let Some(tokens) = self.tokens.get()
+            && tokens.are_trusted().await
+        {
             return false;
         }
         let now = Instant::now();

@@ -135,7 +135,7 @@ pub(crate) async fn check_caller(
                 let called = caller.clone();
                 request.extensions_mut().insert(caller.clone());
                 // INV-115: what it holds comes back with the end of its answer.
-                let flight = app.flights().of(&caller.tenant, caller.key.as_ref());
+                let flight = app.flights().of(&caller.tenant, caller.bounded_as());
                 request.extensions_mut().insert(flight.clone());
                 let outward = Arc::clone(app.outward());
                 let answering = async {

@@ -21,3 +21,4 @@ pub(crate) mod problem;
 pub(crate) mod rate;
 pub(crate) mod respond;
 pub(crate) mod strangers;
+pub(crate) mod tokens;

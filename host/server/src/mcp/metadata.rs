@@ -2,10 +2,8 @@
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, header};
-use serde::Serialize;
 
 use crate::http::problem::{Kind, Problem};
-use crate::http::respond::Json;
 
 /// The path of the door.
 pub(crate) const DOOR: &str = "/mcp";
@@ -13,34 +11,19 @@ pub(crate) const DOOR: &str = "/mcp";
 /// Where a client reads who gives keys for it.
 pub(crate) const PATH: &str = "/.well-known/oauth-protected-resource/mcp";
 
-/// Who gives the keys for this door: nobody but the operator, so no server is named.
-#[derive(Debug, Serialize)]
-pub(crate) struct Metadata {
-    resource: String,
-    bearer_methods_supported: [&'static str; 1],
-    resource_name: &'static str,
-}
-
-/// `GET /.well-known/oauth-protected-resource/mcp`.
-pub(crate) async fn answer(request: Request) -> Json<Metadata> {
-    Json(Metadata {
-        resource: format!("{}{DOOR}", base(request.headers())),
-        bearer_methods_supported: ["header"],
-        resource_name: "belljar",
-    })
-}
-
 /// The challenge to whoever comes to this door without a key that opens.
 pub(crate) fn challenge(problem: &Problem, request: &Request) -> Option<HeaderValue> {
     if request.uri().path() != DOOR || problem.kind() != Kind::NoKey {
         return None;
     }
     let metadata = format!("{}{PATH}", base(request.headers()));
-    HeaderValue::try_from(format!("Bearer resource_metadata=\"{metadata}\"")).ok()
+    let presented = request.headers().contains_key(header::AUTHORIZATION);
+    let error = if presented { ", error=\"invalid_token\"" } else { "" };
+    HeaderValue::try_from(format!("Bearer resource_metadata=\"{metadata}\"{error}")).ok()
 }
 
 /// Where this server is, as the client wrote it; the guard has checked the name.
-fn base(headers: &HeaderMap) -> String {
+pub(super) fn base(headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let proxied = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
     let scheme = if proxied { "https" } else { "http" };

@@ -9,6 +9,7 @@
 //! The protocol itself is `rmcp`'s. It decides nothing: who calls is known before a message is read,
 //! and what a caller may do is asked of the same service as at every other entrance.
 
+pub(crate) mod about;
 mod agents;
 mod ask;
 mod calls;

@@ -92,7 +92,7 @@ pub(crate) async fn upgrade(
         let detail = "there are as many WebSockets as there may be";
         return Err(Problem::unavailable(detail, Duration::from_secs(10)));
     }
-    let flight = ctx.app.flights().of(&ctx.caller.tenant, ctx.caller.key.as_ref());
+    let flight = ctx.app.flights().of(&ctx.caller.tenant, ctx.caller.bounded_as());
     if let Err(problem) = flight.try_hold(SOCKET_BYTES) {
         ctx.app.sockets().remove();
         return Err(problem);
@@ -394,7 +394,7 @@ impl Connection {
     /// The room that events of one more session take on their way.
     fn stream_flight(&self) -> Result<InFlight, Problem> {
         let caller = &self.ctx.caller;
-        let flight = self.ctx.app.flights().of(&caller.tenant, caller.key.as_ref());
+        let flight = self.ctx.app.flights().of(&caller.tenant, caller.bounded_as());
         flight.try_hold(STREAM_BYTES)?;
         Ok(flight)
     }

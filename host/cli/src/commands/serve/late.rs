@@ -118,6 +118,8 @@ fn server(new: &ServerSetting, began: &ServerSetting) -> Vec<String> {
         failed_keys_per_minute,
         audit_days,
         otlp_endpoint,
+        // Looked at for each token.
+        issuers: _,
     } = new;
     let keys = [
         ("listen", *listen == began.listen),

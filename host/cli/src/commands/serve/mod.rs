@@ -10,6 +10,7 @@ mod renewal;
 pub(crate) mod running;
 pub(crate) mod tenancy;
 pub(crate) mod tenants;
+mod trusted;
 mod watched;
 
 use std::net::{SocketAddr, TcpListener};
@@ -36,6 +37,7 @@ use self::opening::{Opener, Opening};
 use self::own::Own;
 use self::running::Running;
 use self::tenancy::Tenancy;
+use self::trusted::Trusted;
 use self::watched::Watched;
 use crate::args::server::{ServeArgs, USUAL_PORT};
 use crate::setup::data::{Data, failed};
@@ -184,7 +186,8 @@ async fn app(
     let Listening { address, meant, names, connections } = listening;
     refuse_command_hooks(&opener.tenancy(), &store).await?;
     let keys = has_keys(&store.registry()).await.map_err(failed)?;
-    let open = may_listen(address, keys).map_err(|error| {
+    let known = keys || !server.issuers.is_empty();
+    let open = may_listen(address, known).map_err(|error| {
         Failure::usage(error.to_string())
             .hint("make a key first: `belljar keys create --scope admin --name NAME`")
             .hint("or listen on this machine alone: `--listen 127.0.0.1:7411`")
@@ -199,7 +202,12 @@ async fn app(
         ));
     }
     let needed = store.registry().keys_needed().await.map_err(failed)?;
-    say_who_is_let_in(keys, needed, &opener.out);
+    if server.issuers.is_empty() {
+        say_who_is_let_in(keys, needed, &opener.out);
+    }
+    for issuer in &server.issuers {
+        opener.out.note(format_args!("tokens of {} are taken", Shown::clipped(&issuer.url, 200)));
+    }
     let hidden = hidden(&opener);
     let config = ServerConfig {
         hidden,
@@ -219,7 +227,10 @@ async fn app(
         stranger_notes: DEFAULT_STRANGER_NOTES,
         audit_days: server.audit_days.unwrap_or(DEFAULT_AUDIT_DAYS),
     };
-    Ok(App::new(config, store, Arc::new(Opening::from(opener)), admission))
+    let trusted = Arc::new(Trusted(Arc::clone(&opener.own)));
+    let app = App::new(config, store, Arc::new(Opening::from(opener)), admission);
+    app.trust(trusted);
+    Ok(app)
 }
 
 /// An address that other machines reach has to be somebody's wish, not a habit of typing.

@@ -19,6 +19,7 @@ mod openai;
 mod paths;
 mod remade;
 mod resources;
+mod tokens;
 mod tools;
 mod turns;
 
@@ -27,7 +28,7 @@ type Row = Attack<Stage>;
 
 /// Every attack, in the order in which they are made.
 pub(super) fn attacks() -> impl Iterator<Item = &'static Row> {
-    let tables: [&[Row]; 14] = [
+    let tables: [&[Row]; 15] = [
         keys::ATTACKS,
         crossing::ATTACKS,
         guards::ATTACKS,
@@ -39,6 +40,7 @@ pub(super) fn attacks() -> impl Iterator<Item = &'static Row> {
         openai::ATTACKS,
         callers::ATTACKS,
         mcp::ATTACKS,
+        tokens::ATTACKS,
         remade::ATTACKS,
         connections::ATTACKS,
         resources::ATTACKS,

@@ -1,0 +1,31 @@
+//! The issuers whose tokens a server takes, by the operator's settings as they are when a token comes.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use belljar_definition::IssuerSetting;
+use belljar_mcp::signing_keys;
+use belljar_server::Issuers;
+use belljar_session::Look;
+use serde_json::Value;
+
+use super::own::Own;
+
+/// The issuers of the operator's own settings.
+pub(super) struct Trusted(pub(super) Arc<Own>);
+
+#[async_trait]
+impl Issuers for Trusted {
+    async fn in_force(&self) -> Result<Vec<IssuerSetting>, String> {
+        let own = Arc::clone(&self.0);
+        let looked = tokio::task::spawn_blocking(move || own.look(Look::IfChanged)).await;
+        let looked = looked.map_err(|error| format!("they could not be read: {error}"))?;
+        // Of settings that are not valid those stay in force that were, as for everything else.
+        Ok(looked.now.settings.server.issuers.clone())
+    }
+
+    async fn keys(&self, issuer: &str) -> Result<Value, String> {
+        let now = self.0.now();
+        signing_keys(&now.host.sandbox, issuer).await.map_err(|why| why.to_string())
+    }
+}

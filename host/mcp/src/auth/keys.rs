@@ -1,0 +1,54 @@
+//! The keys that an issuer signs with, for whoever has to tell its tokens from others. INV-370: asked for
+//! at the address that the operator wrote, through the gate and without a redirect, in documents of a
+//! bounded size; a host that only the issuer names is reached over TLS at public addresses.
+
+use std::collections::BTreeSet;
+
+use belljar_policy::{Budget, Caps, Level, Limits};
+use belljar_sandbox::{Outgoing, OutgoingSpec, Sandbox, SecretStore};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::AuthError;
+use super::ask::Asking;
+use super::documents::{issuers_own, word};
+use super::reach::{refused, scope, target};
+use crate::connection::CallSpec;
+use crate::server::Server;
+
+/// The key set of an issuer, as it is there now: foreign text.
+///
+/// # Errors
+///
+/// When the issuer cannot be asked, is another than it was asked as, or names no keys.
+pub async fn signing_keys(sandbox: &Sandbox, issuer: &str) -> Result<Value, AuthError> {
+    let host = target(issuer)?.to_string().parse();
+    let host = host.map_err(|_| refused(issuer, "is no host"))?;
+    let server = Server::new("issuer", issuer, host, BTreeSet::new(), None);
+    let server = server.map_err(|_| refused(issuer, "is no address"))?;
+    let (secrets, cancel) = (SecretStore::default(), CancellationToken::new());
+    let (budget, limits) = (Budget::root(Level::Call, Caps::unlimited()), Limits::default());
+    let (joined, scope) = (BTreeSet::new(), scope(&server, issuer)?);
+    let spec = OutgoingSpec {
+        scope,
+        secrets: &secrets,
+        joined: &joined,
+        budget: &budget,
+        limits: &limits,
+    };
+    let gate = Outgoing::new(sandbox, spec);
+    let spec = CallSpec {
+        sandbox,
+        secrets: &secrets,
+        budget: &budget,
+        limits: &limits,
+        cancel: &cancel,
+        progress: None,
+    };
+    let asking = Asking { server: &server, gate: &gate, spec: &spec };
+    let own = issuers_own(&asking, issuer).await?;
+    let place = word(&own, "jwks_uri");
+    let place = place.ok_or_else(|| AuthError::new("it does not say where its keys are"))?;
+    let keys = asking.document(&place).await?;
+    keys.ok_or_else(|| AuthError::new("its keys are not where it says"))
+}

@@ -1,0 +1,268 @@
+//! Tokens of an issuer that the operator trusts: forged, made for others, and made too much of.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::hmac;
+use ring::rand::SystemRandom;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+use super::super::client::{Answer, get};
+use super::super::stage::Stage;
+use super::{Row, check, row};
+use crate::attack::{Escape, Stopped, Verdict};
+
+pub(super) const ATTACKS: &[Row] = &[
+    row!(
+        "server-token-forged",
+        "makes tokens of an issuer without its key",
+        "a token counts behind its issuer's signature (INV-372)",
+        "the token is not valid",
+        forged
+    ),
+    row!(
+        "server-token-for-others",
+        "brings tokens that were made for another server, or for another time",
+        "audience and times are checked (INV-372)",
+        "the token is not valid",
+        for_others
+    ),
+    row!(
+        "server-token-of-nobody",
+        "brings an issuer's own token for a subject whom nobody let in",
+        "nobody is let in without a rule of the operator's (INV-371)",
+        "nobody has let its subject in",
+        of_nobody
+    ),
+    row!(
+        "server-token-widened",
+        "claims the rights of an admin, and another tenant, in a token of its own",
+        "no claim widens what a rule gives (INV-373)",
+        "this needs a key of the scope `admin`",
+        widened
+    ),
+    row!(
+        "server-token-flood",
+        "has the server ask the issuer for forty keys that there are not",
+        "an issuer is asked once a minute (INV-374)",
+        "the issuer was asked once",
+        flood
+    ),
+];
+
+const AUDIENCE: &str = "https://jar.test/mcp";
+
+/// Longest request that the issuer reads.
+const MAX_REQUEST: usize = 8 << 10;
+
+/// An issuer on this machine, and a server that trusts it for one subject.
+struct Scene {
+    own: Stage,
+    url: String,
+    key: Ed25519KeyPair,
+    stranger: Ed25519KeyPair,
+    /// How often its keys were asked for.
+    asked: Arc<AtomicUsize>,
+    answering: JoinHandle<()>,
+}
+
+fn key() -> Result<Ed25519KeyPair> {
+    let made = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new());
+    let made = made.ok().context("no random bytes")?;
+    Ed25519KeyPair::from_pkcs8(made.as_ref()).ok().context("no key")
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or_default()
+}
+
+fn part(value: &Value) -> String {
+    URL_SAFE_NO_PAD.encode(value.to_string())
+}
+
+impl Scene {
+    async fn new(stage: &Stage) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let (key, asked) = (key()?, Arc::<AtomicUsize>::default());
+        let x = URL_SAFE_NO_PAD.encode(key.public_key().as_ref());
+        let jwk = json!({"kty": "OKP", "crv": "Ed25519", "kid": "one", "x": x});
+        let about = json!({"issuer": url, "jwks_uri": format!("{url}/keys")});
+        let documents = [about.to_string(), json!({ "keys": [jwk] }).to_string()];
+        let answering = tokio::spawn(answer(listener, documents, Arc::clone(&asked)));
+        let own = stage
+            .another_with(&format!(
+                "[server.issuers.corp]\nurl = '{url}'\naudience = '{AUDIENCE}'\n\
+                 [[server.issuers.corp.allow]]\nsubject = 'rita'\ntenant = 'red'\nscope = 'member'"
+            ))
+            .await?;
+        own.next(1);
+        Ok(Self { own, url, key, stranger: self::key()?, asked, answering })
+    }
+
+    fn claims(&self, subject: &str) -> Value {
+        let now = now();
+        json!({"iss": self.url, "sub": subject, "aud": AUDIENCE, "iat": now, "exp": now + 300})
+    }
+
+    fn signed(&self, by: &Ed25519KeyPair, head: &Value, claims: &Value) -> String {
+        let text = format!("{}.{}", part(head), part(claims));
+        format!("{text}.{}", URL_SAFE_NO_PAD.encode(by.sign(text.as_bytes()).as_ref()))
+    }
+
+    fn token(&self, claims: &Value) -> String {
+        self.signed(&self.key, &json!({"alg": "EdDSA", "kid": "one", "typ": "at+jwt"}), claims)
+    }
+
+    async fn brings(&self, token: &str, path: &str) -> Result<Answer> {
+        self.own.with_key(Some(token)).send(&get(path)).await
+    }
+
+    /// Each of them opens nothing.
+    async fn none_opens(&self, tokens: &[String]) -> Result<String, Escape> {
+        let mut told = String::new();
+        for token in tokens {
+            let answer = self.brings(token, "/v1/sessions").await?;
+            check(answer.status == 401, || format!("{token}: {}", answer.body))?;
+            told = answer.body;
+        }
+        Ok(told)
+    }
+
+    /// A token of the issuer's own is answered, and the neighbour with a key.
+    async fn ends(self) -> Result<(), Escape> {
+        let good = self.brings(&self.token(&self.claims("rita")), "/v1/sessions").await?;
+        check(good.status == 200, || format!("a good token: {}", good.body))?;
+        let blue = self.own.caller("blue-member").send(&get("/v1/sessions")).await?;
+        check(blue.status == 200, || blue.body.clone())?;
+        self.answering.abort();
+        self.own.close().await?;
+        Ok(())
+    }
+}
+
+/// Answers as the issuer until it is dropped.
+async fn answer(listener: TcpListener, documents: [String; 2], asked: Arc<AtomicUsize>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        // Whoever goes away has asked for nothing.
+        let _ = serve(stream, &documents, &asked).await;
+    }
+}
+
+async fn serve(mut stream: TcpStream, documents: &[String; 2], asked: &AtomicUsize) -> Result<()> {
+    let mut request = Vec::new();
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < MAX_REQUEST {
+        if stream.read_buf(&mut request).await? == 0 {
+            break;
+        }
+    }
+    let [about, keys] = documents;
+    let body = match request.starts_with(b"GET /keys ") {
+        true => {
+            asked.fetch_add(1, Ordering::Relaxed);
+            keys
+        }
+        false => about,
+    };
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
+         connection: close\r\n\r\n"
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).await?;
+    Ok(stream.shutdown().await?)
+}
+
+async fn forged(stage: &Stage) -> Stopped {
+    let scene = Scene::new(stage).await?;
+    let claims = scene.claims("rita");
+    let head = |alg: &str| json!({"alg": alg, "kid": "one", "typ": "at+jwt"});
+    let text = |alg: &str| format!("{}.{}", part(&head(alg)), part(&claims));
+    let public = scene.key.public_key().as_ref().to_vec();
+    let shared = hmac::Key::new(hmac::HMAC_SHA256, &public);
+    let mac = hmac::sign(&shared, text("HS256").as_bytes());
+    let good = scene.token(&claims);
+    let other = scene.token(&scene.claims("nobody"));
+    let (body, signature) = (good.rsplit_once('.'), other.rsplit_once('.'));
+    let swapped = body.zip(signature).map(|((text, _), (_, other))| format!("{text}.{other}"));
+    let tokens = [
+        scene.signed(&scene.stranger, &head("EdDSA"), &claims),
+        format!("{}.", text("none")),
+        format!("{}.{}", text("HS256"), URL_SAFE_NO_PAD.encode(mac.as_ref())),
+        format!("{}.", text("EdDSA")),
+        swapped.unwrap_or_default(),
+    ];
+    let told = scene.none_opens(&tokens).await?;
+    scene.ends().await?;
+    Ok(Verdict::told(told))
+}
+
+async fn for_others(stage: &Stage) -> Stopped {
+    let scene = Scene::new(stage).await?;
+    let now = now();
+    let with = |claim: &str, value: Value| {
+        let mut claims = scene.claims("rita");
+        claims[claim] = value;
+        scene.token(&claims)
+    };
+    let tokens = [
+        with("aud", json!("https://other.test/mcp")),
+        with("aud", Value::Null),
+        with("iss", json!(format!("{}/", scene.url))),
+        with("exp", json!(now - 3_600)),
+        with("exp", Value::Null),
+        with("nbf", json!(now + 3_600)),
+        with("iat", json!(now + 3_600)),
+    ];
+    let told = scene.none_opens(&tokens).await?;
+    scene.ends().await?;
+    Ok(Verdict::told(told))
+}
+
+async fn of_nobody(stage: &Stage) -> Stopped {
+    let scene = Scene::new(stage).await?;
+    let tokens = ["Rita", "rita ", "blue", "*"].map(|subject| scene.token(&scene.claims(subject)));
+    let told = scene.none_opens(&tokens).await?;
+    scene.ends().await?;
+    Ok(Verdict::told(told))
+}
+
+async fn widened(stage: &Stage) -> Stopped {
+    let scene = Scene::new(stage).await?;
+    let mut claims = scene.claims("rita");
+    for claim in ["scope", "scp", "roles", "role", "tenant"] {
+        claims[claim] = json!("belljar:admin admin blue");
+    }
+    let token = scene.token(&claims);
+    let blue = format!("/v1/sessions/{}", scene.own.session("blue")?);
+    let other = scene.brings(&token, &blue).await?;
+    check(other.status == 404, || format!("another tenant's session: {}", other.body))?;
+    let answer = scene.brings(&token, "/v1/audit").await?;
+    check(answer.status == 403, || answer.body.clone())?;
+    scene.ends().await?;
+    Ok(Verdict::told(answer.body))
+}
+
+async fn flood(stage: &Stage) -> Stopped {
+    let scene = Scene::new(stage).await?;
+    let claims = scene.claims("rita");
+    // An address that tries many waits, so it is asked for fewer than that.
+    for number in 0..40 {
+        let head = json!({"alg": "EdDSA", "kid": format!("made-up-{number}")});
+        let token = scene.signed(&scene.stranger, &head, &claims);
+        let answer = scene.brings(&token, "/v1/sessions").await?;
+        check(answer.status == 401, || answer.body.clone())?;
+    }
+    let asked = scene.asked.load(Ordering::Relaxed);
+    scene.ends().await?;
+    check(asked == 1, || format!("the issuer was asked {asked} times"))?;
+    Ok(Verdict::told("the issuer was asked once"))
+}

@@ -1,0 +1,116 @@
+//! Whether a token is an issuer's own, for this server, and of now. INV-372: everything in it counts only
+//! behind its signature, which is checked with a key of the issuer's, made for that algorithm.
+
+use std::collections::HashSet;
+
+use belljar_definition::IssuerSetting;
+use jsonwebtoken::{Validation, decode};
+use serde_json::{Map, Value};
+
+use super::keys::Key;
+use super::provider::library_name;
+use super::seen::Seen;
+
+/// Seconds by which the clocks of an issuer and of this machine may differ.
+pub(super) const LEEWAY: i64 = 30;
+
+/// Bytes of a subject, as OpenID Connect bounds them.
+const MAX_SUBJECT: usize = 255;
+
+/// A token whose signature, audience and times were right.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(super) subject: String,
+    pub(super) audience: Vec<String>,
+    /// When it ends, in seconds since 1970.
+    expires: i64,
+    pub(super) claims: Map<String, Value>,
+}
+
+impl Checked {
+    /// Whether it has not ended.
+    pub(super) fn lasts(&self, now: i64) -> bool {
+        now < self.expires.saturating_add(LEEWAY)
+    }
+
+    /// Whether it was made for this server.
+    pub(super) fn is_for(&self, issuer: &IssuerSetting) -> bool {
+        self.audience.iter().any(|one| issuer.audience.contains(one))
+    }
+}
+
+/// Checks a token at this second since 1970.
+pub(super) fn check(
+    text: &str,
+    seen: &Seen,
+    issuer: &IssuerSetting,
+    key: &Key,
+    now: i64,
+) -> Result<Checked, &'static str> {
+    let mut validation = Validation::new(library_name(seen.algorithm));
+    validation.set_issuer(&[&issuer.url]);
+    validation.set_audience(&issuer.audience);
+    let required = ["exp", "iss", "aud", "sub"];
+    validation.required_spec_claims = HashSet::from(required.map(str::to_owned));
+    // With this server's clock, below.
+    validation.validate_exp = false;
+    validation.leeway = 0;
+    let decoded = decode::<Map<String, Value>>(text, key.decoding(), &validation);
+    let claims = decoded.map_err(|error| why(&error))?.claims;
+    if claims.get("iss").and_then(Value::as_str) != Some(issuer.url.as_str()) {
+        return Err("it is of another issuer");
+    }
+    let expires = time(&claims, "exp")?.ok_or("it does not say when it ends")?;
+    let subject = claims.get("sub").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let printable = subject.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+    if !printable || subject.trim().is_empty() || subject.len() > MAX_SUBJECT {
+        return Err("its subject is no name");
+    }
+    let checked = Checked { subject, audience: texts(claims.get("aud")), expires, claims };
+    if !checked.lasts(now) {
+        return Err("it has expired");
+    }
+    for name in ["nbf", "iat"] {
+        let since = time(&checked.claims, name)?;
+        if since.is_some_and(|since| since > now.saturating_add(LEEWAY)) {
+            return Err("it is not valid yet");
+        }
+    }
+    if !checked.is_for(issuer) {
+        return Err("it is for another audience");
+    }
+    Ok(checked)
+}
+
+/// The texts of a claim: one, or a list of them.
+pub(super) fn texts(claim: Option<&Value>) -> Vec<String> {
+    match claim {
+        Some(Value::String(text)) => vec![text.clone()],
+        Some(Value::Array(all)) => {
+            all.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A time of a token. One that is there and is none makes the token invalid.
+fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, &'static str> {
+    let Some(value) = claims.get(name) else { return Ok(None) };
+    let whole = value.as_i64().or_else(|| {
+        let seconds = value.as_f64()?;
+        // Every time until the year 9999 is well below.
+        (0.0..=253_402_300_799.0).contains(&seconds).then_some(seconds as i64)
+    });
+    whole.map(Some).ok_or("one of its times is none")
+}
+
+fn why(error: &jsonwebtoken::errors::Error) -> &'static str {
+    use jsonwebtoken::errors::ErrorKind;
+    match error.kind() {
+        ErrorKind::InvalidSignature => "its signature is not its issuer's",
+        ErrorKind::InvalidAudience => "it is for another audience",
+        ErrorKind::InvalidIssuer => "it is of another issuer",
+        ErrorKind::MissingRequiredClaim(_) => "it lacks a claim that every token has",
+        _ => "it is no token that is taken here",
+    }
+}

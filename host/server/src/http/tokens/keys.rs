@@ -1,0 +1,345 @@
+//! The keys of issuers, as they were found last. INV-374: whoever sends tokens decides neither how often
+//! an issuer is asked nor how much of it is kept, and an issuer that does not answer keeps nobody waiting
+//! whose key is known.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use belljar_definition::{IssuerSetting, SignatureKind};
+use jsonwebtoken::DecodingKey;
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+
+use super::seen::Seen;
+use super::trusted::Issuers;
+
+/// Keys of one issuer.
+const MAX_KEYS: usize = 64;
+
+/// How long keys are believed without another look.
+const FRESH: Duration = Duration::from_secs(10 * 60);
+
+/// How long they are believed where their issuer cannot be asked.
+const KEPT: Duration = Duration::from_secs(60 * 60);
+
+/// How long it takes until an issuer is asked again: for a key that it had not, or after it could not be
+/// asked.
+const AGAIN: Duration = Duration::from_secs(60);
+const AGAIN_AFTER_FAILURE: Duration = Duration::from_secs(10);
+
+/// How long an issuer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The keys of all issuers.
+#[derive(Default)]
+pub(super) struct Keyring(Mutex<HashMap<String, Arc<Ring>>>);
+
+/// Those of one.
+#[derive(Default)]
+struct Ring {
+    known: Mutex<Known>,
+    /// Held by whoever asks the issuer.
+    asking: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Known {
+    keys: Vec<Key>,
+    /// When they were there.
+    at: Option<Instant>,
+    /// When the issuer was asked last, and whether it answered.
+    asked: Option<(Instant, bool)>,
+}
+
+/// A key for one token.
+#[derive(Debug, Clone)]
+pub(super) struct Key {
+    kid: Option<String>,
+    /// The algorithms that it may be used for.
+    fits: Vec<SignatureKind>,
+    decoding: DecodingKey,
+}
+
+/// The key of a token.
+pub(super) enum Found {
+    Key(Box<Key>),
+    /// Its issuer has none like it.
+    None,
+    /// Its issuer cannot be asked; it makes sense to try again after so long.
+    Unreached(Duration),
+}
+
+impl Key {
+    pub(super) fn decoding(&self) -> &DecodingKey {
+        &self.decoding
+    }
+
+    /// A key of a set; `None` = none that signs.
+    fn of(value: &Value) -> Option<Self> {
+        let jwk: Jwk = serde_json::from_value(value.clone()).ok()?;
+        let common = &jwk.common;
+        let signs = common.public_key_use.as_ref().is_none_or(|it| *it == PublicKeyUse::Signature);
+        let verifies = common
+            .key_operations
+            .as_ref()
+            .is_none_or(|operations| operations.contains(&KeyOperations::Verify));
+        if !signs || !verifies {
+            return None;
+        }
+        let mut fits = of_kind(&jwk.algorithm);
+        if let Some(one) = &common.key_algorithm {
+            fits.retain(|kind| kind.as_str() == one.to_string());
+        }
+        let decoding = DecodingKey::from_jwk(&jwk).ok().filter(|_| !fits.is_empty())?;
+        Some(Self { kid: common.key_id.clone(), fits, decoding })
+    }
+}
+
+/// The algorithms of a kind of key. A shared secret has none: it has no place in a public document.
+fn of_kind(parameters: &AlgorithmParameters) -> Vec<SignatureKind> {
+    use SignatureKind as Kind;
+    match parameters {
+        AlgorithmParameters::RSA(_) => {
+            vec![Kind::Rs256, Kind::Rs384, Kind::Rs512, Kind::Ps256, Kind::Ps384, Kind::Ps512]
+        }
+        AlgorithmParameters::EllipticCurve(curve) => match curve.curve {
+            EllipticCurve::P256 => vec![Kind::Es256],
+            EllipticCurve::P384 => vec![Kind::Es384],
+            _ => Vec::new(),
+        },
+        AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => {
+            vec![Kind::EdDsa]
+        }
+        _ => Vec::new(),
+    }
+}
+
+impl Known {
+    /// The key of a token, if these keys are at most so old. A token that names none has one where there
+    /// is but one of its kind.
+    fn key(&self, seen: &Seen, oldest: Duration) -> Option<Key> {
+        self.at.filter(|at| at.elapsed() < oldest)?;
+        let mut fit = self.keys.iter().filter(|key| key.fits.contains(&seen.algorithm));
+        match &seen.kid {
+            Some(kid) => fit.find(|key| key.kid.as_ref() == Some(kid)).cloned(),
+            None => fit.next().filter(|_| fit.next().is_none()).cloned(),
+        }
+    }
+
+    /// How long the issuer is not to be asked yet.
+    fn wait(&self) -> Option<Duration> {
+        let (at, answered) = self.asked?;
+        let after = if answered { AGAIN } else { AGAIN_AFTER_FAILURE };
+        after.checked_sub(at.elapsed()).filter(|left| !left.is_zero())
+    }
+
+    /// The word on a token whose key is not here.
+    fn missing(&self) -> Found {
+        match self.asked {
+            Some((_, false)) => Found::Unreached(self.wait().unwrap_or(AGAIN_AFTER_FAILURE)),
+            Some((_, true)) | None => Found::None,
+        }
+    }
+}
+
+impl Ring {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the keys of a set in place of those before: one that is no longer in it signs nothing more.
+    fn renew(&self, set: Result<Value, String>) {
+        let now = Instant::now();
+        let keys = set.ok().and_then(|set| {
+            let keys = set.get("keys")?.as_array()?;
+            Some(keys.iter().filter_map(Key::of).take(MAX_KEYS).collect())
+        });
+        let mut known = self.known();
+        known.asked = Some((now, keys.is_some()));
+        if let Some(keys) = keys {
+            (known.keys, known.at) = (keys, Some(now));
+        }
+    }
+}
+
+impl Keyring {
+    /// Forgets issuers that are no longer trusted, and their keys with them.
+    pub(super) fn forget_all_but(&self, issuers: &[IssuerSetting]) {
+        let trusted = |url: &String| issuers.iter().any(|issuer| issuer.url == *url);
+        self.rings().retain(|url, _| trusted(url));
+    }
+
+    fn rings(&self) -> MutexGuard<'_, HashMap<String, Arc<Ring>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The key of a token that says it is of this issuer.
+    pub(super) async fn find(&self, issuers: &dyn Issuers, url: &str, seen: &Seen) -> Found {
+        let ring = Arc::clone(self.rings().entry(url.to_owned()).or_default());
+        if let Some(key) = ring.known().key(seen, FRESH) {
+            return Found::Key(Box::new(key));
+        }
+        let kept = ring.known().key(seen, KEPT);
+        // One asks; whoever has a key meanwhile does not wait for the answer.
+        let _asking = match (ring.asking.try_lock(), kept) {
+            (Ok(asking), _) => asking,
+            (Err(_), Some(key)) => return Found::Key(Box::new(key)),
+            (Err(_), None) => ring.asking.lock().await,
+        };
+        let wait = ring.known().wait();
+        let found = ring.known().key(seen, FRESH);
+        if found.is_none() && wait.is_none() {
+            let asked = timeout(PATIENCE, issuers.keys(url)).await;
+            let asked = asked.unwrap_or_else(|_| Err("it does not answer in time".to_owned()));
+            if let Err(why) = &asked {
+                tracing::warn!(issuer = url, "its keys cannot be had: {why}");
+            }
+            ring.renew(asked);
+        }
+        let known = ring.known();
+        known.key(seen, KEPT).map_or_else(|| known.missing(), |key| Found::Key(Box::new(key)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use async_trait::async_trait;
+    use serde_json::json;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const URL: &str = "https://id.test";
+
+    /// An issuer with a set of keys, or none that answers.
+    #[derive(Default)]
+    struct Fake {
+        set: Mutex<Option<Value>>,
+        asked: AtomicUsize,
+    }
+
+    impl Fake {
+        fn with(self, kids: &[&str]) -> Self {
+            self.has(Some(kids));
+            self
+        }
+
+        fn has(&self, kids: Option<&[&str]>) {
+            let keys = kids.map(|kids| kids.iter().map(|kid| ed(kid)).collect::<Vec<_>>());
+            *self.set.lock().unwrap() = keys.map(|keys| json!({ "keys": keys }));
+        }
+
+        fn asked(&self) -> usize {
+            self.asked.load(Ordering::Relaxed)
+        }
+    }
+
+    #[async_trait]
+    impl Issuers for Fake {
+        async fn in_force(&self) -> Result<Vec<IssuerSetting>, String> {
+            Ok(Vec::new())
+        }
+
+        async fn keys(&self, _: &str) -> Result<Value, String> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            self.set.lock().unwrap().clone().ok_or_else(|| "down".to_owned())
+        }
+    }
+
+    fn ed(kid: &str) -> Value {
+        json!({"kty": "OKP", "crv": "Ed25519", "kid": kid,
+            "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"})
+    }
+
+    fn seen(kid: Option<&str>) -> Seen {
+        let (issuer, kid) = (URL.to_owned(), kid.map(str::to_owned));
+        Seen { issuer, algorithm: SignatureKind::EdDsa, kid }
+    }
+
+    async fn find(ring: &Keyring, fake: &Fake, kid: &str) -> &'static str {
+        match ring.find(fake, URL, &seen(Some(kid))).await {
+            Found::Key(_) => "key",
+            Found::None => "none",
+            Found::Unreached(_) => "unreached",
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_unknown_keys_asks_the_issuer_once_a_minute() {
+        let (ring, fake) = (Keyring::default(), Fake::default().with(&["a"]));
+        for number in 0..1_000 {
+            assert_eq!(find(&ring, &fake, &format!("made-up-{number}")).await, "none");
+            assert_eq!(find(&ring, &fake, "a").await, "key");
+        }
+        assert_eq!(fake.asked(), 1);
+        tokio::time::advance(AGAIN).await;
+        for number in 0..1_000 {
+            assert_eq!(find(&ring, &fake, &format!("another-{number}")).await, "none");
+        }
+        assert_eq!(fake.asked(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_key_is_found_and_an_old_one_is_gone_with_it() {
+        let (ring, fake) = (Keyring::default(), Fake::default().with(&["old"]));
+        assert_eq!(find(&ring, &fake, "old").await, "key");
+        fake.has(Some(&["new"]));
+        tokio::time::advance(AGAIN).await;
+        assert_eq!(find(&ring, &fake, "new").await, "key");
+        assert_eq!(find(&ring, &fake, "old").await, "none");
+        // One that nobody asks for anew is gone when the keys are looked at again.
+        fake.has(Some(&[]));
+        tokio::time::advance(FRESH).await;
+        assert_eq!(find(&ring, &fake, "new").await, "none");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_outlast_an_issuer_that_is_away_for_an_hour_and_no_longer() {
+        let (ring, fake) = (Keyring::default(), Fake::default());
+        assert_eq!(find(&ring, &fake, "a").await, "unreached");
+        assert_eq!(find(&ring, &fake, "a").await, "unreached");
+        assert_eq!(fake.asked(), 1, "it is not asked again at once");
+        fake.has(Some(&["a"]));
+        tokio::time::advance(AGAIN_AFTER_FAILURE).await;
+        assert_eq!(find(&ring, &fake, "a").await, "key");
+        fake.has(None);
+        tokio::time::advance(FRESH).await;
+        assert_eq!(find(&ring, &fake, "a").await, "key");
+        tokio::time::advance(KEPT).await;
+        assert_eq!(find(&ring, &fake, "a").await, "unreached");
+        let settings: [IssuerSetting; 0] = [];
+        ring.forget_all_but(&settings);
+        assert!(ring.rings().is_empty());
+    }
+
+    #[test]
+    fn only_keys_that_sign_are_taken_and_only_for_their_own_algorithms() {
+        let with = |name: &str, value: Value| {
+            let mut key = ed("a");
+            key[name] = value;
+            Key::of(&key)
+        };
+        assert_eq!(Key::of(&ed("a")).unwrap().fits, [SignatureKind::EdDsa]);
+        assert!(with("use", json!("sig")).is_some() && with("alg", json!("EdDSA")).is_some());
+        for (name, value) in [
+            ("use", json!("enc")),
+            ("key_ops", json!(["sign"])),
+            ("alg", json!("RS256")),
+            ("alg", json!("HS256")),
+            ("crv", json!("X25519")),
+            ("kty", json!("oct")),
+            ("x", json!("!")),
+        ] {
+            assert!(with(name, value.clone()).is_none(), "{name} {value}");
+        }
+        let shared = json!({"kty": "oct", "k": "c2VjcmV0", "kid": "a", "alg": "HS256"});
+        assert!(Key::of(&shared).is_none());
+        let ring = Ring::default();
+        ring.renew(Ok(json!({"keys": vec![ed("a"); MAX_KEYS + 10]})));
+        assert_eq!(ring.known().keys.len(), MAX_KEYS);
+        assert!(ring.known().key(&seen(None), FRESH).is_none(), "which of them?");
+        ring.renew(Ok(json!({"keys": [shared, ed("a"), {"kty": "x"}]})));
+        assert!(ring.known().key(&seen(None), FRESH).is_some());
+    }
+}

@@ -1,0 +1,36 @@
+//! The operator's word on the holder of a token: the tenant and the scope that a key would have.
+
+use belljar_definition::{IssuerSetting, TokenRule, TokenScope};
+
+use super::check::{Checked, texts};
+
+/// The rights of a holder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub(crate) tenant: String,
+    pub(crate) scope: TokenScope,
+}
+
+/// The rights that the first rule gives which fits. INV-373: the words in a token's own `scope` narrow that, and
+/// never widen it.
+pub(super) fn given(issuer: &IssuerSetting, checked: &Checked) -> Option<Given> {
+    let rule = issuer.allow.iter().find(|rule| fits(rule, checked))?;
+    let said = ["scope", "scp"].into_iter().flat_map(|name| texts(checked.claims.get(name)));
+    let most = said.filter_map(|text| text.split(' ').filter_map(ceiling).max()).max();
+    let scope = most.map_or(rule.scope, |most| most.min(rule.scope));
+    Some(Given { tenant: rule.tenant.clone(), scope })
+}
+
+fn fits(rule: &TokenRule, checked: &Checked) -> bool {
+    let TokenRule { subject, claim, tenant: _, scope: _ } = rule;
+    let subject = subject.as_ref().map(|subject| *subject == checked.subject);
+    let claim = claim.as_ref().map(|(name, value)| texts(checked.claims.get(name)).contains(value));
+    // One without a condition is none.
+    (subject.is_some() || claim.is_some()) && subject != Some(false) && claim != Some(false)
+}
+
+/// The scope that a word of a token names.
+fn ceiling(word: &str) -> Option<TokenScope> {
+    let name = word.strip_prefix("belljar:")?;
+    TokenScope::ALL.into_iter().find(|scope| scope.as_str() == name)
+}

@@ -1,0 +1,128 @@
+//! The parts of a token that are read before anything of it is believed: its form, and whose it says
+//! that it is.
+
+use std::str::FromStr as _;
+
+use belljar_definition::SignatureKind;
+use jsonwebtoken::dangerous::insecure_decode;
+use jsonwebtoken::decode_header;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Bytes of a token. Those of issuers that write a person's groups into them have some thousands.
+const MAX_TOKEN: usize = 8 << 10;
+
+/// Bytes of the name of a key.
+const MAX_KID: usize = 512;
+
+/// The kinds of token that are taken: one for access, or one that does not say. Others of the same issuer
+/// (of a logout, of a person's identity for another program) are signed with the same keys.
+const KINDS: [&str; 3] = ["at+jwt", "application/at+jwt", "jwt"];
+
+/// A token as it shows itself.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) issuer: String,
+    pub(super) algorithm: SignatureKind,
+    /// The name of its key.
+    pub(super) kid: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Says {
+    iss: String,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    alg: String,
+    typ: Option<String>,
+    kid: Option<String>,
+    /// Things without which it must not be understood.
+    crit: Option<Value>,
+}
+
+impl Seen {
+    /// Whether a text could be a token at all.
+    pub(super) fn is_like(text: &str) -> bool {
+        text.starts_with("ey") && text.bytes().filter(|byte| *byte == b'.').count() == 2
+    }
+
+    /// Reads it; `None` where it is none that could be taken.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        if text.len() > MAX_TOKEN || !Self::is_like(text) {
+            return None;
+        }
+        let head = head(text)?;
+        // Each of the two readers of its head sees the same in it.
+        let algorithm = SignatureKind::from_str(&head.alg).ok()?;
+        let other = decode_header(text).ok()?;
+        if format!("{:?}", other.alg) != algorithm.as_str() || head.crit.is_some() {
+            return None;
+        }
+        let kind = head.typ.unwrap_or_else(|| "jwt".to_owned()).to_ascii_lowercase();
+        let kid = head.kid.filter(|kid| !kid.is_empty());
+        let short = kid.as_ref().is_none_or(|kid| kid.len() <= MAX_KID);
+        if !short || !KINDS.contains(&kind.as_str()) {
+            return None;
+        }
+        let Says { iss } = insecure_decode(text).ok()?.claims;
+        Some(Self { issuer: iss, algorithm, kid })
+    }
+}
+
+fn head(text: &str) -> Option<Head> {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+    let (head, _) = text.split_once('.')?;
+    let head = URL_SAFE_NO_PAD.decode(head).ok()?;
+    serde_json::from_slice(&head).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use serde_json::json;
+
+    fn token(head: &Value, claims: &Value) -> String {
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        format!("{}.{}.c2ln", part(head), part(claims))
+    }
+
+    #[test]
+    fn a_token_is_read_as_far_as_it_shows_itself() {
+        let claims = json!({"iss": "https://id.test", "sub": "a"});
+        let seen = Seen::of(&token(&json!({"alg": "ES256", "kid": "1"}), &claims)).unwrap();
+        assert_eq!(seen.issuer, "https://id.test");
+        assert_eq!((seen.algorithm, seen.kid.as_deref()), (SignatureKind::Es256, Some("1")));
+        for typ in ["at+jwt", "AT+JWT", "application/at+jwt", "JWT"] {
+            assert!(Seen::of(&token(&json!({"alg": "RS256", "typ": typ}), &claims)).is_some());
+        }
+        let long = "a".repeat(MAX_TOKEN);
+        for head in [
+            json!({"alg": "none"}),
+            json!({"alg": "None"}),
+            json!({"alg": "HS256"}),
+            json!({"alg": "ES512"}),
+            json!({"alg": ""}),
+            json!({"typ": "JWT"}),
+            json!({"alg": "ES256", "typ": "logout+jwt"}),
+            json!({"alg": "ES256", "typ": "dpop+jwt"}),
+            json!({"alg": "ES256", "crit": ["exp"]}),
+            json!({"alg": "ES256", "kid": "k".repeat(MAX_KID + 1)}),
+            json!({"alg": "ES256", "x": long}),
+        ] {
+            assert_eq!(Seen::of(&token(&head, &claims)), None, "{head}");
+        }
+        let head = json!({"alg": "ES256"});
+        for claims in [json!({}), json!({"iss": ["https://id.test"]}), json!([]), json!("a")] {
+            assert_eq!(Seen::of(&token(&head, &claims)), None, "{claims}");
+        }
+        for text in ["", ".", "..", "a.b.c", "ey", "ey.ey", "ey.ey.ey.ey", "ey.é.é"] {
+            assert_eq!(Seen::of(text), None, "{text}");
+        }
+    }
+}

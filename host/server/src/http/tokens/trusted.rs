@@ -1,0 +1,23 @@
+//! The port through which a server knows issuers: the operator's settings, and the issuers themselves.
+
+use async_trait::async_trait;
+use belljar_definition::IssuerSetting;
+use serde_json::Value;
+
+/// The issuers that a server trusts, and their keys.
+#[async_trait]
+pub trait Issuers: Send + Sync {
+    /// Those of the operator's settings as they are now.
+    ///
+    /// # Errors
+    ///
+    /// When the settings cannot be read: then no token is taken.
+    async fn in_force(&self) -> Result<Vec<IssuerSetting>, String>;
+
+    /// The set of keys at an issuer's address (JWKS). Foreign text.
+    ///
+    /// # Errors
+    ///
+    /// When the issuer cannot be asked.
+    async fn keys(&self, issuer: &str) -> Result<Value, String>;
+}

@@ -1,0 +1,28 @@
+//! The word of the door of MCP on itself: whose tokens open it.
+
+use axum::extract::{Request, State};
+use serde::Serialize;
+
+use super::metadata::{DOOR, base};
+use crate::app::App;
+use crate::http::respond::Json;
+
+/// Who gives out what opens this door: the operator makes keys, and may trust issuers of tokens.
+#[derive(Debug, Serialize)]
+pub(crate) struct Metadata {
+    resource: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    authorization_servers: Vec<String>,
+    bearer_methods_supported: [&'static str; 1],
+    resource_name: &'static str,
+}
+
+/// `GET /.well-known/oauth-protected-resource/mcp`.
+pub(crate) async fn answer(State(app): State<App>, request: Request) -> Json<Metadata> {
+    Json(Metadata {
+        resource: format!("{}{DOOR}", base(request.headers())),
+        authorization_servers: app.gatekeeper().issuers().await,
+        bearer_methods_supported: ["header"],
+        resource_name: "belljar",
+    })
+}
