@@ -1122,7 +1122,7 @@ export interface components {
         AuditLine: {
             /** @description What: the name of the operation, or `refused`. */
             action: string;
-            /** @description Who: `key:<id>`, or `local`. */
+            /** @description Who: `key:<id>`, `token:<issuer>#<subject>`, or `local`. */
             actor: string;
             /**
              * Format: int64
@@ -7694,7 +7694,10 @@ export interface operations {
     };
     list_tools: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description only those that this agent may use; `mcp` is a client that calls them itself */
+                agent?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -7730,6 +7733,15 @@ export interface operations {
             };
             /** @description the key does not allow this; pages of this origin may not call */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemBody"];
+                };
+            };
+            /** @description there is no such thing */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
