@@ -13,6 +13,7 @@ use belljar_policy::Shown;
 use tokio::sync::mpsc;
 
 use crate::ask::{Choice, choose};
+use crate::client::Client;
 use crate::door::{Connection, Door};
 use crate::errors::{failed, invalid};
 use crate::follow::emit;
@@ -97,7 +98,9 @@ async fn show(
         let (run, updates) = updates.get_or_insert_with(|| {
             let run = run_of(&json);
             let workspace = door.workspace().to_path_buf();
-            let updates = Updates::new(door.client(), session, &run, workspace);
+            // Their outputs do not pass by here.
+            let client = Client { terminals: false, ..door.client() };
+            let updates = Updates::new(client, session, &run, workspace);
             (run, updates)
         });
         let mut out = updates.of(told);

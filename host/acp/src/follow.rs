@@ -54,6 +54,7 @@ pub(crate) async fn follow(
     }
     let mut out = drain(&mut passing, &mut updates);
     out.extend(updates.late());
+    out.extend(updates.ends());
     emit(door, to, &turn.message, out).await?;
     outcome
 }

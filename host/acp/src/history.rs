@@ -171,7 +171,8 @@ impl Telling<'_> {
     /// Ends the turn that is being told.
     async fn end(&mut self) -> Option<()> {
         let Some(mut now) = self.now.take() else { return Some(()) };
-        let out = now.said();
+        let mut out = now.said();
+        out.extend(now.updates.ends());
         self.send(out).await?;
         // Its events are gone, or it has none: a run beside the conversation.
         if now.root.is_none() && !now.past.output.is_empty() {

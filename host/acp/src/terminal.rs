@@ -16,6 +16,8 @@ const EXIT: &str = "[belljar: exit code ";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Screen {
     id: String,
+    /// Whether the call is over, and its output is still to come.
+    over: bool,
     /// Whether its end was told.
     ended: bool,
 }
@@ -24,7 +26,7 @@ impl Screen {
     /// A terminal for a call; `None` = its output is no command's.
     pub(crate) fn of(tool: &str, call: &str) -> Option<Self> {
         let runs = tool_call::kind(tool) == ToolKind::Execute;
-        runs.then(|| Self { id: format!("{call}.terminal"), ended: false })
+        runs.then(|| Self { id: format!("{call}.terminal"), over: false, ended: false })
     }
 
     /// The call's content.
@@ -46,10 +48,19 @@ impl Screen {
         meta(std::iter::once(shown).chain(exit))
     }
 
-    /// Its end, unless that was told with its output; `None` = it was.
-    pub(crate) fn ends(&mut self, ok: bool) -> Option<Meta> {
-        let exit = self.exit(if ok { 0 } else { 1 })?;
-        Some(meta([exit]))
+    /// The call is over. The exit code of one that was made comes with its output, which may be later.
+    pub(crate) fn over(&mut self, ok: bool) -> Option<Meta> {
+        self.over = true;
+        if ok {
+            return None;
+        }
+        self.exit(1).map(|exit| meta([exit]))
+    }
+
+    /// The end of one whose output did not come; `None` = it came, or the call is not over.
+    pub(crate) fn ends(&mut self) -> Option<Meta> {
+        let exit = if self.over { self.exit(0) } else { None };
+        exit.map(|exit| meta([exit]))
     }
 
     fn exit(&mut self, code: u8) -> Option<(&'static str, Value)> {
@@ -88,9 +99,12 @@ mod tests {
         assert!(data.chars().all(plain), "{data:?}");
         assert!(data.contains("\nb\n"), "{data:?}");
         assert_eq!(shown["terminal_exit"]["exit_code"], 3);
-        assert_eq!(screen.ends(true), None);
+        assert_eq!((screen.over(true), screen.ends()), (None, None));
+        let mut lost = Screen::of("shell", "3").unwrap();
+        assert_eq!((lost.ends(), lost.over(true)), (None, None));
+        assert!(lost.ends().is_some() && lost.ends().is_none());
         let mut failed = Screen::of("run_python", "2").unwrap();
-        let ended = Value::Object(failed.ends(false).unwrap());
+        let ended = Value::Object(failed.over(false).unwrap());
         assert_eq!(ended["terminal_exit"]["exit_code"], 1);
         let late = failed.shows("late");
         assert!(late.contains_key("terminal_output") && !late.contains_key("terminal_exit"));

@@ -177,6 +177,23 @@ impl Updates {
         early.into_iter().flat_map(|passed| self.passed(passed)).collect()
     }
 
+    /// The ends of terminals whose output was not among what passed by.
+    pub(crate) fn ends(&mut self) -> Vec<Out> {
+        let mut out = Vec::new();
+        for ((agent, _), shown) in &mut self.shown {
+            let Some(meta) = shown.screen.as_mut().and_then(Screen::ends) else { continue };
+            let session = match (children::is_child(agent), self.client.subagents) {
+                (false, _) => self.session.clone(),
+                (true, true) => children::id(&self.message, agent),
+                (true, false) => continue,
+            };
+            let fields = ToolCallUpdateFields::new();
+            let update = ToolCallUpdate::new(shown.id.clone(), fields).meta(meta);
+            out.push(Out::Update(session, SessionUpdate::ToolCallUpdate(update)));
+        }
+        out
+    }
+
     fn result(&mut self, result: &CallResult) -> Option<Out> {
         let session = self.session_of(&result.agent)?;
         let shown = self.shown.get_mut(&(result.agent.clone(), result.call_id.clone()))?;
@@ -293,7 +310,7 @@ impl Updates {
         }
         let id = known.as_ref().map_or(id, |shown| shown.id.clone());
         let screen = known.and_then(|shown| shown.screen.as_mut());
-        let meta = screen.and_then(|screen| screen.ends(ok));
+        let meta = screen.and_then(|screen| screen.over(ok));
         SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields).meta(meta))
     }
 
