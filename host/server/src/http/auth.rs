@@ -118,7 +118,8 @@ pub(crate) struct Gatekeeper {
 enum Held {
     Key(Arc<str>),
     Login(Arc<str>),
-    Token(Arc<str>),
+    /// With the tenant and the scope that it was let in with.
+    Token(Arc<str>, Arc<str>, &'static str),
 }
 
 /// The part of a request that says who sent it.
@@ -165,7 +166,8 @@ impl Caller {
     fn held(&self) -> Option<Held> {
         let login = self.login.as_ref().map(|login| Held::Login(Arc::clone(&login.id)));
         let key = || self.key.as_ref().map(|key| Held::Key(Arc::clone(key)));
-        let token = || self.token.as_ref().map(|token| Held::Token(Arc::clone(&token.id)));
+        let (tenant, scope) = (Arc::clone(&self.tenant_id), self.scope());
+        let token = || Some(Held::Token(Arc::clone(&self.token.as_ref()?.id), tenant, scope));
         login.or_else(key).or_else(token)
     }
 
@@ -272,6 +274,8 @@ impl Gatekeeper {
         let Admitted { holder, given } = match tokens.admit(text, self.now() / 1_000).await {
             Ok(admitted) => admitted,
             Err(Refused::Invalid(why)) => return Err(refused(tokens::invalid(why), true)),
+            // Whoever has an issuer's own guesses nothing: a program whose token has ended.
+            Err(Refused::Past(why)) => return Err(refused(tokens::invalid(why), false)),
             Err(Refused::Unknown(problem)) => return Err(refused(problem, false)),
             Err(Refused::Nobody(holder)) => {
                 let proven = Some(holder.actor().to_string());
@@ -409,7 +413,7 @@ impl Gatekeeper {
                 let (found, now) = (self.registry.find_login(&login).await, self.now());
                 found.map(|found| found.is_some_and(|login| login.is_open(now)))
             }
-            Some(Held::Token(_)) => self.still_holds(caller).await,
+            Some(Held::Token(..)) => self.still_holds(caller).await,
         };
         match found {
             Ok(admitted) => admitted,
@@ -427,10 +431,11 @@ impl Gatekeeper {
         if !self.open.load(Ordering::Relaxed) {
             return false;
         }
-        // INV-377: whoever trusts an issuer wants to know who calls.
+        // INV-377: whoever has trusted an issuer wants to know who calls, also when it is trusted no more.
         if let Some(tokens) = self.tokens.get()
             && tokens.are_trusted().await
         {
+            self.open.store(false, Ordering::Relaxed);
             return false;
         }
         let now = Instant::now();

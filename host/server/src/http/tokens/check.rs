@@ -24,6 +24,8 @@ pub(crate) struct Checked {
     pub(super) audience: Vec<String>,
     /// When it ends, in seconds since 1970.
     expires: i64,
+    /// When it begins, the later of `nbf` and `iat`.
+    begins: Option<i64>,
     pub(super) claims: Map<String, Value>,
 }
 
@@ -33,19 +35,29 @@ impl Checked {
         now < self.expires.saturating_add(LEEWAY)
     }
 
+    /// Checks its times at this second since 1970.
+    pub(super) fn is_of_now(&self, now: i64) -> Result<(), &'static str> {
+        if !self.lasts(now) {
+            return Err("it has expired");
+        }
+        match self.begins.is_some_and(|since| since > now.saturating_add(LEEWAY)) {
+            true => Err("it is not valid yet"),
+            false => Ok(()),
+        }
+    }
+
     /// Whether it was made for this server.
     pub(super) fn is_for(&self, issuer: &IssuerSetting) -> bool {
         self.audience.iter().any(|one| issuer.audience.contains(one))
     }
 }
 
-/// Checks a token at this second since 1970.
+/// Checks all of a token but whether it is of now.
 pub(super) fn check(
     text: &str,
     seen: &Seen,
     issuer: &IssuerSetting,
     key: &Key,
-    now: i64,
 ) -> Result<Checked, &'static str> {
     let mut validation = Validation::new(library_name(seen.algorithm));
     validation.set_issuer(&[&issuer.url]);
@@ -66,16 +78,12 @@ pub(super) fn check(
     if !printable || subject.trim().is_empty() || subject.len() > MAX_SUBJECT {
         return Err("its subject is no name");
     }
-    let checked = Checked { subject, audience: texts(claims.get("aud")), expires, claims };
-    if !checked.lasts(now) {
-        return Err("it has expired");
+    if claims.contains_key("cnf") {
+        return Err("it is bound to a proof that is not asked for here");
     }
-    for name in ["nbf", "iat"] {
-        let since = time(&checked.claims, name)?;
-        if since.is_some_and(|since| since > now.saturating_add(LEEWAY)) {
-            return Err("it is not valid yet");
-        }
-    }
+    let begins = time(&claims, "nbf")?.max(time(&claims, "iat")?);
+    let audience = texts(claims.get("aud"));
+    let checked = Checked { subject, audience, expires, begins, claims };
     if !checked.is_for(issuer) {
         return Err("it is for another audience");
     }

@@ -10,6 +10,8 @@ use belljar_definition::{IssuerSetting, SignatureKind};
 use jsonwebtoken::DecodingKey;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};
 use serde_json::Value;
+use tokio::sync::OwnedMutexGuard;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use super::seen::Seen;
@@ -41,7 +43,7 @@ pub(super) struct Keyring(Mutex<HashMap<String, Arc<Ring>>>);
 struct Ring {
     known: Mutex<Known>,
     /// Held by whoever asks the issuer.
-    asking: tokio::sync::Mutex<()>,
+    asking: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
@@ -176,30 +178,51 @@ impl Keyring {
     }
 
     /// The key of a token that says it is of this issuer.
-    pub(super) async fn find(&self, issuers: &dyn Issuers, url: &str, seen: &Seen) -> Found {
+    pub(super) async fn find(&self, issuers: &Arc<dyn Issuers>, url: &str, seen: &Seen) -> Found {
         let ring = Arc::clone(self.rings().entry(url.to_owned()).or_default());
         if let Some(key) = ring.known().key(seen, FRESH) {
             return Found::Key(Box::new(key));
         }
         let kept = ring.known().key(seen, KEPT);
-        // One asks; whoever has a key meanwhile does not wait for the answer.
-        let _asking = match (ring.asking.try_lock(), kept) {
-            (Ok(asking), _) => asking,
-            (Err(_), Some(key)) => return Found::Key(Box::new(key)),
-            (Err(_), None) => ring.asking.lock().await,
-        };
-        let wait = ring.known().wait();
-        let found = ring.known().key(seen, FRESH);
-        if found.is_none() && wait.is_none() {
-            let asked = timeout(PATIENCE, issuers.keys(url)).await;
+        if let Some(key) = kept {
+            // Whoever has a key does not wait for the next ones.
+            if let Ok(asking) = Arc::clone(&ring.asking).try_lock_owned() {
+                drop(ring.ask(Arc::clone(issuers), url, asking));
+            }
+            return Found::Key(Box::new(key));
+        }
+        let asking = Arc::clone(&ring.asking).lock_owned().await;
+        if ring.known().key(seen, FRESH).is_none() {
+            // Its end is in the ring.
+            let _ = ring.ask(Arc::clone(issuers), url, asking).await;
+        }
+        let known = ring.known();
+        known.key(seen, KEPT).map_or_else(|| known.missing(), |key| Found::Key(Box::new(key)))
+    }
+}
+
+impl Ring {
+    /// Asks the issuer, unless it was a moment ago. In a task of its own, which goes on when whoever
+    /// waits for it goes away: else each of them could have it asked once.
+    fn ask(
+        self: &Arc<Self>,
+        issuers: Arc<dyn Issuers>,
+        url: &str,
+        asking: OwnedMutexGuard<()>,
+    ) -> JoinHandle<()> {
+        let (ring, url) = (Arc::clone(self), url.to_owned());
+        tokio::spawn(async move {
+            let _asking = asking;
+            if ring.known().wait().is_some() {
+                return;
+            }
+            let asked = timeout(PATIENCE, issuers.keys(&url)).await;
             let asked = asked.unwrap_or_else(|_| Err("it does not answer in time".to_owned()));
             if let Err(why) = &asked {
                 tracing::warn!(issuer = url, "its keys cannot be had: {why}");
             }
             ring.renew(asked);
-        }
-        let known = ring.known();
-        known.key(seen, KEPT).map_or_else(|| known.missing(), |key| Found::Key(Box::new(key)))
+        })
     }
 }
 
@@ -208,7 +231,7 @@ mod tests {
     use super::*;
     use async_trait::async_trait;
     use serde_json::json;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     const URL: &str = "https://id.test";
 
@@ -217,12 +240,14 @@ mod tests {
     struct Fake {
         set: Mutex<Option<Value>>,
         asked: AtomicUsize,
+        hangs: AtomicBool,
     }
 
     impl Fake {
-        fn with(self, kids: &[&str]) -> Self {
-            self.has(Some(kids));
-            self
+        fn with(kids: &[&str]) -> Arc<Self> {
+            let fake = Arc::<Self>::default();
+            fake.has(Some(kids));
+            fake
         }
 
         fn has(&self, kids: Option<&[&str]>) {
@@ -243,6 +268,9 @@ mod tests {
 
         async fn keys(&self, _: &str) -> Result<Value, String> {
             self.asked.fetch_add(1, Ordering::Relaxed);
+            if self.hangs.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
             self.set.lock().unwrap().clone().ok_or_else(|| "down".to_owned())
         }
     }
@@ -257,8 +285,9 @@ mod tests {
         Seen { issuer, algorithm: SignatureKind::EdDsa, kid }
     }
 
-    async fn find(ring: &Keyring, fake: &Fake, kid: &str) -> &'static str {
-        match ring.find(fake, URL, &seen(Some(kid))).await {
+    async fn find(ring: &Keyring, fake: &Arc<Fake>, kid: &str) -> &'static str {
+        let issuers: Arc<dyn Issuers> = Arc::<Fake>::clone(fake);
+        match ring.find(&issuers, URL, &seen(Some(kid))).await {
             Found::Key(_) => "key",
             Found::None => "none",
             Found::Unreached(_) => "unreached",
@@ -267,7 +296,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_of_unknown_keys_asks_the_issuer_once_a_minute() {
-        let (ring, fake) = (Keyring::default(), Fake::default().with(&["a"]));
+        let (ring, fake) = (Keyring::default(), Fake::with(&["a"]));
         for number in 0..1_000 {
             assert_eq!(find(&ring, &fake, &format!("made-up-{number}")).await, "none");
             assert_eq!(find(&ring, &fake, "a").await, "key");
@@ -282,7 +311,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_new_key_is_found_and_an_old_one_is_gone_with_it() {
-        let (ring, fake) = (Keyring::default(), Fake::default().with(&["old"]));
+        let (ring, fake) = (Keyring::default(), Fake::with(&["old"]));
         assert_eq!(find(&ring, &fake, "old").await, "key");
         fake.has(Some(&["new"]));
         tokio::time::advance(AGAIN).await;
@@ -291,12 +320,40 @@ mod tests {
         // One that nobody asks for anew is gone when the keys are looked at again.
         fake.has(Some(&[]));
         tokio::time::advance(FRESH).await;
+        while find(&ring, &fake, "new").await == "key" {
+            tokio::task::yield_now().await;
+        }
         assert_eq!(find(&ring, &fake, "new").await, "none");
     }
 
     #[tokio::test(start_paused = true)]
+    async fn an_issuer_that_never_answers_is_asked_once_and_holds_up_nobody_whose_key_is_known() {
+        let (ring, fake) = (Keyring::default(), Fake::with(&["a"]));
+        assert_eq!(find(&ring, &fake, "a").await, "key");
+        fake.hangs.store(true, Ordering::Relaxed);
+        tokio::time::advance(FRESH).await;
+        let began = Instant::now();
+        for _ in 0..100 {
+            assert_eq!(find(&ring, &fake, "a").await, "key");
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((began.elapsed(), fake.asked()), (Duration::ZERO, 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clients_that_hang_up_have_the_issuer_asked_no_more_often() {
+        let (ring, fake) = (Keyring::default(), Arc::<Fake>::default());
+        fake.hangs.store(true, Ordering::Relaxed);
+        for _ in 0..100 {
+            let left = timeout(Duration::from_millis(1), find(&ring, &fake, "a")).await;
+            assert!(left.is_err(), "it waits for the issuer");
+        }
+        assert_eq!(fake.asked(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn keys_outlast_an_issuer_that_is_away_for_an_hour_and_no_longer() {
-        let (ring, fake) = (Keyring::default(), Fake::default());
+        let (ring, fake) = (Keyring::default(), Arc::<Fake>::default());
         assert_eq!(find(&ring, &fake, "a").await, "unreached");
         assert_eq!(find(&ring, &fake, "a").await, "unreached");
         assert_eq!(fake.asked(), 1, "it is not asked again at once");

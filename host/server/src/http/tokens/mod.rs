@@ -49,6 +49,8 @@ pub(crate) struct Admitted {
 pub(crate) enum Refused {
     /// It is none that this server takes.
     Invalid(&'static str),
+    /// It is an issuer's own for this server, and not of now.
+    Past(&'static str),
     /// It is an issuer's own, and no rule lets its holder in.
     Nobody(Box<Holder>),
     /// It cannot be told now.
@@ -88,12 +90,13 @@ impl Tokens {
             return Err(Refused::Invalid("its algorithm is none that is taken of its issuer"));
         }
         self.keyring.forget_all_but(&issuers);
-        let key = match self.keyring.find(&*self.issuers, &issuer.url, &seen).await {
+        let key = match self.keyring.find(&self.issuers, &issuer.url, &seen).await {
             Found::Key(key) => key,
             Found::None => return Err(Refused::Invalid("its key is none of its issuer's")),
             Found::Unreached(wait) => return Err(Refused::Unknown(unreached(wait))),
         };
-        let checked = check(text, &seen, issuer, &key, now).map_err(Refused::Invalid)?;
+        let checked = check(text, &seen, issuer, &key).map_err(Refused::Invalid)?;
+        checked.is_of_now(now).map_err(Refused::Past)?;
         let holder = Holder {
             id: digest(text),
             issuer: issuer.url.as_str().into(),

@@ -29,8 +29,9 @@ fn fits(rule: &TokenRule, checked: &Checked) -> bool {
     (subject.is_some() || claim.is_some()) && subject != Some(false) && claim != Some(false)
 }
 
-/// The scope that a word of a token names.
+/// The scope that a word of a token names; one that is misspelt names the least.
 fn ceiling(word: &str) -> Option<TokenScope> {
     let name = word.strip_prefix("belljar:")?;
-    TokenScope::ALL.into_iter().find(|scope| scope.as_str() == name)
+    let known = TokenScope::ALL.into_iter().find(|scope| scope.as_str() == name);
+    Some(known.unwrap_or(TokenScope::ReadOnly))
 }
