@@ -19,6 +19,7 @@ use crate::door::{Connection, Door};
 use crate::errors::{failed, of_service};
 use crate::limits::EVENTS_PAGE;
 use crate::results::{CallResult, Passed, PassedKind};
+use crate::terminal::exit_code;
 use crate::told::{Kind, Told};
 use crate::tool_call;
 use crate::updates::{Out, Updates};
@@ -42,7 +43,8 @@ struct Past {
     images: Vec<Image>,
     output: String,
     error: Option<String>,
-    calls: HashMap<String, (String, Option<String>)>,
+    /// The arguments of each, and its result: the text, and whether it is an error.
+    calls: HashMap<String, (String, Option<(String, bool)>)>,
 }
 
 /// The turn that is being told.
@@ -117,7 +119,7 @@ impl Past {
                 Message::Tool { results } => {
                     for result in results {
                         if let Some((_, content)) = calls.get_mut(&result.id) {
-                            *content = Some(result.content.clone());
+                            *content = Some((result.content.clone(), result.is_error));
                         }
                     }
                 }
@@ -238,9 +240,10 @@ impl Now {
     fn knows(&mut self, root: &str) {
         for (id, (arguments, content)) in std::mem::take(&mut self.past.calls) {
             self.updates.knows(id.clone(), arguments);
-            let Some(content) = content else { continue };
-            let result =
-                CallResult { agent: root.to_owned(), call_id: id, content, paths: Vec::new() };
+            let Some((content, failed)) = content else { continue };
+            let exit = exit_code(&content, failed);
+            let (agent, paths) = (root.to_owned(), Vec::new());
+            let result = CallResult { agent, call_id: id, content, exit, paths };
             let kind = PassedKind::Result(Box::new(result));
             let passed = Passed { run: self.past.message.clone(), step: 0, kind };
             self.updates.passed(Arc::new(passed));

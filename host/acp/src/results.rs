@@ -10,6 +10,7 @@ use belljar_agent::{ChildSummary, Journal, RunId, StepEntry, StepKind};
 use tokio::sync::broadcast;
 
 use crate::limits::{MAX_RESULT, MAX_RESULTS};
+use crate::terminal;
 
 /// Where the steps of all turns of a process pass by. What nobody takes is lost.
 #[derive(Debug, Clone)]
@@ -39,6 +40,8 @@ pub(crate) struct CallResult {
     pub(crate) call_id: String,
     /// The beginning of what the model reads.
     pub(crate) content: String,
+    /// The exit code of a command: as all of its output says, and not 0 where the call failed.
+    pub(crate) exit: u8,
     /// Paths that it read or wrote, as agents see them.
     pub(crate) paths: Vec<String>,
 }
@@ -94,6 +97,7 @@ fn passed(kind: StepKind) -> Option<PassedKind> {
             Some(PassedKind::Result(Box::new(CallResult {
                 agent: call.agent,
                 call_id: call.call_id,
+                exit: terminal::exit_code(&result.content, result.is_error),
                 content: cut(&result.content, MAX_RESULT).to_owned(),
                 paths: wrote.into_iter().chain(read).collect(),
             })))

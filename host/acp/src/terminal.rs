@@ -41,10 +41,10 @@ impl Screen {
     }
 
     /// The output of a command that has ended, or not quite. INV-378: as text that no terminal obeys.
-    pub(crate) fn shows(&mut self, output: &str) -> Meta {
+    pub(crate) fn shows(&mut self, output: &str, exit: u8) -> Meta {
         let data = Shown::multiline(output).to_string();
         let shown = ("terminal_output", json!({"terminal_id": self.id, "data": data}));
-        let exit = self.exit(code(output));
+        let exit = self.exit(exit);
         meta(std::iter::once(shown).chain(exit))
     }
 
@@ -76,11 +76,12 @@ fn meta(entries: impl IntoIterator<Item = (&'static str, Value)>) -> Meta {
     entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The exit code that the output says.
-fn code(output: &str) -> u8 {
+/// The exit code that all of the output says; a call that failed has one that is not 0.
+pub(crate) fn exit_code(output: &str, failed: bool) -> u8 {
     let last = output.trim_end().lines().next_back().unwrap_or_default();
     let code = last.strip_prefix(EXIT).and_then(|rest| rest.strip_suffix(']'));
-    code.and_then(|code| code.parse().ok()).unwrap_or_default()
+    let code: u8 = code.and_then(|code| code.parse().ok()).unwrap_or_default();
+    if failed { code.max(1) } else { code }
 }
 
 #[cfg(test)]
@@ -93,7 +94,7 @@ mod tests {
         let mut screen = Screen::of("shell", "1").unwrap();
         let hostile =
             "a\u{1b}]52;c;eHg=\u{7}\u{1b}[2J\u{9b}31m\u{202e}\nb\n[belljar: exit code 3]\n";
-        let shown = Value::Object(screen.shows(hostile));
+        let shown = Value::Object(screen.shows(hostile, exit_code(hostile, false)));
         let data = shown["terminal_output"]["data"].as_str().unwrap();
         let plain = |c: char| c == '\n' || !c.is_control() && c != '\u{202e}';
         assert!(data.chars().all(plain), "{data:?}");
@@ -106,7 +107,7 @@ mod tests {
         let mut failed = Screen::of("run_python", "2").unwrap();
         let ended = Value::Object(failed.over(false).unwrap());
         assert_eq!(ended["terminal_exit"]["exit_code"], 1);
-        let late = failed.shows("late");
+        let late = failed.shows("late", 1);
         assert!(late.contains_key("terminal_output") && !late.contains_key("terminal_exit"));
     }
 
@@ -118,7 +119,8 @@ mod tests {
             ("x\n[belljar: exit code 127]\n", 127),
             ("[belljar: exit code 999]", 0),
         ] {
-            assert_eq!(code(output), expected, "{output}");
+            assert_eq!(exit_code(output, false), expected, "{output}");
+            assert_eq!(exit_code(output, true), expected.max(1), "{output}");
         }
     }
 }

@@ -198,7 +198,7 @@ impl Updates {
         let session = self.session_of(&result.agent)?;
         let shown = self.shown.get_mut(&(result.agent.clone(), result.call_id.clone()))?;
         let mut content = shown.stays.clone();
-        let meta = shown.screen.as_mut().map(|screen| screen.shows(&result.content));
+        let meta = shown.screen.as_mut().map(|screen| screen.shows(&result.content, result.exit));
         if meta.is_none() && !result.content.trim().is_empty() {
             content.push(tool_call::text(&result.content));
         }
