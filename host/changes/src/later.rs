@@ -368,14 +368,12 @@ const HARMLESS: &[&str] = &[
     ".editorconfig",
     ".mailmap",
 ];
-/// It has a name with a dot.
 const DOTTED: &str = "a name with a dot: programs take settings from it, often commands";
 /// It has a short name of another file system, which may mean any of these.
 const SHORT: &str = "the short form of another name, as some file systems have it";
 
 /// It becomes executable.
 pub(crate) const EXECUTABLE: &str = "it can be started as a program";
-/// It is a link.
 pub(crate) const LINK: &str = "a link: whoever follows it works elsewhere";
 /// Its name is no text, or cannot be read as one.
 const UNREADABLE: &str = "its name is no text: nobody knows which program acts on it";

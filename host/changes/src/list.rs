@@ -23,7 +23,6 @@ const MOST: usize = 200_000;
 /// Directories in directories that are looked into.
 const DEEPEST: usize = 256;
 
-/// All that the overlay changes.
 pub(crate) fn list(overlay: &Overlay) -> Result<Changes, ChangesError> {
     let workspace = Workspace::new(Arc::clone(overlay.lower()));
     let told = overlay.changes();

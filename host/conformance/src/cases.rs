@@ -82,7 +82,6 @@ pub(crate) struct Expect {
     pub(crate) json_size: Option<BTreeMap<String, usize>>,
     /// One text part of so many bytes.
     pub(crate) size: Option<usize>,
-    /// These parts.
     pub(crate) parts: Option<Vec<Value>>,
     /// A tool error of this kind, or of one of these.
     pub(crate) error: Option<OneOrMore>,

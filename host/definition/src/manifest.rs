@@ -153,7 +153,6 @@ fn peers<'t>(reader: &mut Reader<'t, '_>, item: &Item<'t>) -> PeersAsk {
     }
 }
 
-/// `[command]`.
 fn command<'t>(reader: &mut Reader<'t, '_>, table: &DeTable<'t>) -> CommandSpec {
     reader.only(table, "`command`", COMMAND_KEYS);
     let mut spec = CommandSpec { schema: reader.text(table, "schema"), ..CommandSpec::default() };

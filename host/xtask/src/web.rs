@@ -18,7 +18,6 @@ use crate::tools::hex;
 /// The sources of the page.
 const WEB: &str = "host/server/web";
 
-/// The tests of it.
 const TESTS: &str = "tests/page";
 
 /// The record of a build, beside `dist`.

@@ -88,7 +88,6 @@ pub(crate) fn not_started(
     }
 }
 
-/// The message of a panic.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic
         .downcast_ref::<&str>()

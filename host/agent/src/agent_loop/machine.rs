@@ -50,7 +50,6 @@ pub(crate) struct Gauge {
     pub(crate) halt: Option<Exhausted>,
     /// Whether the model may be asked.
     pub(crate) next: NextStep,
-    /// Tokens left.
     pub(crate) tokens_left: u64,
 }
 

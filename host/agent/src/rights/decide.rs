@@ -76,7 +76,6 @@ pub(crate) struct Means {
 }
 
 impl Means {
-    /// Those of an agent with this definition and these rights.
     pub(crate) fn of(definition: &AgentDefinition, rights: &Rights, depth: Depth) -> Self {
         let asked = definition.asked.tools.as_ref();
         let overlay = |mount: &Mount| mount.access == Access::Overlay;

@@ -41,7 +41,6 @@ pub(crate) struct Ended {
     pub(crate) conclusion: String,
 }
 
-/// Where one stands.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     Unknown,
@@ -166,7 +165,6 @@ impl Background {
         }
     }
 
-    /// Cancels one.
     pub(crate) fn cancel(&self, id: &str) {
         if let Some(entry) = self.entries().iter().find(|entry| entry.id == id) {
             entry.cancel.cancel();

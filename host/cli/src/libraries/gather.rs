@@ -46,7 +46,6 @@ pub(crate) struct File {
 pub(crate) struct LeftOut {
     /// Its path; escaped.
     pub(crate) path: String,
-    /// Why.
     pub(crate) why: String,
 }
 

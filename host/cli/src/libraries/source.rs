@@ -80,7 +80,6 @@ impl Source {
         Ok(source)
     }
 
-    /// The path.
     pub(crate) fn path(&self) -> &Path {
         match self {
             Self::Directory { path } | Self::Archive { path } | Self::Git { path, .. } => path,

@@ -145,7 +145,6 @@ pub(crate) fn plain(text: impl ToString) -> Cell {
     (text.to_string(), None)
 }
 
-/// A cell in a style.
 pub(crate) fn styled(style: Style, text: impl ToString) -> Cell {
     (text.to_string(), Some(style))
 }

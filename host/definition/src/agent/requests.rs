@@ -182,7 +182,6 @@ pub(super) fn subagents(
     Some(ask)
 }
 
-/// One entry of `subagents`.
 fn subagents_entry(
     ask: &mut SubagentsAsk,
     key: &Key,

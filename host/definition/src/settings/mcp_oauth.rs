@@ -33,7 +33,6 @@ pub struct McpOauthSetting {
 }
 
 impl<'t> Loader<'_, 't, '_> {
-    /// The `oauth` of a server.
     pub(super) fn mcp_oauth(&mut self, server: &DeTable<'t>) -> McpOauthSetting {
         let mut setting = McpOauthSetting::default();
         let Some(item) = server.get("oauth") else { return setting };

@@ -87,7 +87,6 @@ impl<'t> Loader<'_, 't, '_> {
         }
     }
 
-    /// `[subagents]`.
     pub(super) fn subagent_policy(&mut self, table: &DeTable<'t>) -> Option<SubagentPolicy> {
         let item = table.get("subagents")?;
         let table = self.reader.table("subagents", item)?;

@@ -73,7 +73,6 @@ pub(super) struct Done {
 
 type Picture = BTreeMap<PathBuf, String>;
 
-/// An agent with this name and text.
 pub(super) fn agent(name: &str, text: &str) -> String {
     format!("---\nname: {name}\ndescription: Reads.\ntools: Read\n---\n{text}\n")
 }

@@ -99,7 +99,6 @@ const fn act(id: &'static str, by: By, control: Control, run: fn(&Targets) -> Do
     Act { id, by, landlock: 1, control, run }
 }
 
-/// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Act> {
     files::ACTS
         .iter()

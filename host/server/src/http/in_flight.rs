@@ -58,7 +58,6 @@ pub(crate) struct Flights {
     most: u32,
     /// As long as the list of tenants: who comes here has a key.
     tenants: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
-    /// Those of keys.
     keys: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
 }
 
@@ -70,7 +69,6 @@ pub(crate) struct InFlight(Arc<Inner>);
 struct Inner {
     all: Arc<Semaphore>,
     own: Arc<Semaphore>,
-    /// Of its key, where it has one.
     key: Option<Arc<Semaphore>>,
     most: u32,
     held: Mutex<Held>,

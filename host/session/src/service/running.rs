@@ -218,7 +218,6 @@ impl Running {
 }
 
 impl Claim {
-    /// The session.
     pub(crate) fn session(&self) -> &str {
         &self.turn.session
     }

@@ -37,7 +37,6 @@ const MAX_HOOK_NAME: usize = 80;
 #[derive(Debug, Default)]
 pub struct Hooks(Vec<Hook>);
 
-/// One hook.
 #[derive(Debug)]
 pub(crate) struct Hook {
     event: HookEvent,

@@ -26,7 +26,6 @@ pub(crate) struct Piece {
 }
 
 impl AnswerForm {
-    /// That of an error.
     pub(crate) fn failed(kind: ToolErrorKind) -> Self {
         Self { kind: Some(kind), ..Self::default() }
     }

@@ -45,7 +45,6 @@ pub(super) enum Part {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
-    /// [`FORMAT`].
     pub(super) format: u64,
     /// The version of the program that wrote it.
     pub(super) belljar: String,

@@ -185,7 +185,6 @@ impl Interrupts {
         })
     }
 
-    /// The next one.
     pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

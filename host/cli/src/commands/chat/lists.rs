@@ -16,7 +16,6 @@ use crate::term::table::{self, Table, plain, styled};
 /// Characters of a description.
 const MAX_DESCRIPTION: usize = 70;
 
-/// `/help`.
 pub(super) fn help(out: &Out) {
     let mut table = Table::new(out, &["", ""]);
     for row in COMMANDS {
@@ -26,7 +25,6 @@ pub(super) fn help(out: &Out) {
     out.line("anything else is said to the agent; Ctrl-C stops its answer");
 }
 
-/// `/agents`.
 pub(super) fn agents(host: &Host, places: &Places, out: &Out) -> Result<(), Failure> {
     let all = resolve_all(host, &places.workspace).map_err(agents::not_found)?;
     let mut table = Table::new(out, &["agent", "status", "description"]).cut(MAX_DESCRIPTION);
@@ -41,7 +39,6 @@ pub(super) fn agents(host: &Host, places: &Places, out: &Out) -> Result<(), Fail
     Ok(())
 }
 
-/// `/teams`.
 pub(super) fn teams(host: &Host, places: &Places, out: &Out) -> Result<(), Failure> {
     let all = resolve_all_teams(host, &places.workspace).map_err(agents::not_found)?;
     if all.is_empty() {
@@ -61,7 +58,6 @@ pub(super) fn teams(host: &Host, places: &Places, out: &Out) -> Result<(), Failu
     Ok(())
 }
 
-/// `/skills`.
 pub(super) fn skills(host: &Host, out: &Out) {
     let catalog = host.skills.catalog();
     if catalog.entries().is_empty() {

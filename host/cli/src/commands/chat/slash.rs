@@ -126,7 +126,6 @@ pub(super) fn usage(row: &Row) -> String {
     format!("/{} {}", row.name, row.arguments).trim_end().to_owned()
 }
 
-/// The row of an action.
 pub(super) fn row(action: Action) -> Option<&'static Row> {
     COMMANDS.iter().find(|row| row.action == action)
 }

@@ -26,7 +26,6 @@ pub(super) struct Vetted {
     pub(super) folders: BTreeSet<String>,
 }
 
-/// One agent of it.
 pub(super) struct Agent {
     pub(super) file: File,
     /// The agent as it would be under the grants as they stand.

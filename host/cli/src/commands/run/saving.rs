@@ -28,7 +28,6 @@ pub(crate) fn make_ready(places: &Places, no_save: bool) -> Result<(), Failure> 
     }
 }
 
-/// Opens the store.
 pub(crate) async fn open(places: &Places) -> Result<Store, Failure> {
     remove_left(&places.store_directory());
     let opened = Store::open(&places.store()).await;

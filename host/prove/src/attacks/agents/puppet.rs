@@ -84,7 +84,6 @@ impl ChatModel for Puppet {
     }
 }
 
-/// A call with these arguments.
 pub(super) fn call(name: &'static str, arguments: &Value) -> Vec<(&'static str, String)> {
     vec![(name, arguments.to_string())]
 }

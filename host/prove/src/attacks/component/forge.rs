@@ -15,7 +15,6 @@ pub(super) const INSTANCE: u8 = 5;
 pub(super) const TYPE: u8 = 7;
 pub(super) const IMPORT: u8 = 10;
 
-/// A component of these sections.
 pub(super) fn component(sections: &[Vec<u8>]) -> Vec<u8> {
     [COMPONENT, &sections.concat()].concat()
 }
@@ -25,12 +24,10 @@ pub(super) fn extended(wasm: &[u8], sections: &[Vec<u8>]) -> Vec<u8> {
     [wasm, &sections.concat()].concat()
 }
 
-/// One section.
 pub(super) fn section(id: u8, content: &[u8]) -> Vec<u8> {
     [&[id], leb(content.len()).as_slice(), content].concat()
 }
 
-/// A vector of items.
 pub(super) fn vector(items: &[Vec<u8>]) -> Vec<u8> {
     [leb(items.len()), items.concat()].concat()
 }

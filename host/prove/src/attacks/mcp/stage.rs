@@ -46,7 +46,6 @@ impl Message<'_> {
         reply(&json!({"jsonrpc": "2.0", "id": self.body["id"], "result": result}))
     }
 
-    /// One event with this message.
     pub(super) fn event(message: &Value) -> Vec<u8> {
         format!("data: {message}\n\n").into_bytes()
     }

@@ -133,7 +133,6 @@ fn older(verb: &str, session: Option<&str>, message: &Value) -> Ask {
     }
 }
 
-/// The message that answers.
 fn message_of(answer: &Answer) -> Result<Value> {
     let lines = answer.body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
     let mut messages = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());

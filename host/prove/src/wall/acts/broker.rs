@@ -59,7 +59,6 @@ const ANSWERS: Control = Control::Beside(|_| {
     ask(r#"{"make":"code"}"#, &[file(smallest)?, file(b"")?])
 });
 
-/// All of them.
 pub(super) const ACTS: &[Act] = &[
     act("wall-broker-program", BROKER, ANSWERS, |_| {
         of_files(3, r#"{"hook":{"program":"/bin/sh","arguments":["-c","id"]}}"#)

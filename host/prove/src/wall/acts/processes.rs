@@ -44,7 +44,6 @@ fn run(targets: &Targets, number: i64) -> Done {
     }
 }
 
-/// All of them.
 pub(super) const ACTS: &[Act] = &[
     act("wall-process-kill", ARGUMENTS, WORKS, |t| of_victim(libc::SYS_kill, t, [KILL.into()])),
     act("wall-process-kill-look", ARGUMENTS, WORKS, |t| of_victim(libc::SYS_kill, t, [0.into()])),

@@ -11,7 +11,6 @@ fn made(made: Done, remove: impl FnOnce(i64) -> Done) -> Done {
     Ok(id)
 }
 
-/// All of them.
 pub(super) const ACTS: &[Act] = &[
     act("wall-shared-memory-attach", CALLS, WORKS, |t| {
         call(libc::SYS_shmat, [t.memory.into(), 0.into(), 0.into()])

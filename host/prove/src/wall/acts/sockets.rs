@@ -48,7 +48,6 @@ fn inet(port: u16) -> Arg {
     Arg::Bytes(bytes)
 }
 
-/// All of them.
 pub(super) const ACTS: &[Act] = &[
     act("wall-socket-daemon", ARGUMENTS, WORKS, |t| {
         connect(libc::SOCK_STREAM, &path(t, "outside/daemon.sock"))

@@ -95,7 +95,6 @@ pub(crate) struct AgentMetadata {
     /// Of one that was cancelled: who did it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cancelled_by: Option<String>,
-    /// The counts of all subagents.
     pub(crate) subagents: Counts,
     /// Those of each call that started some, in the order of the calls.
     pub(crate) batches: Vec<Batch>,

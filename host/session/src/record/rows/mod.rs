@@ -119,7 +119,6 @@ pub(crate) fn receipt_of(entry: &StepEntry) -> Option<&CallReceipt> {
     }
 }
 
-/// Which call a receipt is of.
 pub(crate) fn receipt_key(receipt: &CallReceipt) -> ReceiptKey {
     (receipt.agent.clone(), receipt.step, receipt.call_id.clone())
 }

@@ -115,7 +115,6 @@ fn after(steps: &Steps, fine: usize, words: &[&str]) -> Stopped {
     steps.all_refused(fine, words)
 }
 
-/// A step gave this.
 fn gave(steps: &Steps, step: usize, expected: &Value) -> Result<(), Escape> {
     let said = steps.ok(step)?;
     if said == expected {
