@@ -2,8 +2,8 @@
 //! agent's author wrote of them, and what each becomes here.
 //!
 //! [`TOOL_ALIASES`](crate::TOOL_ALIASES) says what a name in a file's `tools` gives; this table
-//! says under which face such a tool is offered to the model, so that a system prompt that
-//! speaks of `Read` and `file_path` stays true, word for word. Data only: `belljar-session`
+//! says under which alias such a tool is offered to the model, so that a system prompt that
+//! speaks of `Read` and `file_path` stays true, word for word. Data only: `belljar-agent`
 //! translates calls by it.
 
 mod claude_code;
@@ -101,7 +101,7 @@ pub enum Given {
 }
 
 impl ForeignTool {
-    /// The faces that a dialect has for its tools. One that is not known has none: there the
+    /// The aliases that a dialect has for its tools. One that is not known has none: there the
     /// tools keep belljar's own names.
     pub fn of(dialect: Dialect) -> &'static [ForeignTool] {
         match dialect {
@@ -114,16 +114,16 @@ impl ForeignTool {
         }
     }
 
-    /// The faces under which an agent of this dialect is offered a tool: those that its author
+    /// The aliases under which an agent of this dialect is offered a tool: those that its author
     /// wrote in `tools`, else the first that the dialect has. None: it keeps its own name, also
     /// where the author wrote that.
     pub fn offered(dialect: Dialect, tool: &str, written: &[&str]) -> Vec<&'static ForeignTool> {
         if written.contains(&tool) {
             return Vec::new();
         }
-        let faces = || Self::of(dialect).iter().filter(|face| face.tool == tool);
-        let named: Vec<_> = faces().filter(|face| written.contains(&face.name)).collect();
-        if named.is_empty() { faces().take(1).collect() } else { named }
+        let aliases = || Self::of(dialect).iter().filter(|alias| alias.tool == tool);
+        let named: Vec<_> = aliases().filter(|alias| written.contains(&alias.name)).collect();
+        if named.is_empty() { aliases().take(1).collect() } else { named }
     }
 
     /// The limits that its arguments have: what is taken without an effect, and what is refused.
@@ -194,7 +194,7 @@ mod tests {
     use crate::TOOL_ALIASES;
 
     fn names(dialect: Dialect, tool: &str, written: &[&str]) -> Vec<&'static str> {
-        ForeignTool::offered(dialect, tool, written).iter().map(|face| face.name).collect()
+        ForeignTool::offered(dialect, tool, written).iter().map(|alias| alias.name).collect()
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
             let rows = TOOL_ALIASES.iter().filter(|row| row.dialect == dialect);
             let given: BTreeSet<_> = rows.flat_map(|row| row.canonical).collect();
             for tool in given {
-                let known = ForeignTool::of(dialect).iter().any(|face| face.tool == *tool);
+                let known = ForeignTool::of(dialect).iter().any(|alias| alias.tool == *tool);
                 // Copilot has no tool of its own that searches the web.
                 let exempt = (dialect, *tool) == (Dialect::Copilot, "web_search");
                 assert!(known || exempt, "{dialect}: {tool}");
@@ -226,10 +226,10 @@ mod tests {
     #[test]
     fn names_are_unique_and_every_required_argument_becomes_something() {
         for dialect in Dialect::WITH_TOOLS {
-            let faces = ForeignTool::of(dialect);
-            let names: BTreeSet<_> = faces.iter().map(|face| face.name).collect();
-            assert_eq!(names.len(), faces.len(), "{dialect}");
-            for argument in faces.iter().flat_map(|face| face.arguments) {
+            let aliases = ForeignTool::of(dialect);
+            let names: BTreeSet<_> = aliases.iter().map(|alias| alias.name).collect();
+            assert_eq!(names.len(), aliases.len(), "{dialect}");
+            for argument in aliases.iter().flat_map(|alias| alias.arguments) {
                 let lost = matches!(argument.becomes, Becomes::Never(_));
                 assert!(!(argument.required && lost), "{dialect}: {}", argument.name);
             }

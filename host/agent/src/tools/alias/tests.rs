@@ -1,4 +1,4 @@
-//! Faces of tools: what is shown, what a call becomes, and what is refused.
+//! Aliases of tools: what is shown, what a call becomes, and what is refused.
 
 use std::path::Path;
 
