@@ -82,19 +82,10 @@ fn taken<D: Filed + PartialEq>(live: &Library<D>, draft: &CatalogEntry<D>) -> Op
         skipped.map(|skipped| skipped.path.clone())
     };
     let path = used.or_else(broken)?;
-    Some(Diagnostic {
-        path: draft.definition.path().to_path_buf(),
-        line: 0,
-        column: 0,
-        severity: Severity::Error,
-        code: NAME_TAKEN,
-        message: format!(
-            "the name `{}` is taken by `{}`",
-            draft.id.slug,
-            Shown::new(&path.to_string_lossy())
-        ),
-        hint: Some("give the draft another `name`".to_owned()),
-    })
+    let other = path.to_string_lossy();
+    let message = format!("the name `{}` is taken by `{}`", draft.id.slug, Shown::new(&other));
+    let hint = Some("give the draft another `name`".to_owned());
+    Some(Diagnostic { hint, ..Diagnostic::of_file(draft.definition.path(), NAME_TAKEN, message) })
 }
 
 /// The code of the finding that a draft's name is taken. Its message names the file that has it.

@@ -14,7 +14,7 @@ use belljar_sandbox::Digest;
 
 use crate::library::Root;
 use crate::limits::{MAX_AGENT_DEPTH, MAX_AGENT_FILES, MAX_SCAN_ENTRIES};
-use crate::tool_files::{ReadError, error, read_bounded};
+use crate::tool_files::{ReadError, read_bounded};
 
 /// The folder whose files are not offered.
 pub(crate) const DRAFTS: &str = "drafts";
@@ -65,7 +65,7 @@ pub(crate) fn find<D: Filed>(root: &Root, problems: &mut Vec<Diagnostic>) -> Vec
         walk.found.truncate(MAX_AGENT_FILES);
         let Kind { noun, .. } = D::KIND;
         let message = format!("more than {MAX_AGENT_FILES} {noun} files; the rest is left out");
-        walk.problems.push(error(&root.dir, "too-many", message));
+        walk.problems.push(Diagnostic::of_file(&root.dir, "too-many", message));
     }
     walk.found
 }
@@ -101,7 +101,7 @@ fn pinned<'a>(
     }
     if missing > 0 {
         let message = format!("{missing} files of an installed library are not there any more");
-        problems.push(error(&root.dir, "library-incomplete", message));
+        problems.push(Diagnostic::of_file(&root.dir, "library-incomplete", message));
     }
     found
 }
@@ -192,7 +192,7 @@ impl Walk<'_> {
         if meta.is_dir() {
             if !draft {
                 let message = "a linked folder is not followed".to_owned();
-                let mut note = error(path, "linked-folder", message);
+                let mut note = Diagnostic::of_file(path, "linked-folder", message);
                 note.severity = Severity::Note;
                 self.problems.push(note);
             }
@@ -220,7 +220,7 @@ impl Walk<'_> {
     }
 
     fn problem(&mut self, path: &Path, code: &'static str, message: String) {
-        self.problems.push(error(path, code, message));
+        self.problems.push(Diagnostic::of_file(path, code, message));
     }
 }
 

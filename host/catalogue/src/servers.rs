@@ -15,7 +15,7 @@ use belljar_model::ToolSpec;
 use belljar_os_sandbox::Program;
 use belljar_policy::{ShownPath as _, ToolName};
 
-use crate::tool_files::{ReadError, error, read_bounded};
+use crate::tool_files::{ReadError, read_bounded};
 
 /// How the name of every tool of a server begins.
 const OF_SERVERS: &str = "mcp__";
@@ -36,7 +36,7 @@ impl Servers {
             let server = match configured(name, setting) {
                 Ok(server) => server,
                 Err(why) => {
-                    all.problems.push(error(directory, "bad-server", why));
+                    all.problems.push(Diagnostic::of_file(directory, "bad-server", why));
                     continue;
                 }
             };
@@ -46,13 +46,17 @@ impl Servers {
                 Ok(text) => match Accepted::parse(name, &text) {
                     Ok(accepted) => server.with(&setting.url, accepted),
                     Err(why) => {
-                        all.problems.push(error(&path, "bad-server", why.to_string()));
+                        all.problems.push(Diagnostic::of_file(
+                            &path,
+                            "bad-server",
+                            why.to_string(),
+                        ));
                         server
                     }
                 },
                 Err(ReadError::Io(found)) if found.kind() == std::io::ErrorKind::NotFound => server,
                 Err(why) => {
-                    all.problems.push(error(&path, "bad-server", why.to_string()));
+                    all.problems.push(Diagnostic::of_file(&path, "bad-server", why.to_string()));
                     server
                 }
             };
@@ -75,7 +79,7 @@ impl Servers {
                 false => format!("log in again: `belljar mcp login {name}`"),
             };
             let path = directory.join(Tokens::file(name));
-            self.problems.push(error(&path, "bad-token", format!("{why}; {cure}")));
+            self.problems.push(Diagnostic::of_file(&path, "bad-token", format!("{why}; {cure}")));
             None
         });
         server.with_tokens(tokens, Some(keep))
@@ -89,12 +93,12 @@ impl Servers {
             Err(why) => Err(why.to_string()),
         };
         let accepted = accepted.unwrap_or_else(|why| {
-            self.problems.push(error(&path, "bad-server", why));
+            self.problems.push(Diagnostic::of_file(&path, "bad-server", why));
             None
         });
         match of_program(name, setting, accepted) {
             Ok(server) => self.add(&path, server),
-            Err(why) => self.problems.push(error(directory, "bad-server", why)),
+            Err(why) => self.problems.push(Diagnostic::of_file(directory, "bad-server", why)),
         }
     }
 
@@ -103,7 +107,7 @@ impl Servers {
             let name = server.name();
             self.problems.push(Diagnostic {
                 severity: Severity::Warning,
-                ..error(path, "unseen-server", format!("MCP server `{name}`: {why}"))
+                ..Diagnostic::of_file(path, "unseen-server", format!("MCP server `{name}`: {why}"))
             });
         }
         let server = Arc::new(server);

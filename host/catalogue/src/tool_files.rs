@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use belljar_definition::{Diagnostic, Severity, ToolManifest};
+use belljar_definition::{Diagnostic, ToolManifest};
 use belljar_policy::{Shown, ToolName};
 use belljar_sandbox::Wasm;
 use futures::future::join_all;
@@ -34,12 +34,13 @@ pub(crate) async fn scan(
     for (name, path) in names {
         let Ok(name) = ToolName::new(&name) else {
             let shown = Shown::clipped(&name, 64);
-            problems.push(error(&path, "bad-name", format!("`{shown}` is no tool name")));
+            let message = format!("`{shown}` is no tool name");
+            problems.push(Diagnostic::of_file(&path, "bad-name", message));
             continue;
         };
         if reserved(&name) {
             let message = format!("tool `{name}` is left out: a built-in tool has that name");
-            problems.push(error(&path, "name-taken", message));
+            problems.push(Diagnostic::of_file(&path, "name-taken", message));
             continue;
         }
         reading.push(tokio::task::spawn_blocking(move || read(name, &path)));
@@ -50,24 +51,12 @@ pub(crate) async fn scan(
             Ok(Ok(tool)) => installed.push(tool),
             Ok(Err(found)) => problems.extend(found),
             Err(failed) => {
-                problems.push(error(dir, "read", format!("a tool cannot be read: {failed}")));
+                let message = format!("a tool cannot be read: {failed}");
+                problems.push(Diagnostic::of_file(dir, "read", message));
             }
         }
     }
     (installed, problems)
-}
-
-/// A finding about a file as a whole.
-pub(crate) fn error(path: &Path, code: &'static str, message: String) -> Diagnostic {
-    Diagnostic {
-        path: path.to_owned(),
-        line: 0,
-        column: 0,
-        severity: Severity::Error,
-        code,
-        message,
-        hint: None,
-    }
 }
 
 /// Why a file was not read.
@@ -106,7 +95,7 @@ fn directories(dir: &Path, problems: &mut Vec<Diagnostic>) -> Vec<(String, PathB
         Ok(entries) => entries,
         Err(found) if found.kind() == io::ErrorKind::NotFound => return Vec::new(),
         Err(found) => {
-            problems.push(error(dir, "read", format!("cannot be read: {found}")));
+            problems.push(Diagnostic::of_file(dir, "read", format!("cannot be read: {found}")));
             return Vec::new();
         }
     };
@@ -121,25 +110,24 @@ fn directories(dir: &Path, problems: &mut Vec<Diagnostic>) -> Vec<(String, PathB
     if found.len() > MAX_TOOL_DIRS {
         found.truncate(MAX_TOOL_DIRS);
         let message = format!("more than {MAX_TOOL_DIRS} tools; the rest is left out");
-        problems.push(error(dir, "too-many", message));
+        problems.push(Diagnostic::of_file(dir, "too-many", message));
     }
     found
 }
 
 fn read(name: ToolName, dir: &Path) -> Result<Installed, Vec<Diagnostic>> {
     let toml = dir.join("tool.toml");
-    let one = |path: &Path, found: ReadError| {
-        vec![error(path, "read", format!("tool `{name}` is left out: {found}"))]
+    let out = |path: &Path, code, why: &str| {
+        vec![Diagnostic::of_file(path, code, format!("tool `{name}` is left out: {why}"))]
     };
-    let text = read_bounded(&toml, MAX_MANIFEST_BYTES).map_err(|found| one(&toml, found))?;
-    let text = String::from_utf8(text)
-        .map_err(|_| vec![error(&toml, "utf8", format!("tool `{name}` is left out: not UTF-8"))])?;
+    let unread = |path: &Path, found: ReadError| out(path, "read", &found.to_string());
+    let text = read_bounded(&toml, MAX_MANIFEST_BYTES).map_err(|found| unread(&toml, found))?;
+    let text = String::from_utf8(text).map_err(|_| out(&toml, "utf8", "not UTF-8"))?;
     let manifest = ToolManifest::parse(&toml, &text)?;
     let path = dir.join("tool.wasm");
-    let wasm = read_bounded(&path, MAX_COMPONENT_BYTES).map_err(|found| one(&path, found))?;
-    let wasm = called(Wasm::new(wasm).named(name.as_str()), &manifest).map_err(|why| {
-        vec![error(&toml, "bad-command", format!("tool `{name}` is left out: `[command]`: {why}"))]
-    })?;
+    let wasm = read_bounded(&path, MAX_COMPONENT_BYTES).map_err(|found| unread(&path, found))?;
+    let wasm = called(Wasm::new(wasm).named(name.as_str()), &manifest)
+        .map_err(|why| out(&toml, "bad-command", &format!("`[command]`: {why}")))?;
     // Computed here, off the async threads.
     let _ = wasm.digest();
     Ok(Installed { name, path, wasm, manifest })

@@ -326,16 +326,12 @@ impl ToolCatalogue {
 
     fn hold(&mut self, name: ToolName, path: &Path, code: &'static str, why: String, digest: &str) {
         self.problems.push(Diagnostic {
-            path: path.to_owned(),
-            line: 0,
-            column: 0,
             severity: Severity::Warning,
-            code,
-            message: why.clone(),
             hint: Some(format!(
                 "if you trust it, `belljar grant AGENT --tool {name}` lets an agent call it and pins \
                  `digest = \"sha256:{digest}\"` under `[tools.{name}]` in `belljar.toml`"
             )),
+            ..Diagnostic::of_file(path, code, why.clone())
         });
         self.held.insert(name, why);
     }
@@ -345,7 +341,7 @@ impl ToolCatalogue {
     }
 
     fn problem(&mut self, path: &Path, code: &'static str, message: String) {
-        self.problems.push(tool_files::error(path, code, message));
+        self.problems.push(Diagnostic::of_file(path, code, message));
     }
 }
 

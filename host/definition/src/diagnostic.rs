@@ -68,6 +68,12 @@ impl fmt::Display for Severity {
 }
 
 impl Diagnostic {
+    /// An error that concerns the file as a whole.
+    pub fn of_file(path: &Path, code: &'static str, message: String) -> Self {
+        let (line, column, severity) = (0, 0, Severity::Error);
+        Self { path: path.to_path_buf(), line, column, severity, code, message, hint: None }
+    }
+
     /// The lines of `source`, the file's text, that the finding is about, for a person's eyes;
     /// `None` where it is about no line, or `source` has no such line.
     pub fn snippet(&self, source: &str) -> Option<Snippet> {

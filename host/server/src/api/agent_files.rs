@@ -127,15 +127,9 @@ fn without_path(found: &Diagnostic) -> Diagnostic {
 }
 
 fn taken(path: &Path, first: &str) -> Diagnostic {
-    Diagnostic {
-        path: path.to_owned(),
-        line: 0,
-        column: 0,
-        severity: belljar_definition::Severity::Error,
-        code: NAME_TAKEN,
-        message: format!("its name is taken by `{first}`"),
-        hint: Some("give it another `name`".to_owned()),
-    }
+    let message = format!("its name is taken by `{first}`");
+    let hint = Some("give it another `name`".to_owned());
+    Diagnostic { hint, ..Diagnostic::of_file(path, NAME_TAKEN, message) }
 }
 
 /// A path below the folder of its scope: where that lies on the host is not for a peer.

@@ -2,7 +2,7 @@
 //! grants.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use belljar_agent::{Host, ResolvedAgent, RunError, canonical, model_of, resolve_entry};
 use belljar_catalogue::API_LIBRARY;
@@ -106,7 +106,7 @@ pub(crate) async fn read_text(ctx: &Ctx, slug: &str, text: &str) -> Result<Agent
         match parse_agent_in(&path, text.as_bytes(), &known, host.settings.shapes) {
             Parsed::Invalid { diagnostics } => Ok(AgentText::unusable(&diagnostics)),
             Parsed::NotAnAgent { reason } => {
-                Ok(AgentText::unusable(&[not_an_agent(path, why_not(reason))]))
+                Ok(AgentText::unusable(&[not_an_agent(&path, why_not(reason))]))
             }
             Parsed::Agent { definition, diagnostics } => {
                 let workspace =
@@ -144,16 +144,10 @@ fn why_not(reason: NotAnAgent) -> &'static str {
     }
 }
 
-fn not_an_agent(path: PathBuf, why: &str) -> Diagnostic {
-    Diagnostic {
-        path,
-        line: 0,
-        column: 0,
-        severity: Severity::Error,
-        code: "not-an-agent",
-        message: format!("not an agent: {why}"),
-        hint: Some("begin it with `---` and fields such as `name` and `description`".to_owned()),
-    }
+fn not_an_agent(path: &Path, why: &str) -> Diagnostic {
+    let message = format!("not an agent: {why}");
+    let hint = Some("begin it with `---` and fields such as `name` and `description`".to_owned());
+    Diagnostic { hint, ..Diagnostic::of_file(path, "not-an-agent", message) }
 }
 
 impl AgentText {

@@ -290,20 +290,7 @@ pub(crate) fn read_file<D: Filed<Context = ()>>(path: &Path) -> FileRead<D> {
 }
 
 pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
-    of_file(path, "read", format!("cannot be read: {error}"))
-}
-
-/// An error that concerns the file as a whole.
-pub(crate) fn of_file(path: &Path, code: &'static str, message: String) -> Diagnostic {
-    Diagnostic {
-        path: path.to_path_buf(),
-        line: 0,
-        column: 0,
-        severity: Severity::Error,
-        code,
-        message,
-        hint: None,
-    }
+    Diagnostic::of_file(path, "read", format!("cannot be read: {error}"))
 }
 
 /// Shows what is wrong with files; the code says whether anything is.

@@ -125,7 +125,7 @@ impl<'a> Judge<'a> {
                 let message = format!("`{other}` already has its name");
                 Some(Verdict::invalid(
                     &skipped.path,
-                    vec![agents::of_file(&skipped.path, "duplicate-name", message)],
+                    vec![Diagnostic::of_file(&skipped.path, "duplicate-name", message)],
                 ))
             }
             SkipReason::Quarantined | SkipReason::NotAnAgent(_) => None,
@@ -194,7 +194,7 @@ impl Verdict {
         if self.kind == Kind::NotAnAgent {
             let reasons = self.reasons.join("; ");
             let message = format!("not an agent: {reasons}");
-            self.diagnostics.push(agents::of_file(&self.path, "not-an-agent", message));
+            self.diagnostics.push(Diagnostic::of_file(&self.path, "not-an-agent", message));
         }
     }
 
