@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
-use crate::open::Store;
+use crate::open::{BadRow, Store};
 use crate::session::MAX_LISTED;
 use crate::statement::{Nothing, Statement, json};
 
@@ -79,21 +79,18 @@ impl Store {
     }
 }
 
-fn stored(row: &SqliteRow) -> Result<PermissionAnswer, String> {
-    let plain = |error: sqlx::Error| error.to_string();
-    let text = |index: usize| row.try_get::<String, _>(index).map_err(plain);
-    let number = |index: usize| row.try_get::<i64, _>(index).map_err(plain);
+fn stored(row: &SqliteRow) -> Result<PermissionAnswer, BadRow> {
     Ok(PermissionAnswer {
-        id: text(0)?,
-        session: text(1)?,
-        message: text(2)?,
-        question: number(3)?,
-        agent: text(4)?,
-        tool: text(5)?,
-        arguments: serde_json::from_str(&text(6)?).map_err(|error| error.to_string())?,
-        answer: text(7)?,
-        actor: text(8)?,
-        asked: number(9)?,
-        answered: number(10)?,
+        id: row.try_get(0)?,
+        session: row.try_get(1)?,
+        message: row.try_get(2)?,
+        question: row.try_get(3)?,
+        agent: row.try_get(4)?,
+        tool: row.try_get(5)?,
+        arguments: serde_json::from_str(row.try_get(6)?)?,
+        answer: row.try_get(7)?,
+        actor: row.try_get(8)?,
+        asked: row.try_get(9)?,
+        answered: row.try_get(10)?,
     })
 }

@@ -6,7 +6,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
-use crate::open::Store;
+use crate::open::{BadRow, Store};
 use crate::page::{Page, and_one, more};
 use crate::registry::Registry;
 use crate::statement::{Nothing, Statement, bounded, json};
@@ -125,15 +125,13 @@ impl Store {
     }
 }
 
-fn stored(row: &SqliteRow) -> Result<AuditEntry, String> {
-    let plain = |error: sqlx::Error| error.to_string();
-    let text = |index: usize| row.try_get::<String, _>(index).map_err(plain);
+fn stored(row: &SqliteRow) -> Result<AuditEntry, BadRow> {
     Ok(AuditEntry {
-        id: text(0)?,
-        at: row.try_get(1).map_err(plain)?,
-        actor: text(2)?,
-        action: text(3)?,
-        object: text(4)?,
-        detail: serde_json::from_str(&text(5)?).map_err(|error| error.to_string())?,
+        id: row.try_get(0)?,
+        at: row.try_get(1)?,
+        actor: row.try_get(2)?,
+        action: row.try_get(3)?,
+        object: row.try_get(4)?,
+        detail: serde_json::from_str(row.try_get(5)?)?,
     })
 }

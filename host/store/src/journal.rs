@@ -8,7 +8,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
-use crate::open::Store;
+use crate::open::{BadRow, Store};
 use crate::statement::{Nothing, Statement, json};
 use crate::words::{JournalKind, SessionKind};
 
@@ -91,15 +91,12 @@ impl Store {
     }
 }
 
-fn entry(row: &SqliteRow) -> Result<JournalEntry, String> {
-    let plain = |error: sqlx::Error| error.to_string();
-    let (kind, body): (String, String) =
-        (row.try_get(3).map_err(plain)?, row.try_get(4).map_err(plain)?);
+fn entry(row: &SqliteRow) -> Result<JournalEntry, BadRow> {
     Ok(JournalEntry {
-        agent: row.try_get(0).map_err(plain)?,
-        step: row.try_get(1).map_err(plain)?,
-        position: row.try_get(2).map_err(plain)?,
-        kind: kind.parse().map_err(|error| format!("{error}"))?,
-        body: serde_json::from_str(&body).map_err(|error| error.to_string())?,
+        agent: row.try_get(0)?,
+        step: row.try_get(1)?,
+        position: row.try_get(2)?,
+        kind: row.try_get::<&str, _>(3)?.parse()?,
+        body: serde_json::from_str(row.try_get(4)?)?,
     })
 }

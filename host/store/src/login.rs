@@ -4,7 +4,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
-use crate::open::TENANT;
+use crate::open::{BadRow, TENANT};
 use crate::registry::Registry;
 use crate::statement::{Nothing, Statement};
 use crate::words::KeyScope;
@@ -132,20 +132,17 @@ impl Registry {
     }
 }
 
-fn login(row: &SqliteRow) -> Result<StoredLogin, String> {
-    let plain = |error: sqlx::Error| error.to_string();
-    let text = |index: usize| row.try_get::<String, _>(index).map_err(plain);
-    let disabled: i64 = row.try_get(3).map_err(plain)?;
+fn login(row: &SqliteRow) -> Result<StoredLogin, BadRow> {
     Ok(StoredLogin {
-        id: text(0)?,
-        tenant: text(1)?,
-        tenant_id: text(2)?,
-        tenant_disabled: disabled != 0,
-        key: Some(text(4)?).filter(|key| !key.is_empty()),
-        scope: text(5)?.parse().map_err(|error| format!("{error}"))?,
-        revoked: row.try_get(6).map_err(plain)?,
-        secret_hash: text(7)?,
-        created: row.try_get(8).map_err(plain)?,
-        expires: row.try_get(9).map_err(plain)?,
+        id: row.try_get(0)?,
+        tenant: row.try_get(1)?,
+        tenant_id: row.try_get(2)?,
+        tenant_disabled: row.try_get::<i64, _>(3)? != 0,
+        key: Some(row.try_get(4)?).filter(|key: &String| !key.is_empty()),
+        scope: row.try_get::<&str, _>(5)?.parse()?,
+        revoked: row.try_get(6)?,
+        secret_hash: row.try_get(7)?,
+        created: row.try_get(8)?,
+        expires: row.try_get(9)?,
     })
 }

@@ -53,6 +53,9 @@ pub struct Store {
     id: Option<Arc<str>>,
 }
 
+/// Why a row is not understood: a column, its JSON, or a word in it.
+pub(crate) type BadRow = Box<dyn std::error::Error + Send + Sync>;
+
 impl Store {
     /// Opens the file, usually `~/.belljar/sessions/belljar.db`; makes it (readable by its owner only,
     /// in a directory of the same kind) where it is not there, and brings its schema up to

@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
-use crate::open::Store;
+use crate::open::{BadRow, Store};
 use crate::page::{Page, and_one, more};
 use crate::session::MAX_LISTED;
 use crate::statement::{Nothing, Statement, json};
@@ -142,22 +142,19 @@ impl Store {
     }
 }
 
-pub(crate) fn stored(row: &SqliteRow) -> Result<StoredReceipt, String> {
-    let plain = |error: sqlx::Error| error.to_string();
-    let text = |index: usize| row.try_get::<String, _>(index).map_err(plain);
-    let number = |index: usize| row.try_get::<i64, _>(index).map_err(plain);
+pub(crate) fn stored(row: &SqliteRow) -> Result<StoredReceipt, BadRow> {
     let receipt = ReceiptRow {
-        id: text(1)?,
-        agent: text(2)?,
-        step: number(3)?,
-        call_id: text(4)?,
-        tool: text(5)?,
-        ok: number(6)? != 0,
-        ending: text(7)?,
-        fuel: number(8)?,
-        micros: number(9)?,
-        body: serde_json::from_str(&text(10)?).map_err(|error| error.to_string())?,
-        created: number(11)?,
+        id: row.try_get(1)?,
+        agent: row.try_get(2)?,
+        step: row.try_get(3)?,
+        call_id: row.try_get(4)?,
+        tool: row.try_get(5)?,
+        ok: row.try_get::<i64, _>(6)? != 0,
+        ending: row.try_get(7)?,
+        fuel: row.try_get(8)?,
+        micros: row.try_get(9)?,
+        body: serde_json::from_str(row.try_get(10)?)?,
+        created: row.try_get(11)?,
     };
-    Ok(StoredReceipt { message: text(0)?, receipt })
+    Ok(StoredReceipt { message: row.try_get(0)?, receipt })
 }

@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
-use crate::open::{Store, TENANT};
+use crate::open::{BadRow, Store, TENANT};
 use crate::statement::{Arg, Nothing, Statement};
 use crate::words::KeyScope;
 
@@ -285,20 +285,17 @@ fn new_id() -> Result<String, StoreError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn key(row: &SqliteRow) -> Result<StoredKey, String> {
-    let plain = |error: sqlx::Error| error.to_string();
-    let text = |index: usize| row.try_get::<String, _>(index).map_err(plain);
-    let disabled: i64 = row.try_get(2).map_err(plain)?;
+fn key(row: &SqliteRow) -> Result<StoredKey, BadRow> {
     Ok(StoredKey {
-        id: text(0)?,
-        tenant: text(1)?,
-        tenant_id: text(9)?,
-        tenant_disabled: disabled != 0,
-        label: text(3)?,
-        scope: text(4)?.parse().map_err(|error| format!("{error}"))?,
-        secret_hash: text(5)?,
-        created: row.try_get(6).map_err(plain)?,
-        last_used: row.try_get(7).map_err(plain)?,
-        revoked: row.try_get(8).map_err(plain)?,
+        id: row.try_get(0)?,
+        tenant: row.try_get(1)?,
+        tenant_id: row.try_get(9)?,
+        tenant_disabled: row.try_get::<i64, _>(2)? != 0,
+        label: row.try_get(3)?,
+        scope: row.try_get::<&str, _>(4)?.parse()?,
+        secret_hash: row.try_get(5)?,
+        created: row.try_get(6)?,
+        last_used: row.try_get(7)?,
+        revoked: row.try_get(8)?,
     })
 }

@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
-use crate::open::Store;
+use crate::open::{BadRow, Store};
 use crate::statement::{Nothing, Statement};
 use crate::words::SessionKind;
 
@@ -47,7 +47,6 @@ pub struct SessionHead {
     pub model: String,
 }
 
-/// A new session.
 pub(crate) fn create(tenant: &str, new: &StoredSession) -> Result<Statement, StoreError> {
     let insert = "INSERT INTO sessions \
         (id, tenant, title, agent, workspace, model, kind, created, updated) \
@@ -184,20 +183,17 @@ impl Store {
     }
 
     pub(crate) fn stored(&self, row: &SqliteRow) -> Result<StoredSession, StoreError> {
-        let read = || -> Result<StoredSession, String> {
-            let column = |error: sqlx::Error| error.to_string();
-            let text = |index: usize| row.try_get::<String, _>(index).map_err(column);
-            let kind: SessionKind =
-                text(5)?.parse().map_err(|error| format!("its kind: {error}"))?;
+        let read = || -> Result<StoredSession, BadRow> {
+            let kind = row.try_get::<&str, _>(5)?.parse::<SessionKind>();
             Ok(StoredSession {
-                id: text(0)?,
-                title: text(1)?,
-                agent: text(2)?,
-                workspace: text(3)?,
-                model: text(4)?,
-                kind,
-                created: row.try_get(6).map_err(column)?,
-                updated: row.try_get(7).map_err(column)?,
+                id: row.try_get(0)?,
+                title: row.try_get(1)?,
+                agent: row.try_get(2)?,
+                workspace: row.try_get(3)?,
+                model: row.try_get(4)?,
+                kind: kind.map_err(|error| format!("its kind: {error}"))?,
+                created: row.try_get(6)?,
+                updated: row.try_get(7)?,
             })
         };
         read().map_err(|why| self.bad_row("a session".to_owned(), why))

@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
-use crate::open::Store;
+use crate::open::{BadRow, Store};
 use crate::page::{Page, and_one, more};
 use crate::session;
 use crate::statement::{Nothing, Statement, json};
@@ -225,43 +225,39 @@ impl Store {
     }
 }
 
-fn stored(row: &SqliteRow) -> Result<SubagentRecord, String> {
-    let plain = |error: sqlx::Error| error.to_string();
-    let text = |index: usize| row.try_get::<String, _>(index).map_err(plain);
-    let number = |index: usize| row.try_get::<i64, _>(index).map_err(plain);
-    let value = |index: usize| -> Result<Value, String> {
-        serde_json::from_str(&text(index)?).map_err(|error| error.to_string())
-    };
+fn stored(row: &SqliteRow) -> Result<SubagentRecord, BadRow> {
+    let value =
+        |index: usize| -> Result<Value, BadRow> { Ok(serde_json::from_str(row.try_get(index)?)?) };
     let tools = match value(14)? {
         Value::Array(names) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        _ => return Err("the list of tools is no list".to_owned()),
+        _ => return Err("the list of tools is no list".into()),
     };
     Ok(SubagentRecord {
-        id: text(0)?,
-        parent_message_id: text(1)?,
-        parent_tool_call_id: text(2)?,
-        parent_agent: text(3)?,
-        parent_subagent_id: row.try_get(4).map_err(plain)?,
-        depth: number(5)?,
-        chain_id: text(6)?,
-        source: Source::parse(&text(7)?).ok_or("unknown source")?,
-        agent: text(8)?,
-        display_name: text(9)?,
-        goal: text(10)?,
-        context: row.try_get(11).map_err(plain)?,
-        status: SubagentStatus::parse(&text(12)?).ok_or("unknown status")?,
-        model: text(13)?,
+        id: row.try_get(0)?,
+        parent_message_id: row.try_get(1)?,
+        parent_tool_call_id: row.try_get(2)?,
+        parent_agent: row.try_get(3)?,
+        parent_subagent_id: row.try_get(4)?,
+        depth: row.try_get(5)?,
+        chain_id: row.try_get(6)?,
+        source: Source::parse(row.try_get(7)?).ok_or("unknown source")?,
+        agent: row.try_get(8)?,
+        display_name: row.try_get(9)?,
+        goal: row.try_get(10)?,
+        context: row.try_get(11)?,
+        status: SubagentStatus::parse(row.try_get(12)?).ok_or("unknown status")?,
+        model: row.try_get(13)?,
         tool_names: tools,
-        summary: text(15)?,
+        summary: row.try_get(15)?,
         result: value(16)?,
-        error: row.try_get(17).map_err(plain)?,
-        input_tokens: number(18)?,
-        cached_tokens: number(19)?,
-        output_tokens: number(20)?,
-        fuel: number(21)?,
-        sort_order: number(22)?,
-        created: number(23)?,
-        started: row.try_get(24).map_err(plain)?,
-        ended: row.try_get(25).map_err(plain)?,
+        error: row.try_get(17)?,
+        input_tokens: row.try_get(18)?,
+        cached_tokens: row.try_get(19)?,
+        output_tokens: row.try_get(20)?,
+        fuel: row.try_get(21)?,
+        sort_order: row.try_get(22)?,
+        created: row.try_get(23)?,
+        started: row.try_get(24)?,
+        ended: row.try_get(25)?,
     })
 }
