@@ -124,7 +124,20 @@ impl Data {
     }
 }
 
-/// Opens the store for a command that does one thing, and closes it after.
+/// Opens the store at this path for a command that does one thing, and closes it after.
+pub(crate) fn in_store<T>(
+    path: &Path,
+    work: impl AsyncFnOnce(&Store) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    host::small_runtime()?.block_on(async {
+        let store = Store::open(path).await.map_err(failed)?;
+        let done = work(&store).await;
+        store.close().await;
+        done
+    })
+}
+
+/// As [`in_store`], with the store of the data root, which is made where there is none.
 pub(crate) fn with_store<T>(
     arg: &DataArg,
     places: &Places,
@@ -132,12 +145,7 @@ pub(crate) fn with_store<T>(
 ) -> Result<T, Failure> {
     let data = Data::find(arg, &host::settings(places)?, places)?;
     data.create(places)?;
-    host::small_runtime()?.block_on(async {
-        let store = Store::open(&data.store()).await.map_err(failed)?;
-        let done = work(&store, &data).await;
-        store.close().await;
-        done
-    })
+    in_store(&data.store(), async |store| work(store, &data).await)
 }
 
 /// The store's error, as a failure of the command.

@@ -1,5 +1,6 @@
 //! The needs of a process before it does anything: places, settings, the host, the OS sandbox.
 
+pub(crate) mod agreed;
 pub(crate) mod beside;
 pub(crate) mod bound;
 pub(crate) mod config_lock;

@@ -11,7 +11,7 @@ use belljar_store::{Store, TENANT, Tenant};
 use serde_json::Value;
 
 use crate::args::server::{NoTenant, TenantArg};
-use crate::setup::data::{Data, audit, failed, with_store};
+use crate::setup::data::{Data, audit, failed, in_store, with_store};
 use crate::setup::exit::Failure;
 use crate::setup::home::Places;
 use crate::setup::host::{self, Assembly};
@@ -147,12 +147,9 @@ impl Whose {
                 None => Ok(Self::operators(operator)),
             };
         }
-        host::small_runtime()?.block_on(async {
-            let store = Store::open(&data.store()).await.map_err(failed)?;
-            let found = look(of.other(), &store, &data, operator).await;
-            store.close().await;
-            Ok(Self { data: of.data.data.clone(), ..found? })
-        })
+        let found =
+            in_store(&data.store(), async |store| look(of.other(), store, &data, operator).await)?;
+        Ok(Self { data: of.data.data.clone(), ..found })
     }
 
     /// The host with all of its agents.
@@ -187,10 +184,16 @@ async fn look(
     Ok(Whose { places, tenant: Some(tenant.name), data: None, in_store })
 }
 
-/// A tenant by its name.
 pub(crate) async fn tenant(name: &str, store: &Store) -> Result<Tenant, Failure> {
     let known = store.registry().tenant(name).await.map_err(failed)?;
     known.ok_or_else(|| no_tenant(name))
+}
+
+/// The part of a store that is the tenant's who is meant.
+pub(crate) async fn part_of(of: &TenantArg, store: &Store) -> Result<Store, Failure> {
+    let Some(name) = of.other() else { return Ok(store.clone()) };
+    let own = tenant(name, store).await?;
+    Ok(store.of(&own.name, &own.id))
 }
 
 pub(crate) fn no_tenant(name: &str) -> Failure {

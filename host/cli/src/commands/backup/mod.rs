@@ -16,7 +16,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use belljar_policy::{Shown, ShownPath as _};
-use belljar_store::{SCHEMA_VERSION, Store};
+use belljar_store::SCHEMA_VERSION;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tempfile::NamedTempFile;
@@ -25,7 +25,7 @@ use self::collect::{Digesting, Found};
 use self::manifest::{Entry, FORMAT, Manifest, NAME, Part};
 use self::scratch::Scratch;
 use crate::args::server::BackupArgs;
-use crate::setup::data::{Data, failed, now};
+use crate::setup::data::{Data, failed, in_store, now};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, STORE, STORE_FILE, not_written};
 use crate::setup::host;
@@ -132,12 +132,7 @@ fn snapshot(store: &Path, scratch: &Path, name: &str) -> Result<Option<PathBuf>,
         return Ok(None);
     }
     let copy = scratch.join(name);
-    host::small_runtime()?.block_on(async {
-        let opened = Store::open(store).await.map_err(failed)?;
-        let copied = opened.snapshot(&copy).await.map_err(failed);
-        opened.close().await;
-        copied
-    })?;
+    in_store(store, async |store| store.snapshot(&copy).await.map_err(failed))?;
     Ok(Some(copy))
 }
 

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::find::{self, Found, Paths};
 use super::{look, show};
 use crate::args::changes::ApplyArgs;
+use crate::setup::agreed::agreed;
 use crate::setup::exit::{Exit, Failure, chain};
 use crate::setup::home::Places;
 use crate::term::out::{Out, Style};
@@ -75,12 +76,12 @@ pub(crate) fn apply(
     if !decision.yes {
         look::shown(session, &all, false, out)?;
         let stat = show::total(all.iter().map(|(_, changes)| changes.stat()));
-        if !agreed(&format!("apply {stat}?"), out)? {
+        if !agreed(&format!("apply {stat}?"), false, "applied", out)? {
             return Ok(None);
         }
         if stat.run_later > 0 && !also_what_runs {
             let question = format!("also the {} that would run later?", stat.run_later);
-            also_what_runs = agreed(&question, out)?;
+            also_what_runs = agreed(&question, false, "applied", out)?;
         }
     }
     let theirs = Paths::read(&decision.theirs, review)?;
@@ -100,18 +101,6 @@ pub(crate) fn apply(
         done.push((place.guest.to_string(), applied));
     }
     Ok(Some(Done(done)))
-}
-
-fn agreed(question: &str, out: &Out) -> Result<bool, Failure> {
-    match out.ask(question) {
-        Some(true) => Ok(true),
-        Some(false) => {
-            out.note("nothing is applied");
-            Ok(false)
-        }
-        None => Err(Failure::usage("there is nobody to ask, so nothing is applied")
-            .hint("look at what is shown above and repeat the command with `--yes`")),
-    }
 }
 
 /// The report of what was done, and what was left, with the command for the rest.

@@ -11,11 +11,10 @@ use belljar_session::{
 use belljar_store::{Store, StoreError, StoredSession};
 
 use crate::args::server::TenantArg;
-use crate::setup::data::failed;
+use crate::setup::data::{failed, in_store};
 use crate::setup::exit::{Exit, Failure, chain};
 use crate::setup::home::Places;
-use crate::setup::host;
-use crate::setup::whose::{Whose, tenant};
+use crate::setup::whose::{Whose, part_of};
 
 /// The paths that a person named, by the directory that they lie in.
 pub(crate) struct Paths(Vec<(GuestPath, PathBuf)>);
@@ -120,18 +119,7 @@ pub(crate) fn with_store<T>(
         Whose::find(of, places)?;
         return Err(nothing(None));
     }
-    host::small_runtime()?.block_on(async {
-        let store = Store::open(&path).await.map_err(failed)?;
-        let done = match of.other() {
-            None => work(&store).await,
-            Some(name) => match tenant(name, &store).await {
-                Ok(own) => work(&store.of(&own.name, &own.id)).await,
-                Err(failure) => Err(failure),
-            },
-        };
-        store.close().await;
-        done
-    })
+    in_store(&path, async |store| work(&part_of(of, store).await?).await)
 }
 
 /// The session that is meant, with the paths behind its name. The first word is a session or a run if

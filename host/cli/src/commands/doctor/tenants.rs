@@ -2,12 +2,11 @@
 
 use belljar_definition::Settings;
 use belljar_policy::Shown;
-use belljar_store::Store;
 
 use super::{Check, Finding, bad, check};
 use crate::args::server::DataArg;
 use crate::commands::serve::tenancy::Tenancy;
-use crate::setup::data::{Data, failed};
+use crate::setup::data::{Data, failed, in_store};
 use crate::setup::exit::Failure;
 use crate::setup::home::Places;
 use crate::setup::host;
@@ -47,12 +46,8 @@ pub(super) fn check_all(settings: Settings, places: &Places, data: Data) -> Opti
 fn find(settings: Settings, places: &Places, data: Data) -> Result<(usize, Vec<String>), Failure> {
     let store = data.store();
     let tenancy = Tenancy { settings, places: places.clone(), data, reach: None };
-    let checked = host::small_runtime()?.block_on(async {
-        let store = Store::open(&store).await.map_err(failed)?;
-        let checked = tenancy.check_all(&store.registry()).await.map_err(failed);
-        store.close().await;
-        checked
-    })?;
+    let checked =
+        in_store(&store, async |store| tenancy.check_all(&store.registry()).await.map_err(failed))?;
     let count = checked.len();
     let refused = checked.into_iter().filter_map(|(tenant, error)| {
         let why = error?.to_string();

@@ -23,6 +23,7 @@ use self::asked::Asks;
 use self::rights::usage;
 use crate::args::GrantArgs;
 use crate::commands::catalogue::agents;
+use crate::setup::agreed::agreed;
 use crate::setup::config_lock::ConfigLock;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, read_config, read_own_config};
@@ -144,7 +145,7 @@ impl Writer<'_> {
     }
 
     fn agreed(&self, question: &str) -> Result<bool, Failure> {
-        agreed(self.args.yes, question, self.out)
+        agreed(question, self.args.yes, "written", self.out)
     }
 
     /// Writes it; gives the new text.
@@ -209,22 +210,6 @@ fn lock_unless_asked(yes: bool, path: &Path) -> Result<Option<ConfigLock>, Failu
 /// Puts a text in the place of the one that the person was shown.
 fn replace(lock: Option<ConfigLock>, path: &Path, shown: &str, new: &str) -> Result<(), Failure> {
     lock.map_or_else(|| ConfigLock::of(path), Ok)?.replace(shown, new)
-}
-
-/// Whether the person says yes, by the option or asked.
-fn agreed(yes: bool, question: &str, out: &Out) -> Result<bool, Failure> {
-    if yes {
-        return Ok(true);
-    }
-    match out.ask(question) {
-        Some(true) => Ok(true),
-        Some(false) => {
-            out.note("nothing is written");
-            Ok(false)
-        }
-        None => Err(Failure::usage("there is nobody to ask, so nothing is written")
-            .hint("look at what is shown above and repeat the command with `--yes`")),
-    }
 }
 
 /// A mount to be written takes the tools away that an agent has for its overlay alone: a grant of it

@@ -14,9 +14,10 @@ use belljar_policy::{
 };
 
 use super::rights::{self, usage};
-use super::{agreed, lock_unless_asked, record, replace};
+use super::{lock_unless_asked, record, replace};
 use crate::args::RevokeArgs;
 use crate::commands::catalogue::agents;
+use crate::setup::agreed::agreed;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, read_own_config};
 use crate::setup::whose::Whose;
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &RevokeArgs, operator: &Places, out: &Out) -> Result<Exi
         gives_nothing(was, will, &host)?;
     }
     diff::show(&path.shown().to_string(), &old, &new, out);
-    if !agreed(args.yes, "write this?", out)? {
+    if !agreed("write this?", args.yes, "written", out)? {
         return Ok(Exit::Cancelled);
     }
     replace(lock, &path, &old, &new)?;

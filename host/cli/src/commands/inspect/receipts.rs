@@ -13,11 +13,10 @@ use serde_json::{Value, json};
 use crate::args::ReceiptsArgs;
 use crate::args::server::TenantArg;
 use crate::commands::tools::{crash, refused};
-use crate::setup::data::failed;
+use crate::setup::data::{failed, in_store};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
-use crate::setup::host;
-use crate::setup::whose::{Whose, tenant};
+use crate::setup::whose::{Whose, part_of};
 use crate::term::out::{Out, Style};
 use crate::term::progress::{message_style, status_style};
 use crate::term::table::{self, Table, plain, styled};
@@ -44,18 +43,7 @@ pub(crate) fn run(args: &ReceiptsArgs, places: &Places, out: &Out) -> Result<Exi
     if !path.exists() {
         return Whose::find(&args.of, places).map(|_| Exit::Completed);
     }
-    host::small_runtime()?.block_on(async {
-        let store = Store::open(&path).await.map_err(failed)?;
-        let done = match args.of.other() {
-            None => look(args, &store, out).await,
-            Some(name) => match tenant(name, &store).await {
-                Ok(own) => look(args, &store.of(&own.name, &own.id), out).await,
-                Err(failure) => Err(failure),
-            },
-        };
-        store.close().await;
-        done
-    })
+    in_store(&path, async |store| look(args, &part_of(&args.of, store).await?, out).await)
 }
 
 async fn look(args: &ReceiptsArgs, store: &Store, out: &Out) -> Result<Exit, Failure> {

@@ -4,10 +4,11 @@ use belljar_definition::Slug;
 use belljar_policy::Shown;
 
 use super::vetting::{Vetted, vet};
-use super::{agreed, report, wall};
+use super::{report, wall};
 use crate::args::library::AddArgs;
 use crate::args::server::TenantArg;
 use crate::libraries::{Installed, Lock, Shelf, Source, is_reserved};
+use crate::setup::agreed::agreed;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::walls::Walls;
 use crate::setup::whose::Whose;
@@ -54,8 +55,11 @@ pub(super) fn run(
             granted.join("`, `")
         ));
     }
-    let install =
-        if args.json { args.yes } else { agreed("install these agents?", args.yes, out)? };
+    let install = if args.json {
+        args.yes
+    } else {
+        agreed("install these agents?", args.yes, "changed", out)?
+    };
     if install {
         let with = |directory, files| Installed {
             directory,

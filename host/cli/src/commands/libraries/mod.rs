@@ -68,19 +68,3 @@ pub(super) fn installed(name: &str, of: &TenantArg, lock: &Lock) -> Result<Slug,
         Failure::usage(format!("no library is called `{name}`")).hint(hint)
     })
 }
-
-/// A person's answer to a change; `None` = it is not made.
-fn agreed(question: &str, yes: bool, out: &Out) -> Result<bool, Failure> {
-    if yes {
-        return Ok(true);
-    }
-    match out.ask(question) {
-        Some(true) => Ok(true),
-        Some(false) => {
-            out.note("nothing is changed");
-            Ok(false)
-        }
-        None => Err(Failure::usage("there is nobody to ask, so nothing is changed")
-            .hint("look at what is shown above, and repeat the command with `--yes`")),
-    }
-}

@@ -9,10 +9,11 @@ use serde_json::json;
 use super::difference::Difference;
 use super::list::State;
 use super::vetting::vet;
-use super::{agreed, installed, report, wall};
+use super::{installed, report, wall};
 use crate::args::library::UpdateArgs;
 use crate::args::server::TenantArg;
 use crate::libraries::{Collected, File, Installed, Shelf};
+use crate::setup::agreed::agreed;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, read_bounded};
 use crate::setup::walls::Walls;
@@ -107,7 +108,7 @@ pub(super) fn run(
     out.line("");
     report::suspicions(difference.new_texts(), out);
     out.line("");
-    if !agreed("apply this update?", args.yes, out)? {
+    if !agreed("apply this update?", args.yes, "changed", out)? {
         return Ok(Exit::Cancelled);
     }
     put(&mut shelf, &name, &library, revision, &new.files())?;

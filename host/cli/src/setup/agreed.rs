@@ -1,0 +1,18 @@
+//! The question before something is changed.
+
+use crate::setup::exit::Failure;
+use crate::term::out::Out;
+
+/// Whether a person agrees to what was shown, by `--yes` or asked. Otherwise nothing is `done`:
+/// `written`, `applied`.
+pub(crate) fn agreed(question: &str, yes: bool, done: &str, out: &Out) -> Result<bool, Failure> {
+    match yes.then_some(true).or_else(|| out.ask(question)) {
+        Some(true) => Ok(true),
+        Some(false) => {
+            out.note(format_args!("nothing is {done}"));
+            Ok(false)
+        }
+        None => Err(Failure::usage(format!("there is nobody to ask, so nothing is {done}"))
+            .hint("look at what is shown above and repeat the command with `--yes`")),
+    }
+}
