@@ -86,8 +86,9 @@ pub struct Event {
 }
 
 /// The kinds of events. The module's documentation is the schema.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, strum::IntoStaticStr)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "the table in the module's documentation says it once")]
 pub enum EventKind {
     RunStarted {
@@ -251,34 +252,7 @@ pub enum EventKind {
 impl EventKind {
     /// The `type` of the event.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::RunStarted { .. } => "run_started",
-            Self::RunResumed { .. } => "run_resumed",
-            Self::HistoryCompacting { .. } => "history_compacting",
-            Self::HistoryCompacted { .. } => "history_compacted",
-            Self::StepStarted { .. } => "step_started",
-            Self::TextDelta { .. } => "text_delta",
-            Self::ThoughtDelta { .. } => "thought_delta",
-            Self::ToolCallStarted { .. } => "tool_call_started",
-            Self::ToolProgress { .. } => "tool_progress",
-            Self::ToolCallFinished { .. } => "tool_call_finished",
-            Self::SubagentBatchStart { .. } => "subagent_batch_start",
-            Self::SubagentUpdate { .. } => "subagent_update",
-            Self::SubagentDone { .. } => "subagent_done",
-            Self::PermissionAsked { .. } => "permission_asked",
-            Self::PermissionAnswered { .. } => "permission_answered",
-            Self::QuestionAsked { .. } => "question_asked",
-            Self::QuestionAnswered { .. } => "question_answered",
-            Self::Todos { .. } => "todos",
-            Self::HookRan { .. } => "hook_ran",
-            Self::TeamStarted { .. } => "team_started",
-            Self::TeamStageStarted { .. } => "team_stage_started",
-            Self::TeamStageFinished { .. } => "team_stage_finished",
-            Self::Retry { .. } => "retry",
-            Self::Warning { .. } => "warning",
-            Self::BudgetWarning { .. } => "budget_warning",
-            Self::RunFinished { .. } => "run_finished",
-        }
+        self.into()
     }
 }
 

@@ -1,7 +1,6 @@
 //! How a subagent ended, with all it did: the one result of a run.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fmt;
 use std::ops::AddAssign;
 
 use belljar_model::{Message, ToolCall};
@@ -73,8 +72,9 @@ pub struct Outcome {
 }
 
 /// How an agent ended, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Status {
     /// It said all it had to say.
     Completed,
@@ -341,17 +341,6 @@ impl Usage {
             tool_calls: self.tool_calls.saturating_sub(part.tool_calls),
             fuel: self.fuel.saturating_sub(part.fuel),
         }
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Completed => "completed",
-            Self::Partial => "partial",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        })
     }
 }
 

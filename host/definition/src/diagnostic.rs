@@ -12,7 +12,8 @@ use crate::snippet::Snippet;
 pub const MAX_DIAGNOSTICS: usize = 50;
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing; nothing is wrong.
     Note,
@@ -55,16 +56,6 @@ pub(crate) struct Findings<'a> {
     list: Vec<Diagnostic>,
     dropped: usize,
     worst: Option<Severity>,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        })
-    }
 }
 
 impl Diagnostic {

@@ -1,9 +1,8 @@
 //! How an agent is shown its tools.
 
-use std::fmt;
-
 /// How an agent is shown its tools. It changes nothing about which it has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ToolsAs {
     /// Each by itself, to be called. The default.
     #[default]
@@ -21,21 +20,11 @@ impl ToolsAs {
 
     /// The word, as files spell it.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Calls => "calls",
-            Self::Code => "code",
-            Self::Both => "both",
-        }
+        self.into()
     }
 
     /// Reads the word.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == text.trim())
-    }
-}
-
-impl fmt::Display for ToolsAs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }

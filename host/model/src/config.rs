@@ -96,8 +96,9 @@ const RESERVED_FIELDS: [&str; 12] = [
 ];
 
 /// A kind of model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Provider {
     /// Chat completions: OpenAI, Ollama, vLLM, llama.cpp, OpenRouter and others.
     OpenAi,
@@ -111,11 +112,7 @@ impl Provider {
     /// Its name in a configuration and in model ids.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::OpenAi => "openai",
-            Self::Anthropic => "anthropic",
-            Self::Scripted => "scripted",
-        }
+        self.into()
     }
 }
 

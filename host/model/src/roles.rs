@@ -3,7 +3,8 @@
 use serde::Deserialize;
 
 /// A part that a model plays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Role {
     /// The model that runs unless something else is asked for.
     Main,
@@ -25,13 +26,7 @@ impl Role {
     /// Its name in the `[roles]` table.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Main => "main",
-            Self::Fast => "fast",
-            Self::Strong => "strong",
-            Self::Compaction => "compaction",
-            Self::Fallback => "fallback",
-        }
+        self.into()
     }
 }
 

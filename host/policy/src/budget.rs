@@ -19,12 +19,17 @@ use crate::Limits;
 use crate::cancel::{Cancelled, Waiters};
 
 /// A thing that is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Meter {
     /// Steps.
+    #[strum(to_string = "step")]
     Steps,
     /// Input and output tokens.
+    #[strum(to_string = "token")]
     Tokens,
     /// Guest instructions, roughly.
     Fuel,
@@ -56,8 +61,9 @@ pub const METERS: [Meter; 9] = [
 ];
 
 /// Which budget of the tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Level {
     /// All sessions of one tenant.
     Tenant,
@@ -133,34 +139,6 @@ impl Meter {
             Self::Egress => 7,
             Self::Ingress => 8,
         }
-    }
-}
-
-impl fmt::Display for Meter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Steps => "step",
-            Self::Tokens => "token",
-            Self::Fuel => "fuel",
-            Self::Memory => "memory",
-            Self::Output => "output",
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Egress => "egress",
-            Self::Ingress => "ingress",
-        })
-    }
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Tenant => "tenant",
-            Self::Session => "session",
-            Self::Team => "team",
-            Self::Subagent => "subagent",
-            Self::Call => "call",
-        })
     }
 }
 

@@ -18,8 +18,11 @@ pub const PROTECTED_NAMES: &[&str] = &[".belljar", "belljar.toml", "AGENTS.md"];
 const MAX_GUEST_PATH: usize = 255;
 
 /// The access that a mount allows. Ordered: `Read < Overlay < ReadWrite`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Access {
     /// Look and read.
     Read,
@@ -28,16 +31,6 @@ pub enum Access {
     Overlay,
     /// Also create, change and remove.
     ReadWrite,
-}
-
-impl fmt::Display for Access {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Read => "read",
-            Self::Overlay => "overlay",
-            Self::ReadWrite => "read-write",
-        })
-    }
 }
 
 /// An absolute, normal path in the guest: `/` then parts without `.` and `..`.

@@ -7,8 +7,9 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 
 /// The target of an attack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Kind {
     /// The processor.
     Cpu,
@@ -36,26 +37,6 @@ pub enum Kind {
     Acp,
     /// An agent with tools of an MCP server.
     Mcp,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Cpu => "cpu",
-            Self::Memory => "memory",
-            Self::Output => "output",
-            Self::Files => "files",
-            Self::Network => "network",
-            Self::Secrets => "secrets",
-            Self::Component => "component",
-            Self::Agents => "agents",
-            Self::Server => "server",
-            Self::Wall => "wall",
-            Self::Libraries => "libraries",
-            Self::Acp => "acp",
-            Self::Mcp => "mcp",
-        })
-    }
 }
 
 /// One attack, on a stage of the type `S`: what it finds there and may use.

@@ -23,7 +23,8 @@ pub struct Route {
 }
 
 /// A method of HTTP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "UPPERCASE")]
 #[allow(missing_docs, reason = "the methods' own names")]
 pub enum Verb {
     Get,
@@ -67,7 +68,8 @@ pub enum Object {
 }
 
 /// The operation of a route.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "the table says it, and the OpenAPI document explains it")]
 pub enum Op {
     Chat,
@@ -107,10 +109,12 @@ pub enum Op {
     ListLibraries,
     ReadUsage,
     ReadAudit,
+    #[strum(to_string = "openapi")]
     OpenApi,
     Login,
     Logout,
     Me,
+    #[strum(to_string = "websocket")]
     WebSocket,
     CompleteChat,
     CreateResponse,
@@ -359,77 +363,14 @@ impl Op {
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Chat => "chat",
-            Self::ListSessions => "list_sessions",
-            Self::DeleteSessions => "delete_sessions",
-            Self::ReadSession => "read_session",
-            Self::DeleteSession => "delete_session",
-            Self::ListMessages => "list_messages",
-            Self::WatchEvents => "watch_events",
-            Self::ListSubagents => "list_subagents",
-            Self::ListReceipts => "list_receipts",
-            Self::ReadContents => "read_contents",
-            Self::Resume => "resume",
-            Self::ListAttachments => "list_attachments",
-            Self::ReadAttachment => "read_attachment",
-            Self::ReadChanges => "read_changes",
-            Self::ApplyChanges => "apply_changes",
-            Self::DiscardChanges => "discard_changes",
-            Self::UndoApply => "undo_apply",
-            Self::Cancel => "cancel",
-            Self::ListSessionQuestions => "list_session_questions",
-            Self::Answer => "answer",
-            Self::ListQuestions => "list_questions",
-            Self::ListRunning => "list_running",
-            Self::ListAgents => "list_agents",
-            Self::CreateAgent => "create_agent",
-            Self::ReadAgent => "read_agent",
-            Self::ReplaceAgent => "replace_agent",
-            Self::DeleteAgent => "delete_agent",
-            Self::ValidateAgent => "validate_agent",
-            Self::Preview => "preview",
-            Self::ListTools => "list_tools",
-            Self::ListRoles => "list_roles",
-            Self::ReadGrants => "read_grants",
-            Self::Explain => "explain",
-            Self::ReadRights => "read_rights",
-            Self::ListLibraries => "list_libraries",
-            Self::ReadUsage => "read_usage",
-            Self::ReadAudit => "read_audit",
-            Self::OpenApi => "openapi",
-            Self::Login => "login",
-            Self::Logout => "logout",
-            Self::Me => "me",
-            Self::WebSocket => "websocket",
-            Self::CompleteChat => "complete_chat",
-            Self::CreateResponse => "create_response",
-            Self::ReadResponse => "read_response",
-            Self::DeleteResponse => "delete_response",
-            Self::CancelResponse => "cancel_response",
-            Self::ListInputItems => "list_input_items",
-            Self::ListModels => "list_models",
-            Self::ReadModel => "read_model",
-            Self::McpSend => "mcp_send",
-            Self::McpListen => "mcp_listen",
-            Self::McpEnd => "mcp_end",
-            Self::McpMetadata => "mcp_metadata",
-            Self::Health => "health",
-            Self::Ready => "ready",
-            Self::Metrics => "metrics",
-        }
+        self.into()
     }
 }
 
 impl Verb {
     /// The method as it stands in a request.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Delete => "DELETE",
-        }
+        self.into()
     }
 }
 

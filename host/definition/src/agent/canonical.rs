@@ -137,7 +137,7 @@ fn tools(agent: &AgentDefinition, field: &mut dyn FnMut(&str, String)) {
         }
     }
     let mut words = Vec::new();
-    words.extend(all.map(|all| format!("\"*\": {}", word(all))));
+    words.extend(all.map(|all| format!("\"*\": {all}")));
     words.extend(open(Permission::Ask).map(|name| format!("{name}: ask")));
     for (tool, most) in &asked.at_most {
         let said = match all {
@@ -145,19 +145,11 @@ fn tools(agent: &AgentDefinition, field: &mut dyn FnMut(&str, String)) {
             None => *most == Permission::Ask,
         };
         if said && !(*most == Permission::Deny && all != Some(Permission::Deny)) {
-            words.push(format!("{tool}: {}", word(*most)));
+            words.push(format!("{tool}: {most}"));
         }
     }
     if !words.is_empty() {
         field("permission", format!("{{ {} }}", words.join(", ")));
-    }
-}
-
-fn word(permission: Permission) -> &'static str {
-    match permission {
-        Permission::Allow => "allow",
-        Permission::Ask => "ask",
-        Permission::Deny => "deny",
     }
 }
 

@@ -327,7 +327,7 @@ fn edit_tools(
         Some(item) if item.is_table_like() => {
             let Some(table) = item.as_table_like_mut() else { return };
             for (name, permission) in &change.tools {
-                set(table, name.as_str(), Value::from(word(*permission)));
+                set(table, name.as_str(), Value::from(permission.to_string()));
             }
             if let Some(table) = item.as_inline_table_mut() {
                 tidy(table);
@@ -340,18 +340,10 @@ fn edit_tools(
         Some(_) | None => {
             let mut table = InlineTable::new();
             for (name, permission) in all {
-                table.insert(name.as_str(), Value::from(word(*permission)));
+                table.insert(name.as_str(), Value::from(permission.to_string()));
             }
             set(section, key, Value::InlineTable(table));
         }
-    }
-}
-
-pub(super) fn word(permission: Permission) -> &'static str {
-    match permission {
-        Permission::Allow => "allow",
-        Permission::Ask => "ask",
-        Permission::Deny => "deny",
     }
 }
 

@@ -1,7 +1,6 @@
 //! `[[hooks]]` of the home file: commands and components that see tool calls before and after
 //! they happen, and agents when they start and stop.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,7 +58,9 @@ pub enum HookAction {
 }
 
 /// When a hook runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr,
+)]
 pub enum HookEvent {
     /// Before a tool call that the rights allow.
     PreToolUse,
@@ -80,13 +81,7 @@ impl HookEvent {
 
     /// The name that files and hooks use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::PreToolUse => "PreToolUse",
-            Self::PostToolUse => "PostToolUse",
-            Self::SubagentStart => "SubagentStart",
-            Self::SubagentStop => "SubagentStop",
-            Self::Stop => "Stop",
-        }
+        self.into()
     }
 
     /// Whether its matcher is about tools.
@@ -95,12 +90,6 @@ impl HookEvent {
             Self::PreToolUse | Self::PostToolUse => true,
             Self::SubagentStart | Self::SubagentStop | Self::Stop => false,
         }
-    }
-}
-
-impl fmt::Display for HookEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

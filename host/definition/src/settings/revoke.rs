@@ -77,7 +77,7 @@ impl GrantRemoval {
         let mut spec = stated.clone();
         for (tool, word) in &self.tools {
             if !take_tool(&mut spec, tool, *word) {
-                missing.push(format!("tool `{tool}`{}", as_stated(word.map(super::edit::word))));
+                missing.push(format!("tool `{tool}`{}", as_stated(*word)));
             }
         }
         for mount in &self.mounts {

@@ -66,7 +66,8 @@ pub struct Stage {
 
 /// When a parallel stage has succeeded. A member that ended early (`partial`) counts as one
 /// that did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Join {
     /// When no member failed. The default.
     #[default]
@@ -107,10 +108,7 @@ impl Join {
 
     /// The word in files.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Any => "any",
-        }
+        self.into()
     }
 }
 

@@ -41,7 +41,6 @@ pub struct ReachedMount {
 }
 
 impl Reach {
-    /// That of a tool with these rights.
     pub(crate) fn of(rights: &ToolRights) -> Self {
         let mount = |mount: &Mount| ReachedMount {
             path: mount.guest.to_string(),
@@ -56,8 +55,9 @@ impl Reach {
 }
 
 /// The person's word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Approval {
     /// Go on, this once.
     Yes,
@@ -72,12 +72,7 @@ pub enum Approval {
 impl Approval {
     /// The word as events and records spell it.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Yes => "yes",
-            Self::ForRun => "for_run",
-            Self::No => "no",
-            Self::Nobody => "nobody",
-        }
+        self.into()
     }
 }
 

@@ -137,8 +137,9 @@ pub(crate) enum WorktreeCall {
 }
 
 /// How far a thing to be done is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum TodoStatus {
     Pending,
     InProgress,
@@ -149,12 +150,7 @@ pub(crate) enum TodoStatus {
 impl TodoStatus {
     /// The word, as calls and events have it.
     pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Cancelled => "cancelled",
-        }
+        self.into()
     }
 }
 

@@ -225,7 +225,7 @@ fn print_rights(agent: &ResolvedAgent, out: &Out) {
     let mut rights = Table::new(out, &["right", "", ""]);
     for (tool, permission) in agent.rights.tools() {
         let style = if permission == Permission::Allow { Style::Green } else { Style::Yellow };
-        rights.row([plain("tool"), plain(tool), styled(style, word(permission))]);
+        rights.row([plain("tool"), plain(tool), styled(style, permission)]);
     }
     for tool in &agent.definition.unavailable {
         let name = Shown::clipped(&tool.name, MAX_TOOLS);
@@ -377,14 +377,6 @@ fn first_names(names: &[String], most: usize) -> String {
         text.push_str(name);
     }
     text
-}
-
-fn word(permission: Permission) -> &'static str {
-    match permission {
-        Permission::Allow => "allow",
-        Permission::Ask => "ask",
-        Permission::Deny => "deny",
-    }
 }
 
 #[cfg(test)]
