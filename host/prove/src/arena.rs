@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, Result};
 use belljar_policy::{Access, HostRule, Mount};
@@ -16,6 +16,7 @@ use crate::attack::Escape;
 use crate::canary::Forbidden;
 use crate::guests::{FILE_READ, Guest};
 use crate::jar::OpenJar;
+use crate::lock;
 use crate::memory;
 use crate::neighbour::Neighbour;
 use crate::peer::{Peer, Script};
@@ -289,8 +290,4 @@ impl Arena {
     pub(crate) fn remove(self) -> Result<()> {
         self.tree.remove()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,6 +6,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde::Serialize;
 
+/// Most characters of an answer to an attacker in a report.
+const MAX_TOLD: usize = 500;
+
 /// The target of an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
@@ -64,6 +67,28 @@ impl<S> Clone for Attack<S> {
 }
 
 impl<S> Copy for Attack<S> {}
+
+impl<S> Attack<S> {
+    /// The answer to the attacker where the attack was stopped, told so and without a fault;
+    /// otherwise all that got through.
+    pub(crate) fn judge(
+        &self,
+        stopped: Stopped,
+        mut faults: Vec<String>,
+    ) -> Result<String, String> {
+        let cut = |text: &str| text.chars().take(MAX_TOLD).collect::<String>();
+        match stopped {
+            Ok(verdict) if !verdict.told.contains(self.told) => {
+                let told = cut(&verdict.told);
+                faults.push(format!("it was told something else than `{}`: {told}", self.told));
+            }
+            Ok(verdict) if faults.is_empty() => return Ok(cut(&verdict.told)),
+            Ok(_) => {}
+            Err(Escape(why)) => faults.insert(0, why),
+        }
+        Err(faults.join("; "))
+    }
+}
 
 impl<S> fmt::Debug for Attack<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

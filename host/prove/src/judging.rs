@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 
 use crate::arena::{Arena, Growth};
-use crate::attack::{Attack, Escape, Kind, Report, Stopped};
+use crate::attack::{Attack, Escape, Kind, Report};
 use crate::attacks::attacks;
 use crate::memory::{GROWTH_BOUND, PEAK_BOUND};
 use crate::part::Part;
@@ -81,23 +81,7 @@ async fn judge(attack: &Attack<Arena>, arena: Arena) -> Report {
     if let Err(error) = arena.remove() {
         faults.push(format!("{error:#}"));
     }
-    report(attack, ended - begun, growth, seen, verdict(attack, stopped, faults))
-}
-
-fn verdict(
-    attack: &Attack<Arena>,
-    stopped: Stopped,
-    faults: Vec<String>,
-) -> Result<String, String> {
-    match stopped {
-        Ok(verdict) if !verdict.told.contains(attack.told) => {
-            let told: String = verdict.told.chars().take(500).collect();
-            Err(format!("it was told something else than `{}`: {told}", attack.told))
-        }
-        Ok(verdict) if faults.is_empty() => Ok(verdict.told.chars().take(500).collect()),
-        Ok(_) => Err(faults.join("; ")),
-        Err(escape) => Err(std::iter::once(escape.0).chain(faults).collect::<Vec<_>>().join("; ")),
-    }
+    report(attack, ended - begun, growth, seen, attack.judge(stopped, faults))
 }
 
 fn grown(growth: Growth) -> Option<String> {

@@ -88,3 +88,8 @@ pub use part::Part;
 pub use server::{ServerPart, Setup};
 pub use soak::SoakReport;
 pub use suite::{Options, Suite};
+
+/// The value, also where an attack that panicked has left it.
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

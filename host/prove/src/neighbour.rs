@@ -1,7 +1,7 @@
 //! The neighbour: another subagent in the same process, which does honest work all the while.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
@@ -11,6 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::arena::Arena;
 use crate::jar::OpenJar;
+use crate::lock;
 use crate::{guests, memory};
 
 /// The file that it reads.
@@ -153,8 +154,4 @@ impl Inner {
             self.peak.fetch_max(now, Ordering::Relaxed);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

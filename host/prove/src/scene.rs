@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, anyhow};
 use async_trait::async_trait;
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::arena::Arena;
 use crate::attack::Escape;
 use crate::guests::{FILE_READ, FILE_READ_MANIFEST, Guest};
+use crate::lock;
 use crate::witness::Witness;
 
 /// The manifest of a guest that asks for nothing.
@@ -211,8 +212,4 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
         fs::create_dir_all(folder)?;
     }
     fs::write(path, text)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

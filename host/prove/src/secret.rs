@@ -1,9 +1,11 @@
 //! A secret that nobody may see, and the search for it.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+use crate::lock;
 
 /// The secret of one attack. Its value is random, so that where it stands is this attack's
 /// doing.
@@ -42,7 +44,6 @@ impl Canary {
         canary
     }
 
-    /// The value.
     pub(crate) fn value(&self) -> &str {
         &self.value
     }
@@ -82,10 +83,6 @@ pub(crate) fn contains(text: &[u8], needle: &[u8]) -> bool {
         rest = here.get(1..).unwrap_or_default();
     }
     false
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -15,14 +15,11 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 
 use self::stage::Stage;
-use crate::attack::{Attack, Escape, Kind, Report, Stopped};
+use crate::attack::{Attack, Escape, Kind, Report};
 use crate::part::Part;
 
 /// How long an attack may go on before it counts as not stopped.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Characters of an answer that a report repeats.
-const MAX_TOLD: usize = 500;
 
 /// The attacks of an editor.
 pub struct AcpPart {
@@ -62,7 +59,7 @@ impl AcpPart {
             Ok(Err(error)) => faults.push(format!("the neighbour suffered: {error:#}")),
             Err(_) => faults.push("the neighbour is not answered any more".to_owned()),
         }
-        report.result = verdict(attack, stopped, faults);
+        report.result = attack.judge(stopped, faults);
         Ok(report)
     }
 }
@@ -86,24 +83,6 @@ impl Part for AcpPart {
             Err(error) => Report::unmade(id, Kind::Acp, format!("{error:#}")),
         }
     }
-}
-
-fn verdict(
-    attack: &Attack<Stage>,
-    stopped: Stopped,
-    mut faults: Vec<String>,
-) -> Result<String, String> {
-    let cut = |text: &str| text.chars().take(MAX_TOLD).collect::<String>();
-    match stopped {
-        Ok(verdict) if !verdict.told.contains(attack.told) => {
-            let told = cut(&verdict.told);
-            faults.push(format!("it was told something else than `{}`: {told}", attack.told));
-        }
-        Ok(verdict) if faults.is_empty() => return Ok(cut(&verdict.told)),
-        Ok(_) => {}
-        Err(Escape(why)) => faults.insert(0, why),
-    }
-    Err(faults.join("; "))
 }
 
 #[cfg(test)]

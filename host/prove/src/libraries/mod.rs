@@ -21,7 +21,7 @@ use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
 use self::stage::{Stage, Template};
-use crate::attack::{Attack, Escape, Kind, Report, Stopped};
+use crate::attack::{Attack, Kind, Report, Stopped};
 use crate::part::Part;
 
 /// Most memory that the program may have had at any time, in bytes. What it takes for an honest
@@ -68,7 +68,7 @@ impl Libraries {
         calls.sort();
         report.neighbour_median = calls.get(calls.len() / 2).copied().unwrap_or_default();
         report.neighbour_worst = calls.last().copied().unwrap_or_default();
-        report.result = judge(attack, stopped, faults);
+        report.result = attack.judge(stopped, faults);
         Ok(report)
     }
 }
@@ -94,25 +94,6 @@ impl Part for Libraries {
     }
 }
 
-fn judge(attack: &Attack<Stage>, stopped: Stopped, faults: Vec<String>) -> Result<String, String> {
-    let shown = |text: &str| text.chars().take(500).collect::<String>();
-    let mut wrong = faults;
-    match stopped {
-        Ok(verdict) if verdict.told.contains(attack.told) => {
-            if wrong.is_empty() {
-                return Ok(shown(&verdict.told));
-            }
-        }
-        Ok(verdict) => {
-            let told = shown(&verdict.told);
-            wrong.push(format!("it was told something else than `{}`: {told}", attack.told));
-        }
-        Err(Escape(why)) => wrong.insert(0, why),
-    }
-    Err(wrong.join("; "))
-}
-
-/// All of them.
 fn attacks() -> impl Iterator<Item = Attack<Stage>> {
     [repositories::ATTACKS, archives::ATTACKS, folders::ATTACKS, names::ATTACKS]
         .into_iter()

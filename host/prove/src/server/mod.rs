@@ -31,9 +31,6 @@ use crate::part::Part;
 /// How long an attack may go on before it counts as not stopped.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Characters of an answer that a report repeats.
-const MAX_TOLD: usize = 500;
-
 /// The attacks on a server. Dropping it ends what it has started, and removes its files.
 pub struct ServerPart {
     setup: Setup,
@@ -102,7 +99,7 @@ async fn judged(attack: &Attack<Stage>, stage: &Stage) -> Result<Report> {
     let grown = stage.resident().unwrap_or_default().saturating_sub(memory);
     let mut faults = faults(stage, before).await?;
     faults.extend(seen.wrong.as_ref().map(|wrong| format!("the neighbour suffered: {wrong}")));
-    Ok(report(attack, elapsed, grown, &seen, verdict(attack, stopped, faults)))
+    Ok(report(attack, elapsed, grown, &seen, attack.judge(stopped, faults)))
 }
 
 /// The effects of the attack on others, and the things that it should not have learned.
@@ -124,24 +121,6 @@ async fn faults(stage: &Stage, before: (Vec<String>, Vec<String>)) -> Result<Vec
         compare("red", before.0, stage.state("red").await?);
     }
     Ok(faults)
-}
-
-fn verdict(
-    attack: &Attack<Stage>,
-    stopped: Stopped,
-    faults: Vec<String>,
-) -> Result<String, String> {
-    let cut = |text: &str| text.chars().take(MAX_TOLD).collect::<String>();
-    match stopped {
-        Ok(verdict) if !verdict.told.contains(attack.told) => Err(format!(
-            "it was told something else than `{}`: {}",
-            attack.told,
-            cut(&verdict.told)
-        )),
-        Ok(verdict) if faults.is_empty() => Ok(cut(&verdict.told)),
-        Ok(_) => Err(faults.join("; ")),
-        Err(escape) => Err(std::iter::once(escape.0).chain(faults).collect::<Vec<_>>().join("; ")),
-    }
 }
 
 fn report(
