@@ -1,7 +1,7 @@
 //! One run: an agent, its task, and all the subagents it starts.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_definition::builtin_tools;
@@ -136,16 +136,13 @@ pub async fn run(
         Some(rerun) => (rerun.host(own), rerun.spawned(slug)),
         None => (own, SpawnCount::after(&replay, slug)),
     };
+    let events = Events::new(events, run.clone(), spec.first_event);
     let shared = Arc::new(Shared {
-        host,
-        run: run.clone(),
-        events: Events::new(events, run, spec.first_event),
-        workspace: spec.workspace.clone(),
         spawned,
         replay: Arc::clone(&replay),
         rerun,
         control: Arc::clone(&spec.control),
-        allowed: Mutex::default(),
+        ..Shared::new(host, run, events, spec.workspace.clone())
     });
     let path: Arc<str> = spec.agent.id.slug.as_str().into();
     let outcome = match job(&shared, spec, Arc::clone(&path), 0, cancel) {
@@ -169,17 +166,8 @@ pub async fn run(
 pub async fn preview(host: &Host, spec: RunSpec) -> Result<Preview, RunError> {
     let spec = brought_along(host, spec);
     let run = RunId::new(&*host.clock);
-    let shared = Arc::new(Shared {
-        host: host.clone(),
-        run: run.clone(),
-        events: Events::new(EventSink::none(), run, 0),
-        workspace: spec.workspace.clone(),
-        spawned: SpawnCount::default(),
-        replay: Arc::default(),
-        rerun: None,
-        control: Arc::default(),
-        allowed: Mutex::default(),
-    });
+    let events = Events::new(EventSink::none(), run.clone(), 0);
+    let shared = Arc::new(Shared::new(host.clone(), run, events, spec.workspace.clone()));
     let path: Arc<str> = spec.agent.id.slug.as_str().into();
     let stop = CancellationToken::new();
     let job = job(&shared, spec, path, 0, stop.clone()).map_err(|(_, error)| error)?;

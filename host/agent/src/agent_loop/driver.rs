@@ -38,13 +38,6 @@ use crate::tools::hooks::state::HookState;
 use crate::tools::remote::RemoteTools;
 use crate::trace;
 
-/// The result of asking a model.
-enum Asked {
-    Reply(Result<Reply, ModelError>),
-    Cancelled,
-    Late,
-}
-
 /// Runs one agent. Returns when it has ended and nothing of it is in flight any more, or
 /// names in the outcome what is.
 pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
@@ -306,24 +299,23 @@ impl Agent<'_> {
             },
             cancel: self.stop.clone(),
         };
+        // Gives nothing where the agent's time is up.
         let asking = async {
             let mut listen = |event| job.on_event(event, &mut partial);
             tokio::select! {
                 biased;
                 // Dropping the call closes its connection, so a model that is slow to notice
                 // the token does no more either.
-                () = self.stop.cancelled() => Asked::Cancelled,
-                reply = job.model.model.chat(machine.request(), &cx, &mut listen) => {
-                    Asked::Reply(reply)
-                }
-                () = self.time_up(timer) => Asked::Late,
+                () = self.stop.cancelled() => Some(Err(ModelError::Cancelled)),
+                reply = job.model.model.chat(machine.request(), &cx, &mut listen) => Some(reply),
+                () = self.time_up(timer) => None,
             }
         };
         let result = asking.instrument(span.clone()).await;
         // What was really used counts from here on.
         drop(held);
         let ending = match result {
-            Asked::Reply(Ok(reply)) => {
+            Some(Ok(reply)) => {
                 trace::answered(&span, &reply);
                 self.bill_tokens(machine, &reply);
                 job.bills.note(machine.bytes(), &reply);
@@ -331,15 +323,15 @@ impl Agent<'_> {
                 job.persist_step(step, 0, answer).await;
                 return Input::Replied(reply);
             }
-            Asked::Reply(Err(ModelError::Cancelled)) | Asked::Cancelled => {
+            Some(Err(ModelError::Cancelled)) => {
                 trace::unanswered(&span, &ModelError::Cancelled);
                 Ending::cancelled()
             }
-            Asked::Reply(Err(error)) => {
+            Some(Err(error)) => {
                 trace::unanswered(&span, &error);
                 Ending::failed(RunError::Model { message: error.to_string() })
             }
-            Asked::Late => {
+            None => {
                 trace::failed(&span, "wall-time");
                 job.late()
             }

@@ -45,6 +45,23 @@ pub(crate) struct Shared {
     pub(crate) allowed: Mutex<HashSet<(AgentId, ToolName)>>,
 }
 
+impl Shared {
+    /// Of a run that begins from nothing.
+    pub(crate) fn new(host: Host, run: RunId, events: Events, workspace: PathBuf) -> Self {
+        Self {
+            host,
+            run,
+            events,
+            workspace,
+            spawned: SpawnCount::default(),
+            replay: Arc::default(),
+            rerun: None,
+            control: Arc::default(),
+            allowed: Mutex::default(),
+        }
+    }
+}
+
 /// Counts the agents of one run.
 #[derive(Debug, Default)]
 pub(crate) struct SpawnCount(Mutex<(usize, HashMap<String, u32>)>);

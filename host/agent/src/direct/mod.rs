@@ -26,7 +26,7 @@ use self::callers::Callers;
 use self::no_model::NoModel;
 use crate::agent_loop::agent::{Agent, Effects as _};
 use crate::agent_loop::current_jar::CurrentJar;
-use crate::agent_loop::job::{Job, Shared, SpawnCount};
+use crate::agent_loop::job::{Job, Shared};
 use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::live::Live;
 use crate::agent_loop::machine::Loop;
@@ -318,6 +318,7 @@ fn job(
     host.asker = Arc::clone(callers) as Arc<dyn Asker>;
     let listening = Arc::clone(callers);
     let events = EventSink::to(move |event| listening.listen(event));
+    let events = Events::new(events, run.clone(), 0);
     let path: Arc<str> = agent.id.slug.as_str().into();
     let rights = agent.rights.clone();
     let rights = if layers.is_some() { rights } else { rights.without_overlays() };
@@ -332,17 +333,7 @@ fn job(
         notes: Vec::new(),
     };
     Job {
-        shared: Arc::new(Shared {
-            host,
-            run: run.clone(),
-            events: Events::new(events, run, 0),
-            workspace,
-            spawned: SpawnCount::default(),
-            replay: Arc::default(),
-            rerun: None,
-            control: Arc::default(),
-            allowed: Mutex::default(),
-        }),
+        shared: Arc::new(Shared::new(host, run, events, workspace)),
         pause: Arc::default(),
         depth: Depth::top(0),
         fork: None,

@@ -267,6 +267,19 @@ impl AgentPast {
         self.begun.get(&(step, position)).map(Vec::as_slice)
     }
 
+    /// The spawn index of one that it was about to start.
+    pub(crate) fn spawn_index(
+        &self,
+        step: u64,
+        position: usize,
+        place: usize,
+        slug: &str,
+    ) -> Option<u32> {
+        let mut begun = self.begun(step, position)?.iter();
+        let child = begun.find(|child| child.place == place && child.slug == slug)?;
+        Some(child.spawn_index)
+    }
+
     /// A subagent that had ended.
     pub(crate) fn child(&self, step: u64, place: Place) -> Option<&ChildSummary> {
         self.children.get(&(step, place))

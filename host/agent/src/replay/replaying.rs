@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use belljar_model::Reply;
 use belljar_policy::{Meter, ToolPermit};
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
@@ -170,10 +171,7 @@ impl<E: Effects> Effects for Replaying<E> {
         if self.past.said(machine.current_step() + 1).is_none() {
             return self.after.take_step(agent, machine);
         }
-        let budget = &agent.job.budget;
-        let before = budget.exhausted(Meter::Steps);
-        let _ = budget.bill(Meter::Steps, 1);
-        before.map_or(NextStep::Whole, NextStep::Last)
+        step_again(agent)
     }
 
     async fn ask_model(
@@ -187,13 +185,7 @@ impl<E: Effects> Effects for Replaying<E> {
         let Some((before, reply)) = self.past.said(machine.current_step()) else {
             return self.after.ask_model(agent, machine, last, notes, timer).await;
         };
-        for text in before {
-            agent.background.announced(text);
-            machine.add_note(text.clone());
-        }
-        agent.ledger.entries().usage.steps += 1;
-        agent.bill_tokens(machine, reply);
-        Input::Replied(reply.clone())
+        reply_again(agent, machine, before, reply)
     }
 
     async fn call(
@@ -244,13 +236,9 @@ impl<E: Effects> Effects for Replaying<E> {
         place: usize,
         slug: &str,
     ) -> Option<u32> {
-        let before = self.begun(call).and_then(|begun| {
-            begun.iter().find(|child| child.place == place && child.slug == slug)
-        });
-        match before {
-            Some(child) => Some(child.spawn_index),
-            None => self.after.spawn_index(agent, call, place, slug),
-        }
+        let past = self.past_of(call);
+        past.and_then(|past| past.spawn_index(call.step, call.position, place, slug))
+            .or_else(|| self.after.spawn_index(agent, call, place, slug))
     }
 
     async fn permit_spawn(
@@ -280,11 +268,8 @@ impl<E: Effects> Effects for Replaying<E> {
     }
 
     fn background_id(&self, agent: &Agent<'_>, call: Call<'_>) -> String {
-        let before = self.result(call);
-        match before.and_then(|persisted| persisted.background.clone()) {
-            Some(id) => id,
-            None => self.after.background_id(agent, call),
-        }
+        let before = self.result(call).and_then(|persisted| persisted.background.clone());
+        before.unwrap_or_else(|| self.after.background_id(agent, call))
     }
 
     fn had_begun(&self, call: Call<'_>) -> bool {
@@ -319,6 +304,30 @@ impl<E: Effects> Effects for Replaying<E> {
         bill_child(agent, &summary);
         Box::pin(async move { child.ended(summary) })
     }
+}
+
+/// Takes the step of an answer that is given again: it counts, and is not refused.
+pub(crate) fn step_again(agent: &Agent<'_>) -> NextStep {
+    let budget = &agent.job.budget;
+    let before = budget.exhausted(Meter::Steps);
+    let _ = budget.bill(Meter::Steps, 1);
+    before.map_or(NextStep::Whole, NextStep::Last)
+}
+
+/// Gives an answer again, with the notes that stood before it.
+pub(crate) fn reply_again(
+    agent: &Agent<'_>,
+    machine: &mut Loop,
+    notes: &[String],
+    reply: &Reply,
+) -> Input {
+    for text in notes {
+        agent.background.announced(text);
+        machine.add_note(text.clone());
+    }
+    agent.ledger.entries().usage.steps += 1;
+    agent.bill_tokens(machine, reply);
+    Input::Replied(reply.clone())
 }
 
 /// The address of the calls that a call makes.

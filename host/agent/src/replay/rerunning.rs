@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use belljar_model::{CallContext, Reply};
-use belljar_policy::{DenyCode, Meter, ToolName, ToolPermit};
+use belljar_policy::{DenyCode, ToolName, ToolPermit};
 use belljar_sandbox::Receipt;
 use futures::future::BoxFuture;
 
@@ -15,6 +15,7 @@ use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
 use crate::outcome::CallReceipt;
 use crate::prompt::frame::INTERRUPTED;
 use crate::replay::log::{AgentPast, LoggedCourse, LoggedResult};
+use crate::replay::replaying::{reply_again, step_again};
 use crate::replay::rerun::{CallText, Comparison, ReplayedCall, Rerun};
 use crate::replay::times::without_times;
 use crate::subagent::background::Ended;
@@ -283,10 +284,7 @@ impl<E: Effects> Effects for Rerunning<E> {
         if self.rerun.asks_model() || self.past.said(machine.current_step() + 1).is_none() {
             return self.after.take_step(agent, machine);
         }
-        let budget = &agent.job.budget;
-        let before = budget.exhausted(Meter::Steps);
-        let _ = budget.bill(Meter::Steps, 1);
-        before.map_or(NextStep::Whole, NextStep::Last)
+        step_again(agent)
     }
 
     async fn ask_model(
@@ -309,14 +307,9 @@ impl<E: Effects> Effects for Rerunning<E> {
             let ending = Ending::cancelled();
             return Input::Interrupted { partial: String::new(), answers: Vec::new(), ending };
         };
-        for text in before {
-            agent.background.announced(text);
-            machine.add_note(text.clone());
-        }
+        let input = reply_again(agent, machine, before, reply);
         self.record(agent, machine, reply);
-        agent.ledger.entries().usage.steps += 1;
-        agent.bill_tokens(machine, reply);
-        Input::Replied(reply.clone())
+        input
     }
 
     async fn call(
@@ -399,14 +392,9 @@ impl<E: Effects> Effects for Rerunning<E> {
         slug: &str,
     ) -> Option<u32> {
         let compared = !self.rerun.asks_model() && call.nested.is_none();
-        let begun = self.past.begun(call.step, call.position).filter(|_| compared);
-        let before = begun.and_then(|begun| {
-            begun.iter().find(|child| child.place == place && child.slug == slug)
-        });
-        match before {
-            Some(child) => Some(child.spawn_index),
-            None => self.after.spawn_index(agent, call, place, slug),
-        }
+        let before = self.past.spawn_index(call.step, call.position, place, slug);
+        let before = before.filter(|_| compared);
+        before.or_else(|| self.after.spawn_index(agent, call, place, slug))
     }
 
     async fn permit_spawn(
@@ -431,10 +419,8 @@ impl<E: Effects> Effects for Rerunning<E> {
     fn background_id(&self, agent: &Agent<'_>, call: Call<'_>) -> String {
         let compared = !self.rerun.asks_model() && call.nested.is_none();
         let before = self.past.result(call.step, call.position).filter(|_| compared);
-        match before.and_then(|stored| stored.background.clone()) {
-            Some(id) => id,
-            None => self.after.background_id(agent, call),
-        }
+        let before = before.and_then(|stored| stored.background.clone());
+        before.unwrap_or_else(|| self.after.background_id(agent, call))
     }
 
     fn course(&self, call: Call<'_>) -> Option<LoggedCourse> {

@@ -1,7 +1,7 @@
 //! The stages of a team, one after the other.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_definition::{Diagnostic, Stage};
@@ -15,7 +15,7 @@ use super::outcome::{MemberOutcome, StageOutcome, TeamOutcome, stage_id};
 use super::{ResolvedTeam, pass};
 use crate::agent_loop::driver::run_agent;
 use crate::agent_loop::ended::{not_started, panic_message};
-use crate::agent_loop::job::{Shared, SpawnCount};
+use crate::agent_loop::job::Shared;
 use crate::clock::RunId;
 use crate::events::{EventKind, EventSink, Events};
 use crate::host::Host;
@@ -73,17 +73,9 @@ pub async fn run_team_as(
     cancel: CancellationToken,
 ) -> TeamOutcome {
     let path: Arc<str> = spec.team.id.slug.as_str().into();
-    let shared = Arc::new(Shared {
-        host: host.for_run(spec.team.stages.iter().flatten().map(|agent| &**agent)),
-        run: run.clone(),
-        events: Events::new(events, run.clone(), 0),
-        workspace: spec.workspace.clone(),
-        spawned: SpawnCount::default(),
-        replay: Arc::default(),
-        rerun: None,
-        control: Arc::default(),
-        allowed: Mutex::default(),
-    });
+    let own = host.for_run(spec.team.stages.iter().flatten().map(|agent| &**agent));
+    let events = Events::new(events, run.clone(), 0);
+    let shared = Arc::new(Shared::new(own, run.clone(), events, spec.workspace.clone()));
     let started = host.clock.now();
     let mut run_of = Run::new(&spec, Arc::clone(&shared), Arc::clone(&path), cancel);
     let ending = match run_of.ready() {
