@@ -199,7 +199,6 @@ impl Journal {
         Ok(last)
     }
 
-    /// Begins one.
     pub(crate) fn begin(&self, number: u64) -> Result<Entry, ChangesError> {
         let dir = self.dir.join(number.to_string());
         let failed = |error: io::Error| ChangesError::io("make", &dir)(error);
@@ -382,8 +381,12 @@ impl Entry {
         std::fs::remove_dir_all(&self.dir).map_err(ChangesError::io("remove", &self.dir))
     }
 
-    /// Keeps it for a person: something of it could not be put back.
-    pub(crate) fn leave(&self) -> Result<(), ChangesError> {
+    /// Forgets it, or keeps it for a person where something was left that could not be put back.
+    pub(crate) fn end(&self, left: &[PathBuf]) -> Result<(), ChangesError> {
+        if left.is_empty() { self.remove() } else { self.leave() }
+    }
+
+    fn leave(&self) -> Result<(), ChangesError> {
         let mut to = self.dir.with_file_name(format!("{LEFT}{}", self.number));
         let mut again = 1;
         while to.exists() {

@@ -280,11 +280,7 @@ impl Review {
         self.fuse.step()?;
         self.overlay.see_again(&places).map_err(ChangesError::Overlay)?;
         self.fuse.step()?;
-        if left.is_empty() {
-            entry.remove()?
-        } else {
-            entry.leave()?
-        }
+        entry.end(&left)?;
         Ok(left)
     }
 
@@ -354,11 +350,7 @@ impl Review {
             undo::unsettle(&self.overlay, entry, record, &left, number)?;
         }
         self.fuse.step()?;
-        if left.is_empty() {
-            entry.remove()?
-        } else {
-            entry.leave()?
-        }
+        entry.end(&left)?;
         Ok(left)
     }
 

@@ -59,9 +59,7 @@ impl Service {
     /// own. When this returns, both outlive the process.
     pub async fn begin(&self, request: TurnRequest) -> Result<RunningTurn, ServiceError> {
         let inner = &self.0;
-        if inner.draining.is_cancelled() {
-            return Err(ServiceError::Draining);
-        }
+        inner.check_not_draining()?;
         check(&request)?;
         self.look(Look::IfChanged).await;
         // Before anything waits: who is not known, or busy, is refused at once.

@@ -79,9 +79,7 @@ impl Service {
         actor: &str,
     ) -> Result<DirectSession, ServiceError> {
         let inner = &self.0;
-        if inner.draining.is_cancelled() {
-            return Err(ServiceError::Draining);
-        }
+        inner.check_not_draining()?;
         let place = Arc::clone(&inner.direct).try_acquire_owned();
         let place = place.map_err(|_| ServiceError::TenantFull { retry_after: RETRY_AFTER })?;
         inner.allowance.room(&inner.store, 0).await?;
@@ -149,9 +147,7 @@ impl DirectSession {
     /// cannot be set up.
     pub async fn call(&self, call: DirectCall) -> Result<DirectDone, ServiceError> {
         let inner = &self.inner;
-        if inner.draining.is_cancelled() {
-            return Err(ServiceError::Draining);
-        }
+        inner.check_not_draining()?;
         let _places = inner.places(1, Waits::InLine).await?;
         inner.allowance.step(&inner.store, &*inner.clock, async || Ok(0)).await?;
         // Held until the result is handed over: whoever closes the jar then finds it stored.

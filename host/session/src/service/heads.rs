@@ -20,9 +20,7 @@ impl Service {
     /// As [`Service::begin`], for what `head` names.
     pub async fn create(&self, head: Head) -> Result<StoredSession, ServiceError> {
         let inner = &self.0;
-        if inner.draining.is_cancelled() {
-            return Err(ServiceError::Draining);
-        }
+        inner.check_not_draining()?;
         self.look(Look::IfChanged).await;
         let Head { title, agent, model } = head;
         let (title, model) = (title.unwrap_or_default(), model.unwrap_or_default());

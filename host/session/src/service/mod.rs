@@ -296,6 +296,11 @@ impl Service {
 }
 
 impl Inner {
+    /// Nothing begins once the service is about to stop.
+    fn check_not_draining(&self) -> Result<(), ServiceError> {
+        if self.draining.is_cancelled() { Err(ServiceError::Draining) } else { Ok(()) }
+    }
+
     /// The overlays of the tenant. The first time it reads directories.
     fn layers(&self) -> &TenantLayers {
         self.layers.get_or_init(|| TenantLayers::find(&self.store, &self.host().settings.overlays))

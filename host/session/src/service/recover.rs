@@ -59,9 +59,7 @@ impl Inner {
         self: &Arc<Self>,
         session: &str,
     ) -> Result<(Claim, Option<StoredTurn>), ServiceError> {
-        if self.draining.is_cancelled() {
-            return Err(ServiceError::Draining);
-        }
+        self.check_not_draining()?;
         let claim = self.claim(session, Purpose::Turn).await?;
         // Read while nobody else can begin one there.
         let left = self.store.in_flight().await?;

@@ -25,9 +25,7 @@ impl Service {
         cancel: CancellationToken,
     ) -> Result<usize, ServiceError> {
         let inner = &self.0;
-        if inner.draining.is_cancelled() {
-            return Err(ServiceError::Draining);
-        }
+        inner.check_not_draining()?;
         let known = inner.store.session(session).await?;
         let claim = inner.claim(session, Purpose::Review).await?;
         let admitted = inner.admitted(&known.agent, Waits::InLine).await?;
