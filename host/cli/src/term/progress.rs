@@ -208,18 +208,7 @@ impl Inner {
             EventKind::RunStarted { .. } if self.to == To::Chat => {}
             EventKind::RunStarted { model, tools, .. } => {
                 state.root = Some(Arc::clone(agent));
-                let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
-                // The agents of a team stand below it.
-                let (indent, name) = match agent.contains('/') {
-                    true => (indent(agent), name_of(agent)),
-                    false => (String::new(), agent.as_ref()),
-                };
-                let head = self.paint(Style::Bold, Shown::new(name));
-                self.line(&format!(
-                    "{indent}{head} on {} (tools: {})",
-                    Shown::new(model),
-                    Shown::new(&tools)
-                ));
+                self.started(agent, model, tools);
             }
             EventKind::StepStarted { step, .. } => {
                 state.said.remove(agent);
@@ -263,7 +252,7 @@ impl Inner {
                 // A refusal by the host is its own ending.
                 if let Some(error) = error.as_ref().filter(|error| !ending.contains(*error)) {
                     let error = self.paint(Style::Dim, Shown::clipped(error, MAX_SAID));
-                    self.line(&format!("{}  {error}", self.from(agent)));
+                    self.own(agent, format_args!("  {error}"));
                 }
             }
             EventKind::SubagentBatchStart { children, background, .. } => {
@@ -281,15 +270,10 @@ impl Inner {
             EventKind::SubagentDone { child, status, steps, tokens, error, counts, .. } => {
                 state.said.retain(|who, _| who.as_ref() != child.as_str());
                 let word = self.paint(status_style(*status), status);
-                let tokens = table::count(*tokens);
-                let error =
-                    error.as_ref().map_or(String::new(), |e| format!(": {}", Shown::new(e)));
+                let (steps, tokens) = (table::some(*steps, "step"), table::count(*tokens));
+                let (error, from) = (because(error.as_ref()), indent(agent));
                 let child = self.paint(Style::Bold, Shown::new(name_of(child)));
-                let from = indent(agent);
-                self.line(&format!(
-                    "{from}← {child} {word}, {}, {tokens} tokens{error}",
-                    table::some(*steps, "step")
-                ));
+                self.line(&format!("{from}← {child} {word}, {steps}, {tokens} tokens{error}"));
                 self.moving(agent, &format!("subagents: {}", counted(counts)));
             }
             EventKind::Todos { items } => {
@@ -299,11 +283,8 @@ impl Inner {
                         "in_progress" => self.paint(Style::Yellow, "▸"),
                         _ => self.paint(Style::Dim, "·"),
                     };
-                    self.line(&format!(
-                        "{}{mark} {}",
-                        self.from(agent),
-                        Shown::clipped(content, MAX_SAID)
-                    ));
+                    let content = Shown::clipped(content, MAX_SAID);
+                    self.own(agent, format_args!("{mark} {content}"));
                 }
             }
             // The person who is asked sees the question itself.
@@ -317,19 +298,15 @@ impl Inner {
                     Approval::No => "the person said no",
                     Approval::Nobody => "nobody answered",
                 };
-                let (from, tool) = (self.from(agent), Shown::new(tool));
-                self.line(&format!("{from}`{tool}` is not allowed: {answer}"));
+                let tool = Shown::new(tool);
+                self.own(agent, format_args!("`{tool}` is not allowed: {answer}"));
             }
             EventKind::HookRan { event, tool, hook, decision, micros } => {
                 if decision != "pass" {
-                    let what = tool.as_deref().unwrap_or(event);
-                    let text = format!(
-                        "hook: {decision} {}  {hook}, {}",
-                        Shown::new(what),
-                        table::micros(*micros)
-                    );
-                    let text = self.paint(Style::Dim, text);
-                    self.line(&format!("{}{text}", self.from(agent)));
+                    let what = Shown::new(tool.as_deref().unwrap_or(event)).to_string();
+                    let time = table::micros(*micros);
+                    let text = format!("hook: {decision} {what}  {hook}, {time}");
+                    self.own(agent, self.paint(Style::Dim, text));
                 }
             }
             EventKind::TeamStarted { id, stages, .. } => {
@@ -344,16 +321,12 @@ impl Inner {
             }
             EventKind::TeamStageFinished { stage, status, error } => {
                 let word = self.paint(status_style(*status), status);
-                let error =
-                    error.as_ref().map_or(String::new(), |e| format!(": {}", Shown::new(e)));
-                self.line(&format!("stage {stage} {word}{error}"));
+                self.line(&format!("stage {stage} {word}{}", because(error.as_ref())));
             }
             EventKind::Retry { attempt, after_ms, reason } => {
                 let reason = Shown::clipped(reason, MAX_SAID);
-                self.line(&format!(
-                    "{}the model did not answer ({reason}); attempt {attempt} in {after_ms} ms",
-                    self.from(agent)
-                ));
+                let then = format_args!("attempt {attempt} in {after_ms} ms");
+                self.own(agent, format_args!("the model did not answer ({reason}); {then}"));
             }
             EventKind::Warning { message } if state.has_warned(message) => {}
             EventKind::Warning { message } => {
@@ -361,18 +334,27 @@ impl Inner {
                     state.warned.push(message.clone());
                 }
                 let word = self.paint(Style::Yellow, "warning:");
-                self.line(&format!("{}{word} {}", self.from(agent), Shown::new(message)));
+                self.own(agent, format_args!("{word} {}", Shown::new(message)));
             }
             EventKind::BudgetWarning { meter, used, limit } => {
                 let word = self.paint(Style::Yellow, "warning:");
                 let (used, limit) = (table::count(*used), table::count(*limit));
-                self.line(&format!(
-                    "{}{word} {meter} budget: {used} of {limit} used",
-                    self.from(agent)
-                ));
+                self.own(agent, format_args!("{word} {meter} budget: {used} of {limit} used"));
             }
             EventKind::RunFinished { .. } => state.said.clear(),
         }
+    }
+
+    /// The first line of an agent; those of a team stand below it.
+    fn started(&self, agent: &str, model: &str, tools: &[String]) {
+        let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
+        let (indent, name) = match agent.contains('/') {
+            true => (indent(agent), name_of(agent)),
+            false => (String::new(), agent),
+        };
+        let head = self.paint(Style::Bold, Shown::new(name));
+        let (model, tools) = (Shown::new(model), Shown::new(&tools));
+        self.line(&format!("{indent}{head} on {model} (tools: {tools})"));
     }
 
     /// The line of a finished call.
@@ -397,8 +379,8 @@ impl Inner {
             cost.push_str(&format!(", {denials} refused by the sandbox"));
         }
         let cost = self.paint(Style::Dim, cost);
-        let from = self.from(agent);
-        self.line(&format!("{from}{mark} {} {arguments}{ending}  {cost}", Shown::new(tool)));
+        let tool = Shown::new(tool);
+        self.own(agent, format_args!("{mark} {tool} {arguments}{ending}  {cost}"));
     }
 
     /// The words of an agent beside its calls.
@@ -407,9 +389,13 @@ impl Inner {
         let said = said.trim();
         if !said.is_empty() {
             let said = Shown::clipped(said, MAX_SAID);
-            let said = self.paint(Style::Dim, format_args!("“{said}”"));
-            self.line(&format!("{}{said}", self.from(agent)));
+            self.own(agent, self.paint(Style::Dim, format_args!("“{said}”")));
         }
+    }
+
+    /// A line of an agent.
+    fn own(&self, agent: &str, text: impl std::fmt::Display) {
+        self.line(&format!("{}{text}", self.from(agent)));
     }
 
     /// The beginning of an agent's own line: indented, and for subagents, several of which run
@@ -548,6 +534,11 @@ fn counted(counts: &Counts) -> String {
     ];
     let some = words.into_iter().filter(|(count, _)| **count > 0);
     some.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Why something failed, behind what did.
+fn because(error: Option<&String>) -> String {
+    error.map_or(String::new(), |error| format!(": {}", Shown::new(error)))
 }
 
 /// Arguments on one line, without the braces of an object.
