@@ -43,12 +43,12 @@ pub struct Running {
 #[derive(Debug)]
 enum Child {
     Here { child: tokio::process::Child, group: Option<Pid> },
-    Asked(Asked),
+    Broker(BrokerChild),
 }
 
 /// A process that the broker has started.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct BrokerChild {
     control: UnixStream,
     /// Bytes that were heard and make no whole answer yet.
     heard: Vec<u8>,
@@ -103,13 +103,13 @@ impl Running {
         send: impl FnOnce([BorrowedFd<'_>; FILES]) -> io::Result<()>,
     ) -> io::Result<Self> {
         let (streams, theirs) = streams()?;
-        let mut asked = Asked::by(|control| {
+        let mut asked = BrokerChild::by(|control| {
             send([theirs.stdin.as_fd(), theirs.stdout.as_fd(), theirs.stderr.as_fd(), control])
         })?;
         drop(theirs);
         let answer = tokio::time::timeout(wait, asked.answer()).await;
         match answer.map_err(|_| io::Error::other("the broker does not answer"))?? {
-            Answer::Started => Ok(Self::of(streams, Child::Asked(asked))),
+            Answer::Started => Ok(Self::of(streams, Child::Broker(asked))),
             Answer::Refused(why) => Err(io::Error::other(why)),
             Answer::Changed => Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
@@ -137,7 +137,7 @@ impl Running {
                 *group = None;
                 Ok(status)
             }
-            Child::Asked(asked) => asked.wait().await,
+            Child::Broker(asked) => asked.wait().await,
         }
     }
 
@@ -152,7 +152,7 @@ impl Running {
                     let _ = child.start_kill();
                 }
             }
-            Child::Asked(asked) => asked.give_up(),
+            Child::Broker(asked) => asked.give_up(),
         }
     }
 }
@@ -163,7 +163,7 @@ impl Drop for Running {
     }
 }
 
-impl Asked {
+impl BrokerChild {
     /// A request, sent with this end of the socket for its answers.
     pub(crate) fn by(send: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<Self> {
         let (own, control) = StdUnixStream::pair()?;

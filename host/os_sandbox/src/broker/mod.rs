@@ -48,7 +48,7 @@ pub use self::message::Made;
 use self::message::{Duties, Request};
 pub use self::serve::{Keepers, Making, Vault, serve};
 use crate::program::{Known, Program};
-use crate::running::{Asked, KEPT, PROJECT_DIR, Running, START_WAIT};
+use crate::running::{BrokerChild, KEPT, PROJECT_DIR, Running, START_WAIT};
 
 /// How long the broker may take to find what it keeps: it reads and digests some megabytes.
 const FIND_WAIT: Duration = Duration::from_secs(30);
@@ -170,7 +170,7 @@ impl Broker {
 
     async fn given(&self, request: &Request, from: Option<OwnedFd>) -> io::Result<Option<Vec<u8>>> {
         let into = in_memory(&[])?;
-        let mut asked = Asked::by(|control| {
+        let mut asked = BrokerChild::by(|control| {
             let files = from.iter().chain([&into]).map(OwnedFd::as_fd);
             self.send(request, &files.chain([control]).collect::<Vec<_>>())
         })?;
