@@ -35,6 +35,23 @@ pub(crate) fn did_you_mean<'a>(
     nearest(text, known).map(|word| format!("did you mean `{word}`?"))
 }
 
+/// Keys that other programs have, and what they are called here.
+const OF_OTHERS: [(&str, &str); 6] = [
+    ("mcpservers", "mcp"),
+    ("servers", "mcp"),
+    ("environment", "env"),
+    ("headers", "secrets"),
+    ("cwd", "directories"),
+    ("providers", "models"),
+];
+
+/// The name here of another program's key, where the place has such a one.
+pub(crate) fn of_others(text: &str, known: &[&str]) -> Option<String> {
+    let plain = flat(text);
+    let (_, own) = OF_OTHERS.iter().find(|(word, own)| *word == plain && known.contains(own))?;
+    Some(format!("here that is `{own}`"))
+}
+
 /// The same spelling for `maxTurns`, `max_turns` and `max-turns`.
 fn flat(text: &str) -> String {
     text.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()
@@ -50,6 +67,8 @@ mod tests {
         assert_eq!(nearest("file_raed", known), Some("file_read"));
         assert_eq!(nearest("fileRead", known), Some("file_read"));
         assert_eq!(nearest("kubernetes", known), None);
+        assert_eq!(of_others("mcpServers", &["mcp"]).as_deref(), Some("here that is `mcp`"));
+        assert_eq!(of_others("mcpServers", &["url"]), None);
         assert_eq!(nearest(&"file_read".repeat(100), known), None);
     }
 }

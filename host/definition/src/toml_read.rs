@@ -70,6 +70,7 @@ impl<'t, 'p> Reader<'t, 'p> {
             let name = key.get_ref();
             if !known.contains(&name.as_ref()) {
                 let hint = suggest::did_you_mean(name, known.iter().copied())
+                    .or_else(|| suggest::of_others(name, known))
                     .unwrap_or_else(|| format!("the keys are {}", list_of(known)));
                 let message = format!("`{}` is not a key of {what}", Shown::clipped(name, 60));
                 self.findings.error_hint(self.at(key.span()), "unknown-key", message, hint);
@@ -83,7 +84,17 @@ impl<'t, 'p> Reader<'t, 'p> {
         let kind = item.get_ref().type_str();
         let name = Shown::clipped(name, 60);
         let message = format!("`{name}` is {} {kind}, not {wants}", article(kind));
-        self.findings.error(self.at(item.span()), "bad-value", message);
+        let hint = match (kind, wants) {
+            ("array", "a text") => format!("write it without the brackets: `{name} = \"...\"`"),
+            ("string", wants) if wants.starts_with("a list") => {
+                format!("write it in brackets: `{name} = [\"...\"]`")
+            }
+            _ => {
+                self.findings.error(self.at(item.span()), "bad-value", message);
+                return None;
+            }
+        };
+        self.findings.error_hint(self.at(item.span()), "bad-value", message, hint);
         None
     }
 
