@@ -165,6 +165,9 @@ pub fn configured(name: &str, setting: &McpSetting) -> Result<Server, String> {
     }))
 }
 
+/// The file that is locked while others beside it change. No server has such a name.
+const LOCK: &str = ".lock";
+
 /// The files of tokens in a directory, one for each server.
 #[derive(Debug)]
 pub struct TokenFiles(pub PathBuf);
@@ -179,8 +182,52 @@ impl KeepTokens for TokenFiles {
         }
     }
 
-    /// Writes beside the file and puts it in its place: a renewal must not be lost half-way.
     fn keep(&self, server: &str, tokens: &Tokens) -> Result<(), String> {
+        let _alone = self.alone()?;
+        self.put(server, tokens)
+    }
+
+    fn renew(&self, server: &Server, before: &Tokens, next: &Tokens) -> Result<bool, String> {
+        let _alone = self.alone()?;
+        if self.now(server)?.as_ref() != Some(before) {
+            return Ok(false);
+        }
+        self.put(server.name(), next).map(|()| true)
+    }
+}
+
+impl TokenFiles {
+    /// Removes the tokens of a server; whether there were some.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be removed.
+    pub fn forget(&self, server: &str) -> Result<bool, String> {
+        let path = self.0.join(Tokens::file(server));
+        if !path.exists() {
+            return Ok(false);
+        }
+        let _alone = self.alone()?;
+        match std::fs::remove_file(&path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(format!("failed to remove `{}`: {error}", path.shown())),
+        }
+    }
+
+    /// Nobody else changes these files while the result is there: a process that renews a token must
+    /// not bring back one that a person has just removed.
+    fn alone(&self) -> Result<std::fs::File, String> {
+        let path = self.0.join(LOCK);
+        let failed = |error: std::io::Error| format!("failed to lock `{}`: {error}", path.shown());
+        let file =
+            std::fs::File::options().create(true).append(true).open(&path).map_err(failed)?;
+        file.lock().map_err(failed)?;
+        Ok(file)
+    }
+
+    /// Writes beside the file and puts it in its place: a renewal must not be lost half-way.
+    fn put(&self, server: &str, tokens: &Tokens) -> Result<(), String> {
         let text = tokens.text().map_err(|why| why.to_string())?;
         let path = self.0.join(Tokens::file(server));
         let failed = |error: std::io::Error| format!("failed to write `{}`: {error}", path.shown());

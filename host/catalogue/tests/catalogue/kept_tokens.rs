@@ -53,6 +53,28 @@ fn a_kept_token_is_not_used_against_the_word_of_the_operator() {
 }
 
 #[test]
+fn a_renewal_takes_the_place_of_its_own_token_alone() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("tokens/peer.json");
+    write(&path, TOKENS);
+    let it = catalogue(dir.path(), "");
+    let server = &it.servers()[0];
+    let files = TokenFiles(dir.path().join("tokens"));
+    let before = files.now(server).unwrap().unwrap();
+    let of = |access: &str| {
+        let text = TOKENS.replace("canary-access", access);
+        belljar_mcp::Tokens::parse(server, text.as_bytes()).unwrap()
+    };
+    assert_eq!(files.renew(server, &before, &of("second")), Ok(true));
+    assert_eq!(files.renew(server, &before, &of("third")), Ok(false), "another was faster");
+    assert!(std::fs::read_to_string(&path).unwrap().contains("second"));
+    assert_eq!(files.forget("peer"), Ok(true));
+    assert_eq!(files.renew(server, &of("second"), &of("fourth")), Ok(false));
+    assert!(!path.exists(), "whoever has logged out is not undone");
+    assert_eq!(files.forget("peer"), Ok(false));
+}
+
+#[test]
 fn the_file_of_a_token_is_read_as_it_is_now() {
     let dir = TempDir::new().unwrap();
     let it = catalogue(dir.path(), "");

@@ -60,18 +60,20 @@ impl Held {
         Ok(true)
     }
 
-    /// Keeps a renewal in the place of the token before.
+    /// Keeps a renewal in the place of the token before; `false` = somebody has logged in or out.
     fn keep(
         &self,
         server: &Server,
         seen: &mut Option<Arc<Tokens>>,
         next: &Arc<Tokens>,
-    ) -> Result<(), AuthError> {
-        if let Some(keep) = &self.keep {
-            keep.keep(server.name(), next).map_err(AuthError)?;
+    ) -> Result<bool, AuthError> {
+        let Some(keep) = &self.keep else { return Ok(true) };
+        let Some(before) = seen.as_deref() else { return Ok(false) };
+        let kept = keep.renew(server, before, next).map_err(AuthError)?;
+        if kept {
             *seen = Some(Arc::clone(next));
         }
-        Ok(())
+        Ok(kept)
     }
 }
 
@@ -116,9 +118,15 @@ pub(crate) async fn renew(
         return left();
     }
     let next = Arc::new(next?);
-    let kept = overtaken.and_then(|_| held.keep(server, &mut seen, &next));
-    if let Err(why) = kept {
-        tracing::warn!(server = server.name(), %why, "a token that was renewed is not kept");
+    match overtaken.and_then(|_| held.keep(server, &mut seen, &next)) {
+        Ok(true) => {}
+        Ok(false) => {
+            held.overtaken(server, &mut seen)?;
+            return left();
+        }
+        Err(why) => {
+            tracing::warn!(server = server.name(), %why, "a token that was renewed is not kept");
+        }
     }
     held.set(Some(next));
     Ok(())
@@ -212,6 +220,15 @@ mod tests {
             self.set(Some(tokens.clone()));
             Ok(())
         }
+
+        fn renew(&self, _: &Server, before: &Tokens, next: &Tokens) -> Result<bool, String> {
+            let mut kept = self.0.lock().unwrap();
+            let same = kept.as_ref() == Some(before);
+            if same {
+                *kept = Some(next.clone());
+            }
+            Ok(same)
+        }
     }
 
     #[test]
@@ -228,14 +245,17 @@ mod tests {
         held.set(Some(Arc::new(next.clone())));
         assert_eq!(held.overtaken(&server, &mut seen), Ok(false));
         holds(Some(&next));
-        held.keep(&server, &mut seen, &Arc::new(next.clone())).unwrap();
+        assert_eq!(held.keep(&server, &mut seen, &Arc::new(next.clone())), Ok(true));
         assert_eq!(held.overtaken(&server, &mut seen), Ok(false));
         file.set(Some(new.clone()));
         assert_eq!(held.overtaken(&server, &mut seen), Ok(true));
         holds(Some(&new));
         file.set(None);
+        // Whoever logs out between the look and the writing is not undone.
+        assert_eq!(held.keep(&server, &mut seen, &Arc::new(next.clone())), Ok(false));
         assert_eq!(held.overtaken(&server, &mut seen), Ok(true));
         holds(None);
+        assert_eq!(held.keep(&server, &mut seen, &Arc::new(next)), Ok(false));
         assert_eq!(held.overtaken(&server, &mut seen), Ok(false));
         file.set(Some(new.clone()));
         assert_eq!(held.overtaken(&server, &mut seen), Ok(true));

@@ -47,6 +47,14 @@ pub trait KeepTokens: Send + Sync + std::fmt::Debug {
     ///
     /// When they cannot be written.
     fn keep(&self, server: &str, tokens: &Tokens) -> Result<(), String>;
+
+    /// Puts a renewal in the place of the tokens that it is of, where those are still kept; whether they
+    /// were. Nobody logs in or out between the look and the writing.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read or written.
+    fn renew(&self, server: &Server, before: &Tokens, next: &Tokens) -> Result<bool, String>;
 }
 
 /// Whom tokens are for, and whose they are.

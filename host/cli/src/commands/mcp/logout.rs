@@ -1,7 +1,7 @@
 //! `belljar mcp logout`: removes the token of a server. Its issuer is not told.
 
-use belljar_mcp::Tokens;
-use belljar_policy::{Shown, ShownPath as _};
+use belljar_catalogue::TokenFiles;
+use belljar_policy::Shown;
 use serde_json::json;
 
 use crate::args::server::TenantArg;
@@ -24,16 +24,9 @@ pub(super) fn run(
         return Err(Failure::usage(format!("`{shown}` is no name of a server")));
     }
     let whose = Whose::named(of, operator)?;
-    let path = whose.places.tokens().join(Tokens::file(name));
-    match std::fs::remove_file(&path) {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            out.line(format_args!("there is no token of `{shown}`"));
-            return Ok(Exit::Completed);
-        }
-        Err(error) => {
-            return Err(Failure::new(format!("failed to remove `{}`: {error}", path.shown())));
-        }
+    if !TokenFiles(whose.places.tokens()).forget(name).map_err(Failure::new)? {
+        out.line(format_args!("there is no token of `{shown}`"));
+        return Ok(Exit::Completed);
     }
     let what = ("log_out_of_mcp_server", "the token is removed");
     of.audit(operator, what, vec![(name.to_owned(), json!({}))])?;
