@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_definition::{Diagnostic, McpProgram, McpSetting, Settings, Severity};
+use belljar_definition::{Diagnostic, McpGrants, McpProgram, McpSetting, Settings, Severity};
 use belljar_mcp::{
-    Accepted, KeepTokens, ListedTool, LoginSetting, Revision, Server, ServerProgram, Tokens,
+    Accepted, Granted, KeepTokens, ListedTool, LoginSetting, Revision, SamplingGrant, Server,
+    ServerProgram, Tokens,
 };
 use belljar_model::ToolSpec;
 use belljar_os_sandbox::Program;
@@ -155,6 +156,7 @@ pub fn configured(name: &str, setting: &McpSetting) -> Result<Server, String> {
     let server = server.map_err(|why| why.to_string())?;
     let revision = setting.revision.as_deref().and_then(Revision::named);
     let oauth = setting.oauth.clone();
+    let server = server.granting(granted(&setting.grants, Vec::new()));
     Ok(server.spoken_to(revision).with_login(LoginSetting {
         issuer: oauth.issuer,
         client_id: oauth.client_id,
@@ -248,8 +250,19 @@ fn of_program(
     let timeout = setting.timeout_seconds.map(Duration::from_secs);
     let server = Server::new(name, NOWHERE, nowhere, setting.secrets(), timeout);
     let server = server.map_err(|why| why.to_string())?;
+    let directories = setting.read.union(&setting.write).cloned().collect();
+    let server = server.granting(granted(&setting.grants, directories));
     let program = ServerProgram::new(program(name, setting), setting.command_line());
     Ok(server.of_program(program, accepted))
+}
+
+/// The grants of a server, by the operator's word. A program is told the directories that it was
+/// given; whoever is at an address has none.
+fn granted(grants: &McpGrants, directories: Vec<PathBuf>) -> Granted {
+    let sampling = grants.sampling.clone();
+    let sampling = sampling.map(|(model, tokens)| SamplingGrant { model, tokens });
+    let roots = grants.roots.then_some(directories);
+    Granted { elicitation: grants.elicitation, sampling, roots }
 }
 
 /// The address of a server that is a program: a name that is reserved to lead nowhere.

@@ -44,11 +44,11 @@ pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
 pub use manifest::{CommandSpec, Resume, ToolManifest};
 pub use settings::{
     DEFAULTS, DefaultGrant, GrantChange, GrantRemoval, GrantSpec, Grantee, HOST_PLACEHOLDER,
-    HookAction, HookEvent, HookMatcher, HookSetting, IssuerSetting, KeySetting, McpOauthSetting,
-    McpProgram, McpSetting, McpValue, ModelKind, ModelSetting, MountRemoval, MountSpec, NotRevoked,
-    OverlaySetting, SecretSetting, ServerSetting, Settings, SignatureKind, SubagentPolicy,
-    TokenRule, TokenScope, ToolSetting, apply_grant, apply_grants, command_of, grant_command,
-    grant_lines, revoke_grants,
+    HookAction, HookEvent, HookMatcher, HookSetting, IssuerSetting, KeySetting, McpGrants,
+    McpOauthSetting, McpProgram, McpSetting, McpValue, ModelKind, ModelSetting, MountRemoval,
+    MountSpec, NotRevoked, OverlaySetting, SecretSetting, ServerSetting, Settings, SignatureKind,
+    SubagentPolicy, TokenRule, TokenScope, ToolSetting, apply_grant, apply_grants, command_of,
+    grant_command, grant_lines, revoke_grants,
 };
 pub use skill::{MAX_SKILL, Skill};
 pub use slug::{AgentId, AgentIdError, Scope, Slug};

@@ -69,8 +69,8 @@ impl<'t, 'p> Reader<'t, 'p> {
         for key in table.keys() {
             let name = key.get_ref();
             if !known.contains(&name.as_ref()) {
-                let hint = suggest::did_you_mean(name, known.iter().copied())
-                    .or_else(|| suggest::of_others(name, known))
+                let hint = suggest::of_others(name, known)
+                    .or_else(|| suggest::did_you_mean(name, known.iter().copied()))
                     .unwrap_or_else(|| format!("the keys are {}", list_of(known)));
                 let message = format!("`{}` is not a key of {what}", Shown::clipped(name, 60));
                 self.findings.error_hint(self.at(key.span()), "unknown-key", message, hint);

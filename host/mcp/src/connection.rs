@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_policy::{
-    Budget, Caps, DenyCode, HostScope, Level, Limits, SecretName, Shown, Source, ToolName,
+    Budget, Caps, DenyCode, HostScope, Level, Limits, SecretName, Source, ToolName,
 };
 use belljar_sandbox::{
     CallError, CallResult, Digest, Ending, Outgoing, OutgoingSpec, Output, ProgressSink, Receipt,
     Sandbox, SecretStore, ToolErrorKind,
 };
 use http::HeaderMap;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -20,15 +20,16 @@ use tokio_util::sync::CancellationToken;
 use crate::answer::{Answer, cut, frame, shown};
 use crate::auth::{Asking, AuthError, Tokens, renew};
 use crate::challenge::Challenge;
-use crate::exchange::{Address, Aside, Fault, ask, leave, tell};
-use crate::limits::{FAREWELL, MAX_ROUNDS, MAX_SHOWN};
-use crate::listing::{ListedTool, Listing};
+use crate::demands::{Answers, Talk, within};
+use crate::exchange::{Address, Aside, Fault, answer_beside, ask, leave, overhear, tell};
+use crate::limits::{FAREWELL, MAX_ROUNDS};
+use crate::listing::{ListedTool, Listing, changed};
 use crate::message::notification;
 use crate::opening::{Ids, Opening};
 use crate::parameters;
 use crate::program::ProgramSession;
 use crate::revision::Revision;
-use crate::rounds::Wanted;
+use crate::rounds::{Demand, Wanted};
 use crate::server::Server;
 
 /// A code of JSON-RPC: the arguments do not fit.
@@ -48,6 +49,8 @@ pub struct CallSpec<'a> {
     pub cancel: &'a CancellationToken,
     /// Where reports of progress go.
     pub progress: Option<ProgressSink>,
+    /// Whoever answers what the server asks for meanwhile; `None` = nobody.
+    pub answers: Option<&'a dyn Answers>,
 }
 
 /// A session with a server, of one agent. Calls wait for each other, in the order asked.
@@ -148,19 +151,19 @@ impl Connection {
         let mut gate = self.gate_of_now(&spec, &budget);
         let most = self.longest(spec.limits);
         let progress = spec.progress.clone().map(|sink| gate.gate.progress(sink));
-        let progress = progress.as_ref();
+        let talk = Talk::of(&self.server, spec.answers, progress);
         let doing = async {
-            let called = self.called(&gate.gate, accepted, arguments, progress).await;
+            let called = self.called(&gate.gate, accepted, arguments, &talk).await;
             let Err(Failed::Fault(Fault::Unauthorized(challenge))) = called else { return called };
             // The call was not made: once more, with another token.
             gate = self.renewed(&gate, &spec, &budget, &challenge).await?;
-            self.called(&gate.gate, accepted, arguments, progress).await
+            self.called(&gate.gate, accepted, arguments, &talk).await
         };
         let outcome = tokio::select! {
             biased;
             () = spec.cancel.cancelled() => Err(CallError::Cancelled),
             () = spec.budget.cancelled() => Err(CallError::Cancelled),
-            done = timeout(most, doing) => match done {
+            done = within(most, &talk.waits, doing) => match done {
                 Ok(done) => done.map_err(|failed| self.told(failed, &gate.gate)),
                 Err(_) => Err(CallError::TimedOut(most.as_secs())),
             },
@@ -293,15 +296,15 @@ impl Connection {
         gate: &Outgoing,
         tool: &ListedTool,
         arguments: &str,
-        progress: Option<&ProgressSink>,
+        talk: &Talk<'_>,
     ) -> Result<Output, Failed> {
         let mut open = self.open.lock().await;
-        let called = self.called_in(&mut open, gate, tool, arguments, progress).await;
+        let called = self.called_in(&mut open, gate, tool, arguments, talk).await;
         match called {
             // The call was not made: once more, in a session of its own.
             Err(Failed::Fault(Fault::SessionOver)) => {
                 *open = None;
-                self.called_in(&mut open, gate, tool, arguments, progress).await
+                self.called_in(&mut open, gate, tool, arguments, talk).await
             }
             Err(Failed::Fault(fault)) if !matches!(fault, Fault::Rpc(_)) => {
                 // Whatever is wrong with it, the next call begins anew.
@@ -318,22 +321,18 @@ impl Connection {
         gate: &Outgoing,
         tool: &ListedTool,
         arguments: &str,
-        progress: Option<&ProgressSink>,
+        talk: &Talk<'_>,
     ) -> Result<Output, Failed> {
         let session = match open.take().filter(|open| !open.is_stale()) {
             Some(session) => session,
             None => self.session(gate).await?,
         };
         let session = open.insert(session);
-        match session.now.get(&tool.name) {
-            Some(digest) if *digest == tool.digest() => {}
-            Some(_) => {
-                return Err(Failed::Changed("is described otherwise than when it was accepted"));
-            }
-            None => return Err(Failed::Changed("is not offered any more")),
+        if let Some(how) = changed(&session.now, tool) {
+            return Err(Failed::Changed(how));
         }
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-        let result = self.result(session, gate, tool, arguments, progress).await?;
+        let result = self.result(session, gate, tool, arguments, talk).await?;
         let answer = Answer::of(&self.server.name, &result);
         if answer.is_error {
             let message = answer.error_text();
@@ -349,7 +348,7 @@ impl Connection {
         gate: &Outgoing,
         tool: &ListedTool,
         arguments: Value,
-        progress: Option<&ProgressSink>,
+        talk: &Talk<'_>,
     ) -> Result<Value, Fault> {
         let revision = session.address.revision;
         let mut headers = HeaderMap::new();
@@ -362,23 +361,47 @@ impl Connection {
             let id = self.ids.next();
             params["_meta"] = json!({"progressToken": id});
             let asked = self.opening().request(revision, id, "tools/call", params);
-            let mut aside = Aside::reporting(progress);
+            let mut aside = Aside::of_call(talk);
             aside.headers.clone_from(&headers);
-            let result = ask(gate, &session.address, id, &asked, &mut aside).await;
+            let asking = ask(gate, &session.address, id, &asked, &mut aside);
+            let result = self.heard(gate, &session.address, talk, asking).await;
             session.stale |= aside.tools_changed;
             let result = result?;
             if revision == Revision::Sessions {
                 return Ok(result);
             }
             let Some(wanted) = Wanted::of(&result)? else { return Ok(result) };
-            for (_, method) in &wanted.requests {
-                let method = Shown::clipped(method, MAX_SHOWN);
-                let facts = format!("`{}` asks for `{method}`, which is refused", self.server.url);
-                gate.deny(DenyCode::RequestNotAllowed, "request of a server", facts);
+            let mut answers = Map::new();
+            for Demand { key, method, params } in &wanted.requests {
+                let answer = talk.in_round(gate, method, params).await?;
+                answers.insert(key.clone(), answer);
             }
-            params = wanted.answered(&call)?;
+            params = wanted.answered(&call, answers);
         }
         Err(Fault::Broken("it asks for more again and again"))
+    }
+
+    /// The answer to a call. Where a server with a session may ask for something, it may do so on a stream
+    /// of its own, too.
+    async fn heard(
+        &self,
+        gate: &Outgoing,
+        address: &Address,
+        talk: &Talk<'_>,
+        asking: impl Future<Output = Result<Value, Fault>>,
+    ) -> Result<Value, Fault> {
+        if address.revision != Revision::Sessions || !self.server.granted.is_something() {
+            return asking.await;
+        }
+        let Some(stream) = overhear(gate, address).await else { return asking.await };
+        let mut asking = std::pin::pin!(asking);
+        tokio::select! {
+            answer = &mut asking => answer,
+            ended = answer_beside(gate, address, stream, talk) => {
+                ended?;
+                asking.await
+            }
+        }
     }
 
     /// A session, with the tools that the server lists in it.
@@ -390,8 +413,7 @@ impl Connection {
             Revision::Stateless => self.opening().address(revision),
         };
         let (listing, until) = self.opening().listed(gate, &mut address).await?;
-        let now = listing.tools.iter().map(|tool| (tool.name.clone(), tool.digest())).collect();
-        Ok(Open { address, now, stale: false, until })
+        Ok(Open { address, now: listing.digests(), stale: false, until })
     }
 
     /// Tells the server that the call which it works on has ended, and forgets the session: an answer
@@ -450,7 +472,13 @@ impl Connection {
 
     pub(crate) fn opening(&self) -> Opening<'_> {
         let server = &self.server;
-        Opening { name: &server.name, url: &server.url, pinned: server.pinned, ids: &self.ids }
+        Opening {
+            name: &server.name,
+            url: &server.url,
+            pinned: server.pinned,
+            ids: &self.ids,
+            granted: &server.granted,
+        }
     }
 }
 

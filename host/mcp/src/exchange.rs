@@ -2,15 +2,18 @@
 //! stream in which the server may say other things before.
 
 use belljar_policy::{DenyCode, Shown};
-use belljar_sandbox::{Outgoing, OutgoingError, Progress, ProgressSink, Reply};
+use belljar_sandbox::{Outgoing, OutgoingError, Progress, Reply};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::challenge::Challenge;
-use crate::limits::{MAX_ASKED, MAX_MESSAGE, MAX_MESSAGES, MAX_RESUMED, MAX_SESSION, MAX_SHOWN};
+use crate::demands::Talk;
+use crate::limits::{
+    FAREWELL, MAX_ASKED, MAX_MESSAGE, MAX_MESSAGES, MAX_RESUMED, MAX_SESSION, MAX_SHOWN,
+};
 use crate::message::{Message, RpcError, reply};
 use crate::revision::Revision;
 use crate::sse::Events;
@@ -19,6 +22,9 @@ const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 const LAST_EVENT: &str = "last-event-id";
 const EVENTS: &str = "text/event-stream";
+
+/// An id that no request of this client has.
+const NO_ID: u64 = 0;
 
 /// Headers of a request without a session: what it is, and about what.
 const METHOD: &str = "mcp-method";
@@ -66,20 +72,44 @@ pub(crate) enum Fault {
 pub(crate) struct Aside<'a> {
     /// Headers of the request.
     pub(crate) headers: HeaderMap,
-    /// Where its reports of progress go.
-    progress: Option<&'a ProgressSink>,
+    /// The call that it belongs to, and who answers what the server asks for meanwhile.
+    talk: Option<&'a Talk<'a>>,
     /// It has said that its tools are others now.
     pub(crate) tools_changed: bool,
     /// The session that it has named.
     pub(crate) session: Option<HeaderValue>,
     messages: usize,
-    pub(crate) asked: usize,
+    asked: usize,
 }
 
 impl<'a> Aside<'a> {
-    /// With somewhere for reports of progress to go.
-    pub(crate) fn reporting(progress: Option<&'a ProgressSink>) -> Self {
-        Self { progress, ..Self::default() }
+    /// In a call.
+    pub(crate) fn of_call(talk: &'a Talk<'a>) -> Self {
+        Self { talk: Some(talk), ..Self::default() }
+    }
+
+    /// The answer to what a server asks for. INV-314, INV-360: a loop of such requests ends the call, and
+    /// outside of one nothing is granted.
+    pub(crate) async fn answer(
+        &mut self,
+        gate: &Outgoing,
+        id: &Value,
+        method: &str,
+        params: &Value,
+    ) -> Result<Value, Fault> {
+        self.asked += 1;
+        if self.asked > MAX_ASKED {
+            return Err(Fault::Broken("it asks for too much"));
+        }
+        if let Some(talk) = self.talk {
+            return Ok(talk.reply(gate, id, method, params).await);
+        }
+        if method != "ping" {
+            let shown = Shown::clipped(method, 80);
+            let facts = format!("it asks for `{shown}` outside of a call, which is refused");
+            gate.deny(DenyCode::RequestNotAllowed, "request of a server", facts);
+        }
+        Ok(reply(id, method))
     }
 
     /// Counts a message: a flood of them ends the call.
@@ -129,6 +159,37 @@ pub(crate) async fn tell(gate: &Outgoing, to: &Address, message: &Value) -> Resu
 pub(crate) async fn leave(gate: &Outgoing, to: &Address) -> Result<(), Fault> {
     let request = headed(to, Method::DELETE, Bytes::new())?;
     gate.send(request).await.map(drop).map_err(Fault::Unreached)
+}
+
+/// Opens the stream on which a server with a session says what belongs to no answer. It need not have one,
+/// and is not waited for long.
+pub(crate) async fn overhear(gate: &Outgoing, to: &Address) -> Option<Reply> {
+    let got = timeout(FAREWELL, gate.send(listening(to, None).ok()?)).await.ok()?.ok()?;
+    (got.status == StatusCode::OK && kind(&got) == EVENTS).then_some(got)
+}
+
+/// Answers what the server asks for there, until the stream ends.
+pub(crate) async fn answer_beside(
+    gate: &Outgoing,
+    to: &Address,
+    mut got: Reply,
+    talk: &Talk<'_>,
+) -> Result<(), Fault> {
+    let (mut events, mut aside) = (Events::default(), Aside::of_call(talk));
+    match until_its_end(gate, to, NO_ID, &mut got, &mut events, &mut aside).await {
+        Ok(_) | Err(Fault::Unreached(_)) => Ok(()),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// A request for a stream; `last` = from behind this event on.
+fn listening(to: &Address, last: Option<HeaderValue>) -> Result<Request<Bytes>, Fault> {
+    let mut request = headed(to, Method::GET, Bytes::new())?;
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(EVENTS));
+    if let Some(last) = last {
+        request.headers_mut().insert(LAST_EVENT, last);
+    }
+    Ok(request)
 }
 
 async fn post(
@@ -234,10 +295,7 @@ async fn streamed(
         let resumed = events.resumed_from().filter(|_| to.revision == Revision::Sessions);
         let Some((last, wait)) = resumed else { return Err(ended) };
         sleep(wait).await;
-        let mut request = headed(to, Method::GET, Bytes::new())?;
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(EVENTS));
-        request.headers_mut().insert(LAST_EVENT, last);
-        got = gate.send(request).await?;
+        got = gate.send(listening(to, Some(last))?).await?;
         if got.status != StatusCode::OK || kind(&got) != EVENTS {
             return Err(ended);
         }
@@ -266,32 +324,15 @@ async fn until_its_end(
                 Message::Asked { .. } if to.revision == Revision::Stateless => {
                     return Err(Fault::Broken("it asks for something within its answer"));
                 }
-                Message::Asked { id, method } => refuse(gate, to, &id, &method, aside).await?,
+                Message::Asked { id, method, params } => {
+                    let answer = aside.answer(gate, &id, &method, &params).await?;
+                    tell(gate, to, &answer).await?;
+                }
                 Message::Told { method, params } => told(&method, &params, id, aside),
             }
         }
     }
     Ok(None)
-}
-
-/// Answers what the server asks for within a reply.
-async fn refuse(
-    gate: &Outgoing,
-    to: &Address,
-    id: &Value,
-    method: &str,
-    aside: &mut Aside<'_>,
-) -> Result<(), Fault> {
-    aside.asked += 1;
-    if aside.asked > MAX_ASKED {
-        return Err(Fault::Broken("it asks for too much"));
-    }
-    if method != "ping" {
-        let shown = Shown::clipped(method, 80);
-        let facts = format!("`{}` asks for `{shown}`, which is refused", to.url);
-        gate.deny(DenyCode::RequestNotAllowed, "request of a server", facts);
-    }
-    tell(gate, to, &reply(id, method)).await
 }
 
 /// Takes what it says beside its answer to the request with this id.
@@ -303,7 +344,7 @@ pub(crate) fn told(method: &str, params: &Value, id: u64, aside: &mut Aside<'_>)
         {
             let number = |name: &str| params.get(name).and_then(Value::as_f64).map(|n| n as u64);
             let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
-            if let Some(progress) = aside.progress {
+            if let Some(progress) = aside.talk.and_then(|talk| talk.progress.as_ref()) {
                 let message = Shown::clipped(message, MAX_SHOWN).to_string();
                 let done = number("progress").unwrap_or_default();
                 progress(Progress { done, total: number("total"), message });

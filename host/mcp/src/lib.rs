@@ -8,7 +8,8 @@
 //! A server is a stranger. It is reached through the network gate, or is a program that the broker has
 //! started behind a wall of its own; for one call at a time, which is billed for every byte. Models are shown what was accepted, never what the server says now; where
 //! the two differ the tool is not called. What a server says of itself (its annotations, its
-//! instructions) is not read. It is answered `ping`; whatever else it asks for is refused.
+//! instructions) is not read. It is answered `ping`, and in a call what the operator has granted it;
+//! whatever else it asks for is refused.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -17,6 +18,7 @@ mod answer;
 mod auth;
 mod challenge;
 mod connection;
+mod demands;
 mod exchange;
 mod limits;
 mod listing;
@@ -33,6 +35,7 @@ mod sse;
 pub use accepted::{Accepted, AcceptedError};
 pub use auth::{AuthError, KeepTokens, Login, LoginAsk, Tokens, signing_keys};
 pub use connection::{CallSpec, Connection};
+pub use demands::{Answers, Granted, Heard, Sample, Sampled, SamplingGrant};
 pub use listing::{Difference, LeftOut, ListedTool, Listing};
 pub use program::ServerProgram;
 pub use revision::Revision;

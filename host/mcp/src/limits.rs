@@ -18,6 +18,12 @@ pub(crate) const MAX_MESSAGES: usize = 10_000;
 /// Requests of a server within one reply, each of which is answered by a request: a loop ends the call.
 pub(crate) const MAX_ASKED: usize = 16;
 
+/// Forms that a person is asked to fill in within one call; further ones are declined.
+pub(crate) const MAX_FORMS: usize = 4;
+
+/// Texts that a model writes for a server within one call; what they use is bounded besides.
+pub(crate) const MAX_SAMPLES: usize = 8;
+
 /// Bytes of the id of a session or an event, which every request repeats.
 pub(crate) const MAX_SESSION: usize = 512;
 

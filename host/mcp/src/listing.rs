@@ -108,6 +108,11 @@ impl Listing {
         listing
     }
 
+    /// The digest of each tool, by the server's own name of it.
+    pub(crate) fn digests(&self) -> BTreeMap<String, Digest> {
+        self.tools.iter().map(|tool| (tool.name.clone(), tool.digest())).collect()
+    }
+
     /// How this differs from what was accepted.
     pub fn difference(&self, accepted: &[ListedTool]) -> Difference {
         let mut difference = Difference::default();
@@ -144,6 +149,16 @@ fn listed(server: &str, name: &str, entry: &Value) -> Result<ListedTool, String>
     let tool = ListedTool { name: name.to_owned(), description, schema: schema.clone() };
     check(&tool, server)?;
     Ok(tool)
+}
+
+/// How a tool is another than the one that was accepted, by the digests of those that a server lists
+/// now (INV-311).
+pub(crate) fn changed(now: &BTreeMap<String, Digest>, tool: &ListedTool) -> Option<&'static str> {
+    match now.get(&tool.name) {
+        Some(digest) if *digest == tool.digest() => None,
+        Some(_) => Some("is described otherwise than when it was accepted"),
+        None => Some("is not offered any more"),
+    }
 }
 
 /// Whether a tool can be given to anybody. What was accepted once is checked again: it was a file

@@ -10,7 +10,7 @@ pub(crate) enum Message {
     /// The answer to the request with this id; `None` = an id that no request of this client has.
     Answer(Option<u64>, Result<Value, RpcError>),
     /// The server wants something.
-    Asked { id: Value, method: String },
+    Asked { id: Value, method: String, params: Value },
     /// It says something.
     Told { method: String, params: Value },
 }
@@ -41,7 +41,7 @@ impl Message {
         if let Some(Value::String(method)) = fields.remove("method") {
             let params = fields.remove("params").unwrap_or_default();
             return Ok(match id {
-                Some(id) if id.is_string() || id.is_number() => Self::Asked { id, method },
+                Some(id) if id.is_string() || id.is_number() => Self::Asked { id, method, params },
                 Some(_) => return Err("a request has no proper id"),
                 None => Self::Told { method, params },
             });
@@ -79,8 +79,8 @@ pub(crate) fn notification(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-/// The answer to what a server asks: it is told that this client is there, and gets nothing else.
-/// Roots, sampling and elicitation are refused.
+/// The answer to what a server asks outside of a call: it is told that this client is there, and gets
+/// nothing else.
 pub(crate) fn reply(id: &Value, method: &str) -> Value {
     match method {
         "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
@@ -110,7 +110,8 @@ mod tests {
         let error = RpcError { code: -1, message: "m".to_owned(), supported: Vec::new() };
         assert_eq!(failed, Message::Answer(Some(1), Err(error)));
         let asked = read(r#"{"jsonrpc":"2.0","id":"s","method":"roots/list"}"#).unwrap();
-        assert_eq!(asked, Message::Asked { id: "s".into(), method: "roots/list".into() });
+        let params = Value::Null;
+        assert_eq!(asked, Message::Asked { id: "s".into(), method: "roots/list".into(), params });
         for none in [
             "",
             "[]",

@@ -8,6 +8,7 @@ use http::Uri;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::demands::Granted;
 use crate::exchange::{Address, Aside, Fault, ask, tell};
 use crate::limits::{MAX_CURSOR, MAX_FRESH, MAX_PAGES, MAX_TOOLS};
 use crate::listing::Listing;
@@ -41,6 +42,8 @@ pub(crate) struct Opening<'a> {
     /// The operator's word on how it is spoken to.
     pub(crate) pinned: Option<Revision>,
     pub(crate) ids: &'a Ids,
+    /// The things that it may ask for.
+    pub(crate) granted: &'a Granted,
 }
 
 impl Opening<'_> {
@@ -96,7 +99,7 @@ impl Opening<'_> {
         let mut address = self.address(Revision::Sessions);
         let params = json!({
             "protocolVersion": address.revision.as_str(),
-            "capabilities": {},
+            "capabilities": self.granted.capabilities(),
             "clientInfo": client(),
         });
         let (id, mut aside) = (self.ids.next(), Aside::default());
@@ -111,7 +114,7 @@ impl Opening<'_> {
         Ok(address)
     }
 
-    /// A request, with what its revision wants to have in it. Nothing is offered to a server.
+    /// A request, with what its revision wants to have in it.
     pub(crate) fn request(
         &self,
         revision: Revision,
@@ -119,7 +122,7 @@ impl Opening<'_> {
         method: &str,
         params: Value,
     ) -> Value {
-        request(id, method, &revision.parameters(params, &json!({})))
+        request(id, method, &revision.parameters(params, &self.granted.capabilities()))
     }
 
     /// The tools that it lists, and until when that is believed of one without sessions.

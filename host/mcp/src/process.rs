@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use belljar_os_sandbox::{Program, Running};
-use belljar_policy::{DenyCode, Shown};
+use belljar_policy::Shown;
 use belljar_sandbox::{Outgoing, OutgoingError};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
@@ -15,8 +15,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::exchange::{Aside, Fault, told};
-use crate::limits::{FAREWELL, MAX_ASKED, MAX_COMPLAINT, MAX_COMPLAINTS, MAX_MESSAGE};
-use crate::message::{Message, reply};
+use crate::limits::{FAREWELL, MAX_COMPLAINT, MAX_COMPLAINTS, MAX_MESSAGE};
+use crate::message::Message;
 
 /// How long a program that was killed may take to be gone, with all that it has started.
 const END_WAIT: Duration = Duration::from_secs(12);
@@ -151,7 +151,10 @@ impl Process {
                 }
                 // One that is late, or forged, is nobody's.
                 Message::Answer(..) => {}
-                Message::Asked { id, method } => self.refuse(gate, &id, &method, aside).await?,
+                Message::Asked { id, method, params } => {
+                    let answer = aside.answer(gate, &id, &method, &params).await?;
+                    self.tell(gate, &answer).await?;
+                }
                 Message::Told { method, params } => told(&method, &params, id, aside),
             }
         }
@@ -182,26 +185,6 @@ impl Process {
             _ = self.running.wait() => true,
             () = std::future::ready(()) => false,
         }
-    }
-
-    /// Answers what it asks for.
-    async fn refuse(
-        &mut self,
-        gate: &Outgoing,
-        id: &Value,
-        method: &str,
-        aside: &mut Aside<'_>,
-    ) -> Result<(), Lost> {
-        aside.asked += 1;
-        if aside.asked > MAX_ASKED {
-            return Err(Fault::Broken("it asks for too much").into());
-        }
-        if method != "ping" {
-            let shown = Shown::clipped(method, 80);
-            let facts = format!("it asks for `{shown}`, which is refused");
-            gate.deny(DenyCode::RequestNotAllowed, "request of a server", facts);
-        }
-        self.tell(gate, &reply(id, method)).await
     }
 
     /// The next line, without the spaces at its end.

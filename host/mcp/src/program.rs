@@ -7,17 +7,17 @@ use std::time::Duration;
 use belljar_os_sandbox::Program;
 use belljar_policy::{Budget, Caps, DenyCode, HostScope, Level, Source, ToolName};
 use belljar_sandbox::{
-    CallError, CallResult, Digest, Outgoing, OutgoingSpec, Output, ProgressSink, Receipt,
-    ToolErrorKind,
+    CallError, CallResult, Digest, Outgoing, OutgoingSpec, Output, Receipt, ToolErrorKind,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use crate::answer::{Answer, cut, frame, shown};
 use crate::connection::{CallSpec, Connection, ending};
+use crate::demands::{Talk, within};
 use crate::exchange::{Aside, Fault};
 use crate::limits::{FAREWELL, MAX_CURSOR, MAX_PAGES, MAX_TOOLS};
-use crate::listing::{ListedTool, Listing};
+use crate::listing::{ListedTool, Listing, changed};
 use crate::message::{notification, request};
 use crate::process::{Lost, Process};
 
@@ -161,12 +161,13 @@ impl Connection {
         let gate = self.no_gate(&spec, &budget);
         let most = self.longest(spec.limits);
         let progress = spec.progress.map(|sink| gate.progress(sink));
-        let doing = self.called_program(program, &gate, accepted, arguments, progress.as_ref());
+        let talk = Talk::of(self.server(), spec.answers, progress);
+        let doing = self.called_program(program, &gate, accepted, arguments, &talk);
         let outcome = tokio::select! {
             biased;
             () = spec.cancel.cancelled() => Err(CallError::Cancelled),
             () = spec.budget.cancelled() => Err(CallError::Cancelled),
-            done = timeout(most, doing) => match done {
+            done = within(most, &talk.waits, doing) => match done {
                 Ok(done) => done.map_err(|failed| self.told_of_program(failed, &gate)),
                 Err(_) => Err(CallError::TimedOut(most.as_secs())),
             },
@@ -207,16 +208,16 @@ impl Connection {
         gate: &Outgoing,
         tool: &ListedTool,
         arguments: &str,
-        progress: Option<&ProgressSink>,
+        talk: &Talk<'_>,
     ) -> Result<Output, Failed> {
         let mut running = self.running.lock().await;
         let called =
-            self.called_in_process(program, &mut running, gate, tool, arguments, progress).await;
+            self.called_in_process(program, &mut running, gate, tool, arguments, talk).await;
         match called {
             // The call was not made: once more, in a process of its own.
             Err(Failed::Lost(Lost::EndedBefore)) => {
                 *running = None;
-                self.called_in_process(program, &mut running, gate, tool, arguments, progress).await
+                self.called_in_process(program, &mut running, gate, tool, arguments, talk).await
             }
             Err(Failed::Lost(lost)) if !matches!(lost, Lost::Fault(Fault::Rpc(_))) => {
                 // Whatever is wrong with it, the next call begins anew.
@@ -236,7 +237,7 @@ impl Connection {
         gate: &Outgoing,
         tool: &ListedTool,
         arguments: &str,
-        progress: Option<&ProgressSink>,
+        talk: &Talk<'_>,
     ) -> Result<Output, Failed> {
         if let Some(stale) = running.take_if(|session| session.stale) {
             stale.process.end(false).await;
@@ -247,23 +248,18 @@ impl Connection {
                 let digest = program.accepted_digest().ok_or(Lost::Other)?;
                 let mut session = self.begun(gate, program, digest).await?;
                 let listing = session.listed(gate, self.server().name()).await?;
-                let tools = listing.tools.iter();
-                session.now = tools.map(|tool| (tool.name.clone(), tool.digest())).collect();
+                session.now = listing.digests();
                 running.insert(session)
             }
         };
-        match session.now.get(&tool.name) {
-            Some(digest) if *digest == tool.digest() => {}
-            Some(_) => {
-                return Err(Failed::Changed("is described otherwise than when it was accepted"));
-            }
-            None => return Err(Failed::Changed("is not offered any more")),
+        if let Some(how) = changed(&session.now, tool) {
+            return Err(Failed::Changed(how));
         }
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
         let id = session.next_id();
         let params =
             json!({"name": tool.name, "arguments": arguments, "_meta": {"progressToken": id}});
-        let mut aside = Aside::reporting(progress);
+        let mut aside = Aside::of_call(talk);
         let asked = request(id, "tools/call", &params);
         let result = session.process.ask(gate, id, &asked, &mut aside).await;
         session.stale = aside.tools_changed;
@@ -288,7 +284,7 @@ impl Connection {
         let mut session = ProgramSession { process, ids, now, stale: false };
         let params = json!({
             "protocolVersion": REVISION,
-            "capabilities": {},
+            "capabilities": self.server().granted.capabilities(),
             "clientInfo": {"name": "belljar", "version": env!("CARGO_PKG_VERSION")},
         });
         let (id, mut aside) = (session.next_id(), Aside::default());

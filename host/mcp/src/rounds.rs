@@ -1,7 +1,7 @@
 //! Calls of several rounds: in the place of a result a server asks for more, and is asked again with the
-//! answers. It may only ask for what this client has said that it can do; a form is declined.
+//! answers. It may only ask for what this client has said that it can do; without a grant a form is declined.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::exchange::Fault;
 use crate::limits::{MAX_ASKED, MAX_STATE};
@@ -9,10 +9,19 @@ use crate::limits::{MAX_ASKED, MAX_STATE};
 /// The demands of a server before it answers.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Wanted {
-    /// The demands: the server's own name of each, and its method.
-    pub(crate) requests: Vec<(String, String)>,
+    /// The demands.
+    pub(crate) requests: Vec<Demand>,
     /// The state that it wants to have back, byte for byte.
     state: Option<String>,
+}
+
+/// One of them.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Demand {
+    /// The server's own name of it.
+    pub(crate) key: String,
+    pub(crate) method: String,
+    pub(crate) params: Value,
 }
 
 impl Wanted {
@@ -24,13 +33,12 @@ impl Wanted {
             Some(_) => return Err(Fault::Broken("its result is of a kind that is not known")),
         }
         let fields = result.get("inputRequests").and_then(Value::as_object);
-        let method =
-            |request: &Value| request.get("method").and_then(Value::as_str).map(str::to_owned);
-        let requests: Option<Vec<_>> = fields
-            .into_iter()
-            .flatten()
-            .map(|(key, request)| Some((key.clone(), method(request)?)))
-            .collect();
+        let demand = |(key, request): (&String, &Value)| {
+            let method = request.get("method")?.as_str()?.to_owned();
+            let params = request.get("params").cloned().unwrap_or_default();
+            Some(Demand { key: key.clone(), method, params })
+        };
+        let requests: Option<Vec<_>> = fields.into_iter().flatten().map(demand).collect();
         let requests = requests.ok_or(Fault::Broken("it asks for more, and not for what"))?;
         if requests.len() > MAX_ASKED {
             return Err(Fault::Broken("it asks for too much"));
@@ -47,14 +55,7 @@ impl Wanted {
     }
 
     /// The parameters of the next round: those of the call, with the answers and the state.
-    pub(crate) fn answered(self, call: &Value) -> Result<Value, Fault> {
-        let mut responses = Map::new();
-        for (key, method) in self.requests {
-            match method.as_str() {
-                "elicitation/create" => responses.insert(key, json!({"action": "decline"})),
-                _ => return Err(Fault::Broken("it asks for what is not offered to it")),
-            };
-        }
+    pub(crate) fn answered(self, call: &Value, responses: Map<String, Value>) -> Value {
         let mut next = call.clone();
         if !responses.is_empty() {
             next["inputResponses"] = Value::Object(responses);
@@ -62,47 +63,45 @@ impl Wanted {
         if let Some(state) = self.state {
             next["requestState"] = Value::String(state);
         }
-        Ok(next)
+        next
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn wanted(result: &Value) -> Option<Wanted> {
         Wanted::of(result).ok().flatten()
     }
 
     #[test]
-    fn a_form_is_declined_and_the_state_goes_back_as_it_came() {
+    fn the_answers_go_back_under_their_names_and_the_state_as_it_came() {
         let call = json!({"name": "t", "arguments": {}});
         let asked = json!({
             "resultType": "input_required",
-            "inputRequests": {"sure": {"method": "elicitation/create", "params": {}}},
+            "inputRequests": {"sure": {"method": "elicitation/create", "params": {"message": "m"}}},
             "requestState": "{\"n\": 1}",
         });
-        let next = wanted(&asked).unwrap().answered(&call).unwrap();
+        let wanted_now = wanted(&asked).unwrap();
+        assert_eq!(wanted_now.requests[0].params, json!({"message": "m"}));
+        let answers = json!({"sure": {"action": "decline"}});
+        let next = wanted_now.answered(&call, answers.as_object().cloned().unwrap());
         let expected = json!({
-            "name": "t", "arguments": {}, "requestState": "{\"n\": 1}",
-            "inputResponses": {"sure": {"action": "decline"}},
+            "name": "t", "arguments": {}, "requestState": "{\"n\": 1}", "inputResponses": answers,
         });
         assert_eq!(next, expected);
         let stateless = json!({
             "resultType": "input_required",
             "inputRequests": {"sure": {"method": "elicitation/create"}},
         });
-        let next = wanted(&stateless).unwrap().answered(&call).unwrap();
+        let next = wanted(&stateless).unwrap().answered(&call, Map::new());
         assert!(next.get("requestState").is_none(), "{next}");
     }
 
     #[test]
-    fn whatever_else_is_asked_for_ends_the_call() {
-        for method in ["sampling/createMessage", "roots/list", "tools/call"] {
-            let asked =
-                json!({"resultType": "input_required", "inputRequests": {"x": {"method": method}}});
-            assert!(wanted(&asked).unwrap().answered(&json!({})).is_err(), "{method}");
-        }
+    fn a_demand_that_is_none_ends_the_call() {
         let many: Map<String, Value> =
             (0..100).map(|n| (n.to_string(), json!({"method": "elicitation/create"}))).collect();
         for wrong in [

@@ -9,6 +9,7 @@ use http::Uri;
 
 use crate::accepted::Accepted;
 use crate::auth::{Held, KeepTokens, Tokens};
+use crate::demands::Granted;
 use crate::listing::ListedTool;
 use crate::program::ServerProgram;
 use crate::revision::Revision;
@@ -26,6 +27,7 @@ pub struct Server {
     /// How it was spoken to when its tools were accepted.
     pub(crate) revision: Revision,
     pub(crate) login: LoginSetting,
+    pub(crate) granted: Granted,
     pub(crate) held: Held,
     tools: BTreeMap<ToolName, ListedTool>,
     withheld: Option<String>,
@@ -84,6 +86,7 @@ impl Server {
             pinned: None,
             revision: Revision::default(),
             login: LoginSetting::default(),
+            granted: Granted::default(),
             held: Held::default(),
             tools: BTreeMap::new(),
             withheld,
@@ -101,6 +104,17 @@ impl Server {
     #[must_use]
     pub fn with_login(self, login: LoginSetting) -> Self {
         Self { login, ..self }
+    }
+
+    /// The same, which may ask for so much.
+    #[must_use]
+    pub fn granting(self, granted: Granted) -> Self {
+        Self { granted, ..self }
+    }
+
+    /// The things that it may ask for in the midst of a call.
+    pub fn granted(&self) -> &Granted {
+        &self.granted
     }
 
     /// The same with a token that somebody has got for it, and a place where its renewals are kept.

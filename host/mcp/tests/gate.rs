@@ -52,6 +52,7 @@ async fn refused(url: &str, http: HttpOptions) -> String {
         limits: &limits,
         cancel: &cancel,
         progress: None,
+        answers: None,
     };
     Connection::new(Arc::new(server)).list(spec).await.unwrap_err()
 }

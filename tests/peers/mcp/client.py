@@ -5,10 +5,12 @@ Usage: client.py BELLJAR URL, with the suite's words in the environment. Where t
 this is also the person who says yes in a browser. The exit code says whether all calls were answered.
 """
 
+import contextlib
 import http.client
 import json
 import os
 import pathlib
+import pty
 import re
 import subprocess
 import sys
@@ -28,6 +30,10 @@ ECHO = "json_schema_echo"
 
 # Where the suite looks at the list alone, and its server has nothing to call.
 LISTED_ALONE = ["json-schema-ref-no-deref"]
+
+# Where the server asks a person, who is at a terminal and takes the values that the form suggests.
+ASKED = ["elicitation-sep1034-client-defaults"]
+ANSWER = b"2\n"
 
 # How often a person says yes before they give up.
 MOST_LOGINS = 2
@@ -74,6 +80,8 @@ class Home:
 
     def settings(self, tools=()):
         text = SETTINGS.format(url=URL, revision=REVISION, document=DOCUMENT)
+        if SCENARIO in ASKED:
+            text = text.replace("[mcp.peer]\n", "[mcp.peer]\nelicitation = true\n")
         if "client_id" in CONTEXT:
             text += f'client_id = "{CONTEXT["client_id"]}"\n'
         if "client_secret" in CONTEXT:
@@ -94,6 +102,28 @@ class Home:
         print("$ belljar", *words, "->", done.returncode)
         print(done.stdout + done.stderr)
         return done
+
+    def asked(self, *words):
+        """The same before a person at a terminal, who answers one question."""
+        person, terminal = pty.openpty()
+        process = subprocess.Popen(
+            [BELLJAR, *words], env=self.env, cwd=self.workspace, text=True,
+            stdin=terminal, stdout=subprocess.PIPE, stderr=terminal,
+        )
+        os.close(terminal)
+        shown, answered = b"", False
+        with contextlib.suppress(OSError):
+            # The end of the terminal is an error.
+            while piece := os.read(person, 4096):
+                shown += piece
+                if not answered and b"your answer:" in shown:
+                    answered = True
+                    os.write(person, ANSWER)
+        stdout = process.stdout.read()
+        code = process.wait()
+        print("$ belljar", *words, "->", code)
+        print(stdout + shown.decode(errors="replace"))
+        return subprocess.CompletedProcess(words, code, stdout, shown.decode(errors="replace"))
 
     def review(self):
         """Accepts what the server offers; gives the words of a refusal, else nothing."""
@@ -140,7 +170,8 @@ class Home:
         agents = [{"agent": "clerk", "turns": [*turns, {"say": "Done."}]}]
         script = json.dumps({"transcript": 1, "agents": agents})
         (self.home / "transcript.yaml").write_text(script)
-        done = self.run("run", "--json", "--agent", "clerk", "go")
+        run = self.asked if SCENARIO in ASKED else self.run
+        done = run("run", "--json", "--agent", "clerk", "go")
         calls = json.loads(done.stdout)["receipts"] if done.stdout.startswith("{") else []
         receipts = [call["receipt"] for call in calls]
         bad = [receipt for receipt in receipts if receipt["ending"]["kind"] != "completed"]

@@ -27,6 +27,7 @@ use crate::rights::resolve::ResolvedAgent;
 use crate::subagent::control::Control;
 use crate::tools::approval::pause::Pause;
 use crate::tools::builtin::tool::Depth;
+use crate::tools::served::Served;
 
 /// The state that all agents of one run share.
 pub(crate) struct Shared {
@@ -43,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) control: Arc<Control>,
     /// The calls that a person has allowed for the whole run.
     pub(crate) allowed: Mutex<HashSet<(AgentId, ToolName)>>,
+    /// The doings of MCP servers.
+    pub(crate) served: Served,
 }
 
 impl Shared {
@@ -58,6 +61,7 @@ impl Shared {
             rerun: None,
             control: Arc::default(),
             allowed: Mutex::default(),
+            served: Served::default(),
         }
     }
 }

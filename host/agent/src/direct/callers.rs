@@ -86,6 +86,25 @@ impl Asker for Callers {
             None => Approval::Nobody,
         }
     }
+
+    fn concerns(&self, id: u64, call: &str) {
+        self.state().asked.insert(id, first(call).to_owned());
+    }
+
+    async fn clarify(
+        &self,
+        id: u64,
+        agent: &str,
+        question: &str,
+        options: &[String],
+    ) -> Option<String> {
+        let answer = match self.asker(id) {
+            Some(asker) => asker.clarify(id, agent, question, options).await,
+            None => None,
+        };
+        self.state().asked.remove(&id);
+        answer
+    }
 }
 
 impl Drop for Entered {

@@ -22,6 +22,7 @@ use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::call::Call;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Decision, Reason, Refusal};
+use crate::tools::requests::Requests;
 use crate::tools::result::{self, Executed};
 use crate::trace;
 
@@ -215,14 +216,11 @@ impl Agent<'_> {
             self.job.persist_begun(call, course.clone(), asked).await;
         }
         if self.remote.has(permit.tool()) {
-            let (job, progress) = (self.job, self.progress(call, &permit));
-            let calling = self.remote.call(
-                job,
-                self.stop,
-                &permit,
-                (arguments(call.call), call.fresh),
-                progress,
-            );
+            let progress = self.progress(call, &permit);
+            let requests = Requests { agent: self, call };
+            let calling = (arguments(call.call), call.fresh);
+            let calling =
+                self.remote.call(self.job, self.stop, &permit, calling, progress, &requests);
             let executed = result::of_call(&call.call.id, calling.await);
             return self.note(call, executed);
         }

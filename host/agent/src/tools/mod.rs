@@ -11,4 +11,6 @@ pub(crate) mod execute;
 pub(crate) mod hooks;
 pub(crate) mod nested;
 pub(crate) mod remote;
+pub(crate) mod requests;
 pub(crate) mod result;
+pub(crate) mod served;

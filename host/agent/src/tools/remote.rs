@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use belljar_mcp::{CallSpec, Connection, Server};
+use belljar_mcp::{Answers, CallSpec, Connection, Server};
 use belljar_policy::{DenyCode, ToolName, ToolPermit};
 use belljar_sandbox::{CallError, CallResult, Ending, ProgressSink, Receipt};
 use tokio_util::sync::CancellationToken;
@@ -41,17 +41,22 @@ impl RemoteTools {
         permit: &ToolPermit,
         (arguments, fresh): (&str, bool),
         progress: Option<ProgressSink>,
+        answers: &dyn Answers,
     ) -> CallResult {
         let tool = permit.tool();
         let rehearsed = job.shared.rerun.as_ref().is_some_and(|rerun| !rerun.has_network());
         match self.0.get(tool).filter(|_| !permit.needs_answer() && !rehearsed) {
             Some(session) if fresh => {
                 let own = Connection::new(Arc::clone(session.server()));
-                let result = own.call(tool, arguments, spec(job, stop, progress)).await;
-                own.close(spec(job, &CancellationToken::new(), None)).await;
+                let spec_of_call = spec(job, stop, progress, Some(answers));
+                let result = own.call(tool, arguments, spec_of_call).await;
+                own.close(spec(job, &CancellationToken::new(), None, None)).await;
                 result
             }
-            Some(session) => session.call(tool, arguments, spec(job, stop, progress)).await,
+            Some(session) => {
+                let spec = spec(job, stop, progress, Some(answers));
+                session.call(tool, arguments, spec).await
+            }
             None => {
                 let mut receipt = Receipt::empty(tool.as_str(), "", arguments);
                 receipt.ending = Ending::Refused(DenyCode::ToolNotAllowed.to_string());
@@ -66,7 +71,8 @@ impl RemoteTools {
         sessions.dedup_by(|a, b| Arc::ptr_eq(a, b));
         // What is cancelled is still told that it is over.
         let never = CancellationToken::new();
-        let closing = sessions.into_iter().map(|session| session.close(spec(job, &never, None)));
+        let closing =
+            sessions.into_iter().map(|session| session.close(spec(job, &never, None, None)));
         futures::future::join_all(closing).await;
     }
 }
@@ -75,6 +81,7 @@ fn spec<'a>(
     job: &'a Job,
     cancel: &'a CancellationToken,
     progress: Option<ProgressSink>,
+    answers: Option<&'a dyn Answers>,
 ) -> CallSpec<'a> {
     CallSpec {
         sandbox: &job.shared.host.sandbox,
@@ -83,5 +90,6 @@ fn spec<'a>(
         limits: job.rights.limits(),
         cancel,
         progress,
+        answers,
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use belljar_policy::{HostRule, SecretName, Shown, Target};
 use toml::de::DeTable;
 
+use super::mcp_grants::{KEYS as GRANTS, McpGrants};
 use super::mcp_oauth::McpOauthSetting;
 use super::schema::Loader;
 use crate::suggest;
@@ -42,6 +43,8 @@ pub struct McpSetting {
     pub revision: Option<String>,
     /// How tokens for it are asked for.
     pub oauth: McpOauthSetting,
+    /// The things that it may ask for in the midst of a call.
+    pub grants: McpGrants,
 }
 
 impl<'t> Loader<'_, 't, '_> {
@@ -63,7 +66,7 @@ impl<'t> Loader<'_, 't, '_> {
                 }
                 continue;
             }
-            self.reader.only(table, "an MCP server", KEYS);
+            self.reader.only(table, "an MCP server", &[KEYS, &GRANTS].concat());
             if !self.names_server(name, item) {
                 continue;
             }
@@ -72,7 +75,9 @@ impl<'t> Loader<'_, 't, '_> {
             let timeout_seconds = self.server_timeout(table);
             let revision = self.server_revision(table);
             let oauth = self.mcp_oauth(table);
-            let setting = McpSetting { url, host, secrets, timeout_seconds, revision, oauth };
+            let grants = self.server_grants(table);
+            let setting =
+                McpSetting { url, host, secrets, timeout_seconds, revision, oauth, grants };
             self.settings.mcp.insert(name.to_owned(), setting);
         }
     }
@@ -93,14 +98,7 @@ impl<'t> Loader<'_, 't, '_> {
 
     /// The longest time of one call.
     pub(super) fn server_timeout(&mut self, table: &DeTable<'t>) -> Option<u64> {
-        let seconds = self.reader.number(table, "timeout_seconds")?;
-        if !TIMEOUTS.contains(&seconds)
-            && let Some(item) = table.get("timeout_seconds")
-        {
-            let wants = format!("from {} to {} seconds", TIMEOUTS.start(), TIMEOUTS.end());
-            self.reader.unfit::<()>("timeout_seconds", item, &wants);
-        }
-        Some(seconds)
+        self.within(table, "timeout_seconds", TIMEOUTS)
     }
 
     fn server_url(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<(String, HostRule)> {
@@ -113,11 +111,7 @@ impl<'t> Loader<'_, 't, '_> {
             return None;
         };
         let text = self.reader.text_of("url", value)?;
-        let plain = text.len() <= MAX_URL
-            && text.bytes().all(|byte| byte.is_ascii_graphic())
-            && !text.contains('#');
-        let target = Target::parse(text).ok().filter(|_| plain);
-        let host = target.and_then(|target| target.to_string().parse::<HostRule>().ok());
+        let host = address(text).and_then(|target| target.to_string().parse::<HostRule>().ok());
         match host {
             Some(host) => Some((text.to_owned(), host)),
             None => {
@@ -163,6 +157,14 @@ impl<'t> Loader<'_, 't, '_> {
         }
         names
     }
+}
+
+/// An address of a server or of an issuer, without a fragment.
+pub(super) fn address(text: &str) -> Option<Target> {
+    let plain = text.len() <= MAX_URL
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
+        && !text.contains('#');
+    Target::parse(text).ok().filter(|_| plain)
 }
 
 /// Small letters, digits and single `-`: `mcp__NAME__TOOL` can be read in one way alone.

@@ -1,8 +1,9 @@
 //! `[mcp.NAME.oauth]`: how tokens for a server are asked for.
 
-use belljar_policy::{SecretName, Target};
+use belljar_policy::SecretName;
 use toml::de::DeTable;
 
+use super::mcp::address;
 use super::schema::Loader;
 
 const KEYS: &[&str] =
@@ -77,10 +78,7 @@ impl<'t> Loader<'_, 't, '_> {
 
     fn oauth_text(&mut self, table: &DeTable<'t>, name: &str) -> Option<String> {
         let text = self.reader.text(table, name)?;
-        let fits = !text.is_empty()
-            && text.len() <= MAX_TEXT
-            && text.bytes().all(|byte| byte.is_ascii_graphic());
-        match (fits, table.get(name)) {
+        match (is_word(&text), table.get(name)) {
             (true, _) => Some(text),
             (false, Some(item)) => {
                 self.reader.unfit(name, item, "a text of visible ASCII characters")
@@ -91,8 +89,7 @@ impl<'t> Loader<'_, 't, '_> {
 
     fn oauth_address(&mut self, table: &DeTable<'t>, name: &str) -> Option<String> {
         let text = self.oauth_text(table, name)?;
-        let plain = !text.contains('#') && Target::parse(&text).is_ok();
-        match (plain, table.get(name)) {
+        match (address(&text).is_some(), table.get(name)) {
             (true, _) => Some(text),
             (false, Some(item)) => {
                 self.reader.unfit(name, item, "an address such as `https://auth.example.com`")
@@ -102,20 +99,10 @@ impl<'t> Loader<'_, 't, '_> {
     }
 
     fn oauth_scopes(&mut self, table: &DeTable<'t>) -> Vec<String> {
-        let Some(item) = table.get("scopes") else { return Vec::new() };
-        let mut scopes = Vec::new();
-        for entry in self.reader.list("scopes", item).unwrap_or_default() {
-            let Some(scope) = self.reader.text_of("scopes", entry) else { continue };
-            let fits = !scope.is_empty()
-                && scope.len() <= MAX_TEXT
-                && scope.bytes().all(|byte| byte.is_ascii_graphic());
-            match fits {
-                true => scopes.push(scope.to_owned()),
-                false => {
-                    self.reader.unfit::<()>("scopes", entry, "names of rights, without blanks");
-                }
-            }
-        }
-        scopes
+        self.texts_of(table, "scopes", "names of rights, without blanks", is_word)
     }
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.len() <= MAX_TEXT && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use belljar_policy::{SecretName, Shown};
 use toml::de::DeTable;
 
+use super::mcp_grants::{KEYS as GRANTS, McpGrants};
 use super::schema::Loader;
 use crate::suggest;
 use crate::toml_read::Item;
@@ -58,6 +59,8 @@ pub struct McpProgram {
     pub memory_mib: u64,
     /// Processes beside its first. Default: none.
     pub processes: u32,
+    /// The things that it may ask for in the midst of a call.
+    pub grants: McpGrants,
 }
 
 /// A value in the environment of a program.
@@ -92,7 +95,7 @@ impl McpProgram {
 impl<'t> Loader<'_, 't, '_> {
     /// A server that is a program of this machine.
     pub(super) fn server_program(&mut self, name: &str, table: &DeTable<'t>) {
-        self.reader.only(table, "an MCP server that is a command", KEYS);
+        self.reader.only(table, "an MCP server that is a command", &[KEYS, &GRANTS].concat());
         if let Some(program) = self.program(table) {
             self.settings.mcp_programs.insert(name.to_owned(), program);
         }
@@ -123,23 +126,33 @@ impl<'t> Loader<'_, 't, '_> {
             environment: self.environment(table),
             memory_mib,
             processes: u32::try_from(processes).unwrap_or_default(),
+            grants: self.server_grants(table),
         })
     }
 
     fn arguments(&mut self, table: &DeTable<'t>) -> Vec<String> {
-        let Some(item) = table.get("args") else { return Vec::new() };
-        let mut arguments = Vec::new();
-        for item in self.reader.list("args", item).unwrap_or_default() {
-            let Some(text) = self.reader.text_of("args", item) else { continue };
-            match is_text(text) {
-                true => arguments.push(text.to_owned()),
-                false => {
-                    let wants = format!("texts of at most {MAX_TEXT} bytes");
-                    self.reader.unfit::<()>("args", item, &wants);
-                }
+        let wants = format!("texts of at most {MAX_TEXT} bytes");
+        self.texts_of(table, "args", &wants, is_text)
+    }
+
+    /// A list of texts that fit; another is reported and left out.
+    pub(super) fn texts_of(
+        &mut self,
+        table: &DeTable<'t>,
+        key: &str,
+        wants: &str,
+        fits: impl Fn(&str) -> bool,
+    ) -> Vec<String> {
+        let Some(item) = table.get(key) else { return Vec::new() };
+        let mut texts = Vec::new();
+        for item in self.reader.list(key, item).unwrap_or_default() {
+            let Some(text) = self.reader.text_of(key, item) else { continue };
+            match fits(text) {
+                true => texts.push(text.to_owned()),
+                false => drop(self.reader.unfit::<()>(key, item, wants)),
             }
         }
-        arguments
+        texts
     }
 
     /// `directories = { "/srv/data" = "read" }`.
@@ -218,7 +231,7 @@ impl<'t> Loader<'_, 't, '_> {
         entries.iter().map(|(key, item)| (key.get_ref().as_ref(), item)).collect()
     }
 
-    fn within(
+    pub(super) fn within(
         &mut self,
         table: &DeTable<'t>,
         key: &str,

@@ -44,6 +44,7 @@ pub async fn signing_keys(sandbox: &Sandbox, issuer: &str) -> Result<Value, Auth
         limits: &limits,
         cancel: &cancel,
         progress: None,
+        answers: None,
     };
     let asking = Asking { server: &server, gate: &gate, spec: &spec };
     let own = issuers_own(&asking, issuer).await?;

@@ -248,13 +248,9 @@ impl Asker for CallAsker {
         match &self.way {
             Way::Now(peer) => {
                 let _waiting = self.waits.begin();
-                match peer.create_elicitation(form).await {
-                    Ok(answer) => {
-                        let accepted = answer.action == rmcp::model::ElicitationAction::Accept;
-                        let content = answer.content.filter(|_| accepted).unwrap_or_default();
-                        ask::approval(content["answer"].as_str())
-                    }
-                    Err(_) => Approval::Nobody,
+                match put(peer, form).await {
+                    Some(word) => ask::approval(word.as_str()),
+                    None => Approval::Nobody,
                 }
             }
             Way::Later if own => {
@@ -264,4 +260,29 @@ impl Asker for CallAsker {
             Way::Later | Way::Nobody => Approval::Nobody,
         }
     }
+
+    /// A question that comes up in the call, of an MCP server for example. A client that would have to
+    /// make the call again is not asked: what was done before would be done twice.
+    async fn clarify(
+        &self,
+        _id: u64,
+        agent: &str,
+        question: &str,
+        options: &[String],
+    ) -> Option<String> {
+        let (question, options) = (question.to_owned(), options.to_vec());
+        let form = ask::form(agent, &QuestionKind::Clarify { question, options })?;
+        let Way::Now(peer) = &self.way else { return None };
+        let _waiting = self.waits.begin();
+        put(peer, form).await?.as_str().map(str::to_owned)
+    }
+}
+
+/// Puts a form to the person behind a client: the word in its one field, null where they do not fill it
+/// in; `None` = the client is gone, or asks nobody.
+async fn put(peer: &Peer<RoleServer>, form: ElicitRequestParams) -> Option<Value> {
+    let answer = peer.create_elicitation(form).await.ok()?;
+    let accepted = answer.action == rmcp::model::ElicitationAction::Accept;
+    let content = answer.content.filter(|_| accepted).unwrap_or_default();
+    Some(content["answer"].clone())
 }

@@ -1,6 +1,7 @@
 //! MCP servers whose tools agents here are granted: honest ones, and those that are not. Each of these
 //! is refused, has no effect, and its neighbours work on.
 
+mod asks;
 #[cfg(target_os = "linux")]
 mod command;
 mod hostile;

@@ -197,6 +197,19 @@ fn a_workspace_names_no_server_and_what_is_wrong_with_one_is_said() {
         ("[mcp.a]\nurl = 'https://user:key@a.test/'\n", "`url` must be an address"),
         ("[mcp.a]\nurl = 'https://a.test'\nsecrets = ['none']\n", "secret `none` is not defined"),
         ("[mcp.a]\n", "`url` is missing"),
+        ("[mcpServers.a]\nurl = 'https://a.test'\n", "here that is `mcp`"),
+        ("[mcp.f]\ncommand = ['/bin/cat', 'x']\n", "write it without the brackets"),
+        ("[mcp.f]\ncommand = '/bin/cat'\nargs = 'x'\n", "write it in brackets"),
+        ("[mcp.a]\nurl = 'https://a.test'\nsampling = true\n", "`sampling` is a boolean"),
+        ("[mcp.a]\nurl = 'https://a.test'\nsampling_tokens = 500\n", "`sampling` is missing"),
+        (
+            "[mcp.a]\nurl = 'https://a.test'\nsampling = 'm'\nsampling_tokens = 1\n",
+            "`sampling_tokens` must be from 100",
+        ),
+        (
+            "[roles]\nmain = 'x'\n[mcp.a]\nurl = 'https://a.test'\nsampling = 'mian'\n",
+            "`sampling` names no model",
+        ),
         (
             "[mcp.a]\nurl = 'https://a.test'\ntrust = true\n",
             "`trust` is not a key of an MCP server",

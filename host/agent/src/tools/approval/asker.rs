@@ -82,6 +82,11 @@ pub trait Asker: Send + Sync {
     /// Asks, and waits for the answer. The run's time limit and its cancellation end the wait.
     async fn ask(&self, question: Question<'_>) -> Approval;
 
+    /// The question with this number comes up in the call with this id. Default: nobody needs to know.
+    fn concerns(&self, id: u64, call: &str) {
+        let _ = (id, call);
+    }
+
     /// Asks the person what the agent at the root wants to know; `None` = nobody answers. All
     /// of it but the number is foreign text. Default: nobody.
     async fn clarify(

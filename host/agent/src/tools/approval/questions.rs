@@ -18,6 +18,14 @@ use crate::tools::call::Call;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Reason, Refusal};
 
+/// A person's answer to a question in words.
+pub(crate) enum Reply {
+    /// Their words, bounded.
+    Words(String),
+    /// Nobody answers, or nothing.
+    Nobody,
+}
+
 /// The facts of a call that a person did not allow.
 pub(crate) const SAID_NO: &str = "the person who was asked said no";
 
@@ -102,20 +110,31 @@ impl Agent<'_> {
 
     /// Puts the agent's question to the person.
     pub(crate) async fn clarify(&self, call: Call<'_>, asked: &Clarify) -> Answer {
+        match self.put(call, &asked.question, &asked.options).await {
+            Reply::Words(content) => Answer { content, is_error: false },
+            Reply::Nobody => {
+                let content = "nobody answers; go on with the likeliest reading and say which";
+                Answer { content: content.to_owned(), is_error: true }
+            }
+        }
+    }
+
+    /// Puts a question that comes up in a call to the person at the root.
+    pub(crate) async fn put(&self, call: Call<'_>, question: &str, options: &[String]) -> Reply {
         if is_alone(call) {
-            return nobody_answers();
+            return Reply::Nobody;
         }
         let job = self.job;
         let id = job.shared.events.question();
         job.emit(|| EventKind::QuestionAsked {
             id,
-            question: asked.question.clone(),
-            options: asked.options.clone(),
+            question: question.to_owned(),
+            options: options.to_vec(),
         });
         let waiting = job.pause.begin();
         let asker = &job.shared.host.asker;
-        let asking =
-            timeout(ANSWER_WAIT, asker.clarify(id, &job.path, &asked.question, &asked.options));
+        asker.concerns(id, &call.call.id);
+        let asking = timeout(ANSWER_WAIT, asker.clarify(id, &job.path, question, options));
         let heard = self.stop.run_until_cancelled(asking).await;
         drop(waiting);
         if let (Some(Err(_)), Some(nested)) = (&heard, call.nested) {
@@ -124,10 +143,8 @@ impl Agent<'_> {
         let answer = heard.and_then(Result::ok).flatten();
         job.emit(|| EventKind::QuestionAnswered { id, answered: answer.is_some() });
         match answer {
-            Some(text) => {
-                Answer { content: cut(&text, MAX_ANSWER_BYTES).to_owned(), is_error: false }
-            }
-            None => nobody_answers(),
+            Some(text) => Reply::Words(cut(&text, MAX_ANSWER_BYTES).to_owned()),
+            None => Reply::Nobody,
         }
     }
 
@@ -165,9 +182,4 @@ impl Agent<'_> {
 /// Whether nobody came to an earlier question about a call beside or above this one, which a tool makes.
 fn is_alone(call: Call<'_>) -> bool {
     call.nested.is_some_and(|nested| nested.outer.is_alone())
-}
-
-fn nobody_answers() -> Answer {
-    let content = "nobody answers; go on with the likeliest reading and say which";
-    Answer { content: content.to_owned(), is_error: true }
 }

@@ -5,6 +5,7 @@
 mod callback;
 mod clients;
 mod config;
+mod keep;
 mod list;
 mod login;
 mod logout;

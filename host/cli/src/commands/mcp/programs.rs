@@ -7,12 +7,11 @@ use std::sync::Arc;
 
 use belljar_agent::Host;
 use belljar_definition::{McpProgram, McpValue};
-use belljar_mcp::{Accepted, CallSpec, Connection, ListedTool, Listing, Server};
+use belljar_mcp::{Connection, Listing, Server};
 use belljar_policy::{Budget, Caps, Level, Limits, Shown, ShownPath as _};
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::review::{agreed, count, digest, replace, show, suspicious, unwritten};
+use super::keep::{Offer, unwritten};
 use super::served;
 use crate::args::server::TenantArg;
 use crate::setup::exit::{Exit, Failure};
@@ -50,42 +49,17 @@ pub(super) fn review(
     let (program, listing) = asked(&server, &host, out)?;
 
     let address = server.program().map(|it| it.address(&program)).unwrap_or_default();
-    let before: Vec<ListedTool> = server.tools().values().cloned().collect();
-    let difference = listing.difference(&before);
-    for tool in &listing.left_out {
-        out.warning(format_args!("tool `{}` is left out: {}", tool.name, tool.why));
-    }
+    let offer = Offer { server: &server, at: "command", address: &address, listing: &listing };
+    let difference = offer.difference(out);
     let accepted = server.program().and_then(|it| it.accepted_digest());
     if difference.is_empty() && server.withheld().is_none() && accepted == Some(program.as_str()) {
-        out.line(format_args!("nothing changed at `{name}`: {}", count(&listing)));
-        return Ok(Some(Exit::Completed));
+        return Ok(Some(offer.unchanged(out)));
     }
     if accepted.is_some_and(|accepted| accepted != program) {
         out.line(out.paint(Style::Bold, "its program, or a script of it, is another than before"));
     }
     rights(setting, out);
-    show(&difference, out);
-    suspicious(&difference, out);
-    let digest = digest(&address, &listing);
-    let again = of.command(&format!("belljar mcp review {name} --accept {digest}"));
-    if !agreed(accept, (name, &digest), &again, out)? {
-        return Ok(Some(Exit::NotAllowed));
-    }
-    let text = Accepted::of(&address, listing.tools.clone()).text();
-    let text = text.map_err(|error| Failure::new(error.to_string()))?;
-    let path = directory.join(Accepted::file(name));
-    replace(&directory, &path, &text).map_err(|error| unwritten(&path, &error))?;
-    let detail = json!({
-        "digest": digest,
-        "command": address,
-        "tools": listing.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
-    });
-    let what = ("accept_mcp_tools", "the tools are accepted");
-    of.audit(operator, what, vec![(name.to_owned(), detail)])?;
-    let word = out.paint(Style::Green, "accepted");
-    out.line(format_args!("{word} {} of `{name}`", count(&listing)));
-    out.note("grant them by name: `belljar grant AGENT --tool mcp__NAME__TOOL`");
-    Ok(Some(Exit::Completed))
+    offer.keep(&difference, accept, (of, operator), &directory, out).map(Some)
 }
 
 /// The digest of its program, and the tools that the program with that digest lists.
@@ -96,14 +70,7 @@ fn asked(server: &Arc<Server>, host: &Host, out: &Out) -> Result<(String, Listin
         host::cancel_on_interrupt(&cancel, out);
         let budget = Budget::root(Level::Tenant, Caps::unlimited());
         let (connection, limits) = (Connection::new(Arc::clone(server)), Limits::default());
-        let spec = CallSpec {
-            sandbox: &host.sandbox,
-            secrets: &host.secrets,
-            budget: &budget,
-            limits: &limits,
-            cancel: &cancel,
-            progress: None,
-        };
+        let spec = served::spec(host, &budget, &limits, &cancel);
         let program = connection.identify(&spec).await?;
         let program = program.ok_or_else(|| "it is no command".to_owned())?;
         let listing = connection.list_of_program(&program, &spec).await?;

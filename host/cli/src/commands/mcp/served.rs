@@ -64,5 +64,6 @@ pub(super) fn spec<'a>(
         limits,
         cancel,
         progress: None,
+        answers: None,
     }
 }

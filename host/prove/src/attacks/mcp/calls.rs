@@ -53,7 +53,7 @@ pub(super) const ATTACKS: &[Attack<Arena>] = &[
         id: "mcp-asks-in-a-loop",
         kind: Kind::Mcp,
         tries: "asks for the agent's model again and again",
-        stopped_by: "a server is answered `ping` and nothing else (INV-314)",
+        stopped_by: "a server is answered `ping`, and what it was granted (INV-314, INV-360)",
         told: "it asks for too much",
         embedded: true,
         run: |arena| Box::pin(asks(arena)),

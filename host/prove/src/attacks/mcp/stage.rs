@@ -25,6 +25,8 @@ pub(super) struct Met {
     pub(super) peer: Peer,
     /// The answers to the agent's calls of the server.
     pub(super) told: Vec<(String, bool)>,
+    /// How often a model was asked for a text for it.
+    pub(super) sampled: usize,
 }
 
 /// A server as the operator knows it.
@@ -38,6 +40,8 @@ pub(super) struct Known<'a> {
     pub(super) token: Option<&'a str>,
     /// How often it is called, once in each step; 0 = once.
     pub(super) calls: usize,
+    /// Texts that a model would write for it.
+    pub(super) texts: usize,
 }
 
 impl Message<'_> {
@@ -157,8 +161,14 @@ pub(super) async fn at(
     let calls = known.calls.max(1);
     let call = "      - calls: [{name: mcp__peer__echo, arguments: {}}, {name: file_read, arguments: \
                 {path: note.txt}}]\n";
+    let texts = match known.texts {
+        0 => String::new(),
+        texts => {
+            format!("  - agent: mcp__peer\n    turns:\n{}", "      - say: A text.\n".repeat(texts))
+        }
+    };
     let transcript = format!(
-        "transcript: 1\nagents:\n  - agent: victim\n    turns:\n{}      - say: Done.\n",
+        "transcript: 1\nagents:\n  - agent: victim\n    turns:\n{}      - say: Done.\n{texts}",
         call.repeat(calls)
     );
     let victim = agent("victim", "");
@@ -180,7 +190,8 @@ pub(super) async fn at(
     if told.len() != calls {
         return Err(Escape::new(format!("{} results, not {calls}", told.len())));
     }
-    Ok(Met { peer, told })
+    let sampled = scene.sent_by("mcp__peer", 0).len();
+    Ok(Met { peer, told, sampled })
 }
 
 impl Met {

@@ -118,6 +118,9 @@ def call(mode, id, arguments):
         for number in range(64):
             method = ("sampling/createMessage", "roots/list", "elicitation/create")[number % 3]
             send(id=f"q{number}", method=method, params={})
+    elif mode == "roots":
+        send(id="r", method="roots/list")
+        text = sys.stdin.readline()
     elif mode == "closes":
         os.close(1)
         FOREVER.wait()

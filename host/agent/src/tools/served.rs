@@ -1,0 +1,82 @@
+//! The doings of MCP servers in one run: which of them a person wants to hear nothing more of, and the
+//! tokens that models have used for them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The servers of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Served(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Those for which a person wants to be asked nothing more.
+    muted: HashSet<String>,
+    /// The tokens of each, used or held, and its texts.
+    written: HashMap<String, (u64, u64)>,
+}
+
+impl Served {
+    /// Holds tokens for one text of a prompt that is counted as so many, and of at most so many more;
+    /// gives the number of the text, and how long it may be. INV-364: used and held together never pass
+    /// what is granted.
+    pub(crate) fn hold(
+        &self,
+        server: &str,
+        granted: u64,
+        prompt: u64,
+        most: u64,
+    ) -> Option<(u64, u64)> {
+        let mut state = self.state();
+        let (used, texts) = state.written.entry(server.to_owned()).or_default();
+        let left = granted.saturating_sub(*used).saturating_sub(prompt);
+        let most = most.min(left);
+        if most == 0 {
+            return None;
+        }
+        *used = used.saturating_add(prompt).saturating_add(most);
+        *texts += 1;
+        Some((*texts, most))
+    }
+
+    /// Puts the tokens that were used in the place of those that were held.
+    pub(crate) fn settle(&self, server: &str, held: u64, used: u64) {
+        let mut state = self.state();
+        if let Some((all, _)) = state.written.get_mut(server) {
+            *all = all.saturating_sub(held).saturating_add(used);
+        }
+    }
+
+    /// Whether a person wants to be asked nothing more for it.
+    pub(crate) fn is_muted(&self, server: &str) -> bool {
+        self.state().muted.contains(server)
+    }
+
+    /// Nobody is asked for it any more.
+    pub(crate) fn mute(&self, server: &str) {
+        self.state().muted.insert(server.to_owned());
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_and_used_never_passes_what_is_granted() {
+        let served = Served::default();
+        assert_eq!(served.hold("a", 100, 10, 50), Some((1, 50)));
+        assert_eq!(served.hold("a", 100, 10, 50), Some((2, 30)));
+        assert_eq!(served.hold("a", 100, 10, 50), None);
+        assert_eq!(served.hold("b", 100, 10, 50), Some((1, 50)), "another has its own");
+        served.settle("a", 60, 20);
+        assert_eq!(served.hold("a", 100, 10, 50), Some((3, 30)));
+        served.settle("a", 40, 1_000);
+        assert_eq!(served.hold("a", 100, 0, 1), None);
+        assert_eq!(served.hold("c", 10, 10, 5), None);
+    }
+}

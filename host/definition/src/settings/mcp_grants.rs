@@ -1,0 +1,63 @@
+//! `[mcp.NAME]`: what a server may ask for in the midst of a call. Nothing said = nothing.
+
+use toml::de::DeTable;
+
+use super::schema::Loader;
+use crate::suggest;
+
+/// The keys of all servers for it.
+pub(super) const KEYS: [&str; 4] = ["elicitation", "sampling", "sampling_tokens", "roots"];
+
+/// Tokens of one run where nothing is said: some texts of a page each.
+const TOKENS: u64 = 20_000;
+
+/// Tokens of one run that a server can be given.
+const TOKEN_RANGE: std::ops::RangeInclusive<u64> = 100..=10_000_000;
+
+/// The things that a server may ask for in the midst of a call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct McpGrants {
+    /// Forms, and addresses to open, are put to the person. Default: no.
+    pub elicitation: bool,
+    /// The model, or role, that writes texts for it, and the most tokens that this reads and writes in
+    /// one run with all of its subagents. Default: none; 20,000.
+    pub sampling: Option<(String, u64)>,
+    /// It may ask for the directories that it was given. Default: no.
+    pub roots: bool,
+}
+
+impl<'t> Loader<'_, 't, '_> {
+    /// The grants of a server. To be called after the models and roles.
+    pub(super) fn server_grants(&mut self, table: &DeTable<'t>) -> McpGrants {
+        McpGrants {
+            elicitation: self.reader.boolean(table, "elicitation").unwrap_or_default(),
+            sampling: self.server_sampling(table),
+            roots: self.reader.boolean(table, "roots").unwrap_or_default(),
+        }
+    }
+
+    fn server_sampling(&mut self, table: &DeTable<'t>) -> Option<(String, u64)> {
+        let tokens = self.within(table, "sampling_tokens", TOKEN_RANGE);
+        let Some(item) = table.get("sampling") else {
+            if let Some(item) = table.get("sampling_tokens") {
+                let hint = "write `sampling = \"MODEL\"` beside it, or leave it out";
+                self.missing(item, "`sampling`", hint);
+            }
+            return None;
+        };
+        let model = self.reader.text_of("sampling", item)?;
+        let (models, roles) = (self.settings.models.keys(), self.settings.roles.keys());
+        let known: Vec<&str> = models.chain(roles).map(String::as_str).collect();
+        // A tenant without models of its own has the operator's.
+        if !known.is_empty() && !known.contains(&model) {
+            let hint = suggest::did_you_mean(model, known).unwrap_or_else(|| {
+                "name a section `[models.NAME]` or a key of `[roles]`".to_owned()
+            });
+            let at = self.reader.at(item.span());
+            let message = "`sampling` names no model of this file".to_owned();
+            self.reader.findings.error_hint(at, "unknown-model", message, hint);
+            return None;
+        }
+        Some((model.to_owned(), tokens.unwrap_or(TOKENS)))
+    }
+}

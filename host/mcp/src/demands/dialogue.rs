@@ -1,0 +1,317 @@
+//! A form as questions to a person: whether, each field, and whether to send it. INV-361: every question
+//! says which server asks, in escaped and bounded words.
+
+use belljar_policy::Shown;
+use serde_json::{Map, Value, json};
+
+use super::field::{Field, Kind};
+use super::form::{Address, Form};
+use super::{Answers, Heard};
+
+/// How often a field is asked about.
+const MAX_TRIES: usize = 3;
+
+/// Characters of a server's message in a question.
+const MAX_MESSAGE: usize = 600;
+
+/// Characters of all fields in the first question.
+const MAX_LISTED: usize = 800;
+
+/// Characters of one value where all are shown.
+const MAX_VALUE: usize = 80;
+
+/// Characters of a description.
+const MAX_DESCRIPTION: usize = 300;
+
+const FILL: &str = "Answer it";
+const LEAVE: &str = "Take the values that it suggests";
+const OPEN: &str = "I will open it";
+const ACCEPT: &str = "Yes";
+const SEND: &str = "Send it";
+const DECLINE: &str = "Decline";
+const MUTE: &str = "Decline, and ask me nothing more for it in this run";
+
+/// The person's word on a form, as the protocol has it.
+#[derive(Debug, PartialEq)]
+pub(super) enum Word {
+    /// Yes; with the content of a form.
+    Accepted(Option<Map<String, Value>>),
+    /// No.
+    Declined,
+    /// Neither, or nobody is there.
+    Cancelled,
+}
+
+impl Word {
+    /// The result that the server gets.
+    pub(super) fn result(self) -> Value {
+        match self {
+            Self::Accepted(Some(content)) => json!({"action": "accept", "content": content}),
+            Self::Accepted(None) => json!({"action": "accept"}),
+            Self::Declined => json!({"action": "decline"}),
+            Self::Cancelled => json!({"action": "cancel"}),
+        }
+    }
+
+    /// The same for a log.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Accepted(_) => "accepted",
+            Self::Declined => "declined",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Has a person fill in a form of this server.
+pub(super) async fn fill(form: &Form, server: &str, answers: &dyn Answers) -> Word {
+    let fields: Vec<String> = form.fields.iter().map(listed).collect();
+    let wanted = match fields.is_empty() {
+        true => String::new(),
+        false => {
+            let fields = fields.join("; ");
+            format!(" It wants to know: {}.", Shown::clipped(&fields, MAX_LISTED))
+        }
+    };
+    let text = format!(
+        "the MCP server `{server}` asks you (it is not belljar, and not your agent). Your answers go to \
+         that server: no password, token or other secret.{wanted} It says: {}",
+        Shown::clipped(&form.message, MAX_MESSAGE)
+    );
+    let mut options = match (fields.is_empty(), form.can_be_left()) {
+        (true, _) => vec![ACCEPT],
+        (false, true) => vec![FILL, LEAVE],
+        (false, false) => vec![FILL],
+    };
+    options.extend([DECLINE, MUTE]);
+    match heard(answers, server, &text, &options).await {
+        Some(FILL) => {}
+        Some(LEAVE | ACCEPT) => return accepted(form, Map::new()),
+        Some(DECLINE | MUTE) => return Word::Declined,
+        Some(_) | None => return Word::Cancelled,
+    }
+    let mut said = Map::new();
+    for field in &form.fields {
+        match asked(field, server, answers).await {
+            Ok(Some(value)) => drop(said.insert(field.name.clone(), value)),
+            Ok(None) => {}
+            Err(word) => return word,
+        }
+    }
+    let Some(content) = form.content(said) else { return Word::Cancelled };
+    let values = content.iter().map(|(name, value)| {
+        let (name, value) = (Shown::clipped(name, MAX_VALUE).to_string(), value.to_string());
+        format!("`{name}` = {}", Shown::clipped(&value, MAX_VALUE))
+    });
+    let values: Vec<String> = values.collect();
+    let text = format!("this goes to the MCP server `{server}`: {}", values.join("; "));
+    match heard(answers, server, &text, &[SEND, DECLINE]).await {
+        Some(SEND) => Word::Accepted(Some(content)),
+        Some(DECLINE) => Word::Declined,
+        Some(_) | None => Word::Cancelled,
+    }
+}
+
+/// Tells a person of an address that this server wants to have opened. Nothing is opened here.
+pub(super) async fn show(address: &Address, server: &str, answers: &dyn Answers) -> Word {
+    let text = format!(
+        "the MCP server `{server}` asks you (it is not belljar, and not your agent) to open an address \
+         of the host `{}` in a browser; belljar opens nothing. Only do so if you know that host. The \
+         address: {} It says: {}",
+        address.host,
+        Shown::new(&address.url),
+        Shown::clipped(&address.message, MAX_MESSAGE)
+    );
+    match heard(answers, server, &text, &[OPEN, DECLINE, MUTE]).await {
+        Some(OPEN) => Word::Accepted(None),
+        Some(DECLINE | MUTE) => Word::Declined,
+        Some(_) | None => Word::Cancelled,
+    }
+}
+
+fn accepted(form: &Form, said: Map<String, Value>) -> Word {
+    form.content(said).map_or(Word::Cancelled, |content| Word::Accepted(Some(content)))
+}
+
+/// The option that the person has chosen; whatever is none of them is no answer.
+async fn heard<'o>(
+    answers: &dyn Answers,
+    server: &str,
+    text: &str,
+    options: &[&'o str],
+) -> Option<&'o str> {
+    let offered: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+    let Heard::Words(words) = answers.question(text, &offered).await else { return None };
+    let word = words.trim().to_lowercase();
+    let chosen = options.iter().find(|option| option.to_lowercase() == word).copied();
+    if chosen == Some(MUTE) {
+        answers.mute(server);
+    }
+    chosen
+}
+
+/// A value for a field; none where it is left out; the word on the whole form where there is none to
+/// be had.
+async fn asked(field: &Field, server: &str, answers: &dyn Answers) -> Result<Option<Value>, Word> {
+    let options = match &field.kind {
+        Kind::YesOrNo => vec!["yes".to_owned(), "no".to_owned()],
+        Kind::One(of) => of.iter().map(super::field::Choice::shown).collect(),
+        Kind::Text { .. } | Kind::Number { .. } | Kind::Several { .. } => Vec::new(),
+    };
+    let whose = format!("for the MCP server `{server}`: ");
+    let mut text = format!("{whose}{}", wanted(field));
+    for _ in 0..MAX_TRIES {
+        match answers.question(&text, &options).await {
+            Heard::Words(words) => match field.kind.value_of(&words) {
+                Some(value) => return Ok(Some(value)),
+                None => {
+                    let words = Shown::clipped(&words, 40).to_string();
+                    text = format!("{whose}`{words}` does not fit. {}", wanted(field));
+                }
+            },
+            Heard::Nothing if field.default.is_some() || !field.is_required => return Ok(None),
+            Heard::Nothing => return Err(Word::Cancelled),
+        }
+    }
+    Err(Word::Cancelled)
+}
+
+fn wanted(field: &Field) -> String {
+    let description = field
+        .description
+        .as_deref()
+        .map(|text| format!(": {}", Shown::clipped(text, MAX_DESCRIPTION)));
+    let blank = match (&field.default, field.is_required) {
+        (Some(default), _) => format!("; nothing = {}", value(default)),
+        (None, false) => "; nothing = it is left out".to_owned(),
+        (None, true) => String::new(),
+    };
+    let description = description.unwrap_or_default();
+    format!("{}{description} ({}{blank})", field.shown(), field.kind.words())
+}
+
+fn listed(field: &Field) -> String {
+    match &field.default {
+        Some(default) => format!("{} (it suggests {})", field.shown(), value(default)),
+        None => field.shown(),
+    }
+}
+
+fn value(value: &Value) -> String {
+    Shown::clipped(&value.to_string(), MAX_VALUE).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demands::form::Elicitation;
+    use crate::demands::{Sample, Sampled, SamplingGrant};
+    use std::sync::Mutex;
+
+    /// A person with these answers, one after the other.
+    #[derive(Default)]
+    struct Person {
+        says: Mutex<Vec<&'static str>>,
+        read: Mutex<Vec<(String, Vec<String>)>>,
+        muted: Mutex<bool>,
+    }
+
+    #[async_trait::async_trait]
+    impl Answers for Person {
+        async fn question(&self, text: &str, options: &[String]) -> Heard {
+            self.read.lock().unwrap().push((text.to_owned(), options.to_vec()));
+            let mut says = self.says.lock().unwrap();
+            match says.is_empty() {
+                true => Heard::Nothing,
+                false => match says.remove(0) {
+                    "" => Heard::Nothing,
+                    words => Heard::Words(words.to_owned()),
+                },
+            }
+        }
+
+        async fn sample(&self, _: &str, _: &SamplingGrant, _: &Sample) -> Result<Sampled, String> {
+            Err("no model".to_owned())
+        }
+
+        fn is_muted(&self, _: &str) -> bool {
+            *self.muted.lock().unwrap()
+        }
+
+        fn mute(&self, _: &str) {
+            *self.muted.lock().unwrap() = true;
+        }
+    }
+
+    fn form() -> Form {
+        let params = json!({"message": "who\u{1b}[2J\u{202e}?", "requestedSchema": {
+            "type": "object",
+            "properties": {
+                "a": {"type": "string", "title": "Name\u{200b}", "default": "Jo"},
+                "b": {"type": "integer", "minimum": 1, "description": "how many"},
+                "c": {"type": "string", "enum": ["x", "y"], "default": "y"},
+            },
+            "required": ["a"],
+        }});
+        match Elicitation::read(&params) {
+            Ok(Elicitation::Form(form)) => form,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn said(says: &[&'static str]) -> (Word, Person) {
+        let person = Person { says: Mutex::new(says.to_vec()), ..Person::default() };
+        (fill(&form(), "s", &person).await, person)
+    }
+
+    #[tokio::test]
+    async fn a_form_is_filled_in_question_by_question_and_sent_at_a_last_yes() {
+        let content = |value: Value| Word::Accepted(value.as_object().cloned());
+        let (word, person) = said(&[FILL, "Ann", "0", "3", "X", SEND]).await;
+        assert_eq!(word, content(json!({"a": "Ann", "b": 3, "c": "x"})));
+        let read = person.read.lock().unwrap().clone();
+        assert_eq!(read.len(), 6);
+        assert!(read.iter().all(|(text, _)| !text.chars().any(Shown::hides)), "{read:?}");
+        assert!(read[0].0.contains("the MCP server `s` asks you"), "{read:?}");
+        assert!(read[0].0.contains("no password"), "{read:?}");
+        assert!(read[3].0.contains("`0` does not fit"), "{read:?}");
+        assert!(read[5].0.contains("`a` = \"Ann\""), "{read:?}");
+        let (word, _) = said(&[LEAVE]).await;
+        assert_eq!(word, content(json!({"a": "Jo", "c": "y"})));
+        let (word, _) = said(&[FILL, "", "", "", SEND]).await;
+        assert_eq!(word, content(json!({"a": "Jo", "c": "y"})));
+    }
+
+    #[tokio::test]
+    async fn a_no_is_told_apart_from_nobody_and_neither_sends_anything() {
+        for (says, expected) in [
+            (&[DECLINE][..], Word::Declined),
+            (&[][..], Word::Cancelled),
+            (&["yes please"][..], Word::Cancelled),
+            (&[FILL, "Ann", "3", "x"][..], Word::Cancelled),
+            (&[FILL, "Ann", "3", "x", DECLINE][..], Word::Declined),
+            (&[FILL, "Ann", "0", "0", "0"][..], Word::Cancelled),
+        ] {
+            let (word, _) = said(says).await;
+            assert_eq!(word, expected, "{says:?}");
+        }
+        let (word, person) = said(&[MUTE]).await;
+        assert_eq!((word, person.is_muted("s")), (Word::Declined, true));
+        assert_eq!(Word::Declined.result(), json!({"action": "decline"}));
+        assert_eq!(Word::Cancelled.result(), json!({"action": "cancel"}));
+    }
+
+    #[tokio::test]
+    async fn an_address_is_shown_with_its_host_and_opened_by_nobody_here() {
+        let address = Address {
+            message: "log in".to_owned(),
+            url: "https://a.test/x".to_owned(),
+            host: "a.test".to_owned(),
+        };
+        let person = Person { says: Mutex::new(vec![OPEN]), ..Person::default() };
+        assert_eq!(show(&address, "s", &person).await.result(), json!({"action": "accept"}));
+        let read = person.read.lock().unwrap().clone();
+        assert!(read[0].0.contains("the host `a.test`"), "{read:?}");
+        assert_eq!(show(&address, "s", &Person::default()).await, Word::Cancelled);
+    }
+}

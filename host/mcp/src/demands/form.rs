@@ -1,0 +1,214 @@
+//! A form that a server wants to have filled in: read, checked, and filled with defaults.
+
+use serde_json::{Map, Value};
+
+use super::field::Field;
+
+/// Fields of one form: more nobody answers one after the other.
+const MAX_FIELDS: usize = 16;
+
+/// Bytes of a message.
+const MAX_MESSAGE: usize = 4_000;
+
+/// Bytes of an address.
+const MAX_URL: usize = 2_000;
+
+/// A request of a server to a person.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Elicitation {
+    /// To fill in a form.
+    Form(Form),
+    /// To open an address.
+    Address(Address),
+}
+
+/// A form. Its texts are the server's.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Form {
+    pub(crate) message: String,
+    pub(crate) fields: Vec<Field>,
+}
+
+/// An address that a person is to open.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) message: String,
+    /// As its host reads it.
+    pub(crate) url: String,
+    pub(crate) host: String,
+}
+
+/// Why nobody is asked.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// It is none of the protocol.
+    Malformed(&'static str),
+    /// It is one that nobody should answer.
+    Declined(&'static str),
+}
+
+impl Elicitation {
+    /// Reads the parameters of a request.
+    pub(crate) fn read(params: &Value) -> Result<Self, Unfit> {
+        let message = params.get("message").and_then(Value::as_str);
+        let message = message.ok_or(Unfit::Malformed("a form has no message"))?;
+        if message.len() > MAX_MESSAGE {
+            return Err(Unfit::Malformed("the message of a form is too long"));
+        }
+        match params.get("mode").map(Value::as_str) {
+            None | Some(Some("form")) => {
+                let form = Form { message: message.to_owned(), fields: fields(params)? };
+                match form.fields.iter().any(Field::wants_secret) {
+                    // INV-362.
+                    true => Err(Unfit::Declined("a form seems to ask for a secret")),
+                    false => Ok(Self::Form(form)),
+                }
+            }
+            Some(Some("url")) => address(message, params).map(Self::Address),
+            Some(_) => Err(Unfit::Malformed("a form is of a kind that is not known")),
+        }
+    }
+}
+
+impl Form {
+    /// Whether there is a value for all that has to be said, and for something.
+    pub(crate) fn can_be_left(&self) -> bool {
+        let said = |field: &&Field| field.default.is_some();
+        self.fields.iter().any(|field| said(&field))
+            && self.fields.iter().filter(|field| field.is_required).all(|field| said(&field))
+    }
+
+    /// The content with these values, and defaults for what was not said; `None` = something is
+    /// missing or does not fit. INV-361: nothing else is ever sent.
+    pub(crate) fn content(&self, mut said: Map<String, Value>) -> Option<Map<String, Value>> {
+        let mut content = Map::new();
+        for field in &self.fields {
+            let value = said.remove(&field.name).or_else(|| field.default.clone());
+            match value {
+                Some(value) if field.kind.fits(&value) => content.insert(field.name.clone(), value),
+                None if !field.is_required => None,
+                Some(_) | None => return None,
+            };
+        }
+        said.is_empty().then_some(content)
+    }
+}
+
+fn fields(params: &Value) -> Result<Vec<Field>, Unfit> {
+    let malformed = || Unfit::Malformed("a form is not flat, or of other fields than forms have");
+    let schema = params.get("requestedSchema").ok_or_else(malformed)?;
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        return Err(malformed());
+    }
+    let properties = schema.get("properties").and_then(Value::as_object).ok_or_else(malformed)?;
+    if properties.len() > MAX_FIELDS {
+        return Err(Unfit::Malformed("a form has too many fields"));
+    }
+    let required = match schema.get("required") {
+        None => Vec::new(),
+        Some(names) => names.as_array().ok_or_else(malformed)?.iter().collect(),
+    };
+    let is_required = |name: &str| required.iter().any(|one| one.as_str() == Some(name));
+    let fields = properties.iter();
+    let fields = fields.map(|(name, field)| Field::read(name, field, is_required(name)));
+    fields.collect::<Option<_>>().ok_or_else(malformed)
+}
+
+fn address(message: &str, params: &Value) -> Result<Address, Unfit> {
+    let malformed = Unfit::Malformed("an address is none");
+    let text = params.get("url").and_then(Value::as_str).filter(|text| text.len() <= MAX_URL);
+    let url = text.and_then(|text| url::Url::parse(text).ok()).ok_or(malformed)?;
+    let host = url.host_str().map(str::to_owned);
+    let plain = url.username().is_empty() && url.password().is_none();
+    match host {
+        Some(host) if url.scheme() == "https" && plain => {
+            Ok(Address { message: message.to_owned(), url: url.to_string(), host })
+        }
+        Some(_) | None => {
+            Err(Unfit::Declined("an address is not of `https`, or has a name of somebody in it"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn form(properties: Value, required: Value) -> Result<Elicitation, Unfit> {
+        Elicitation::read(&json!({
+            "message": "m",
+            "requestedSchema": {"type": "object", "properties": properties, "required": required},
+        }))
+    }
+
+    fn read(properties: Value, required: Value) -> Form {
+        match form(properties, required) {
+            Ok(Elicitation::Form(form)) => form,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_was_not_said_is_filled_in_and_nothing_that_does_not_fit_is_sent() {
+        let form = read(
+            json!({
+                "name": {"type": "string", "default": "Jo"},
+                "age": {"type": "integer", "default": 30},
+                "note": {"type": "string"},
+            }),
+            json!(["name"]),
+        );
+        let said = |value: Value| value.as_object().cloned().unwrap();
+        let content = |value: Value| form.content(said(value)).map(Value::Object);
+        assert!(form.can_be_left());
+        assert_eq!(content(json!({})), Some(json!({"name": "Jo", "age": 30})));
+        assert_eq!(
+            content(json!({"age": 1, "note": "n"})),
+            Some(json!({"name": "Jo", "age": 1, "note": "n"}))
+        );
+        for wrong in [json!({"age": "1"}), json!({"other": 1}), json!({"name": null})] {
+            assert_eq!(content(wrong.clone()), None, "{wrong}");
+        }
+        let open = read(json!({"a": {"type": "string"}}), json!(["a"]));
+        assert!(!open.can_be_left());
+        assert_eq!(open.content(Map::new()), None);
+    }
+
+    #[test]
+    fn a_form_that_is_not_flat_or_asks_for_a_secret_reaches_nobody() {
+        let nested = json!({"a": {"type": "object", "properties": {"b": {"type": "string"}}}});
+        assert!(matches!(form(nested, json!([])), Err(Unfit::Malformed(_))));
+        let many: Map<String, Value> =
+            (0..17).map(|n| (n.to_string(), json!({"type": "boolean"}))).collect();
+        assert!(matches!(form(Value::Object(many), json!([])), Err(Unfit::Malformed(_))));
+        let secret = json!({"user": {"type": "string"}, "pass word": {"type": "string"}});
+        assert!(matches!(form(secret, json!([])), Err(Unfit::Declined(_))));
+        for wrong in [
+            json!({}),
+            json!({"message": 3}),
+            json!({"message": "m"}),
+            json!({"message": "m", "requestedSchema": {"type": "string"}}),
+            json!({"message": "m", "mode": "voice"}),
+            json!({"message": "x".repeat(MAX_MESSAGE + 1), "requestedSchema": {"type": "object", "properties": {}}}),
+        ] {
+            assert!(matches!(Elicitation::read(&wrong), Err(Unfit::Malformed(_))), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_of_https_with_its_host_as_it_is() {
+        let read =
+            |url: &str| Elicitation::read(&json!({"message": "m", "mode": "url", "url": url}));
+        let Ok(Elicitation::Address(address)) = read("https://ex\u{430}mple.test/a?b") else {
+            panic!("no address")
+        };
+        assert!(address.host.starts_with("xn--") && address.url.contains(&address.host));
+        for url in
+            ["http://a.test/", "https://a.test@b.test/", "file:///etc/passwd", "javascript:x"]
+        {
+            assert!(matches!(read(url), Err(Unfit::Declined(_))), "{url}");
+        }
+        assert!(matches!(read("no address"), Err(Unfit::Malformed(_))));
+    }
+}

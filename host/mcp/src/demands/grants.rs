@@ -1,0 +1,62 @@
+//! The operator's grants to a server.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+
+/// The things that a server may ask for in the midst of a call. Default: nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// Forms, and addresses to open, are put to a person.
+    pub elicitation: bool,
+    /// A model writes texts for it.
+    pub sampling: Option<SamplingGrant>,
+    /// It is told these directories; `None` = it may not ask.
+    pub roots: Option<Vec<PathBuf>>,
+}
+
+/// The model that writes texts for a server, and how much.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SamplingGrant {
+    /// The model's name in the settings. A server has no say in it.
+    pub model: String,
+    /// The most tokens, read and written, in one run with all of its subagents.
+    pub tokens: u64,
+}
+
+impl Granted {
+    /// Whether it is anything.
+    pub(crate) fn is_something(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// The capabilities that are announced to the server. INV-360: that which is granted.
+    pub(crate) fn capabilities(&self) -> Value {
+        let mut all = Map::new();
+        if self.elicitation {
+            all.insert("elicitation".to_owned(), json!({"form": {}, "url": {}}));
+        }
+        if self.sampling.is_some() {
+            all.insert("sampling".to_owned(), json!({}));
+        }
+        if self.roots.is_some() {
+            all.insert("roots".to_owned(), json!({}));
+        }
+        Value::Object(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_announced_but_what_is_granted() {
+        assert_eq!(Granted::default().capabilities(), json!({}));
+        let forms = Granted { elicitation: true, ..Granted::default() };
+        assert_eq!(forms.capabilities(), json!({"elicitation": {"form": {}, "url": {}}}));
+        let sampling = Some(SamplingGrant { model: "m".to_owned(), tokens: 1 });
+        let rest = Granted { sampling, roots: Some(Vec::new()), ..Granted::default() };
+        assert_eq!(rest.capabilities(), json!({"sampling": {}, "roots": {}}));
+    }
+}

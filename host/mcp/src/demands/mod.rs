@@ -1,0 +1,69 @@
+//! The demands of a server in the midst of a call: forms for a person, texts of a model, directories.
+//! INV-360: it is announced, and answered, where the operator has granted it and nowhere else.
+//!
+//! ```text
+//! exchange, process, rounds ──> Talk::reply ──> form (checked) ──> dialogue ──> Answers (a person)
+//!                                           ├─> sampling (bounded) ─────────> Answers (a model)
+//!                                           └─> roots
+//! ```
+
+mod dialogue;
+mod field;
+mod form;
+mod grants;
+mod sampling;
+mod talk;
+mod waits;
+
+pub use grants::{Granted, SamplingGrant};
+pub use sampling::Sample;
+pub(crate) use talk::Talk;
+pub(crate) use waits::within;
+
+use async_trait::async_trait;
+
+/// Whoever answers a server, on behalf of the agent that calls it.
+#[async_trait]
+pub trait Answers: Send + Sync {
+    /// Puts a question to the person, with answers to choose from. Its text is escaped already.
+    async fn question(&self, text: &str, options: &[String]) -> Heard;
+
+    /// Has a model write a text, within what is granted to this server and what the agent may use.
+    /// The words are the server's.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, for the operator.
+    async fn sample(
+        &self,
+        server: &str,
+        grant: &SamplingGrant,
+        sample: &Sample,
+    ) -> Result<Sampled, String>;
+
+    /// Whether the person wants to be asked nothing more for this server in this run.
+    fn is_muted(&self, server: &str) -> bool;
+
+    /// The person wants to be asked nothing more for it.
+    fn mute(&self, server: &str);
+}
+
+/// The person's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// Words, or one of the options.
+    Words(String),
+    /// Nothing, or there is nobody.
+    Nothing,
+}
+
+/// A text that a model has written for a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sampled {
+    /// The text.
+    pub text: String,
+    /// The name of the model that wrote it, as the operator has it.
+    pub model: String,
+    /// Whether it was cut off at the most tokens that it could have.
+    pub is_cut: bool,
+}

@@ -1,0 +1,120 @@
+//! A text that a server wants a model to write: read and bounded. The server names no model, and gives
+//! no tools.
+
+use serde_json::Value;
+
+use crate::answer::shown;
+
+/// Messages of one request.
+const MAX_MESSAGES: usize = 32;
+
+/// Bytes of all that a model would read.
+const MAX_BYTES: usize = 64 << 10;
+
+/// Tokens of one text.
+const MAX_TOKENS: u64 = 4_096;
+
+/// A request for a text. Its words are the server's, escaped.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// All that the model is to read, each word behind whose it is said to be.
+    pub words: String,
+    /// The most tokens of the text.
+    pub max_tokens: u64,
+    /// How freely it is written.
+    pub temperature: Option<f64>,
+}
+
+impl Sample {
+    /// Reads the parameters of a request. INV-363: of words alone; tools, files and contexts are refused.
+    pub(super) fn read(params: &Value) -> Result<Self, &'static str> {
+        if ["tools", "toolChoice", "task"].iter().any(|key| params.get(key).is_some()) {
+            return Err("a text is wanted with tools, which a server is not given");
+        }
+        let max_tokens = params.get("maxTokens").and_then(Value::as_u64).filter(|most| *most > 0);
+        let max_tokens = max_tokens.ok_or("a text is wanted of no length")?.min(MAX_TOKENS);
+        let messages = params.get("messages").and_then(Value::as_array);
+        let messages = messages.filter(|all| !all.is_empty() && all.len() <= MAX_MESSAGES);
+        let messages = messages.ok_or("a text is wanted of no messages, or of too many")?;
+        let mut words = String::new();
+        if let Some(system) = params.get("systemPrompt").and_then(Value::as_str) {
+            words.push_str(&said("its system prompt", system));
+        }
+        for message in messages {
+            let role = match message.get("role").and_then(Value::as_str) {
+                Some("user") => "user",
+                Some("assistant") => "assistant",
+                Some(_) | None => return Err("a text is wanted of somebody unknown's words"),
+            };
+            for text in texts(message).ok_or("a text is wanted of something else than words")? {
+                words.push_str(&said(role, text));
+            }
+        }
+        match words.len() > MAX_BYTES {
+            true => Err("a text is wanted of too many words"),
+            false => {
+                let temperature = params.get("temperature").and_then(Value::as_f64);
+                let temperature = temperature.filter(|heat| (0.0..=2.0).contains(heat));
+                Ok(Self { words, max_tokens, temperature })
+            }
+        }
+    }
+}
+
+fn said(who: &str, text: &str) -> String {
+    format!("[{who}]\n{}\n\n", shown(text))
+}
+
+/// The texts of a message, which has one part or a list of them.
+fn texts(message: &Value) -> Option<Vec<&str>> {
+    let text =
+        |part: &'_ Value| -> Option<()> { (part.get("type")?.as_str()? == "text").then_some(()) };
+    let content = message.get("content")?;
+    let parts = content.as_array().map_or(std::slice::from_ref(content), Vec::as_slice);
+    parts
+        .iter()
+        .map(|part| text(part).and_then(|()| part.get("text")?.as_str()))
+        .collect::<Option<Vec<_>>>()
+        .filter(|texts| !texts.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_text_is_asked_for_in_words_alone_and_within_bounds() {
+        let text = |text: &str| json!({"role": "user", "content": {"type": "text", "text": text}});
+        let sample = Sample::read(&json!({
+            "systemPrompt": "be\u{202e} kind",
+            "messages": [text("a"), {"role": "assistant", "content": [{"type": "text", "text": "b"}]}],
+            "maxTokens": 1_000_000,
+            "modelPreferences": {"hints": [{"name": "the-dearest"}]},
+            "includeContext": "allServers",
+            "temperature": 9,
+        }))
+        .unwrap();
+        assert_eq!(
+            sample.words,
+            "[its system prompt]\nbe\\u{202e} kind\n\n[user]\na\n\n[assistant]\nb\n\n"
+        );
+        assert_eq!((sample.max_tokens, sample.temperature), (MAX_TOKENS, None));
+        let image = json!({"role": "user", "content": {"type": "image", "data": "YQ=="}});
+        let role = json!({"role": "system", "content": {"type": "text", "text": "x"}});
+        for wrong in [
+            json!({}),
+            json!({"messages": [text("a")]}),
+            json!({"messages": [text("a")], "maxTokens": 0}),
+            json!({"messages": [], "maxTokens": 1}),
+            json!({"messages": vec![text("a"); MAX_MESSAGES + 1], "maxTokens": 1}),
+            json!({"messages": [text(&"x".repeat(MAX_BYTES))], "maxTokens": 1}),
+            json!({"messages": [image], "maxTokens": 1}),
+            json!({"messages": [role], "maxTokens": 1}),
+            json!({"messages": [text("a")], "maxTokens": 1, "tools": []}),
+            json!({"messages": [text("a")], "maxTokens": 1, "toolChoice": {"mode": "none"}}),
+        ] {
+            assert!(Sample::read(&wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! All that is said in one call beside its answer.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use belljar_policy::{DenyCode, Shown};
+use belljar_sandbox::{Outgoing, ProgressSink};
+use serde_json::{Value, json};
+
+use super::dialogue::{Word, fill, show};
+use super::form::{Elicitation, Unfit};
+use super::sampling::Sample;
+use super::waits::Waits;
+use super::{Answers, SamplingGrant};
+use crate::exchange::Fault;
+use crate::limits::{MAX_FORMS, MAX_SAMPLES};
+use crate::server::Server;
+
+/// The ways that a server asks.
+const FORM: &str = "elicitation/create";
+const SAMPLE: &str = "sampling/createMessage";
+const ROOTS: &str = "roots/list";
+
+/// Codes of JSON-RPC, and of the protocol: not offered, malformed, refused.
+const NOT_OFFERED: i64 = -32601;
+const MALFORMED: i64 = -32602;
+const REFUSED: i64 = -1;
+
+/// One call, whoever answers what its server asks for meanwhile, and where reports of progress go.
+pub(crate) struct Talk<'a> {
+    server: &'a Server,
+    /// `None` = nobody answers.
+    answers: Option<&'a dyn Answers>,
+    pub(crate) progress: Option<ProgressSink>,
+    /// The time that it waits for somebody here.
+    pub(crate) waits: Waits,
+    forms: AtomicUsize,
+    samples: AtomicUsize,
+}
+
+/// Why a server gets no result.
+pub(crate) struct Refusal {
+    code: i64,
+    /// A word for the server, which says nothing of this machine.
+    word: &'static str,
+}
+
+impl<'a> Talk<'a> {
+    /// That of one call.
+    pub(crate) fn of(
+        server: &'a Server,
+        answers: Option<&'a dyn Answers>,
+        progress: Option<ProgressSink>,
+    ) -> Self {
+        let (forms, samples) = (AtomicUsize::default(), AtomicUsize::default());
+        Self { server, answers, progress, waits: Waits::default(), forms, samples }
+    }
+
+    /// The answer to a request of the server.
+    pub(crate) async fn reply(
+        &self,
+        gate: &Outgoing,
+        id: &Value,
+        method: &str,
+        params: &Value,
+    ) -> Value {
+        match self.result(gate, method, params).await {
+            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            Err(Refusal { code, word }) => {
+                let error = json!({"code": code, "message": word});
+                json!({"jsonrpc": "2.0", "id": id, "error": error})
+            }
+        }
+    }
+
+    /// The result of a request in the place of an answer. A form that nobody is asked about is
+    /// declined; anything else that is not granted ends the call (INV-331).
+    pub(crate) async fn in_round(
+        &self,
+        gate: &Outgoing,
+        method: &str,
+        params: &Value,
+    ) -> Result<Value, Fault> {
+        match self.result(gate, method, params).await {
+            Ok(result) if method != "ping" => Ok(result),
+            Err(_) if method == FORM => Ok(Word::Declined.result()),
+            Ok(_) | Err(_) => Err(Fault::Broken("it asks for what is not offered to it")),
+        }
+    }
+
+    /// INV-360: what is not granted is refused, whoever asks and however.
+    async fn result(
+        &self,
+        gate: &Outgoing,
+        method: &str,
+        params: &Value,
+    ) -> Result<Value, Refusal> {
+        let granted = &self.server.granted;
+        match (method, &granted.sampling, &granted.roots) {
+            ("ping", ..) => Ok(json!({})),
+            (FORM, ..) if granted.elicitation => self.asked(gate, params).await,
+            (SAMPLE, Some(grant), _) => self.sampled(gate, params, grant).await,
+            (ROOTS, _, Some(roots)) => {
+                let roots = roots.iter().filter_map(|path| root(path));
+                Ok(json!({"roots": roots.collect::<Vec<_>>()}))
+            }
+            _ => {
+                let method = Shown::clipped(method, 80);
+                let facts = format!("it asks for `{method}`, which is not granted to it");
+                Err(self.refused(gate, NOT_OFFERED, facts))
+            }
+        }
+    }
+
+    async fn asked(&self, gate: &Outgoing, params: &Value) -> Result<Value, Refusal> {
+        let name = self.server.name();
+        let declined = |why: &str| {
+            gate.deny(
+                DenyCode::RequestNotAllowed,
+                "request of a server",
+                format!("{why}: declined"),
+            );
+            Ok(Word::Declined.result())
+        };
+        let asked = match Elicitation::read(params) {
+            Ok(asked) => asked,
+            Err(Unfit::Declined(why)) => return declined(why),
+            Err(Unfit::Malformed(why)) => {
+                return Err(self.refused(gate, MALFORMED, why.to_owned()));
+            }
+        };
+        let Some(answers) = self.answers else { return Ok(Word::Cancelled.result()) };
+        if answers.is_muted(name) {
+            return declined("the person wants to be asked nothing more for it");
+        }
+        if self.forms.fetch_add(1, Ordering::Relaxed) >= MAX_FORMS {
+            return declined("it asks for too many forms in one call");
+        }
+        let waiting = self.waits.begin();
+        let word = match &asked {
+            Elicitation::Form(form) => fill(form, name, answers).await,
+            Elicitation::Address(address) => show(address, name, answers).await,
+        };
+        drop(waiting);
+        gate.log("asked", &format!("it asked the person, who {}", word.name()));
+        Ok(word.result())
+    }
+
+    async fn sampled(
+        &self,
+        gate: &Outgoing,
+        params: &Value,
+        grant: &SamplingGrant,
+    ) -> Result<Value, Refusal> {
+        let Some(answers) = self.answers else {
+            return Err(self.refused(gate, REFUSED, "nothing here asks a model".to_owned()));
+        };
+        let sample = Sample::read(params);
+        let sample = sample.map_err(|why| self.refused(gate, MALFORMED, why.to_owned()))?;
+        if self.samples.fetch_add(1, Ordering::Relaxed) >= MAX_SAMPLES {
+            let why = "it asks for too many texts in one call".to_owned();
+            return Err(self.refused(gate, REFUSED, why));
+        }
+        let waiting = self.waits.begin();
+        let sampled = answers.sample(self.server.name(), grant, &sample).await;
+        drop(waiting);
+        match sampled {
+            Ok(sampled) => {
+                let words = sampled.text.chars().count();
+                let model = &sampled.model;
+                gate.log("sampled", &format!("`{model}` wrote {words} characters for it"));
+                Ok(json!({
+                    "role": "assistant",
+                    "content": {"type": "text", "text": sampled.text},
+                    "model": sampled.model,
+                    "stopReason": if sampled.is_cut { "maxTokens" } else { "endTurn" },
+                }))
+            }
+            Err(why) => {
+                Err(self.refused(gate, REFUSED, format!("no text is written for it: {why}")))
+            }
+        }
+    }
+
+    /// Writes a refusal down for the operator; the server hears that it is one.
+    fn refused(&self, gate: &Outgoing, code: i64, facts: String) -> Refusal {
+        let facts = format!("the MCP server `{}`: {facts}", self.server.name());
+        gate.deny(DenyCode::RequestNotAllowed, "request of a server", facts);
+        let word = match code {
+            MALFORMED => "this client takes no such request",
+            REFUSED => "refused",
+            _ => "not offered by this client",
+        };
+        Refusal { code, word }
+    }
+}
+
+/// A directory as the protocol names it.
+fn root(path: &Path) -> Option<Value> {
+    let uri = url::Url::from_directory_path(path).ok()?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Some(json!({"uri": uri.as_str().trim_end_matches('/'), "name": name}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_named_as_the_protocol_does() {
+        let named = root(Path::new("/srv/my notes")).unwrap();
+        assert_eq!(named, json!({"uri": "file:///srv/my%20notes", "name": "my notes"}));
+    }
+}
