@@ -30,6 +30,12 @@ const MAX_TASK: usize = 60;
 /// Characters of what a failed call said.
 const MAX_WHY: usize = 300;
 
+/// How the names of tools of MCP servers begin.
+const OF_SERVERS: &str = "mcp__";
+
+/// Lines of MCP servers that are shown.
+const MAX_COMPLAINTS: usize = 40;
+
 /// Characters of an ending in the table.
 const MAX_ENDING: usize = 60;
 
@@ -150,6 +156,7 @@ fn show(run: &Turn, of: &TenantArg, out: &Out) {
     print(outcome, out);
     subagents(outcome, out);
     failures(outcome, out);
+    complaints(outcome, out);
     denials(outcome, out);
     ways(outcome, of, out);
     if let Some(hint) = resume_hint(*status, session.kind, &session.id) {
@@ -223,6 +230,17 @@ fn failures(outcome: &Outcome, out: &Out) {
         ]);
     }
     table.print(out);
+}
+
+/// The last words of MCP servers that are commands, where a call of them failed.
+fn complaints(outcome: &Outcome, out: &Out) {
+    let receipts = outcome.all_receipts().into_iter();
+    let failed = receipts.filter(|call| call.error.is_some() && call.tool.starts_with(OF_SERVERS));
+    let lines = failed.flat_map(|call| call.receipt.logs.iter().map(move |line| (call, line)));
+    for (call, line) in lines.take(MAX_COMPLAINTS) {
+        let (tool, stream) = (Shown::new(&call.tool), Shown::clipped(&line.level, 20));
+        out.line(format_args!("{tool}: {stream}: {}", Shown::clipped(&line.message, MAX_WHY)));
+    }
 }
 
 /// The tools that crashed in a run and their own words about it, a line each: the model was told no

@@ -1,12 +1,20 @@
-//! `belljar mcp list`. No server is asked for anything.
+//! `belljar mcp list`. No server is asked for anything, and none is started.
 
+use std::sync::Arc;
+
+use belljar_agent::Host;
 use belljar_definition::McpProgram;
-use belljar_policy::Shown;
+use belljar_mcp::{Connection, ServerProgram};
+use belljar_policy::{Budget, Caps, Level, Limits, Shown};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
+use super::keep::said;
+use super::served;
 use crate::args::server::TenantArg;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
+use crate::setup::host;
 use crate::setup::walls::{Through, Walls};
 use crate::setup::whose::Whose;
 use crate::term::out::{Out, Style};
@@ -23,8 +31,9 @@ pub(super) fn run(
     let servers = host.tools.servers();
     let url = |name: &str| host.settings.mcp.get(name).map(|it| it.url.clone()).unwrap_or_default();
     let command = |name: &str| host.settings.mcp_programs.get(name);
+    let changed = changed(&host)?;
     if json {
-        let rows = servers.iter().map(|server| {
+        let rows = servers.iter().zip(&changed).map(|(server, changed)| {
             let command = command(server.name());
             json!({
                 "name": server.name(),
@@ -32,6 +41,8 @@ pub(super) fn run(
                 "command": command.map(|command| (&command.command, &command.args)),
                 "tools": server.tools().keys().collect::<Vec<_>>(),
                 "withheld": server.withheld(),
+                "changed": changed,
+                "asks_for": said(server.granted()),
             })
         });
         out.json(&rows.collect::<Vec<_>>())?;
@@ -42,10 +53,17 @@ pub(super) fn run(
         return Ok(Exit::Completed);
     }
     let mut table = Table::new(out, &["server", "address", "tools", "state"]);
-    for server in servers {
+    for (server, changed) in servers.iter().zip(changed) {
+        let name = server.name();
         let state = match server.withheld() {
-            None => styled(Style::Green, "accepted"),
             Some(why) => styled(Style::Yellow, why),
+            None if changed => styled(
+                Style::Yellow,
+                format!(
+                    "its program has changed: `belljar mcp review {name}` shows what it offers"
+                ),
+            ),
+            None => styled(Style::Green, "accepted"),
         };
         let line = command(server.name()).map(McpProgram::command_line);
         let url = line.unwrap_or_else(|| url(server.name()));
@@ -58,4 +76,23 @@ pub(super) fn run(
     }
     table.print(out);
     Ok(Exit::Completed)
+}
+
+/// Whether the program of each server is another than the one that was accepted. Where that cannot be
+/// found out, its first call says so.
+fn changed(host: &Host) -> Result<Vec<bool>, Failure> {
+    let (budget, limits) = (Budget::root(Level::Tenant, Caps::unlimited()), Limits::default());
+    let cancel = CancellationToken::new();
+    let runtime = host::small_runtime()?;
+    let servers = host.tools.servers().iter();
+    Ok(servers
+        .map(|server| {
+            let accepted = server.program().and_then(ServerProgram::accepted_digest);
+            let Some(accepted) = accepted else { return false };
+            let connection = Connection::new(Arc::clone(server));
+            let spec = served::spec(host, &budget, &limits, &cancel);
+            let now = runtime.block_on(connection.identify(&spec));
+            now.is_ok_and(|now| now.is_some_and(|now| now != accepted))
+        })
+        .collect())
 }

@@ -66,6 +66,8 @@ fn a_command_that_dies_in_mid_call_is_started_anew_by_the_next() {
     let sessions = stage.world.run(&["sessions", "list", "--json"]).exits(0).json();
     let session = sessions[0]["id"].as_str().unwrap().to_owned();
     stage.world.run(&["receipts", &session, "--json"]).exits(0).says("the reason of its end");
+    let said = "mcp__peer__echo: stderr: the reason of its end";
+    stage.world.run(&["receipts", &session]).exits(0).says(said);
     fails("closes", "it has ended");
 }
 

@@ -55,6 +55,18 @@ fn nothing_is_started_by_a_list_and_what_a_review_starts_ends_with_it() {
 }
 
 #[test]
+fn a_script_that_has_changed_is_listed_as_such() {
+    let stage = Stage::new();
+    stage.world.run(&["mcp", "list"]).exits(0).says("accepted");
+    fs::write(stage.path("read/server.py"), format!("{SCRIPT}\n# changed\n")).unwrap();
+    let listed = stage.world.run(&["mcp", "list"]).exits(0);
+    listed.says("its program has changed: `belljar mcp review peer`");
+    let listed = stage.world.run(&["mcp", "list", "--json"]).exits(0).json();
+    assert_eq!(listed[0]["changed"], true, "{listed}");
+    assert_eq!(stage.seen(), [""; 0], "nothing is started by a list");
+}
+
+#[test]
 fn a_script_that_has_changed_is_not_started_until_somebody_has_looked() {
     let stage = Stage::new();
     let changed = format!("{SCRIPT}\n# and more\n");
@@ -171,5 +183,20 @@ fn a_tenant_has_no_command() {
     // The operator's own is there all the same.
     let mut client = stage.client();
     assert!(!told(&client.call("mcp__peer__echo", json!({"text": "a"}))).1);
+    client.leave().exits(0);
+}
+
+#[test]
+fn a_command_is_told_the_directories_that_it_was_given_where_that_is_granted() {
+    let stage = Stage::with("roots = true\n");
+    let mut client = stage.client();
+    stage.mode("roots");
+    let (text, is_error) = told(&client.call("mcp__peer__echo", json!({})));
+    assert!(!is_error, "{text}");
+    for directory in ["read", "write"] {
+        let uri = format!("\"uri\":\"file://{}\"", stage.path(directory));
+        assert!(text.contains(&uri), "{text} should say {uri}");
+    }
+    assert!(!text.contains(".ssh"), "{text}");
     client.leave().exits(0);
 }
