@@ -163,7 +163,7 @@ impl Connection {
             biased;
             () = spec.cancel.cancelled() => Err(CallError::Cancelled),
             () = spec.budget.cancelled() => Err(CallError::Cancelled),
-            done = within(most, &talk.waits, doing) => match done {
+            done = within(most, &talk.waits, Box::pin(doing)) => match done {
                 Ok(done) => done.map_err(|failed| self.told(failed, &gate.gate)),
                 Err(_) => Err(CallError::TimedOut(most.as_secs())),
             },
@@ -332,7 +332,7 @@ impl Connection {
             return Err(Failed::Changed(how));
         }
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-        let result = self.result(session, gate, tool, arguments, talk).await?;
+        let result = Box::pin(self.result(session, gate, tool, arguments, talk)).await?;
         let answer = Answer::of(&self.server.name, &result);
         if answer.is_error {
             let message = answer.error_text();
@@ -364,7 +364,7 @@ impl Connection {
             let mut aside = Aside::of_call(talk);
             aside.headers.clone_from(&headers);
             let asking = ask(gate, &session.address, id, &asked, &mut aside);
-            let result = self.heard(gate, &session.address, talk, asking).await;
+            let result = Box::pin(self.heard(gate, &session.address, talk, asking)).await;
             session.stale |= aside.tools_changed;
             let result = result?;
             if revision == Revision::Sessions {
@@ -373,7 +373,7 @@ impl Connection {
             let Some(wanted) = Wanted::of(&result)? else { return Ok(result) };
             let mut answers = Map::new();
             for Demand { key, method, params } in &wanted.requests {
-                let answer = talk.in_round(gate, method, params).await?;
+                let answer = Box::pin(talk.in_round(gate, method, params)).await?;
                 answers.insert(key.clone(), answer);
             }
             params = wanted.answered(&call, answers);
@@ -393,11 +393,11 @@ impl Connection {
         if address.revision != Revision::Sessions || !self.server.granted.is_something() {
             return asking.await;
         }
+        let mut asking = Box::pin(asking);
         let Some(stream) = overhear(gate, address).await else { return asking.await };
-        let mut asking = std::pin::pin!(asking);
         tokio::select! {
             answer = &mut asking => answer,
-            ended = answer_beside(gate, address, stream, talk) => {
+            ended = Box::pin(answer_beside(gate, address, stream, talk)) => {
                 ended?;
                 asking.await
             }

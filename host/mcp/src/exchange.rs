@@ -102,7 +102,8 @@ impl<'a> Aside<'a> {
             return Err(Fault::Broken("it asks for too much"));
         }
         if let Some(talk) = self.talk {
-            return Ok(talk.reply(gate, id, method, params).await);
+            // Far down in a call: what is asked of a model or a person is not on its stack too.
+            return Ok(Box::pin(talk.reply(gate, id, method, params)).await);
         }
         if method != "ping" {
             let shown = Shown::clipped(method, 80);

@@ -167,7 +167,7 @@ impl Connection {
             biased;
             () = spec.cancel.cancelled() => Err(CallError::Cancelled),
             () = spec.budget.cancelled() => Err(CallError::Cancelled),
-            done = within(most, &talk.waits, doing) => match done {
+            done = within(most, &talk.waits, Box::pin(doing)) => match done {
                 Ok(done) => done.map_err(|failed| self.told_of_program(failed, &gate)),
                 Err(_) => Err(CallError::TimedOut(most.as_secs())),
             },
