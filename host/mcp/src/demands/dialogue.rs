@@ -66,6 +66,7 @@ impl Word {
 /// Has a person fill in a form of this server.
 pub(super) async fn fill(form: &Form, server: &str, answers: &dyn Answers) -> Word {
     let fields: Vec<String> = form.fields.iter().map(listed).collect();
+    let shown = shows_all(form, &fields);
     let wanted = match fields.is_empty() {
         true => String::new(),
         false => {
@@ -78,7 +79,7 @@ pub(super) async fn fill(form: &Form, server: &str, answers: &dyn Answers) -> Wo
          that server: no password, token or other secret.{wanted} It says: {}",
         Shown::clipped(&form.message, MAX_MESSAGE)
     );
-    let mut options = match (fields.is_empty(), form.can_be_left()) {
+    let mut options = match (fields.is_empty(), shown && form.can_be_left()) {
         (true, _) => vec![ACCEPT],
         (false, true) => vec![FILL, LEAVE],
         (false, false) => vec![FILL],
@@ -190,6 +191,14 @@ fn wanted(field: &Field) -> String {
     format!("{}{description} ({}{blank})", field.shown(), field.kind.words())
 }
 
+/// Whether the first question shows every suggestion whole: what was cut nobody has seen, and is not sent
+/// at one word.
+fn shows_all(form: &Form, fields: &[String]) -> bool {
+    let whole = |default: &Value| default.to_string().chars().count() <= MAX_VALUE;
+    let mut defaults = form.fields.iter().filter_map(|field| field.default.as_ref());
+    fields.join("; ").chars().count() <= MAX_LISTED && defaults.all(whole)
+}
+
 fn listed(field: &Field) -> String {
     match &field.default {
         Some(default) => format!("{} (it suggests {})", field.shown(), value(default)),
@@ -299,6 +308,19 @@ mod tests {
         assert_eq!((word, person.is_muted("s")), (Word::Declined, true));
         assert_eq!(Word::Declined.result(), json!({"action": "decline"}));
         assert_eq!(Word::Cancelled.result(), json!({"action": "cancel"}));
+    }
+
+    #[tokio::test]
+    async fn a_suggestion_that_was_cut_is_not_taken_at_one_word() {
+        let params = json!({"message": "m", "requestedSchema": {
+            "type": "object",
+            "properties": {"a": {"type": "string", "default": "x".repeat(MAX_VALUE)}},
+        }});
+        let Ok(Elicitation::Form(form)) = Elicitation::read(&params) else { panic!("no form") };
+        let person = Person { says: Mutex::new(vec![LEAVE]), ..Person::default() };
+        assert_eq!(fill(&form, "s", &person).await, Word::Cancelled);
+        let read = person.read.lock().unwrap().clone();
+        assert!(!read[0].1.iter().any(|option| option == LEAVE), "{read:?}");
     }
 
     #[tokio::test]

@@ -16,7 +16,7 @@ const MAX_TEXT: usize = 4_000;
 const MAX_OPTIONS: usize = 50;
 
 /// Words in a field that asks for what nobody should type into a form of a server.
-const SECRETS: [&str; 22] = [
+const SECRETS: [&str; 33] = [
     "password",
     "passwd",
     "passphrase",
@@ -39,10 +39,21 @@ const SECRETS: [&str; 22] = [
     "cardnumber",
     "creditcard",
     "pincode",
+    "securitycode",
+    "smscode",
+    "mfacode",
+    "twofactor",
+    "sshkey",
+    "bearer",
+    "iban",
+    "passwort",
+    "kennwort",
+    "contraseña",
+    "motdepasse",
 ];
 
 /// The same, where they stand alone.
-const SECRET_WORDS: [&str; 7] = ["pin", "otp", "totp", "pwd", "jwt", "cvc", "ssn"];
+const SECRET_WORDS: [&str; 9] = ["pin", "otp", "totp", "pwd", "jwt", "cvc", "ssn", "mfa", "2fa"];
 
 /// A field of a form. Its texts are the server's.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,15 +135,22 @@ impl Field {
             return false;
         }
         let texts = [Some(&self.name), self.title.as_ref(), self.description.as_ref()];
-        texts.into_iter().flatten().any(|text| {
-            let plain: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
-            let plain = plain.to_lowercase();
-            // A number of tokens is none.
-            let found = |word: &&&str| plain.contains(**word) && !(counts && **word == "token");
-            let alone = words(text).iter().any(|word| SECRET_WORDS.contains(&word.as_str()));
-            alone || SECRETS.iter().find(found).is_some()
-        })
+        texts.into_iter().flatten().any(|text| says_secret(text, counts))
     }
+
+    /// Whether anything can be typed into it.
+    pub(crate) fn is_of_words(&self) -> bool {
+        matches!(self.kind, Kind::Text { .. })
+    }
+}
+
+/// Whether a text names a secret; of what counts, a number of tokens is none.
+pub(crate) fn says_secret(text: &str, counts: bool) -> bool {
+    let plain: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
+    let plain = plain.to_lowercase();
+    let found = |word: &&str| plain.contains(*word) && !(counts && *word == "token");
+    SECRETS.iter().any(found)
+        || words(text).iter().any(|word| SECRET_WORDS.contains(&word.as_str()))
 }
 
 /// The words of a text in small letters; `userPin` and `user_pin` are two.
@@ -478,6 +496,8 @@ mod tests {
         assert!(wants("a", json!({"type": "string", "description": "Your pass-word, please"})));
         assert!(wants("a", json!({"type": "string", "title": "One-time code"})));
         assert!(wants("pin", json!({"type": "integer"})));
+        assert!(says_secret("Type your SMS code here", false));
+        assert!(!says_secret("who are you?", false));
         for (name, schema) in [
             ("max_tokens", json!({"type": "integer"})),
             ("spinner", json!({"type": "string"})),

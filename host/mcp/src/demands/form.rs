@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::field::Field;
+use super::field::{Field, says_secret};
 
 /// Fields of one form: more nobody answers one after the other.
 const MAX_FIELDS: usize = 16;
@@ -58,7 +58,9 @@ impl Elicitation {
         match params.get("mode").map(Value::as_str) {
             None | Some(Some("form")) => {
                 let form = Form { message: message.to_owned(), fields: fields(params)? };
-                match form.fields.iter().any(Field::wants_secret) {
+                let typed = form.fields.iter().any(Field::is_of_words);
+                let named = typed && says_secret(message, false);
+                match named || form.fields.iter().any(Field::wants_secret) {
                     // INV-362.
                     true => Err(Unfit::Declined("a form seems to ask for a secret")),
                     false => Ok(Self::Form(form)),
@@ -184,6 +186,10 @@ mod tests {
         assert!(matches!(form(Value::Object(many), json!([])), Err(Unfit::Malformed(_))));
         let secret = json!({"user": {"type": "string"}, "pass word": {"type": "string"}});
         assert!(matches!(form(secret, json!([])), Err(Unfit::Declined(_))));
+        let asked = json!({"message": "your password?", "requestedSchema": {
+            "type": "object", "properties": {"a": {"type": "string"}},
+        }});
+        assert!(matches!(Elicitation::read(&asked), Err(Unfit::Declined(_))));
         for wrong in [
             json!({}),
             json!({"message": 3}),

@@ -14,6 +14,8 @@ pub(crate) struct Waits(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
+    /// Waits that have begun: a server may ask on two streams at a time.
+    open: u32,
     since: Option<Instant>,
     total: Duration,
 }
@@ -26,9 +28,12 @@ pub(crate) struct Wait<'a>(&'a Waits);
 pub(crate) struct Late;
 
 impl Waits {
-    /// Begins to wait. One call waits for one thing at a time.
+    /// Begins to wait. Two waits at a time count once.
     pub(crate) fn begin(&self) -> Wait<'_> {
-        self.state().since.get_or_insert_with(Instant::now);
+        let mut state = self.state();
+        state.open = state.open.saturating_add(1);
+        state.since.get_or_insert_with(Instant::now);
+        drop(state);
         Wait(self)
     }
 
@@ -45,7 +50,10 @@ impl Waits {
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state();
-        if let Some(since) = state.since.take() {
+        state.open = state.open.saturating_sub(1);
+        if state.open == 0
+            && let Some(since) = state.since.take()
+        {
             state.total = state.total.saturating_add(since.elapsed());
         }
     }
@@ -93,8 +101,10 @@ mod tests {
         };
         assert_eq!(within(second, &waits, asks(second / 2)).await, Ok(()));
         let waits = Waits::default();
-        let wait = waits.begin();
-        sleep(second).await;
+        let (wait, beside) = (waits.begin(), waits.begin());
+        sleep(second / 2).await;
+        drop(beside);
+        sleep(second / 2).await;
         drop(wait);
         // A wait before it began is counted once, and for nobody twice.
         assert_eq!(waits.total(), second);
