@@ -89,6 +89,24 @@ fn a_server_whose_keys_are_gone_is_open_only_when_the_operator_says_so() {
     assert_eq!(server.get("/v1/audit", Some(&again)).0, 200);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_server_that_had_an_issuer_is_open_only_when_the_operator_says_so() {
+    let world = World::new();
+    let issuer = "[server.issuers.corp]\nurl = 'https://id.example.org'\naudience = 'a'\n";
+    world.home_file("belljar.toml", issuer);
+    let server = Server::start(&world, &[]);
+    assert_eq!(server.get("/v1/audit", None).0, 401);
+    server.terminate().exits(0);
+    world.home_file("belljar.toml", "");
+    let server = Server::start(&world, &[]);
+    assert_eq!(server.get("/v1/audit", None).0, 401);
+    server.terminate().exits(0).complains("nobody is let in");
+    world.run(&["keys", "open-to-this-machine", "--yes"]).exits(0);
+    let server = Server::start(&world, &[]);
+    assert_eq!(server.get("/v1/audit", None).0, 200);
+}
+
 #[test]
 fn a_tenant_has_its_own_files_and_no_others() {
     let world = World::new();

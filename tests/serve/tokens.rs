@@ -450,7 +450,8 @@ async fn a_token_logs_nobody_in_and_whoever_trusts_an_issuer_lets_nobody_in_with
     let body = json!({"key": issuer.for_("alice")});
     let call = world.call("POST", "/v1/login").header("origin", &world.origin()).json(&body);
     call.send().await.is(401);
-    // Nor when it is trusted no more: that opens nothing to whoever has no key.
+    // Nor when it is trusted no more: that opens nothing to whoever has no key, after a restart neither.
     issuer.settings.lock().unwrap().clear();
     world.call("GET", "/v1/sessions").send().await.is(401);
+    assert!(world.store.registry().keys_needed().await.unwrap());
 }

@@ -15,6 +15,10 @@ pub const MAX_TENANT_NAME: usize = 40;
 /// Random bytes of a tenant's id: so many that none comes twice.
 const ID_BYTES: usize = 16;
 
+/// Notes that keys are needed from this time on, or were before.
+const NEED_KEYS: &str = "INSERT INTO decisions (name, decided) VALUES ('keys_needed', $1) \
+    ON CONFLICT (name) DO NOTHING";
+
 /// Tenants and keys. The only way to another tenant's rows: who holds it acts for the operator.
 #[derive(Debug, Clone)]
 pub struct Registry {
@@ -165,19 +169,24 @@ impl Registry {
             key.created.into(),
         ];
         const WHAT: &str = "store a key";
-        let decide = "INSERT INTO decisions (name, decided) VALUES ('keys_needed', $1) \
-            ON CONFLICT (name) DO NOTHING";
         let both = || -> Result<_, StoreError> {
             Ok(vec![
                 Statement::new(WHAT, Nothing::NoTenant, insert, args)?,
-                Statement::new(WHAT, Nothing::Fine, decide, [key.created.into()])?,
+                Statement::new(WHAT, Nothing::Fine, NEED_KEYS, [key.created.into()])?,
             ])
         };
         self.store.writer.enqueue(None, both()).await
     }
 
+    /// Has callers need a key from this time on, though none is stored.
+    pub async fn need_keys(&self, now: i64) -> Result<(), StoreError> {
+        self.change("need keys", Nothing::Fine, NEED_KEYS, [now.into()]).await?;
+        Ok(())
+    }
+
     /// Whether callers need a key: from the first key on that was ever stored, also after it was
-    /// revoked or went with its tenant, until [`Registry::open_without_keys`].
+    /// revoked or went with its tenant, or from [`Registry::need_keys`] on, until
+    /// [`Registry::open_without_keys`].
     pub async fn keys_needed(&self) -> Result<bool, StoreError> {
         let select = "SELECT COUNT(*) FROM decisions WHERE name = 'keys_needed'";
         let failed = |error| self.store.failed("look whether keys are needed", &error);

@@ -104,6 +104,8 @@ pub(crate) struct Gatekeeper {
     /// Whether callers without a key may be let in at all: on a loopback address alone.
     open: AtomicBool,
     checked: Mutex<Option<Instant>>,
+    /// Whether the store holds that keys are needed because an issuer was trusted.
+    noted: AtomicBool,
     /// The findings about keys and logins whose streams are open, and when: all streams of one share a
     /// look.
     looks: Mutex<HashMap<Held, (Instant, bool)>>,
@@ -234,7 +236,8 @@ impl Gatekeeper {
         fresh: Duration,
     ) -> Self {
         let (checked, looks, tokens) = (Mutex::default(), Mutex::default(), OnceLock::new());
-        Self { registry, clock, open: AtomicBool::new(open), checked, looks, tokens, fresh }
+        let (open, noted) = (AtomicBool::new(open), AtomicBool::new(false));
+        Self { registry, clock, open, checked, noted, looks, tokens, fresh }
     }
 
     /// Takes tokens too. What is said first counts.
@@ -271,7 +274,11 @@ impl Gatekeeper {
     /// INV-371: the holder of a token, if the operator has let it in.
     async fn by_token(&self, tokens: &Tokens, text: &str) -> Result<Caller, Stranger> {
         let refused = |problem, tried| Stranger { problem, claimed: None, tried };
-        let Admitted { holder, given } = match tokens.admit(text, self.now() / 1_000).await {
+        let admitted = tokens.admit(text, self.now() / 1_000).await;
+        if !matches!(admitted, Err(Refused::Invalid(_) | Refused::Unknown(_))) {
+            self.need_keys().await;
+        }
+        let Admitted { holder, given } = match admitted {
             Ok(admitted) => admitted,
             Err(Refused::Invalid(why)) => return Err(refused(tokens::invalid(why), true)),
             // Whoever has an issuer's own guesses nothing: a program whose token has ended.
@@ -431,12 +438,15 @@ impl Gatekeeper {
         if !self.open.load(Ordering::Relaxed) {
             return false;
         }
-        // INV-377: whoever has trusted an issuer wants to know who calls, also when it is trusted no more.
-        if let Some(tokens) = self.tokens.get()
-            && tokens.are_trusted().await
-        {
-            self.open.store(false, Ordering::Relaxed);
-            return false;
+        if let Some(tokens) = self.tokens.get() {
+            match tokens.are_trusted().await {
+                Some(false) => {}
+                Some(true) => {
+                    self.need_keys().await;
+                    return false;
+                }
+                None => return false,
+            }
         }
         let now = Instant::now();
         let fresh = |at: Instant| now.saturating_duration_since(at) < RECHECK;
@@ -456,6 +466,19 @@ impl Gatekeeper {
                 tracing::error!(%error, "it cannot be read whether keys are needed");
                 false
             }
+        }
+    }
+
+    /// INV-377: whoever has trusted an issuer wants to know who calls, also when it is trusted no more,
+    /// and when the server was started anew.
+    async fn need_keys(&self) {
+        self.open.store(false, Ordering::Relaxed);
+        if self.noted.load(Ordering::Relaxed) {
+            return;
+        }
+        match self.registry.need_keys(self.now()).await {
+            Ok(()) => self.noted.store(true, Ordering::Relaxed),
+            Err(error) => tracing::error!(%error, "it is not noted that keys are needed"),
         }
     }
 

@@ -117,3 +117,17 @@ async fn keys_stay_needed_until_the_operator_says_otherwise() {
     registry.create_key(&key("k3", TENANT, KeyScope::Admin)).await.unwrap();
     assert!(registry.keys_needed().await.unwrap());
 }
+
+#[tokio::test]
+async fn keys_may_be_needed_though_none_was_ever_stored() {
+    let home = Home::new();
+    let store = home.open().await;
+    for now in [5, 6] {
+        store.registry().need_keys(now).await.unwrap();
+    }
+    store.close().await;
+    let registry = home.open().await.registry();
+    assert!(registry.keys_needed().await.unwrap(), "it outlives the process");
+    assert!(registry.open_without_keys().await.unwrap());
+    assert!(!registry.keys_needed().await.unwrap());
+}

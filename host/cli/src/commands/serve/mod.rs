@@ -40,7 +40,7 @@ use self::tenancy::Tenancy;
 use self::trusted::Trusted;
 use self::watched::Watched;
 use crate::args::server::{ServeArgs, USUAL_PORT};
-use crate::setup::data::{Data, failed};
+use crate::setup::data::{Data, failed, now};
 use crate::setup::descriptors;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
@@ -201,9 +201,12 @@ async fn app(
              a proxy with TLS is in front"
         ));
     }
-    let needed = store.registry().keys_needed().await.map_err(failed)?;
     if server.issuers.is_empty() {
+        let needed = store.registry().keys_needed().await.map_err(failed)?;
         say_who_is_let_in(keys, needed, &opener.out);
+    } else {
+        // INV-377: nobody is let in without a key when they are taken away, either.
+        store.registry().need_keys(now()).await.map_err(failed)?;
     }
     for issuer in &server.issuers {
         opener.out.note(format_args!("tokens of {} are taken", Shown::clipped(&issuer.url, 200)));
@@ -270,7 +273,7 @@ fn say_who_is_let_in(keys: bool, needed: bool, out: &Out) {
         (true, _) => {}
         (false, false) => out.note("there are no keys: everybody on this machine is let in"),
         (false, true) => {
-            out.note("there were keys once and none is left: nobody is let in");
+            out.note("there were keys or issuers once and none is left: nobody is let in");
             out.note("`belljar keys create --scope admin --name NAME` makes a key");
             out.note("`belljar keys open-to-this-machine` lets everybody on this machine in");
         }

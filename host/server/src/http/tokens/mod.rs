@@ -75,9 +75,9 @@ impl Tokens {
         issuers.into_iter().map(|issuer| issuer.url).collect()
     }
 
-    /// Whether anybody is trusted; where the settings cannot be read it has to be thought so.
-    pub(crate) async fn are_trusted(&self) -> bool {
-        self.issuers.in_force().await.map_or(true, |issuers| !issuers.is_empty())
+    /// Whether anybody is trusted; `None` = the settings cannot be read.
+    pub(crate) async fn are_trusted(&self) -> Option<bool> {
+        self.issuers.in_force().await.ok().map(|issuers| !issuers.is_empty())
     }
 
     /// Who holds this token, at this second since 1970.
