@@ -309,6 +309,37 @@ async fn a_token_for_another_server_or_another_time_opens_nothing() {
 }
 
 #[tokio::test]
+async fn a_token_that_its_issuer_signed_is_no_guess_at_keys() {
+    let issuer = Issuer::new();
+    let trusted: Arc<dyn Issuers> = Arc::<Issuer>::clone(&issuer);
+    let plan = Plan { issuers: Some(trusted), failures: 3, ..Plan::default() };
+    let world = World::with(plan).await;
+    let asks = async |token: &str| world.call("GET", "/v1/sessions").key(token).send().await;
+    for (claim, value) in [
+        ("exp", json!(now() - 3_600)),
+        ("nbf", json!(now() + 3_600)),
+        ("aud", json!("https://other.test/mcp")),
+        ("aud", json!(null)),
+        ("sub", json!("")),
+    ] {
+        let mut claims = Issuer::claims("alice");
+        claims[claim] = value;
+        for _ in 0..3 {
+            asks(&issuer.token(&claims)).await.is(401);
+        }
+    }
+    asks(&issuer.for_("alice")).await.is(200);
+    asks(&world.keys["red-member"]).await.is(200);
+    // One that it did not sign is one.
+    let head = json!({"alg": "EdDSA", "kid": "one"});
+    let forged = issuer.signed("stranger", &head, &Issuer::claims("alice"));
+    for _ in 0..3 {
+        asks(&forged).await.is(401);
+    }
+    asks(&forged).await.is(429);
+}
+
+#[tokio::test]
 async fn whoever_no_rule_names_is_refused_and_stands_in_the_operators_log() {
     let (world, issuer) = world().await;
     for subject in ["mallory", "gone", "lost", "Alice", "alice "] {

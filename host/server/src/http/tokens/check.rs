@@ -7,6 +7,7 @@ use belljar_definition::IssuerSetting;
 use jsonwebtoken::{Validation, decode};
 use serde_json::{Map, Value};
 
+use super::Refused;
 use super::keys::Key;
 use super::provider::library_name;
 use super::seen::Seen;
@@ -52,13 +53,14 @@ impl Checked {
     }
 }
 
-/// Checks all of a token but whether it is of now.
+/// Checks all of a token but whether it is of now. One that its issuer signed and that is no good here is
+/// [`Refused::Past`]: whoever has it guesses nothing.
 pub(super) fn check(
     text: &str,
     seen: &Seen,
     issuer: &IssuerSetting,
     key: &Key,
-) -> Result<Checked, &'static str> {
+) -> Result<Checked, Refused> {
     let mut validation = Validation::new(library_name(seen.algorithm));
     validation.set_issuer(&[&issuer.url]);
     validation.set_audience(&issuer.audience);
@@ -69,6 +71,11 @@ pub(super) fn check(
     validation.leeway = 0;
     let decoded = decode::<Map<String, Value>>(text, key.decoding(), &validation);
     let claims = decoded.map_err(|error| why(&error))?.claims;
+    of_claims(claims, issuer).map_err(Refused::Past)
+}
+
+/// Checks what stands behind a signature.
+fn of_claims(claims: Map<String, Value>, issuer: &IssuerSetting) -> Result<Checked, &'static str> {
     if claims.get("iss").and_then(Value::as_str) != Some(issuer.url.as_str()) {
         return Err("it is of another issuer");
     }
@@ -112,13 +119,16 @@ fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, &'static
     whole.map(Some).ok_or("one of its times is none")
 }
 
-fn why(error: &jsonwebtoken::errors::Error) -> &'static str {
+/// The library looks at claims behind the signature alone.
+fn why(error: &jsonwebtoken::errors::Error) -> Refused {
     use jsonwebtoken::errors::ErrorKind;
     match error.kind() {
-        ErrorKind::InvalidSignature => "its signature is not its issuer's",
-        ErrorKind::InvalidAudience => "it is for another audience",
-        ErrorKind::InvalidIssuer => "it is of another issuer",
-        ErrorKind::MissingRequiredClaim(_) => "it lacks a claim that every token has",
-        _ => "it is no token that is taken here",
+        ErrorKind::InvalidSignature => Refused::Invalid("its signature is not its issuer's"),
+        ErrorKind::InvalidAudience => Refused::Past("it is for another audience"),
+        ErrorKind::InvalidIssuer => Refused::Past("it is of another issuer"),
+        ErrorKind::MissingRequiredClaim(_) => {
+            Refused::Past("it lacks a claim that every token has")
+        }
+        _ => Refused::Invalid("it is no token that is taken here"),
     }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Admitted {
 pub(crate) enum Refused {
     /// It is none that this server takes.
     Invalid(&'static str),
-    /// It is an issuer's own for this server, and not of now.
+    /// Its issuer signed it, and it is not for this server, or not of now.
     Past(&'static str),
     /// It is an issuer's own, and no rule lets its holder in.
     Nobody(Box<Holder>),
@@ -95,7 +95,7 @@ impl Tokens {
             Found::None => return Err(Refused::Invalid("its key is none of its issuer's")),
             Found::Unreached(wait) => return Err(Refused::Unknown(unreached(wait))),
         };
-        let checked = check(text, &seen, issuer, &key).map_err(Refused::Invalid)?;
+        let checked = check(text, &seen, issuer, &key)?;
         checked.is_of_now(now).map_err(Refused::Past)?;
         let holder = Holder {
             id: digest(text),
