@@ -361,6 +361,60 @@ async fn whoever_no_rule_names_is_refused_and_stands_in_the_operators_log() {
 }
 
 #[tokio::test]
+async fn subjects_of_an_issuer_whom_nobody_let_in_wait_for_each_other_and_for_nobody_else() {
+    let issuer = Issuer::new();
+    let trusted: Arc<dyn Issuers> = Arc::<Issuer>::clone(&issuer);
+    let world = World::with(Plan { issuers: Some(trusted), rate: 2, ..Plan::default() }).await;
+    let asks = async |token: &str| world.call("GET", "/v1/running").key(token).send().await;
+    let mut past = Issuer::claims("alice");
+    past["exp"] = json!(now() - 3_600);
+    for token in [None, Some(issuer.token(&past))] {
+        let mut last = None;
+        for number in 0..30 {
+            let token = token.clone().unwrap_or_else(|| issuer.for_(&format!("nobody-{number}")));
+            let answer = asks(&token).await;
+            if answer.status != 401 {
+                last = Some(answer);
+                break;
+            }
+        }
+        let answer = last.expect("never told to wait").is(429);
+        answer.problem("too-many");
+        assert!(answer.headers.contains_key("retry-after"));
+    }
+    asks(&issuer.for_("alice")).await.is(200);
+    asks(&world.keys["red-member"]).await.is(200);
+}
+
+#[tokio::test]
+async fn subjects_whom_nobody_let_in_cost_an_issuers_few_lines_and_are_counted() {
+    let issuer = Issuer::new();
+    let trusted: Arc<dyn Issuers> = Arc::<Issuer>::clone(&issuer);
+    let world = World::with(Plan { issuers: Some(trusted), rate: 1_000, ..Plan::default() }).await;
+    for number in 0..120 {
+        let token = issuer.for_(&format!("nobody-{number}"));
+        world.call("GET", "/v1/running").key(&token).send().await.is(401);
+    }
+    let operator = &world.keys["local-admin"];
+    let counted = async {
+        loop {
+            let log = world.call("GET", "/v1/audit?limit=200").key(operator).send().await.is(200);
+            let log = log.json();
+            let of = |actor: &str| {
+                let entries = log["entries"].as_array().unwrap().iter();
+                entries.filter(|it| it["actor"].as_str().unwrap().starts_with(actor)).count()
+            };
+            let (all, own) = (of(&format!("token:{URL}")), of(&format!("token:{URL}#")));
+            if all > own {
+                return own;
+            }
+        }
+    };
+    let own = tokio::time::timeout(PATIENCE, counted).await.expect("some are lost");
+    assert!((60..120).contains(&own), "{own} lines");
+}
+
+#[tokio::test]
 async fn a_rule_or_a_tenant_that_is_taken_away_closes_the_door_at_once() {
     let (world, issuer) = world().await;
     let (alice, anna) = (issuer.for_("alice"), issuer.for_("anna"));

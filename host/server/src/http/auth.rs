@@ -57,6 +57,9 @@ pub(crate) struct Stranger {
     pub(crate) claimed: Option<Claim>,
     /// It presented a key, which does not open: it may be trying many.
     pub(crate) tried: bool,
+    /// The issuer that signed its token: what such tokens may ask for in vain is bounded for all of them
+    /// together.
+    pub(crate) issuer: Option<Arc<str>>,
 }
 
 /// The claims of somebody who is not let in about itself.
@@ -75,6 +78,9 @@ pub(crate) struct Proven<'a> {
     pub(crate) tenant: &'a str,
     pub(crate) tenant_id: &'a str,
     pub(crate) actor: &'a str,
+    /// The name under which the lines of the log are bounded that this may cost, and what comes beyond
+    /// them is counted.
+    pub(crate) bounded_as: &'a str,
 }
 
 /// A tenant by its name, and which of all that ever had it.
@@ -93,7 +99,7 @@ impl Whose {
 
     /// Under which name one with its key is refused.
     pub(crate) fn proven<'a>(&'a self, actor: &'a str) -> Proven<'a> {
-        Proven { tenant: &self.name, tenant_id: &self.id, actor }
+        Proven { tenant: &self.name, tenant_id: &self.id, actor, bounded_as: actor }
     }
 }
 
@@ -152,7 +158,7 @@ impl Caller {
     /// Under which name it is refused.
     pub(crate) fn proven(&self) -> Proven<'_> {
         let Self { tenant, tenant_id, actor, .. } = self;
-        Proven { tenant, tenant_id, actor }
+        Proven { tenant, tenant_id, actor, bounded_as: actor }
     }
 
     /// Whether it is whoever is at this machine, because there are no keys.
@@ -267,39 +273,36 @@ impl Gatekeeper {
             },
             Ok(None) if self.is_open().await => Ok(Caller::local()),
             Ok(None) => Err(Stranger::because("there is no key in the request")),
-            Err(problem) => Err(Stranger { problem, claimed: None, tried: true }),
+            Err(problem) => Err(Stranger { tried: true, ..Stranger::for_now(problem) }),
         }
     }
 
     /// INV-371: the holder of a token, if the operator has let it in.
     async fn by_token(&self, tokens: &Tokens, text: &str) -> Result<Caller, Stranger> {
-        let refused = |problem, tried| Stranger { problem, claimed: None, tried };
         let admitted = tokens.admit(text, self.now() / 1_000).await;
         if !matches!(admitted, Err(Refused::Invalid(_) | Refused::Unknown(_))) {
             self.need_keys().await;
         }
         let Admitted { holder, given } = match admitted {
             Ok(admitted) => admitted,
-            Err(Refused::Invalid(why)) => return Err(refused(tokens::invalid(why), true)),
-            // Whoever has an issuer's own guesses nothing: a program whose token has ended.
-            Err(Refused::Past(why)) => return Err(refused(tokens::invalid(why), false)),
-            Err(Refused::Unknown(problem)) => return Err(refused(problem, false)),
-            Err(Refused::Nobody(holder)) => {
-                let proven = Some(holder.actor().to_string());
-                let claimed = Some(Claim { tenant: Whose::operator(), proven });
-                return Err(Stranger { claimed, ..refused(tokens::nobody(), false) });
+            Err(Refused::Invalid(why)) => {
+                return Err(Stranger { tried: true, ..Stranger::for_now(tokens::invalid(why)) });
             }
+            // Whoever has an issuer's own guesses nothing: a program whose token has ended.
+            Err(Refused::Past(why)) => {
+                let issuer = tokens::issuer_of(text);
+                return Err(Stranger { issuer, ..Stranger::for_now(tokens::invalid(why)) });
+            }
+            Err(Refused::Unknown(problem)) => return Err(Stranger::for_now(problem)),
+            Err(Refused::Nobody(holder)) => return Err(Stranger::of_nobody(&holder)),
         };
         let actor = holder.actor();
         let tenant = match self.registry.tenant(&given.tenant).await {
             Ok(tenant) => tenant.filter(|tenant| !tenant.disabled),
-            Err(error) => return Err(refused(error.into(), false)),
+            Err(error) => return Err(Stranger::for_now(error.into())),
         };
-        let Some(tenant) = tenant else {
-            // Its log has nobody to read it.
-            let claim = Claim { tenant: Whose::operator(), proven: Some(actor.to_string()) };
-            return Err(Stranger { claimed: Some(claim), ..refused(tokens::nobody(), false) });
-        };
+        // The log of one that is disabled has nobody to read it.
+        let Some(tenant) = tenant else { return Err(Stranger::of_nobody(&holder)) };
         Ok(Caller {
             tenant: tenant.name.into(),
             tenant_id: tenant.id.into(),
@@ -334,7 +337,7 @@ impl Gatekeeper {
         let stored = match self.registry.find_login(presented.id).await {
             Ok(stored) => stored,
             Err(error) => {
-                return Err(Stranger { problem: error.into(), claimed: None, tried: false });
+                return Err(Stranger::for_now(error.into()));
             }
         };
         let opens = presented.opens(stored.as_ref().map(|login| login.secret_hash.as_str()));
@@ -361,7 +364,7 @@ impl Gatekeeper {
         let stored = match self.registry.find_key(presented.id).await {
             Ok(stored) => stored,
             Err(error) => {
-                return Err(Stranger { problem: error.into(), claimed: None, tried: false });
+                return Err(Stranger::for_now(error.into()));
             }
         };
         let opens = presented.opens(stored.as_ref().map(|key| key.secret_hash.as_str()));
@@ -498,13 +501,26 @@ impl Stranger {
     pub(crate) fn with_link() -> Self {
         let problem = Problem::new(Kind::NoKey, "this link opens nothing any more")
             .hint("a link opens once, within minutes; `belljar serve` prints one when it starts");
-        Self { problem, claimed: None, tried: true }
+        Self { tried: true, ..Self::for_now(problem) }
     }
 
     fn because(why: &str) -> Self {
         let problem = Problem::new(Kind::NoKey, why)
             .hint("send `Authorization: Bearer bj_…`; the operator of this server makes keys");
-        Self { problem, claimed: None, tried: false }
+        Self::for_now(problem)
+    }
+
+    /// The holder of a good token whom nobody has let in.
+    fn of_nobody(holder: &Holder) -> Self {
+        let proven = Some(holder.actor().to_string());
+        let claimed = Some(Claim { tenant: Whose::operator(), proven });
+        let issuer = Some(Arc::clone(holder.issuer()));
+        Self { claimed, issuer, ..Self::for_now(tokens::nobody()) }
+    }
+
+    /// Somebody of whom nothing is known, for this reason.
+    fn for_now(problem: Problem) -> Self {
+        Self { problem, claimed: None, tried: false, issuer: None }
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::app::{App, Matched};
-use crate::http::auth::{Caller, Claim, Stranger};
+use crate::http::auth::{Caller, Claim, Proven, Stranger};
 use crate::http::cookie;
 use crate::http::peers::{Peer, PeerPlace};
 use crate::http::problem::{Kind, Problem};
@@ -262,13 +262,23 @@ pub(crate) async fn turn_away(
     address: &str,
     object: &str,
 ) -> Problem {
-    let Stranger { problem, claimed, tried } = stranger;
+    let Stranger { problem, claimed, tried, issuer } = stranger;
     if tried {
         app.tried().take(address, Instant::now());
     }
+    // INV-380: an issuer may have any number of subjects, so it is they together that are bounded.
+    let issuer = issuer.map(|issuer| format!("token:{issuer}"));
+    if let Some(issuer) = &issuer
+        && let Taken::After(wait) = app.rates().take(issuer, Instant::now())
+    {
+        app.stranger(None, Kind::TooMany);
+        return Problem::too_many("too many tokens of this issuer come that let nobody in", wait);
+    }
     match &claimed {
         Some(Claim { tenant, proven: Some(actor) }) => {
-            app.refused(tenant.proven(actor), object, problem.kind()).await;
+            let proven = tenant.proven(actor);
+            let bounded_as = issuer.as_deref().unwrap_or(actor);
+            app.refused(Proven { bounded_as, ..proven }, object, problem.kind()).await;
         }
         Some(Claim { tenant, proven: None }) => app.stranger(Some(tenant.clone()), problem.kind()),
         None => app.stranger(None, problem.kind()),

@@ -69,9 +69,9 @@ impl App {
     /// Notes that a caller was refused whose key was proven: a line by itself, or, of one that is
     /// refused very often, a count.
     pub(crate) async fn refused(&self, who: Proven<'_>, object: &str, kind: Kind) {
-        if matches!(self.refusals().take(who.actor, Instant::now()), Taken::After(_)) {
+        if matches!(self.refusals().take(who.bounded_as, Instant::now()), Taken::After(_)) {
             let whose = Whose { name: who.tenant.into(), id: who.tenant_id.into() };
-            return self.counts().add((whose, Some(who.actor.into())), kind);
+            return self.counts().add((whose, Some(who.bounded_as.into())), kind);
         }
         let detail = json!({ "why": kind.row().name });
         let store = self.store().of(who.tenant, who.tenant_id);

@@ -129,7 +129,16 @@ impl Tokens {
 /// When it makes sense to try again where the settings cannot be read.
 const SETTINGS_AGAIN: Duration = Duration::from_secs(10);
 
+/// The issuer that a token says it is of.
+pub(crate) fn issuer_of(text: &str) -> Option<Arc<str>> {
+    Seen::of(text).map(|seen| seen.issuer.into())
+}
+
 impl Holder {
+    pub(crate) fn issuer(&self) -> &Arc<str> {
+        &self.issuer
+    }
+
     /// Its name in the audit log, and whose sessions it reaches: INV-375: no two subjects have the
     /// same, since no address of an issuer has a `#`.
     pub(crate) fn actor(&self) -> Arc<str> {
