@@ -15,12 +15,13 @@ use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::auth::{Caller, Login, Stranger};
+use crate::http::auth::{Caller, Login};
 use crate::http::keys::{LOGIN, NewSecret};
 use crate::http::peers::PeerPlace;
 use crate::http::problem::{Kind, Problem};
 use crate::http::rate::Taken;
 use crate::http::respond::{Json, small_body};
+use crate::http::turned_away::Stranger;
 use crate::http::{cookie, gate};
 use crate::page;
 

@@ -16,12 +16,13 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::app::{App, Matched};
-use crate::http::auth::{Caller, Claim, Proven, Stranger};
+use crate::http::auth::Caller;
 use crate::http::cookie;
 use crate::http::peers::{Peer, PeerPlace};
 use crate::http::problem::{Kind, Problem};
 use crate::http::rate::Taken;
 use crate::http::respond;
+use crate::http::turned_away::{Claim, Proven, Stranger};
 use crate::mcp::metadata;
 use crate::openai;
 use crate::routes::{Needs, Op, Route, Verb};

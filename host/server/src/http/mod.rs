@@ -22,3 +22,4 @@ pub(crate) mod rate;
 pub(crate) mod respond;
 pub(crate) mod strangers;
 pub(crate) mod tokens;
+pub(crate) mod turned_away;

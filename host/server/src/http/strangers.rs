@@ -14,9 +14,9 @@ use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::app::App;
-use crate::http::auth::{Proven, Whose};
 use crate::http::problem::Kind;
 use crate::http::rate::Taken;
+use crate::http::turned_away::{Proven, Whose};
 
 /// The name of somebody who has proven none.
 const NOBODY: &str = "nobody";
