@@ -88,6 +88,13 @@ async fn an_issuer_leads_nobody_astray() {
         let refused = keys(&at(place).await).await.unwrap_err();
         assert!(refused.contains(why), "{place}: {refused}");
     }
+    // Another program on this machine.
+    let neighbour = issuer(|_, _| ok(&json!({"keys": [1]}))).await;
+    for place in [neighbour.clone(), neighbour.replace("127.0.0.1", "localhost")] {
+        let leads = issuer(move |own, _| about(own, &format!("{place}/keys")));
+        let refused = keys(&leads.await).await.unwrap_err();
+        assert!(refused.contains("at another port of this machine"), "{refused}");
+    }
     let other = issuer(|_, _| about("https://id.example.org", "https://id.example.org/keys"));
     let refused = keys(&other.await).await.unwrap_err();
     assert!(refused.contains("says that it is"), "{refused}");

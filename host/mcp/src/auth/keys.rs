@@ -1,6 +1,6 @@
 //! The keys that an issuer signs with, for whoever has to tell its tokens from others. INV-370: asked for
 //! at the address that the operator wrote, through the gate and without a redirect, in documents of a
-//! bounded size; a host that only the issuer names is reached over TLS at public addresses.
+//! bounded size; a host that only the issuer names is reached over TLS at public addresses, and of this machine nothing but its own port.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::AuthError;
 use super::ask::Asking;
 use super::documents::{issuers_own, word};
-use super::reach::{refused, scope, target};
+use super::reach::{is_here, refused, scope, target};
 use crate::connection::CallSpec;
 use crate::server::Server;
 
@@ -50,6 +50,10 @@ pub async fn signing_keys(sandbox: &Sandbox, issuer: &str) -> Result<Value, Auth
     let own = issuers_own(&asking, issuer).await?;
     let place = word(&own, "jwks_uri");
     let place = place.ok_or_else(|| AuthError::new("it does not say where its keys are"))?;
+    let at = target(&place)?;
+    if is_here(&at) && at.port() != target(issuer)?.port() {
+        return Err(refused(&place, "is at another port of this machine than the issuer"));
+    }
     let keys = asking.document(&place).await?;
     keys.ok_or_else(|| AuthError::new("its keys are not where it says"))
 }

@@ -55,7 +55,7 @@ fn rule(target: &Target) -> Result<HostRule, AuthError> {
     text.parse().map_err(|_| refused(&text, "is no host"))
 }
 
-fn is_here(target: &Target) -> bool {
+pub(super) fn is_here(target: &Target) -> bool {
     match target.host() {
         TargetHost::Ip(IpAddr::V4(ip)) => ip.is_loopback(),
         TargetHost::Ip(IpAddr::V6(ip)) => ip.is_loopback(),
