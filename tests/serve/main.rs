@@ -11,6 +11,7 @@ mod client;
 mod forms;
 mod glass;
 mod guards;
+mod issuer;
 mod kit;
 mod leaving;
 mod logins;

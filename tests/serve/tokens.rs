@@ -1,194 +1,23 @@
 //! Tokens of an issuer: what they open, and the many that open nothing.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use belljar_definition::{IssuerSetting, SignatureKind, TokenRule, TokenScope};
+use belljar_definition::{SignatureKind, TokenScope};
 use belljar_server::Issuers;
 use ring::hmac;
 use ring::rand::SystemRandom;
-use ring::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _,
-};
+use ring::signature::KeyPair as _;
 use serde_json::{Value, json};
 
-use crate::client::{Answer, PATIENCE};
+use crate::client::PATIENCE;
+use crate::issuer::{
+    AUDIENCE, Issuer, OTHER, URL, now, opens_nothing, reads, reads_of, rule, unsigned,
+    with_signature, world,
+};
 use crate::kit::{Plan, World};
 use crate::mcp::{answer_of, call_of, initialize, newer, of_task, older, tasks};
-
-const URL: &str = "https://id.test/realms/corp";
-const AUDIENCE: &str = "https://jar.test/mcp";
-
-/// An issuer, with the operator's word on it.
-pub(crate) struct Issuer {
-    settings: Mutex<Vec<IssuerSetting>>,
-    /// The names of the keys that it publishes; `None` = it does not answer.
-    published: Mutex<Option<Vec<&'static str>>>,
-    keys: Vec<(&'static str, Ed25519KeyPair)>,
-    curve: EcdsaKeyPair,
-    asked: AtomicUsize,
-}
-
-fn rule(subject: &str, tenant: &str, scope: TokenScope) -> TokenRule {
-    let (subject, tenant) = (Some(subject.to_owned()), tenant.to_owned());
-    TokenRule { subject, claim: None, tenant, scope }
-}
-
-impl Issuer {
-    fn new() -> Arc<Self> {
-        let random = SystemRandom::new();
-        let key = || {
-            let made = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
-            Ed25519KeyPair::from_pkcs8(made.as_ref()).unwrap()
-        };
-        let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
-        let curve = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
-        let curve = EcdsaKeyPair::from_pkcs8(algorithm, curve.as_ref(), &random).unwrap();
-        let groups = TokenRule {
-            subject: None,
-            claim: Some(("groups".to_owned(), "reds".to_owned())),
-            tenant: "red".to_owned(),
-            scope: TokenScope::Member,
-        };
-        let setting = IssuerSetting {
-            name: "corp".to_owned(),
-            url: URL.to_owned(),
-            audience: vec![AUDIENCE.to_owned()],
-            algorithms: SignatureKind::USUAL.to_vec(),
-            allow: vec![
-                rule("alice", "blue", TokenScope::Member),
-                rule("anna", "blue", TokenScope::Member),
-                rule("root", "blue", TokenScope::Admin),
-                rule("gone", "closed", TokenScope::Admin),
-                rule("lost", "nowhere", TokenScope::Admin),
-                groups,
-            ],
-        };
-        Arc::new(Self {
-            settings: Mutex::new(vec![setting]),
-            published: Mutex::new(Some(vec!["one", "curve"])),
-            keys: vec![("one", key()), ("two", key()), ("stranger", key())],
-            curve,
-            asked: AtomicUsize::new(0),
-        })
-    }
-
-    /// The same claims for a subject, good now.
-    fn claims(subject: &str) -> Value {
-        let now = now();
-        json!({"iss": URL, "sub": subject, "aud": AUDIENCE, "exp": now + 300, "nbf": now, "iat": now})
-    }
-
-    fn signed(&self, kid: &str, head: &Value, claims: &Value) -> String {
-        let text = unsigned(head, claims);
-        let (_, key) = self.keys.iter().find(|(name, _)| *name == kid).unwrap();
-        with_signature(&text, key.sign(text.as_bytes()).as_ref())
-    }
-
-    /// A token of the first key.
-    fn token(&self, claims: &Value) -> String {
-        self.signed("one", &json!({"alg": "EdDSA", "kid": "one", "typ": "at+jwt"}), claims)
-    }
-
-    fn for_(&self, subject: &str) -> String {
-        self.token(&Self::claims(subject))
-    }
-
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::Relaxed)
-    }
-
-    fn says(&self, change: impl FnOnce(&mut IssuerSetting)) {
-        change(&mut self.settings.lock().unwrap()[0]);
-    }
-
-    fn publishes(&self, kids: Option<&[&'static str]>) {
-        *self.published.lock().unwrap() = kids.map(<[_]>::to_vec);
-    }
-}
-
-#[async_trait]
-impl Issuers for Issuer {
-    async fn in_force(&self) -> Result<Vec<IssuerSetting>, String> {
-        Ok(self.settings.lock().unwrap().clone())
-    }
-
-    async fn keys(&self, issuer: &str) -> Result<Value, String> {
-        assert_eq!(issuer, URL);
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        let published = self.published.lock().unwrap().clone();
-        let published = published.ok_or_else(|| "it is down".to_owned())?;
-        let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-        let key = |kid: &'static str| {
-            if kid == "curve" {
-                let point = self.curve.public_key().as_ref();
-                return json!({"kty": "EC", "crv": "P-256", "kid": kid, "use": "sig",
-                    "x": encode(&point[1..33]), "y": encode(&point[33..])});
-            }
-            let (_, pair) = self.keys.iter().find(|(name, _)| *name == kid).unwrap();
-            json!({"kty": "OKP", "crv": "Ed25519", "kid": kid,
-                "x": encode(pair.public_key().as_ref())})
-        };
-        Ok(json!({"keys": published.into_iter().map(key).collect::<Vec<_>>()}))
-    }
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
-}
-
-fn unsigned(head: &Value, claims: &Value) -> String {
-    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-    format!("{}.{}", part(head), part(claims))
-}
-
-fn with_signature(text: &str, signature: &[u8]) -> String {
-    format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature))
-}
-
-async fn world() -> (World, Arc<Issuer>) {
-    let issuer = Issuer::new();
-    let trusted: Arc<dyn Issuers> = Arc::<Issuer>::clone(&issuer);
-    let world = World::with(Plan { issuers: Some(trusted), ..Plan::default() }).await;
-    for tenant in ["blue", "red"] {
-        let path = world.dir.path().join(tenant).join("workspace/note.txt");
-        std::fs::write(path, format!("a note of {tenant}'s\n")).unwrap();
-    }
-    (world, issuer)
-}
-
-/// A call that reads the note of whoever's workspace it is.
-async fn reads(world: &World, bearer: &str) -> Answer {
-    let call = world.call("POST", "/mcp").key(bearer);
-    let params = json!({"name": "file_read", "arguments": {"path": "note.txt"}});
-    newer(call, "tools/call", params).send().await
-}
-
-async fn reads_of(world: &World, bearer: &str, tenant: &str) {
-    let answer = reads(world, bearer).await.is(200);
-    let text = String::from_utf8_lossy(&answer.body).into_owned();
-    assert!(text.contains(&format!("a note of {tenant}'s")), "{text}");
-}
-
-/// Refused at every door, without an effect, and the neighbour with a key is answered.
-async fn opens_nothing(world: &World, why: &str, token: &str) {
-    let refused = reads(world, token).await;
-    let said = String::from_utf8_lossy(&refused.body).into_owned();
-    assert_eq!(refused.status, 401, "{why}: {said}");
-    assert!(!said.contains("a note of"), "{why}: {said}");
-    let challenge = refused.headers["www-authenticate"].to_str().unwrap();
-    assert!(challenge.contains("resource_metadata=") && challenge.contains("invalid_token"));
-    let session = crate::kit::session("blue");
-    let ends = world.call("DELETE", &format!("/v1/sessions/{session}")).key(token).send().await;
-    assert_eq!(ends.status, 401, "{why}");
-    let there = world.store.of_tenant("blue").session(&session).await;
-    assert!(there.is_ok(), "{why}: {there:?}");
-    reads_of(world, &world.keys["red-member"], "red").await;
-}
 
 #[tokio::test]
 async fn a_token_is_worth_what_the_operator_wrote_and_no_more() {
@@ -267,6 +96,86 @@ async fn a_token_that_is_not_its_issuers_opens_nothing() {
         opens_nothing(&world, typ, &issuer.signed("one", &head, &claims)).await;
     }
     reads_of(&world, &good, "blue").await;
+}
+
+#[tokio::test]
+async fn nothing_in_the_head_of_a_token_brings_its_own_key_or_another_meaning() {
+    let (world, issuer) = world().await;
+    let claims = Issuer::claims("alice");
+    let with = |by: &str, name: &str, value: &Value| {
+        let mut head = json!({"alg": "EdDSA", "kid": "one", "typ": "at+jwt"});
+        head[name] = value.clone();
+        issuer.signed(by, &head, &claims)
+    };
+    let (_, stranger) = &issuer.keys[2];
+    let x = URL_SAFE_NO_PAD.encode(stranger.public_key().as_ref());
+    let jwk = json!({"kty": "OKP", "crv": "Ed25519", "kid": "one", "x": x});
+    // A key that the token itself names, or says where it is.
+    for (name, value) in [
+        ("jwk", jwk.clone()),
+        ("jku", json!("https://stranger.test/keys")),
+        ("jku", json!(format!("{URL}/keys"))),
+        ("x5u", json!("https://stranger.test/keys")),
+        ("x5c", json!(["bm8="])),
+        ("kid", json!("stranger")),
+        ("kid", json!("../keys")),
+        ("kid", json!("one' OR '1'='1")),
+        ("kid", json!(["one"])),
+        ("kid", json!(null)),
+    ] {
+        let why = format!("{name} {value}");
+        opens_nothing(&world, &why, &with("stranger", name, &value)).await;
+    }
+    // What has to be understood, and is not.
+    for (name, value) in [
+        ("crit", json!(["b64"])),
+        ("crit", json!([])),
+        ("alg", json!(["EdDSA"])),
+        ("alg", json!("eddsa")),
+        ("typ", json!("dpop+jwt")),
+        ("typ", json!(1)),
+    ] {
+        let why = format!("{name} {value}");
+        opens_nothing(&world, &why, &with("one", name, &value)).await;
+    }
+    let encoded = unsigned(&json!({"alg": "EdDSA", "kid": "one", "b64": false}), &claims);
+    let (head, _) = encoded.split_once('.').unwrap();
+    let text = format!("{head}.{claims}");
+    let (_, own) = &issuer.keys[0];
+    let plain = with_signature(&text, own.sign(text.as_bytes()).as_ref());
+    opens_nothing(&world, "a body that is not encoded", &plain).await;
+    // A time that is none, or is past.
+    for value in [json!(-1), json!(-1e18), json!(0), json!(1.5), json!(1e300), json!(i64::MIN)] {
+        let mut claims = claims.clone();
+        claims["exp"] = value.clone();
+        opens_nothing(&world, &format!("exp {value}"), &issuer.token(&claims)).await;
+    }
+    assert_eq!(issuer.asked(), 1, "nobody else was asked");
+    // The end of all time is one, and so is a part of a second.
+    for value in [json!(i64::MAX), json!(9_999_999_999.5)] {
+        let mut claims = claims.clone();
+        claims["exp"] = value;
+        reads_of(&world, &issuer.token(&claims), "blue").await;
+    }
+}
+
+#[tokio::test]
+async fn two_issuers_whose_keys_have_one_name_sign_nothing_for_each_other() {
+    let (world, issuer) = world().await;
+    let mut second = issuer.settings.lock().unwrap()[0].clone();
+    (second.name, second.url) = ("other".to_owned(), OTHER.to_owned());
+    second.allow = vec![rule("alice", "red", TokenScope::Member)];
+    issuer.settings.lock().unwrap().push(second);
+    let head = json!({"alg": "EdDSA", "kid": "one"});
+    let of = |url: &str, key: &str| {
+        let mut claims = Issuer::claims("alice");
+        claims["iss"] = json!(url);
+        issuer.signed(key, &head, &claims)
+    };
+    reads_of(&world, &of(URL, "one"), "blue").await;
+    reads_of(&world, &of(OTHER, "stranger"), "red").await;
+    opens_nothing(&world, "the second's key", &of(URL, "stranger")).await;
+    opens_nothing(&world, "the first's key", &of(OTHER, "one")).await;
 }
 
 #[tokio::test]
