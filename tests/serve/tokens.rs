@@ -435,6 +435,29 @@ async fn a_listening_client_is_gone_with_the_rule_that_let_it_in() {
 }
 
 #[tokio::test]
+async fn a_listening_client_is_gone_with_its_tenant_and_with_its_algorithm() {
+    let (world, issuer) = world().await;
+    let listens = async |bearer: &str| {
+        let begin = older(world.call("POST", "/mcp").key(bearer), None, &initialize());
+        let begun = begin.send().await.is(200);
+        let session = begun.headers["mcp-session-id"].to_str().unwrap().to_owned();
+        let call = world.call("GET", "/mcp").key(bearer).header("accept", "text/event-stream");
+        let call = call.header("mcp-session-id", &session);
+        let stream = call.header("mcp-protocol-version", "2025-11-25").open().await;
+        assert_eq!(stream.status, 200);
+        stream
+    };
+    let stream = listens(&issuer.for_("alice")).await;
+    world.store.registry().set_tenant_disabled("blue", true).await.unwrap();
+    tokio::time::timeout(PATIENCE, stream.rest()).await.expect("it still listens");
+    world.store.registry().set_tenant_disabled("blue", false).await.unwrap();
+    let stream = listens(&issuer.for_("alice")).await;
+    issuer.says(|setting| setting.algorithms = vec![SignatureKind::Es256]);
+    tokio::time::timeout(PATIENCE, stream.rest()).await.expect("it still listens");
+    reads_of(&world, &world.keys["red-member"], "red").await;
+}
+
+#[tokio::test]
 async fn a_token_logs_nobody_in_and_whoever_trusts_an_issuer_lets_nobody_in_without_one() {
     let issuer = Issuer::new();
     let trusted: Arc<dyn Issuers> = Arc::<Issuer>::clone(&issuer);

@@ -62,6 +62,8 @@ pub(super) struct Key {
     /// The algorithms that it may be used for.
     fits: Vec<SignatureKind>,
     decoding: DecodingKey,
+    /// The key itself, as its issuer writes it.
+    written: AlgorithmParameters,
 }
 
 /// The key of a token.
@@ -95,7 +97,7 @@ impl Key {
             fits.retain(|kind| kind.as_str() == one.to_string());
         }
         let decoding = DecodingKey::from_jwk(&jwk).ok().filter(|_| !fits.is_empty())?;
-        Some(Self { kid: common.key_id.clone(), fits, decoding })
+        Some(Self { kid: jwk.common.key_id, fits, decoding, written: jwk.algorithm })
     }
 }
 
@@ -175,6 +177,14 @@ impl Keyring {
 
     fn rings(&self) -> MutexGuard<'_, HashMap<String, Arc<Ring>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a key is still among those of this issuer that were read last. Asks nobody: an issuer that
+    /// is away takes no key out.
+    pub(super) fn still_has(&self, url: &str, key: &Key, algorithm: SignatureKind) -> bool {
+        let Some(ring) = self.rings().get(url).map(Arc::clone) else { return false };
+        let known = ring.known();
+        known.keys.iter().any(|it| it.written == key.written && it.fits.contains(&algorithm))
     }
 
     /// The key of a token that says it is of this issuer.

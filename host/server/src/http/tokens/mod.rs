@@ -18,11 +18,11 @@ mod trusted;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_definition::IssuerSetting;
+use belljar_definition::{IssuerSetting, SignatureKind};
 use sha2::{Digest as _, Sha256};
 
 use self::check::{Checked, check};
-use self::keys::{Found, Keyring};
+use self::keys::{Found, Key, Keyring};
 pub(crate) use self::rules::Given;
 use self::seen::Seen;
 pub use self::trusted::Issuers;
@@ -35,6 +35,9 @@ pub(crate) struct Holder {
     pub(crate) id: Arc<str>,
     issuer: Arc<str>,
     checked: Arc<Checked>,
+    /// The key that it is signed with, and how.
+    key: Arc<Key>,
+    algorithm: SignatureKind,
 }
 
 /// A token that is let in.
@@ -101,6 +104,8 @@ impl Tokens {
             id: digest(text),
             issuer: issuer.url.as_str().into(),
             checked: Arc::new(checked),
+            key: Arc::from(key),
+            algorithm: seen.algorithm,
         };
         match rules::given(issuer, &holder.checked) {
             Some(given) => Ok(Admitted { holder, given }),
@@ -113,7 +118,10 @@ impl Tokens {
     pub(crate) async fn still(&self, holder: &Holder, now: i64) -> Option<Given> {
         let issuers = self.issuers.in_force().await.ok()?;
         let issuer = issuers.iter().find(|issuer| *issuer.url == *holder.issuer)?;
-        let fits = holder.checked.lasts(now) && holder.checked.is_for(issuer);
+        let fits = holder.checked.lasts(now)
+            && holder.checked.is_for(issuer)
+            && issuer.algorithms.contains(&holder.algorithm)
+            && self.keyring.still_has(&issuer.url, &holder.key, holder.algorithm);
         fits.then(|| rules::given(issuer, &holder.checked)).flatten()
     }
 
@@ -167,4 +175,114 @@ pub(crate) fn nobody() -> Problem {
 fn digest(text: &str) -> Arc<str> {
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use async_trait::async_trait;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use belljar_definition::{TokenRule, TokenScope};
+    use ring::signature::{Ed25519KeyPair, KeyPair as _};
+    use serde_json::{Value, json};
+    use std::sync::Mutex;
+
+    const URL: &str = "https://id.test";
+    const NOW: i64 = 1_000_000;
+
+    /// An issuer that signs with one key and publishes some.
+    struct Fake {
+        pair: Ed25519KeyPair,
+        setting: Mutex<IssuerSetting>,
+        published: Mutex<Vec<Value>>,
+    }
+
+    #[async_trait]
+    impl Issuers for Fake {
+        async fn in_force(&self) -> Result<Vec<IssuerSetting>, String> {
+            Ok(vec![self.setting.lock().unwrap().clone()])
+        }
+
+        async fn keys(&self, _: &str) -> Result<Value, String> {
+            Ok(json!({ "keys": *self.published.lock().unwrap() }))
+        }
+    }
+
+    fn pair(seed: u8) -> Ed25519KeyPair {
+        Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap()
+    }
+
+    fn published(kid: &str, pair: &Ed25519KeyPair) -> Value {
+        let x = URL_SAFE_NO_PAD.encode(pair.public_key().as_ref());
+        json!({"kty": "OKP", "crv": "Ed25519", "kid": kid, "x": x})
+    }
+
+    impl Fake {
+        fn new() -> Arc<Self> {
+            let rule = TokenRule {
+                subject: Some("alice".to_owned()),
+                claim: None,
+                tenant: "blue".to_owned(),
+                scope: TokenScope::Member,
+            };
+            let setting = IssuerSetting {
+                name: "corp".to_owned(),
+                url: URL.to_owned(),
+                audience: vec!["a".to_owned()],
+                algorithms: SignatureKind::USUAL.to_vec(),
+                allow: vec![rule],
+            };
+            let published = Mutex::new(vec![published("one", &pair(1))]);
+            Arc::new(Self { pair: pair(1), setting: Mutex::new(setting), published })
+        }
+
+        fn token(&self, kid: &str, pair: &Ed25519KeyPair) -> String {
+            let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
+            let claims = json!({"iss": URL, "sub": "alice", "aud": "a", "exp": NOW + 300});
+            let text = format!("{}.{}", part(json!({"alg": "EdDSA", "kid": kid})), part(claims));
+            let signature = pair.sign(text.as_bytes());
+            format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))
+        }
+    }
+
+    /// Tokens of an issuer, and somebody who was let in with one.
+    async fn alice() -> (Arc<Fake>, Tokens, Holder) {
+        let fake = Fake::new();
+        let tokens = Tokens::new(Arc::<Fake>::clone(&fake));
+        let admitted = tokens.admit(&fake.token("one", &fake.pair), NOW).await.unwrap();
+        assert_eq!(admitted.given.tenant, "blue");
+        (fake, tokens, admitted.holder)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_was_let_in_is_out_with_the_end_of_its_token() {
+        let (_, tokens, holder) = alice().await;
+        for (at, lasts) in [(0, true), (299, true), (329, true), (330, false), (9_999, false)] {
+            assert_eq!(tokens.still(&holder, NOW + at).await.is_some(), lasts, "{at}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_was_let_in_is_out_with_its_algorithm() {
+        let (fake, tokens, holder) = alice().await;
+        fake.setting.lock().unwrap().algorithms = vec![SignatureKind::Es256];
+        assert_eq!(tokens.still(&holder, NOW).await, None);
+        fake.setting.lock().unwrap().algorithms = vec![SignatureKind::EdDsa];
+        assert!(tokens.still(&holder, NOW).await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_was_let_in_is_out_with_its_key_also_where_another_has_its_name() {
+        let (fake, tokens, holder) = alice().await;
+        for (one, lasts) in [(pair(1), true), (pair(3), false)] {
+            *fake.published.lock().unwrap() =
+                vec![published("one", &one), published("two", &pair(2))];
+            assert!(tokens.still(&holder, NOW).await.is_some(), "nobody has asked");
+            // The next token of another key has them read again.
+            tokio::time::advance(Duration::from_secs(3_600)).await;
+            tokens.admit(&fake.token("two", &pair(2)), NOW).await.unwrap();
+            assert_eq!(tokens.still(&holder, NOW).await.is_some(), lasts);
+        }
+    }
 }
