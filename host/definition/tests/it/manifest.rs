@@ -45,6 +45,7 @@ tool.toml:2:10: error: `mounts` is neither `read` nor `read-write`
 tool.toml:3:10: error: `example.org` is not a host rule: the scheme is missing; write `https://example.org`, `https://*.example.org`, `https://*`, `http://10.0.0.0/8:8080`
 tool.toml:4:12: error: `a b` is not a secret name: use a letter, then letters, digits, `_` or `-`, at most 64 in all
 tool.toml:5:10: error: `config` is a string, not a list of at most 1000
+  hint: write it in brackets: `config = ["..."]`
 tool.toml:6:1: error: `path` is not a key of a tool manifest
   hint: the keys are `manifest`, `description`, `mounts`, `hosts`, `secrets`, `config`, `limits`, `peers`, `resume`, `keeps_state`, `time_argument`, `command`
 tool.toml:7:9: error: `peers` is a string, not `true` or `false`, or a list of names of tools
