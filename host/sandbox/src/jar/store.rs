@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use belljar_policy::{Budget, Exhausted, Level, Meter, Shown};
 use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
-use wasmtime::component::Instance;
+use wasmtime::component::{Component, Instance};
 use wasmtime::{Store, Trap};
 
 use crate::component::bindings::exports::belljar::tool::tools::{
@@ -186,6 +186,7 @@ impl OpenStore {
         let instance = match instance {
             Some(instance) => instance,
             None => {
+                share_image(bound.pre.component()).await?;
                 let made = bound.pre.instantiate_async(&mut *store).await?;
                 *opened = Some(Instant::now());
                 instance.insert(made)
@@ -238,6 +239,18 @@ impl OpenStore {
     }
 }
 
+/// Has the memory that all stores of a component begin with in its place. The kernel seals no page
+/// that it holds itself, as it does while it moves one: then the memory is made anew.
+async fn share_image(component: &Component) -> wasmtime::Result<()> {
+    for _ in 1..IMAGE_TRIES {
+        if component.initialize_copy_on_write_image().is_ok() {
+            return Ok(());
+        }
+        tokio::task::yield_now().await;
+    }
+    component.initialize_copy_on_write_image()
+}
+
 /// The instance's functions, looked up once.
 fn ready<'a>(
     tool: &'a mut Option<Tool>,
@@ -253,6 +266,10 @@ fn ready<'a>(
     }
     tool.as_ref().ok_or_else(|| wasmtime::Error::msg("the tool is gone"))
 }
+
+/// How often the memory that stores share is made before an error is one. Each try waits for the kernel
+/// for a seventh of a second (`memfd_wait_for_pins` of Linux).
+const IMAGE_TRIES: u32 = 8;
 
 const OUT_OF_FUEL: &str = "out of fuel";
 
