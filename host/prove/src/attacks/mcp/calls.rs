@@ -38,7 +38,7 @@ pub(super) const ATTACKS: &[Attack<Arena>] = &[
         stopped_by: "the time of a call (INV-315)",
         told: "the call took over 1 seconds",
         embedded: true,
-        run: |arena| Box::pin(in_call(arena, |_| vec![Act::Hold])),
+        run: |arena| Box::pin(never(arena)),
     },
     Attack {
         id: "mcp-answer-of-another",
@@ -118,6 +118,11 @@ async fn flood(arena: &Arena) -> Stopped {
 
 async fn endless(arena: &Arena) -> Stopped {
     in_call(arena, |_| vec![stream(), Act::Flood(b"data: x\n".repeat(1_000))]).await
+}
+
+async fn never(arena: &Arena) -> Stopped {
+    let script = server(|message| (message.method == "tools/call").then(|| vec![Act::Hold]));
+    meet(arena, script, Known { seconds: 1, ..Known::default() }).await?.refused()
 }
 
 async fn another(arena: &Arena) -> Stopped {

@@ -13,6 +13,9 @@ use crate::scene::{Plan, agent};
 /// The file that the neighbouring call of the agent reads.
 const NOTE: &str = "the tide turns at six";
 
+/// Seconds of a call that something else than its time ends.
+const GENEROUS: u64 = 60;
+
 /// One request of the protocol.
 pub(super) struct Message<'a> {
     pub(super) method: &'a str,
@@ -42,6 +45,8 @@ pub(super) struct Known<'a> {
     pub(super) calls: usize,
     /// Texts that a model would write for it.
     pub(super) texts: usize,
+    /// Seconds that a call may take; 0 = more than any attack needs that something else ends.
+    pub(super) seconds: u64,
 }
 
 impl Message<'_> {
@@ -153,8 +158,9 @@ pub(super) async fn at(
         });
         std::fs::write(directory.join("tokens/peer.json"), tokens.to_string())?;
     }
+    let seconds = if known.seconds == 0 { GENEROUS } else { known.seconds };
     let settings = format!(
-        "[mcp.peer]\nurl = '{url}'\ntimeout_seconds = 1\n{}\n[grants.victim]\ntools = \
+        "[mcp.peer]\nurl = '{url}'\ntimeout_seconds = {seconds}\n{}\n[grants.victim]\ntools = \
          ['mcp__peer__echo', 'file_read']\n",
         known.settings
     );
