@@ -54,6 +54,7 @@ fn request(text: &str) -> ChatRequest {
         max_output_tokens: None,
         temperature: None,
         effort: None,
+        foreign: false,
     }
 }
 

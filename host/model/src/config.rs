@@ -74,7 +74,7 @@ pub struct ModelConfig {
     pub max_tokens_field: Option<MaxTokensField>,
     /// More fields for the body of every request, for what only this server knows, such as
     /// `chat_template_kwargs` or `tool_choice` (left out of requests without tools). Fields
-    /// that the client writes itself are errors.
+    /// that the client writes itself are errors. A request of a stranger's words has none of them.
     #[serde(default)]
     pub extra_body: serde_json::Map<String, serde_json::Value>,
 }

@@ -30,6 +30,10 @@ pub struct ChatRequest {
     /// How much the model should think. `None`: the model's configured value, else the
     /// server's.
     pub effort: Option<Effort>,
+    /// Whether [`crate::ModelConfig::extra_body`] is left out: the words are a stranger's, and such a
+    /// field could be a tool of the provider.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub foreign: bool,
 }
 
 /// A call that an answer has to make, as far as the provider holds its model to that.

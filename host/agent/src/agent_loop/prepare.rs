@@ -110,6 +110,7 @@ pub(crate) async fn prepare(
             max_output_tokens: job.brought.max_output_tokens,
             temperature: job.brought.temperature,
             effort: job.brought.effort,
+            foreign: false,
         },
     };
     images::check(&request, &*job.model.model)

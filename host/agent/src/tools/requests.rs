@@ -83,6 +83,7 @@ impl Agent<'_> {
             system: vec![FRAME.to_owned()],
             messages: vec![Message::user(format!("{frame}\n\n{}", sample.words))],
             temperature: sample.temperature,
+            foreign: true,
             ..ChatRequest::default()
         };
         let bytes = prompt_bytes(&request);

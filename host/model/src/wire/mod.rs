@@ -90,11 +90,15 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The extra fields of a request in which the model may choose among tools, or not.
-    pub(crate) fn extra(&self, chooses: bool) -> impl Iterator<Item = (&str, &serde_json::Value)> {
+    /// The extra fields of this request. INV-363: one of a stranger's words has none.
+    pub(crate) fn extra(
+        &self,
+        request: &ChatRequest,
+    ) -> impl Iterator<Item = (&str, &serde_json::Value)> {
+        let (chooses, foreign) = (chooses(request), request.foreign);
         let fields = self.extra.iter().map(|(name, value)| (name.as_str(), value));
         // Servers refuse a choice where there is nothing to choose.
-        fields.filter(move |(name, _)| chooses || *name != "tool_choice")
+        fields.filter(move |(name, _)| !foreign && (chooses || *name != "tool_choice"))
     }
 }
 

@@ -313,6 +313,20 @@ async fn extra_fields_are_sent_before_the_messages_and_cannot_replace_them() {
 }
 
 #[tokio::test]
+async fn extra_fields_are_not_sent_with_the_words_of_a_stranger() {
+    let server = Server::new(vec![stream(&[&finish("stop")])]).await;
+    let mut settings = config(Provider::OpenAi, &server.base);
+    settings.extra_body.insert("top_k".into(), json!(1));
+    settings.extra_body.insert("web_search_options".into(), json!({}));
+    let mut request = first_turn();
+    request.foreign = true;
+    reply(&build(&settings), &request).await;
+    let sent = server.seen()[0].json();
+    assert_eq!(sent["messages"].as_array().map(Vec::len), Some(2), "{sent}");
+    assert!(!sent.as_object().unwrap().keys().any(|it| settings.extra_body.contains_key(it)));
+}
+
+#[tokio::test]
 async fn images_are_parts_of_a_message_and_a_choice_stands_before_that_of_the_settings() {
     let end = || stream(&[&finish("stop")]);
     let server = Server::new(vec![end(), end(), end()]).await;

@@ -11,8 +11,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::limits::ANTHROPIC_MAX_OUTPUT_TOKENS;
+use crate::wire::Settings;
 use crate::wire::history::{LOST_IMAGE, arguments_object, identifier, tool_name};
-use crate::wire::{Settings, chooses};
 use crate::{ChatRequest, Effort, Image, Message, ToolChoice};
 
 /// How many messages at the end carry a cache marker: the last one, so that the next turn finds
@@ -41,7 +41,7 @@ pub(crate) fn body(
         tools,
         tool_choice,
         system: system(&request.system),
-        extra: settings.extra(chooses(request)).collect(),
+        extra: settings.extra(request).collect(),
         messages,
     })
 }

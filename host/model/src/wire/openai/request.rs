@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::wire::history::{LOST_IMAGE, arguments_text, tool_name};
-use crate::wire::{MaxTokensField, Settings, chooses};
+use crate::wire::{MaxTokensField, Settings};
 use crate::{ChatRequest, Effort, Image, Message, ToolCall, ToolChoice, ToolResult, ToolSpec};
 
 /// The body of one request.
@@ -34,7 +34,7 @@ pub(crate) fn body(
         reasoning_effort: request.effort.or(settings.effort).map(effort),
         tools: request.tools.iter().map(tool).collect(),
         tool_choice: choice(request),
-        extra: settings.extra(chooses(request)).collect(),
+        extra: settings.extra(request).collect(),
         messages: messages(request),
     })
 }

@@ -196,7 +196,11 @@ pub(super) async fn at(
     if told.len() != calls {
         return Err(Escape::new(format!("{} results, not {calls}", told.len())));
     }
-    let sampled = scene.sent_by("mcp__peer", 0).len();
+    let written = scene.sent_by("mcp__peer", 0);
+    if written.iter().any(|request| !request.foreign || !request.tools.is_empty()) {
+        return Err(Escape::new("a model was asked for it with more than words".to_owned()));
+    }
+    let sampled = written.len();
     Ok(Met { peer, told, sampled })
 }
 
