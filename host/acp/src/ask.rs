@@ -81,12 +81,12 @@ pub(crate) async fn clarify(
     question: &str,
     options: &[String],
 ) {
-    let text = match door.client().forms {
+    let word = match door.client().forms {
         true => form(to, shown_in, question, options).await,
-        false if options.is_empty() => None,
-        false => pick(to, shown_in, turn, id, question, options).await,
+        false if options.is_empty() => PersonAnswer::Text(None),
+        false => PersonAnswer::Text(pick(to, shown_in, turn, id, question, options).await),
     };
-    answer(door, turn, id, PersonAnswer::Text(text));
+    answer(door, turn, id, word);
 }
 
 /// The question with all that it is about: the event has only the beginning.
@@ -116,12 +116,7 @@ fn answer(door: &Door, turn: &str, id: u64, answer: PersonAnswer) {
     let _ = door.service.answer(&session, id, answer, ACTOR);
 }
 
-async fn form(
-    to: &Connection,
-    session: &str,
-    question: &str,
-    options: &[String],
-) -> Option<String> {
+async fn form(to: &Connection, session: &str, question: &str, options: &[String]) -> PersonAnswer {
     let mut field = StringPropertySchema::new().title("Answer".to_owned());
     if !options.is_empty() {
         let options = options.iter().take(MAX_OFFERED);
@@ -132,12 +127,17 @@ async fn form(
     let scope = ElicitationSessionScope::new(SessionId::from(session.to_owned()));
     let message = Shown::multiline(question).to_string();
     let request = CreateElicitationRequest::new(ElicitationFormMode::new(scope, schema), message);
-    let answered = to.send_request(request).block_task().await.ok()?;
-    let ElicitationAction::Accept(accepted) = answered.action else { return None };
-    let content: BTreeMap<_, _> = accepted.content?;
-    match content.get(FIELD)? {
-        ElicitationContentValue::String(text) => Some(text.clone()),
-        _ => None,
+    let answered = to.send_request(request).block_task().await;
+    match answered.map(|answered| answered.action) {
+        Ok(ElicitationAction::Accept(accepted)) => {
+            let content: BTreeMap<_, _> = accepted.content.unwrap_or_default();
+            PersonAnswer::Text(match content.get(FIELD) {
+                Some(ElicitationContentValue::String(text)) => Some(text.clone()),
+                Some(_) | None => None,
+            })
+        }
+        Ok(ElicitationAction::Decline) => PersonAnswer::Declined,
+        Ok(_) | Err(_) => PersonAnswer::Text(None),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use crate::events::{Event, EventKind};
-use crate::tools::approval::asker::{Approval, Asker, Question};
+use crate::tools::approval::asker::{Approval, Asker, Question, Said};
 
 /// Where the reports of one call go: done, of how many, and a text. Called in the call's own task, so
 /// it returns soon and waits for nothing. The sandbox bounds their number and their length.
@@ -91,19 +91,13 @@ impl Asker for Callers {
         self.state().asked.insert(id, first(call).to_owned());
     }
 
-    async fn clarify(
-        &self,
-        id: u64,
-        agent: &str,
-        question: &str,
-        options: &[String],
-    ) -> Option<String> {
-        let answer = match self.asker(id) {
+    async fn clarify(&self, id: u64, agent: &str, question: &str, options: &[String]) -> Said {
+        let said = match self.asker(id) {
             Some(asker) => asker.clarify(id, agent, question, options).await,
-            None => None,
+            None => Said::Nobody,
         };
         self.state().asked.remove(&id);
-        answer
+        said
     }
 }
 

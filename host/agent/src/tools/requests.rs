@@ -9,7 +9,7 @@ use belljar_policy::{Meter, Shown};
 use crate::agent_loop::agent::Agent;
 use crate::agent_loop::machine::{Partial, counted, cut_off, prompt_bytes};
 use crate::limits::MAX_REPLY_BYTES;
-use crate::tools::approval::questions::Reply;
+use crate::tools::approval::asker::Said;
 use crate::tools::call::Call;
 
 /// The words that a model reads before those of a server.
@@ -39,8 +39,10 @@ pub(crate) struct Requests<'a> {
 impl Answers for Requests<'_> {
     async fn question(&self, text: &str, options: &[String]) -> Heard {
         match self.agent.put(self.call, text, options).await {
-            Reply::Words(words) => Heard::Words(words),
-            Reply::Nobody => Heard::Nothing,
+            Said::Words(words) => Heard::Words(words),
+            Said::Blank => Heard::Blank,
+            Said::No => Heard::No,
+            Said::Nobody => Heard::Nobody,
         }
     }
 

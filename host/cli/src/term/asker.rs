@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use belljar_agent::{Approval, Asker, Question};
+use belljar_agent::{Approval, Asker, Question, Said};
 use belljar_policy::Shown;
 use tokio::sync::Mutex;
 
@@ -82,13 +82,7 @@ impl Asker for Terminal {
         Approval::No
     }
 
-    async fn clarify(
-        &self,
-        _id: u64,
-        agent: &str,
-        question: &str,
-        options: &[String],
-    ) -> Option<String> {
+    async fn clarify(&self, _id: u64, agent: &str, question: &str, options: &[String]) -> Said {
         let _turn = self.turn.lock().await;
         let mut text = format!("agent `{}` asks: ", Shown::new(agent));
         text.push_str(&Shown::clipped(question, MAX_ARGUMENTS).to_string());
@@ -96,10 +90,9 @@ impl Asker for Terminal {
             text.push_str(&format!("\n  {}. {}", number + 1, Shown::new(option)));
         }
         text.push_str("\nyour answer:");
-        let line = self.line(text).await?;
+        let Some(line) = self.line(text).await else { return Said::Nobody };
         let line = line.trim();
         let chosen = line.parse::<usize>().ok().and_then(|n| options.get(n.checked_sub(1)?));
-        let answer = chosen.map_or(line, String::as_str);
-        (!answer.is_empty()).then(|| answer.to_owned())
+        Said::of(Some(chosen.map_or(line, String::as_str).to_owned()))
     }
 }

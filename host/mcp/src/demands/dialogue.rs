@@ -4,9 +4,10 @@
 use belljar_policy::Shown;
 use serde_json::{Map, Value, json};
 
+use super::Heard;
 use super::field::{Field, Kind};
 use super::form::{Address, Form};
-use super::{Answers, Heard};
+use super::respondent::Respondent;
 
 /// How often a field is asked about.
 const MAX_TRIES: usize = 3;
@@ -17,8 +18,11 @@ const MAX_MESSAGE: usize = 600;
 /// Characters of all fields in the first question.
 const MAX_LISTED: usize = 800;
 
-/// Characters of one value where all are shown.
+/// Characters of a suggestion beside its field.
 const MAX_VALUE: usize = 80;
+
+/// Characters of a question that every door shows whole.
+const MAX_WHOLE: usize = 400;
 
 /// Characters of a description.
 const MAX_DESCRIPTION: usize = 300;
@@ -27,6 +31,7 @@ const FILL: &str = "Answer it";
 const LEAVE: &str = "Take the values that it suggests";
 const OPEN: &str = "I will open it";
 const ACCEPT: &str = "Yes";
+const NEXT: &str = "Show me the rest";
 const SEND: &str = "Send it";
 const DECLINE: &str = "Decline";
 const MUTE: &str = "Decline, and ask me nothing more for it in this run";
@@ -64,9 +69,19 @@ impl Word {
 }
 
 /// Has a person fill in a form of this server.
-pub(super) async fn fill(form: &Form, server: &str, answers: &dyn Answers) -> Word {
+pub(super) async fn fill(form: &Form, server: &str, person: &Respondent<'_>) -> Word {
+    match filled(form, server, person).await {
+        Ok(content) => Word::Accepted(Some(content)),
+        Err(word) => word,
+    }
+}
+
+async fn filled(
+    form: &Form,
+    server: &str,
+    person: &Respondent<'_>,
+) -> Result<Map<String, Value>, Word> {
     let fields: Vec<String> = form.fields.iter().map(listed).collect();
-    let shown = shows_all(form, &fields);
     let wanted = match fields.is_empty() {
         true => String::new(),
         false => {
@@ -76,45 +91,58 @@ pub(super) async fn fill(form: &Form, server: &str, answers: &dyn Answers) -> Wo
     };
     let text = format!(
         "the MCP server `{server}` asks you (it is not belljar, and not your agent). Your answers go to \
-         that server: no password, token or other secret.{wanted} It says: {}",
-        Shown::clipped(&form.message, MAX_MESSAGE)
+         that server: no password, token or other secret.{wanted}"
     );
+    let shown = shows_all(form, &text);
+    let text = format!("{text} It says: {}", Shown::clipped(&form.message, MAX_MESSAGE));
     let mut options = match (fields.is_empty(), shown && form.can_be_left()) {
         (true, _) => vec![ACCEPT],
         (false, true) => vec![FILL, LEAVE],
         (false, false) => vec![FILL],
     };
     options.extend([DECLINE, MUTE]);
-    match heard(answers, server, &text, &options).await {
-        Some(FILL) => {}
-        Some(LEAVE | ACCEPT) => return accepted(form, Map::new()),
-        Some(DECLINE | MUTE) => return Word::Declined,
-        Some(_) | None => return Word::Cancelled,
+    if heard(person, server, &text, &options).await? != FILL {
+        return form.content(Map::new()).ok_or(Word::Cancelled);
     }
     let mut said = Map::new();
     for field in &form.fields {
-        match asked(field, server, answers).await {
-            Ok(Some(value)) => drop(said.insert(field.name.clone(), value)),
-            Ok(None) => {}
-            Err(word) => return word,
+        if let Some(value) = asked(field, server, person).await? {
+            said.insert(field.name.clone(), value);
         }
     }
-    let Some(content) = form.content(said) else { return Word::Cancelled };
-    let values = content.iter().map(|(name, value)| {
-        let (name, value) = (Shown::clipped(name, MAX_VALUE).to_string(), value.to_string());
-        format!("`{name}` = {}", Shown::clipped(&value, MAX_VALUE))
-    });
-    let values: Vec<String> = values.collect();
-    let text = format!("this goes to the MCP server `{server}`: {}", values.join("; "));
-    match heard(answers, server, &text, &[SEND, DECLINE]).await {
-        Some(SEND) => Word::Accepted(Some(content)),
-        Some(DECLINE) => Word::Declined,
-        Some(_) | None => Word::Cancelled,
+    let content = form.content(said).ok_or(Word::Cancelled)?;
+    // Whoever has not read all of it sends nothing.
+    let pieces = pieces(&content, server).ok_or(Word::Declined)?;
+    for (at, piece) in (1..).zip(&pieces) {
+        let go_on = if at == pieces.len() { SEND } else { NEXT };
+        heard(person, server, piece, &[go_on, DECLINE]).await?;
     }
+    Ok(content)
+}
+
+fn is_shown_whole(field: &Field, value: &Value, server: &str) -> bool {
+    pieces(&Map::from_iter([(field.name.clone(), value.clone())]), server).is_some()
+}
+
+/// All that is to be sent, in questions that every door shows whole; `None` = a value is too long for one.
+fn pieces(content: &Map<String, Value>, server: &str) -> Option<Vec<String>> {
+    let begin = format!("this goes to the MCP server `{server}`: ");
+    let mut pieces = vec![begin.clone()];
+    for (name, value) in content {
+        let shown = format!("`{name}` = {value}; ");
+        let shown = Shown::new(&shown).to_string();
+        let fits = |piece: &str| piece.chars().count() + shown.chars().count() <= MAX_WHOLE;
+        match pieces.last_mut() {
+            Some(piece) if fits(piece) => piece.push_str(&shown),
+            _ if fits(&begin) => pieces.push(format!("{begin}{shown}")),
+            _ => return None,
+        }
+    }
+    Some(pieces)
 }
 
 /// Tells a person of an address that this server wants to have opened. Nothing is opened here.
-pub(super) async fn show(address: &Address, server: &str, answers: &dyn Answers) -> Word {
+pub(super) async fn show(address: &Address, server: &str, person: &Respondent<'_>) -> Word {
     let text = format!(
         "the MCP server `{server}` asks you (it is not belljar, and not your agent) to open an address \
          of the host `{}` in a browser; belljar opens nothing. Only do so if you know that host. The \
@@ -123,37 +151,43 @@ pub(super) async fn show(address: &Address, server: &str, answers: &dyn Answers)
         Shown::new(&address.url),
         Shown::clipped(&address.message, MAX_MESSAGE)
     );
-    match heard(answers, server, &text, &[OPEN, DECLINE, MUTE]).await {
-        Some(OPEN) => Word::Accepted(None),
-        Some(DECLINE | MUTE) => Word::Declined,
-        Some(_) | None => Word::Cancelled,
+    match heard(person, server, &text, &[OPEN, DECLINE, MUTE]).await {
+        Ok(_) => Word::Accepted(None),
+        Err(word) => word,
     }
 }
 
-fn accepted(form: &Form, said: Map<String, Value>) -> Word {
-    form.content(said).map_or(Word::Cancelled, |content| Word::Accepted(Some(content)))
-}
-
-/// The option that the person has chosen; whatever is none of them is no answer.
+/// The option by which the person goes on; whatever is none of them is no answer.
 async fn heard<'o>(
-    answers: &dyn Answers,
+    person: &Respondent<'_>,
     server: &str,
     text: &str,
     options: &[&'o str],
-) -> Option<&'o str> {
+) -> Result<&'o str, Word> {
     let offered: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
-    let Heard::Words(words) = answers.question(text, &offered).await else { return None };
-    let word = words.trim().to_lowercase();
-    let chosen = options.iter().find(|option| option.to_lowercase() == word).copied();
-    if chosen == Some(MUTE) {
-        answers.mute(server);
+    let words = match person.question(text, &offered).await {
+        Heard::Words(words) => words.trim().to_lowercase(),
+        Heard::No => return Err(Word::Declined),
+        Heard::Blank | Heard::Nobody => return Err(Word::Cancelled),
+    };
+    match options.iter().find(|option| option.to_lowercase() == words).copied() {
+        Some(MUTE) => {
+            person.mute(server);
+            Err(Word::Declined)
+        }
+        Some(DECLINE) => Err(Word::Declined),
+        Some(chosen) => Ok(chosen),
+        None => Err(Word::Cancelled),
     }
-    chosen
 }
 
 /// A value for a field; none where it is left out; the word on the whole form where there is none to
 /// be had.
-async fn asked(field: &Field, server: &str, answers: &dyn Answers) -> Result<Option<Value>, Word> {
+async fn asked(
+    field: &Field,
+    server: &str,
+    person: &Respondent<'_>,
+) -> Result<Option<Value>, Word> {
     let options = match &field.kind {
         Kind::YesOrNo => vec!["yes".to_owned(), "no".to_owned()],
         Kind::One(of) => of.iter().map(super::field::Choice::shown).collect(),
@@ -162,16 +196,21 @@ async fn asked(field: &Field, server: &str, answers: &dyn Answers) -> Result<Opt
     let whose = format!("for the MCP server `{server}`: ");
     let mut text = format!("{whose}{}", wanted(field));
     for _ in 0..MAX_TRIES {
-        match answers.question(&text, &options).await {
+        match person.question(&text, &options).await {
             Heard::Words(words) => match field.kind.value_of(&words) {
-                Some(value) => return Ok(Some(value)),
+                Some(value) if is_shown_whole(field, &value, server) => return Ok(Some(value)),
+                Some(_) => {
+                    let wanted = wanted(field);
+                    text = format!("{whose}that is too long to be shown whole once more. {wanted}");
+                }
                 None => {
                     let words = Shown::clipped(&words, 40).to_string();
                     text = format!("{whose}`{words}` does not fit. {}", wanted(field));
                 }
             },
-            Heard::Nothing if field.default.is_some() || !field.is_required => return Ok(None),
-            Heard::Nothing => return Err(Word::Cancelled),
+            Heard::Blank if field.default.is_some() || !field.is_required => return Ok(None),
+            Heard::No => return Err(Word::Declined),
+            Heard::Blank | Heard::Nobody => return Err(Word::Cancelled),
         }
     }
     Err(Word::Cancelled)
@@ -191,12 +230,12 @@ fn wanted(field: &Field) -> String {
     format!("{}{description} ({}{blank})", field.shown(), field.kind.words())
 }
 
-/// Whether the first question shows every suggestion whole: what was cut nobody has seen, and is not sent
-/// at one word.
-fn shows_all(form: &Form, fields: &[String]) -> bool {
+/// Whether the first question shows every suggestion whole, at every door: what was cut nobody has seen, and
+/// is not sent at one word.
+fn shows_all(form: &Form, text: &str) -> bool {
     let whole = |default: &Value| default.to_string().chars().count() <= MAX_VALUE;
     let mut defaults = form.fields.iter().filter_map(|field| field.default.as_ref());
-    fields.join("; ").chars().count() <= MAX_LISTED && defaults.all(whole)
+    text.chars().count() <= MAX_WHOLE && defaults.all(whole)
 }
 
 fn listed(field: &Field) -> String {
@@ -214,10 +253,13 @@ fn value(value: &Value) -> String {
 mod tests {
     use super::*;
     use crate::demands::form::Elicitation;
-    use crate::demands::{Sample, Sampled, SamplingGrant};
+    use crate::demands::{Answers, Sample, Sampled, SamplingGrant};
     use std::sync::Mutex;
 
-    /// A person with these answers, one after the other.
+    /// No answer, said outright.
+    const NO: &str = "(no)";
+
+    /// A person with these answers, one after the other, who then is gone.
     #[derive(Default)]
     struct Person {
         says: Mutex<Vec<&'static str>>,
@@ -231,9 +273,10 @@ mod tests {
             self.read.lock().unwrap().push((text.to_owned(), options.to_vec()));
             let mut says = self.says.lock().unwrap();
             match says.is_empty() {
-                true => Heard::Nothing,
+                true => Heard::Nobody,
                 false => match says.remove(0) {
-                    "" => Heard::Nothing,
+                    "" => Heard::Blank,
+                    NO => Heard::No,
                     words => Heard::Words(words.to_owned()),
                 },
             }
@@ -270,7 +313,7 @@ mod tests {
 
     async fn said(says: &[&'static str]) -> (Word, Person) {
         let person = Person { says: Mutex::new(says.to_vec()), ..Person::default() };
-        (fill(&form(), "s", &person).await, person)
+        (fill(&form(), "s", &Respondent::of(&person)).await, person)
     }
 
     #[tokio::test]
@@ -295,9 +338,13 @@ mod tests {
     async fn a_no_is_told_apart_from_nobody_and_neither_sends_anything() {
         for (says, expected) in [
             (&[DECLINE][..], Word::Declined),
+            (&[NO][..], Word::Declined),
+            (&[""][..], Word::Cancelled),
             (&[][..], Word::Cancelled),
             (&["yes please"][..], Word::Cancelled),
             (&[FILL, "Ann", "3", "x"][..], Word::Cancelled),
+            (&[FILL, "Ann", "3", "x", ""][..], Word::Cancelled),
+            (&[FILL, NO, "3", "x", SEND][..], Word::Declined),
             (&[FILL, "Ann", "3", "x", DECLINE][..], Word::Declined),
             (&[FILL, "Ann", "0", "0", "0"][..], Word::Cancelled),
         ] {
@@ -311,6 +358,58 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn whoever_does_not_come_to_a_question_is_asked_no_other_in_that_call() {
+        let person = Person { says: Mutex::new(vec![FILL]), ..Person::default() };
+        let present = Respondent::of(&person);
+        assert_eq!(fill(&form(), "s", &present).await, Word::Cancelled);
+        assert_eq!(person.read.lock().unwrap().len(), 2, "the form ends where nobody came");
+        person.says.lock().unwrap().push(FILL);
+        assert_eq!(fill(&form(), "s", &present).await, Word::Cancelled);
+        assert_eq!(person.read.lock().unwrap().len(), 2);
+        // Another call asks again.
+        let (word, person) = said(&[LEAVE]).await;
+        assert!(matches!(word, Word::Accepted(Some(_))), "{word:?}");
+        assert_eq!(person.read.lock().unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_is_sent_was_shown_whole_however_many_questions_that_takes() {
+        let text = json!({"type": "string"});
+        let params = json!({"message": "m", "requestedSchema": {
+            "type": "object", "properties": {"a": text, "b": text, "c": text},
+        }});
+        let Ok(Elicitation::Form(form)) = Elicitation::read(&params) else { panic!("no form") };
+        let long = "\u{202e}x".repeat(30).leak() as &'static str;
+        let asks = |says: &[&'static str]| {
+            let person = Person { says: Mutex::new(says.to_vec()), ..Person::default() };
+            let form = &form;
+            async move {
+                (fill(form, "s", &Respondent::of(&person)).await, person.read.into_inner().unwrap())
+            }
+        };
+        let (word, read) = asks(&[FILL, long, long, "z", NEXT, SEND]).await;
+        assert!(matches!(word, Word::Accepted(Some(_))), "{word:?}");
+        let shown: Vec<&str> = read[4..].iter().map(|(text, _)| text.as_str()).collect();
+        assert_eq!(shown.len(), 2);
+        assert!(shown.iter().all(|text| text.chars().count() <= MAX_WHOLE && !text.contains('…')));
+        assert_eq!(shown.concat().matches("\\u{202e}x").count(), 60);
+        assert_eq!(read[4].1, [NEXT, DECLINE]);
+        for (last, expected) in [(DECLINE, Word::Declined), (SEND, Word::Cancelled)] {
+            assert_eq!(asks(&[FILL, long, long, "z", last]).await.0, expected);
+        }
+        let longer = "x".repeat(MAX_WHOLE).leak() as &'static str;
+        let (word, read) = asks(&[FILL, longer, "y", "", "", SEND]).await;
+        assert!(matches!(word, Word::Accepted(Some(_))), "{word:?}");
+        assert!(read[2].0.contains("too long to be shown whole"), "{read:?}");
+        let params = json!({"message": "m", "requestedSchema": {
+            "type": "object", "properties": {"a": {"type": "string", "default": longer}},
+        }});
+        let Ok(Elicitation::Form(form)) = Elicitation::read(&params) else { panic!("no form") };
+        let person = Person { says: Mutex::new(vec![FILL, "", SEND]), ..Person::default() };
+        assert_eq!(fill(&form, "s", &Respondent::of(&person)).await, Word::Declined);
+    }
+
+    #[tokio::test]
     async fn a_suggestion_that_was_cut_is_not_taken_at_one_word() {
         let params = json!({"message": "m", "requestedSchema": {
             "type": "object",
@@ -318,7 +417,7 @@ mod tests {
         }});
         let Ok(Elicitation::Form(form)) = Elicitation::read(&params) else { panic!("no form") };
         let person = Person { says: Mutex::new(vec![LEAVE]), ..Person::default() };
-        assert_eq!(fill(&form, "s", &person).await, Word::Cancelled);
+        assert_eq!(fill(&form, "s", &Respondent::of(&person)).await, Word::Cancelled);
         let read = person.read.lock().unwrap().clone();
         assert!(!read[0].1.iter().any(|option| option == LEAVE), "{read:?}");
     }
@@ -331,9 +430,12 @@ mod tests {
             host: "a.test".to_owned(),
         };
         let person = Person { says: Mutex::new(vec![OPEN]), ..Person::default() };
-        assert_eq!(show(&address, "s", &person).await.result(), json!({"action": "accept"}));
+        assert_eq!(
+            show(&address, "s", &Respondent::of(&person)).await.result(),
+            json!({"action": "accept"})
+        );
         let read = person.read.lock().unwrap().clone();
         assert!(read[0].0.contains("the host `a.test`"), "{read:?}");
-        assert_eq!(show(&address, "s", &Person::default()).await, Word::Cancelled);
+        assert_eq!(show(&address, "s", &Respondent::of(&Person::default())).await, Word::Cancelled);
     }
 }

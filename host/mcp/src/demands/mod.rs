@@ -11,6 +11,7 @@ mod dialogue;
 mod field;
 mod form;
 mod grants;
+mod respondent;
 mod sampling;
 mod talk;
 mod waits;
@@ -53,8 +54,12 @@ pub trait Answers: Send + Sync {
 pub enum Heard {
     /// Words, or one of the options.
     Words(String),
-    /// Nothing, or there is nobody.
-    Nothing,
+    /// Nothing: it is left blank.
+    Blank,
+    /// No, they do not answer.
+    No,
+    /// There is nobody, or they did not come in time.
+    Nobody,
 }
 
 /// A text that a model has written for a server.

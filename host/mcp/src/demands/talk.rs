@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::dialogue::{Word, fill, show};
 use super::form::{Elicitation, Unfit};
+use super::respondent::Respondent;
 use super::sampling::Sample;
 use super::waits::Waits;
 use super::{Answers, SamplingGrant};
@@ -36,6 +37,7 @@ pub(crate) struct Talk<'a> {
     pub(crate) waits: Waits,
     forms: AtomicUsize,
     samples: AtomicUsize,
+    person: Option<Respondent<'a>>,
 }
 
 /// Why a server gets no result.
@@ -53,7 +55,8 @@ impl<'a> Talk<'a> {
         progress: Option<ProgressSink>,
     ) -> Self {
         let (forms, samples) = (AtomicUsize::default(), AtomicUsize::default());
-        Self { server, answers, progress, waits: Waits::default(), forms, samples }
+        let (waits, person) = (Waits::default(), answers.map(Respondent::of));
+        Self { server, answers, progress, waits, forms, samples, person }
     }
 
     /// The answer to a request of the server.
@@ -129,7 +132,9 @@ impl<'a> Talk<'a> {
                 return Err(self.refused(gate, MALFORMED, why.to_owned()));
             }
         };
-        let Some(answers) = self.answers else { return Ok(Word::Cancelled.result()) };
+        let (Some(answers), Some(person)) = (self.answers, &self.person) else {
+            return Ok(Word::Cancelled.result());
+        };
         if answers.is_muted(name) {
             return declined("the person wants to be asked nothing more for it");
         }
@@ -138,8 +143,8 @@ impl<'a> Talk<'a> {
         }
         let waiting = self.waits.begin();
         let word = match &asked {
-            Elicitation::Form(form) => fill(form, name, answers).await,
-            Elicitation::Address(address) => show(address, name, answers).await,
+            Elicitation::Form(form) => fill(form, name, person).await,
+            Elicitation::Address(address) => show(address, name, person).await,
         };
         drop(waiting);
         gate.log("asked", &format!("it asked the person, who {}", word.name()));

@@ -59,6 +59,7 @@ pub(super) fn answer(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
     let text = brought["content"]["answer"].as_str().filter(|_| accepted);
     match kind {
         QuestionKind::Permission { .. } => PersonAnswer::Permission(approval(text)),
+        QuestionKind::Clarify { .. } if brought["action"] == "decline" => PersonAnswer::Declined,
         QuestionKind::Clarify { .. } => PersonAnswer::Text(text.map(str::to_owned)),
     }
 }
@@ -88,7 +89,7 @@ mod tests {
     fn nothing_but_an_accepted_yes_is_one() {
         let word = |brought: Value| match answer(&permission(), &brought) {
             PersonAnswer::Permission(word) => word,
-            PersonAnswer::Text(_) => Approval::Nobody,
+            PersonAnswer::Text(_) | PersonAnswer::Declined => Approval::Nobody,
         };
         assert_eq!(word(json!({"action": "accept", "content": {"answer": "yes"}})), Approval::Yes);
         for other in [
@@ -101,6 +102,14 @@ mod tests {
         ] {
             assert_eq!(word(other.clone()), Approval::No, "{other}");
         }
+    }
+
+    #[test]
+    fn a_no_to_a_question_is_told_apart_from_a_form_that_is_closed() {
+        let clarify = QuestionKind::Clarify { question: "which?".into(), options: Vec::new() };
+        let word = |action: &str| answer(&clarify, &json!({"action": action}));
+        assert!(matches!(word("decline"), PersonAnswer::Declined));
+        assert!(matches!(word("cancel"), PersonAnswer::Text(None)));
     }
 
     #[test]

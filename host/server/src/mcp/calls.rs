@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use belljar_agent::{Approval, Asker, DirectCall, DirectProgress, DirectTool, Question};
+use belljar_agent::{Approval, Asker, DirectCall, DirectProgress, DirectTool, Question, Said};
 use belljar_policy::Shown;
 use belljar_session::{DirectDone, QuestionKind};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ElicitRequestParams, InputRequests,
+    CallToolRequestParams, CallToolResponse, ElicitRequestParams, ElicitationAction, InputRequests,
     InputRequiredResult, InputResponses, ProgressNotificationParam, ProgressToken, ProtocolVersion,
     Tool, ToolAnnotations,
 };
@@ -249,8 +249,9 @@ impl Asker for CallAsker {
             Way::Now(peer) => {
                 let _waiting = self.waits.begin();
                 match put(peer, form).await {
-                    Some(word) => ask::approval(word.as_str()),
-                    None => Approval::Nobody,
+                    Said::Words(word) => ask::approval(Some(&word)),
+                    Said::Blank | Said::No => Approval::No,
+                    Said::Nobody => Approval::Nobody,
                 }
             }
             Way::Later if own => {
@@ -263,26 +264,24 @@ impl Asker for CallAsker {
 
     /// A question that comes up in the call, of an MCP server for example. A client that would have to
     /// make the call again is not asked: what was done before would be done twice.
-    async fn clarify(
-        &self,
-        _id: u64,
-        agent: &str,
-        question: &str,
-        options: &[String],
-    ) -> Option<String> {
+    async fn clarify(&self, _id: u64, agent: &str, question: &str, options: &[String]) -> Said {
         let (question, options) = (question.to_owned(), options.to_vec());
-        let form = ask::form(agent, &QuestionKind::Clarify { question, options })?;
-        let Way::Now(peer) = &self.way else { return None };
+        let form = ask::form(agent, &QuestionKind::Clarify { question, options });
+        let (Some(form), Way::Now(peer)) = (form, &self.way) else { return Said::Nobody };
         let _waiting = self.waits.begin();
-        put(peer, form).await?.as_str().map(str::to_owned)
+        put(peer, form).await
     }
 }
 
-/// Puts a form to the person behind a client: the word in its one field, null where they do not fill it
-/// in; `None` = the client is gone, or asks nobody.
-async fn put(peer: &Peer<RoleServer>, form: ElicitRequestParams) -> Option<Value> {
-    let answer = peer.create_elicitation(form).await.ok()?;
-    let accepted = answer.action == rmcp::model::ElicitationAction::Accept;
-    let content = answer.content.filter(|_| accepted).unwrap_or_default();
-    Some(content["answer"].clone())
+/// Puts a form to the person behind a client: the word in its one field. A form that is closed is left blank.
+async fn put(peer: &Peer<RoleServer>, form: ElicitRequestParams) -> Said {
+    let Ok(answer) = peer.create_elicitation(form).await else { return Said::Nobody };
+    match answer.action {
+        ElicitationAction::Accept => {
+            let content = answer.content.unwrap_or_default();
+            Said::of(content["answer"].as_str().map(str::to_owned))
+        }
+        ElicitationAction::Decline => Said::No,
+        _ => Said::Blank,
+    }
 }

@@ -161,6 +161,7 @@ impl Service {
         let (word, text) = match &answer {
             PersonAnswer::Permission(word) => (word.as_str(), None),
             PersonAnswer::Text(text) => ("text", text.clone()),
+            PersonAnswer::Declined => ("declined", None),
         };
         let (tool, arguments) = match asked.kind {
             QuestionKind::Permission { tool, arguments, .. } => (tool, json!(arguments)),

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 
 use belljar_agent::Clock;
-use belljar_agent::{Approval, Asker, Question, Reach};
+use belljar_agent::{Approval, Asker, Question, Reach, Said};
 
 /// A question that nobody has answered yet. Foreign text.
 #[derive(Debug, Clone)]
@@ -52,6 +52,8 @@ pub enum PersonAnswer {
     Permission(Approval),
     /// To [`QuestionKind::Clarify`]; `None` = no answer.
     Text(Option<String>),
+    /// To [`QuestionKind::Clarify`]: they do not answer it.
+    Declined,
 }
 
 /// The open questions of one tenant.
@@ -98,7 +100,7 @@ impl Questions {
         let fits = matches!(
             (&waiting.get(&key)?.question.kind, answer),
             (QuestionKind::Permission { .. }, PersonAnswer::Permission(_))
-                | (QuestionKind::Clarify { .. }, PersonAnswer::Text(_))
+                | (QuestionKind::Clarify { .. }, PersonAnswer::Text(_) | PersonAnswer::Declined)
         );
         if !fits {
             return None;
@@ -138,21 +140,16 @@ impl Asker for TurnQuestions {
         };
         match self.put(question.id, question.agent, kind).await {
             Some(PersonAnswer::Permission(word)) => word,
-            Some(PersonAnswer::Text(_)) | None => Approval::Nobody,
+            Some(PersonAnswer::Text(_) | PersonAnswer::Declined) | None => Approval::Nobody,
         }
     }
 
-    async fn clarify(
-        &self,
-        id: u64,
-        agent: &str,
-        question: &str,
-        options: &[String],
-    ) -> Option<String> {
+    async fn clarify(&self, id: u64, agent: &str, question: &str, options: &[String]) -> Said {
         let (question, options) = (question.to_owned(), options.to_vec());
         match self.put(id, agent, QuestionKind::Clarify { question, options }).await {
-            Some(PersonAnswer::Text(text)) => text,
-            Some(PersonAnswer::Permission(_)) | None => None,
+            Some(PersonAnswer::Text(text)) => Said::of(text),
+            Some(PersonAnswer::Declined) => Said::No,
+            Some(PersonAnswer::Permission(_)) | None => Said::Nobody,
         }
     }
 }

@@ -11,6 +11,7 @@ const SAMPLE: &str = "sampling/createMessage";
 
 /// The choice of a person in the first question about a form.
 const LEAVE: &str = "Take the values that it suggests";
+const NO: &str = "(no)";
 const MUTE: &str = "Decline, and ask me nothing more for it in this run";
 
 /// A server with these lines, which asks for this in each call and then answers.
@@ -30,8 +31,8 @@ fn person(stage: &Stage) -> Client {
     Client::with(&stage.world, &[], Revision::Older, capabilities)
 }
 
-/// Calls the tool, and answers each question in turn; empty = the person closes it. Gives the
-/// questions that were put.
+/// Calls the tool, and answers each question in turn; empty = the person closes it, `NO` = they decline it.
+/// Gives the questions that were put.
 fn called(client: &mut Client, says: &[&str]) -> Vec<String> {
     let arguments = json!({"name": "mcp__peer__echo", "arguments": {"text": "a"}});
     let id = client.request("tools/call", arguments);
@@ -42,6 +43,7 @@ fn called(client: &mut Client, says: &[&str]) -> Vec<String> {
             read.push(message["params"]["message"].as_str().unwrap().to_owned());
             let result = match says.next().copied().unwrap_or_default() {
                 "" => json!({"action": "cancel"}),
+                NO => json!({"action": "decline"}),
                 word => json!({"action": "accept", "content": {"answer": word}}),
             };
             client.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result}));
@@ -251,7 +253,11 @@ fn sample(text: &str) -> (&'static str, Value) {
 
 /// A server that asks for these texts, of which a model writes the first ones.
 fn written(tokens: u64, asks: Vec<(&'static str, Value)>) -> Stage {
-    let stage = Stage::unseen(Peer::start(), &sampling(tokens));
+    written_with(&sampling(tokens), asks)
+}
+
+fn written_with(lines: &str, asks: Vec<(&'static str, Value)>) -> Stage {
+    let stage = Stage::unseen(Peer::start(), lines);
     let turns: Vec<Value> = (0..3).map(|n| json!({"say": format!("text {n}")})).collect();
     let script = json!({"transcript": 1, "agents": [{"agent": "mcp__peer", "turns": turns}]});
     stage.world.home_file("texts.yaml", &script.to_string());
@@ -301,6 +307,18 @@ fn a_granted_model_writes_for_a_server_until_its_tokens_are_used_up() {
     let receipts = stage.world.run(&["receipts", &session, "--json"]).exits(0).stdout;
     assert!(receipts.contains("`writer` wrote 6 characters for it"), "{receipts}");
     assert!(receipts.contains("`sampling_tokens` of 260 are used up"), "{receipts}");
+}
+
+#[test]
+fn a_persons_no_to_a_question_of_a_form_reaches_the_server_as_one() {
+    let fields = json!({"a": {"type": "string"}, "b": {"type": "string"}});
+    let stage = asking("elicitation = true\n", vec![form("m", fields)]);
+    let mut client = person(&stage);
+    for says in [&[NO][..], &["Answer it", NO], &["Answer it", "x", "y", NO]] {
+        assert_eq!(called(&mut client, says).len(), says.len());
+    }
+    client.leave().exits(0);
+    assert_eq!(replies(&stage), vec![json!({"action": "decline"}); 3]);
 }
 
 #[test]

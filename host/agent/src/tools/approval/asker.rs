@@ -76,6 +76,26 @@ impl Approval {
     }
 }
 
+/// The person's answer to a question in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// These words.
+    Words(String),
+    /// Nothing: it is left blank.
+    Blank,
+    /// No, they do not answer.
+    No,
+    /// There is nobody.
+    Nobody,
+}
+
+impl Said {
+    /// Words; blank where there are none.
+    pub fn of(words: Option<String>) -> Self {
+        words.filter(|words| !words.trim().is_empty()).map_or(Self::Blank, Self::Words)
+    }
+}
+
 /// Somebody who can be asked.
 #[async_trait]
 pub trait Asker: Send + Sync {
@@ -87,17 +107,11 @@ pub trait Asker: Send + Sync {
         let _ = (id, call);
     }
 
-    /// Asks the person what the agent at the root wants to know; `None` = nobody answers. All
-    /// of it but the number is foreign text. Default: nobody.
-    async fn clarify(
-        &self,
-        id: u64,
-        agent: &str,
-        question: &str,
-        options: &[String],
-    ) -> Option<String> {
+    /// Asks the person what the agent at the root wants to know. All of it but the number is
+    /// foreign text. Default: nobody is there.
+    async fn clarify(&self, id: u64, agent: &str, question: &str, options: &[String]) -> Said {
         let _ = (id, agent, question, options);
-        None
+        Said::Nobody
     }
 }
 

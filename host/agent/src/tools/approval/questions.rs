@@ -11,20 +11,12 @@ use crate::agent_loop::machine::Loop;
 use crate::events::{EventKind, MAX_SHOWN, TodoItem};
 use crate::limits::{ANSWER_WAIT, MAX_ANSWER_BYTES, cut};
 use crate::tools::answer::Answer;
-use crate::tools::approval::asker::{Approval, Question};
+use crate::tools::approval::asker::{Approval, Question, Said};
 use crate::tools::builtin::arguments::{Clarify, TodoCall};
 use crate::tools::builtin::todos::TodoList;
 use crate::tools::call::Call;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Reason, Refusal};
-
-/// A person's answer to a question in words.
-pub(crate) enum Reply {
-    /// Their words, bounded.
-    Words(String),
-    /// Nobody answers, or nothing.
-    Nobody,
-}
 
 /// The facts of a call that a person did not allow.
 pub(crate) const SAID_NO: &str = "the person who was asked said no";
@@ -111,8 +103,8 @@ impl Agent<'_> {
     /// Puts the agent's question to the person.
     pub(crate) async fn clarify(&self, call: Call<'_>, asked: &Clarify) -> Answer {
         match self.put(call, &asked.question, &asked.options).await {
-            Reply::Words(content) => Answer { content, is_error: false },
-            Reply::Nobody => {
+            Said::Words(content) => Answer { content, is_error: false },
+            Said::Blank | Said::No | Said::Nobody => {
                 let content = "nobody answers; go on with the likeliest reading and say which";
                 Answer { content: content.to_owned(), is_error: true }
             }
@@ -120,9 +112,9 @@ impl Agent<'_> {
     }
 
     /// Puts a question that comes up in a call to the person at the root.
-    pub(crate) async fn put(&self, call: Call<'_>, question: &str, options: &[String]) -> Reply {
+    pub(crate) async fn put(&self, call: Call<'_>, question: &str, options: &[String]) -> Said {
         if is_alone(call) {
-            return Reply::Nobody;
+            return Said::Nobody;
         }
         let job = self.job;
         let id = job.shared.events.question();
@@ -140,11 +132,11 @@ impl Agent<'_> {
         if let (Some(Err(_)), Some(nested)) = (&heard, call.nested) {
             nested.outer.nobody_came();
         }
-        let answer = heard.and_then(Result::ok).flatten();
-        job.emit(|| EventKind::QuestionAnswered { id, answered: answer.is_some() });
-        match answer {
-            Some(text) => Reply::Words(cut(&text, MAX_ANSWER_BYTES).to_owned()),
-            None => Reply::Nobody,
+        let said = heard.and_then(Result::ok).unwrap_or(Said::Nobody);
+        job.emit(|| EventKind::QuestionAnswered { id, answered: matches!(said, Said::Words(_)) });
+        match said {
+            Said::Words(text) => Said::Words(cut(&text, MAX_ANSWER_BYTES).to_owned()),
+            other => other,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use belljar_agent::{Approval, Asker, EventKind, Question, RunStatus};
+use belljar_agent::{Approval, Asker, EventKind, Question, RunStatus, Said};
 
 use belljar_kit::world::{Plan, World, agent, results};
 
@@ -26,14 +26,11 @@ impl Asker for Person {
         self.word
     }
 
-    async fn clarify(
-        &self,
-        _id: u64,
-        _agent: &str,
-        question: &str,
-        options: &[String],
-    ) -> Option<String> {
-        (question == "which?").then(|| options[1].clone())
+    async fn clarify(&self, _id: u64, _agent: &str, question: &str, options: &[String]) -> Said {
+        match question {
+            "which?" => Said::Words(options[1].clone()),
+            _ => Said::Nobody,
+        }
     }
 }
 

@@ -1,0 +1,31 @@
+//! The person in one call: whoever did not come to a question is asked no other.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Answers, Heard};
+
+/// Whoever answers questions in one call.
+pub(super) struct Respondent<'a> {
+    answers: &'a dyn Answers,
+    gone: AtomicBool,
+}
+
+impl<'a> Respondent<'a> {
+    pub(super) fn of(answers: &'a dyn Answers) -> Self {
+        Self { answers, gone: AtomicBool::default() }
+    }
+
+    /// Puts a question to them, unless they were not there for another one.
+    pub(super) async fn question(&self, text: &str, options: &[String]) -> Heard {
+        if self.gone.load(Ordering::Relaxed) {
+            return Heard::Nobody;
+        }
+        let heard = self.answers.question(text, options).await;
+        self.gone.fetch_or(heard == Heard::Nobody, Ordering::Relaxed);
+        heard
+    }
+
+    pub(super) fn mute(&self, server: &str) {
+        self.answers.mute(server);
+    }
+}
