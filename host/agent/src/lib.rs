@@ -99,4 +99,5 @@ pub use tools::approval::asker::{Approval, Asker, NoAsker, Question, Reach, Reac
 pub use tools::builtin::spec::builtin_tool_specs;
 pub use tools::hooks::{HookCheck, Hooks};
 pub use tools::result::ending_word;
+pub use tools::served::Served;
 pub use trace::TRACE_TARGET;

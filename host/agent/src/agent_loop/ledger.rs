@@ -57,6 +57,18 @@ impl Ledger {
         (receipts, files, entries.forms.remove(&step))
     }
 
+    /// Takes the tokens that were used since the last time.
+    pub(crate) fn take_tokens(&self) -> Usage {
+        let mut entries = self.entries();
+        let used = &mut entries.usage;
+        Usage {
+            input_tokens: std::mem::take(&mut used.input_tokens),
+            cached_tokens: std::mem::take(&mut used.cached_tokens),
+            output_tokens: std::mem::take(&mut used.output_tokens),
+            ..Usage::default()
+        }
+    }
+
     /// Notes one call of the step, and passes on nothing: the answer is the caller's.
     pub(crate) fn executed(&self, position: usize, receipt: CallReceipt, files: Vec<Attachment>) {
         let mut entries = self.entries();

@@ -37,7 +37,7 @@ use crate::clock::RunId;
 use crate::events::{EventSink, Events};
 use crate::host::Host;
 use crate::layers::Layers;
-use crate::outcome::{Attachment, CallReceipt, RunError};
+use crate::outcome::{Attachment, CallReceipt, RunError, Usage};
 use crate::prompt::frame::GO_ON;
 use crate::replay::journal::NoJournal;
 use crate::rights::delegates::Delegates;
@@ -52,6 +52,7 @@ use crate::tools::dispatch::{Decision, Refusal};
 use crate::tools::hooks::state::HookState;
 use crate::tools::remote::RemoteTools;
 use crate::tools::result;
+use crate::tools::served::Served;
 
 pub use self::callers::DirectProgress;
 
@@ -73,6 +74,8 @@ pub struct DirectSpec {
     pub budget: Option<Budget>,
     /// Where its overlays lie. `None` = there are none: what would be an overlay is read.
     pub layers: Option<Layers>,
+    /// The doings of MCP servers before, in the jars that this one replaces.
+    pub served: Served,
 }
 
 /// One jar of an agent, and what decides about calls into it. Dropping it ends what runs.
@@ -132,6 +135,8 @@ pub struct DirectResult {
     pub attachments: Vec<Attachment>,
     /// Its receipt, and those of the calls that it made.
     pub receipts: Vec<CallReceipt>,
+    /// The tokens of models that wrote for MCP servers in the meantime.
+    pub sampled: Usage,
     /// Whether the client ended it.
     pub cancelled: bool,
     /// Whether no tool of this name was offered.
@@ -145,10 +150,14 @@ impl DirectTools {
     ///
     /// When the agent is blocked, or its mounts cannot be opened.
     pub async fn open(host: &Host, spec: DirectSpec) -> Result<Self, RunError> {
-        let DirectSpec { agent, workspace, budget, layers } = spec;
+        let DirectSpec { agent, workspace, budget, layers, served } = spec;
         agent.runnable(false)?;
         let callers = Arc::<Callers>::default();
-        let job = job(host, &callers, agent, workspace, budget, layers);
+        let mut job = job(host, &callers, agent, workspace, budget, layers);
+        // Nobody else has it yet.
+        if let Some(shared) = Arc::get_mut(&mut job.shared) {
+            shared.served = served;
+        }
         let (ledger, stop) = (Arc::new(Ledger::keeping_forms()), job.cancel.clone());
         let prepared = prepare(&job, &ledger, &stop).await?;
         let Prepared { machine, jar, delegates, repeatable: _, replayable, remote, peers } =
@@ -251,11 +260,12 @@ impl DirectTools {
         (cancelled, unknown): (bool, bool),
     ) -> DirectResult {
         let (receipts, attachments, form) = self.ledger.take_step(step);
+        let sampled = self.ledger.take_tokens();
         let outcome = match form.unwrap_or_default().tell(&answer) {
             Ok(output) => Ok(output.parts),
             Err(_) => Err(answer.content),
         };
-        DirectResult { outcome, attachments, receipts, cancelled, unknown }
+        DirectResult { outcome, attachments, receipts, sampled, cancelled, unknown }
     }
 
     /// Ends what runs, waits until nothing of it is in flight, and closes its overlays. Names what is

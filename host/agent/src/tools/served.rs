@@ -2,11 +2,11 @@
 //! tokens that models have used for them.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The servers of one run.
-#[derive(Debug, Default)]
-pub(crate) struct Served(Mutex<State>);
+/// The servers of one run, or of all jars that one session of a client has in turn: clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Served(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {

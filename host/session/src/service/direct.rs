@@ -10,7 +10,7 @@ use std::time::Duration;
 use belljar_agent::limits::cut;
 use belljar_agent::{
     Attachment, DirectCall, DirectResult, DirectSpec, DirectTool, DirectTools, Host, Part, RunId,
-    caps_of_run, resolve_direct,
+    Served, caps_of_run, resolve_direct,
 };
 use belljar_definition::{Status, builtin_tools};
 use belljar_policy::{Level, Shown};
@@ -43,6 +43,8 @@ pub struct DirectSession {
     agent: String,
     id: String,
     jar: RwLock<Option<OpenJar>>,
+    /// INV-364: a jar that replaces another gives no server its tokens again.
+    served: Served,
     scribe: Scribe,
     _lock: SessionLock,
     _place: OwnedSemaphorePermit,
@@ -107,6 +109,7 @@ impl Service {
             agent: agent.to_owned(),
             id,
             jar: RwLock::new(None),
+            served: Served::default(),
             scribe,
             _lock: lock,
             _place: place,
@@ -244,6 +247,7 @@ impl DirectSession {
             workspace: inner.workspace.clone(),
             budget: Some(budget),
             layers: Some(inner.layers().of(&self.id)),
+            served: self.served.clone(),
         };
         let tools = DirectTools::open(host, spec).await;
         let tools = tools.map_err(|error| ServiceError::Agent(error.to_string()))?;

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::peer::{self, Peer, Seen};
 use super::{Stage, the_neighbour_works, told};
+use crate::kit::server::Server;
 use crate::mcp::client::{Client, Revision};
 
 const ELICIT: &str = "elicitation/create";
@@ -307,6 +308,43 @@ fn a_granted_model_writes_for_a_server_until_its_tokens_are_used_up() {
     let receipts = stage.world.run(&["receipts", &session, "--json"]).exits(0).stdout;
     assert!(receipts.contains("`writer` wrote 6 characters for it"), "{receipts}");
     assert!(receipts.contains("`sampling_tokens` of 260 are used up"), "{receipts}");
+}
+
+#[test]
+fn tokens_of_a_server_are_stored_with_the_usage_of_the_session() {
+    let stage = written(100_000, vec![sample("a poem")]);
+    let mut client = stage.client();
+    called(&mut client, &[]);
+    client.leave().exits(0);
+    let server = Server::start(&stage.world, &[]);
+    let (status, body) = server.get("/v1/usage", None);
+    assert_eq!(status, 200, "{body}");
+    let usage: Value = serde_json::from_str(&body).unwrap();
+    let day = &usage["days"][0];
+    assert_eq!(day["tool_calls"], 1, "{body}");
+    let more = |field: &str, than: u64| day[field].as_u64().is_some_and(|tokens| tokens > than);
+    assert!(more("input_tokens", 50) && more("output_tokens", 0), "{body}");
+}
+
+#[test]
+fn a_jar_that_replaces_a_worn_one_gives_no_server_its_tokens_or_its_forms_again() {
+    let worn = "[grants.mcp.limits]\nread_bytes = 60\n";
+    let lines = format!("elicitation = true\n{}\n{worn}", sampling(260));
+    let one = form("m", json!({"a": {"type": "boolean"}}));
+    let stage = written_with(&lines, vec![sample("a poem"), sample("a poem"), one]);
+    let mut client = person(&stage);
+    let begun = || stage.peer.seen().iter().filter(|it| it.method() == "initialize").count();
+    assert_eq!(called(&mut client, &[MUTE]).len(), 1);
+    let before = begun();
+    assert!(replies(&stage)[0].is_object(), "{:?}", replies(&stage));
+    // What it reads wears the jar.
+    the_neighbour_works(&mut client);
+    assert_eq!(called(&mut client, &[]), [""; 0]);
+    assert_eq!(begun(), before + 1, "another jar has another session with the server");
+    let declined = json!({"action": "decline"});
+    assert_eq!(replies(&stage)[3..], [json!(-1), json!(-1), declined]);
+    the_neighbour_works(&mut client);
+    client.leave().exits(0);
 }
 
 #[test]

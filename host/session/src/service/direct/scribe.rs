@@ -42,6 +42,7 @@ pub(super) struct Scribe {
 pub(super) struct Note {
     receipts: Vec<CallReceipt>,
     files: Vec<(String, Attachment)>,
+    sampled: Usage,
 }
 
 enum Handed {
@@ -53,7 +54,8 @@ enum Handed {
 impl Note {
     pub(super) fn of(result: &DirectResult, ids: &[String]) -> Self {
         let files = ids.iter().cloned().zip(result.attachments.iter().cloned());
-        Self { receipts: result.receipts.clone(), files: files.collect() }
+        let (receipts, sampled) = (result.receipts.clone(), result.sampled);
+        Self { receipts, files: files.collect(), sampled }
     }
 }
 
@@ -182,7 +184,8 @@ fn writes_of(place: &TurnPlace, agent: &str, notes: Vec<Note>) -> Vec<Write> {
     let (session, message) = (place.session.clone(), place.message.clone());
     let (mut receipts, mut attachments, mut writes) = (Vec::new(), Vec::new(), Vec::new());
     let mut used = Usage::default();
-    for Note { receipts: of_call, files } in notes {
+    for Note { receipts: of_call, files, sampled } in notes {
+        used += sampled;
         for receipt in of_call {
             used.tool_calls += 1;
             used.fuel = used.fuel.saturating_add(receipt.receipt.fuel);
