@@ -1,26 +1,12 @@
 //! The keys of an issuer, asked for by whoever checks its tokens.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr};
-
-use async_trait::async_trait;
 use belljar_mcp::signing_keys;
-use belljar_sandbox::http::Resolver;
 use belljar_sandbox::{HttpOptions, Sandbox, SandboxConfig};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-/// Every name leads to this machine.
-struct Here;
-
-#[async_trait]
-impl Resolver for Here {
-    async fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
-        Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])
-    }
-}
+use crate::Here;
 
 /// An issuer on this machine that answers each path so; gives its address.
 async fn issuer(answer: impl Fn(&str, &str) -> String + Send + 'static) -> String {

@@ -1,28 +1,16 @@
 //! The hosts that are reached for a server.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeSet;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use async_trait::async_trait;
 use belljar_mcp::{CallSpec, Connection, Server};
 use belljar_policy::{Budget, Caps, Level, Limits};
-use belljar_sandbox::http::Resolver;
 use belljar_sandbox::{CancellationToken, HttpOptions, Sandbox, SandboxConfig, SecretStore};
 use tokio::net::TcpListener;
 
-/// Every name leads to this machine.
-struct Here;
-
-#[async_trait]
-impl Resolver for Here {
-    async fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
-        Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])
-    }
-}
+use crate::Here;
 
 /// A listener that hangs up, and how often it was reached.
 async fn listener() -> (SocketAddr, Arc<AtomicUsize>) {
