@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use sha2::{Digest as _, Sha256};
 
@@ -166,7 +166,9 @@ impl Wasm {
     }
 
     pub(crate) fn form(&self) -> Arc<CommandForm> {
-        self.0.form.get().cloned().unwrap_or_default()
+        // One for all: every jar that is opened asks for it.
+        static DEFAULT: LazyLock<Arc<CommandForm>> = LazyLock::new(Arc::default);
+        Arc::clone(self.0.form.get().unwrap_or(&DEFAULT))
     }
 
     fn of(bytes: Bytes, digest: OnceLock<Digest>) -> Self {
