@@ -1,5 +1,7 @@
 //! Receipts: what calls of tools have done and used.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
@@ -8,7 +10,7 @@ use crate::error::StoreError;
 use crate::open::{BadRow, Store};
 use crate::page::{Page, and_one, more};
 use crate::session::MAX_LISTED;
-use crate::statement::{Nothing, Statement, json};
+use crate::statement::{Arg, Nothing, Statement, json};
 
 /// The receipt of one call.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -47,40 +49,67 @@ pub struct StoredReceipt {
     pub receipt: ReceiptRow,
 }
 
-/// One more receipt.
+/// Rows that one statement stores. Each statement goes to the database's thread and comes back, which
+/// costs more than a row does.
+const TOGETHER: usize = 16;
+
+/// More receipts of a message, in their order.
 pub(crate) fn add(
     tenant: &str,
     session: &str,
     message: &str,
-    row: ReceiptRow,
-) -> Result<Statement, StoreError> {
-    let insert = "INSERT INTO receipts (id, session_id, message_id, agent, step, call_id, tool, \
-        ok, ending, fuel, micros, body, created) \
-        SELECT $4, m.session_id, m.id, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14 \
-        FROM messages m JOIN sessions s ON s.id = m.session_id \
-        WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3";
-    let body = json("a receipt", &row.body)?;
-    Statement::new(
-        "store a receipt",
-        Nothing::NoMessage,
-        insert,
-        [
-            tenant.into(),
-            session.into(),
-            message.into(),
-            row.id.into(),
-            row.agent.into(),
-            row.step.into(),
-            row.call_id.into(),
-            row.tool.into(),
-            row.ok.into(),
-            row.ending.into(),
-            row.fuel.into(),
-            row.micros.into(),
-            body.into(),
-            row.created.into(),
-        ],
+    rows: Vec<ReceiptRow>,
+    to: &mut Vec<Statement>,
+) -> Result<(), StoreError> {
+    static MANY: LazyLock<String> = LazyLock::new(|| insert(TOGETHER));
+    static ONE: LazyLock<String> = LazyLock::new(|| insert(1));
+    let mut rows = rows.into_iter();
+    while rows.len() > 0 {
+        let (sql, count) = if rows.len() < TOGETHER { (&*ONE, 1) } else { (&*MANY, TOGETHER) };
+        let mut args = vec![tenant.into(), session.into(), message.into()];
+        for row in rows.by_ref().take(count) {
+            args.extend(columns(row)?);
+        }
+        to.push(Statement::new("store receipts", Nothing::NoMessage, sql, args)?);
+    }
+    Ok(())
+}
+
+/// The statement for so many rows; their columns follow the tenant, the session and the message.
+fn insert(rows: usize) -> String {
+    let row = |row: usize| {
+        let columns = (0..COLUMNS).map(|column| format!("${}", 4 + row * COLUMNS + column));
+        format!("({})", columns.collect::<Vec<_>>().join(", "))
+    };
+    let values = (0..rows).map(row).collect::<Vec<_>>().join(", ");
+    format!(
+        "INSERT INTO receipts (id, session_id, message_id, agent, step, call_id, tool, ok, ending, \
+         fuel, micros, body, created) \
+         SELECT r.column1, m.session_id, m.id, r.column2, r.column3, r.column4, r.column5, r.column6, \
+         r.column7, r.column8, r.column9, r.column10, r.column11 \
+         FROM (VALUES {values}) r JOIN messages m JOIN sessions s ON s.id = m.session_id \
+         WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3"
     )
+}
+
+/// Columns of a row that are its own.
+const COLUMNS: usize = 11;
+
+fn columns(row: ReceiptRow) -> Result<[Arg; COLUMNS], StoreError> {
+    let body = json("a receipt", &row.body)?;
+    Ok([
+        row.id.into(),
+        row.agent.into(),
+        row.step.into(),
+        row.call_id.into(),
+        row.tool.into(),
+        row.ok.into(),
+        row.ending.into(),
+        row.fuel.into(),
+        row.micros.into(),
+        body.into(),
+        row.created.into(),
+    ])
 }
 
 impl Store {

@@ -76,16 +76,17 @@ pub(crate) struct Failure {
 
 impl Statement {
     /// A statement; a text or a blob beyond [`MAX_JSON_BYTES`] is an error.
-    pub(crate) fn new<const N: usize>(
+    pub(crate) fn new(
         what: &'static str,
         nothing: Nothing,
         sql: &'static str,
-        args: [Arg; N],
+        args: impl Into<Vec<Arg>>,
     ) -> Result<Self, StoreError> {
+        let args = args.into();
         for bytes in args.iter().map(Arg::bytes) {
             bounded("a value", bytes, MAX_JSON_BYTES)?;
         }
-        Ok(Self { what, sql, args: args.into(), nothing })
+        Ok(Self { what, sql, args, nothing })
     }
 
     /// Bytes that it holds in memory, about.

@@ -174,9 +174,7 @@ impl Write {
                 to.push(event::add(tenant, &session, &message, &block)?);
             }
             Self::Receipts { session, message, receipts } => {
-                for receipt in receipts {
-                    to.push(receipt::add(tenant, &session, &message, receipt)?);
-                }
+                receipt::add(tenant, &session, &message, receipts, to)?;
             }
             Self::Answer(answer) => to.push(answer::add(tenant, answer)?),
             Self::Attachments { session, message, attachments } => {

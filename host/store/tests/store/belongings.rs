@@ -30,6 +30,31 @@ async fn receipts_are_the_latest_in_their_order() {
 }
 
 #[tokio::test]
+async fn many_receipts_are_stored_whole_or_not_at_all() {
+    let home = Home::new();
+    let store = filled(&home).await;
+    let many = |numbers: std::ops::Range<i64>| numbers.map(|at| receipt(&format!("r{at:02}"), at));
+    let write = |message: &str, receipts: Vec<_>| {
+        let (session, message) = ("s".to_owned(), message.to_owned());
+        vec![Write::Receipts { session, message, receipts }]
+    };
+    store.enqueue(write("m1", many(0..39).collect())).await.unwrap();
+    let rows = async |store: &belljar_store::Store| {
+        let found = store.receipts("s", None, 100).await.unwrap();
+        found.into_iter().map(|found| (found.message, found.receipt)).collect::<Vec<_>>()
+    };
+    let expected: Vec<_> = many(0..39).map(|receipt| ("m1".to_owned(), receipt)).collect();
+    assert_eq!(rows(&store).await, expected);
+    // The last of them is there already.
+    let taken = many(40..60).chain(many(38..39)).collect();
+    store.enqueue(write("m1", taken)).await.unwrap_err();
+    let strange = store.of_tenant("other").enqueue(write("m1", many(60..80).collect())).await;
+    assert!(matches!(strange, Err(StoreError::NotFound { what: "message", .. })), "{strange:?}");
+    store.enqueue(write("m9", many(60..80).collect())).await.unwrap_err();
+    assert_eq!(rows(&store).await, expected);
+}
+
+#[tokio::test]
 async fn answers_files_and_summaries_come_back_as_they_were() {
     let home = Home::new();
     let store = full(&home).await;
