@@ -16,7 +16,7 @@ use belljar_definition::{Status, builtin_tools};
 use belljar_policy::{Level, Shown};
 use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockReadGuard};
 
-use self::scribe::{Note, Scribe};
+use self::scribe::Scribe;
 use super::begin::Waits;
 use super::types::ServiceError;
 use super::{Inner, RETRY_AFTER, Service};
@@ -159,7 +159,7 @@ impl DirectSession {
         let mut result = jar.tools.call(call).await;
         set_aside(&mut result, &id);
         let files: Vec<String> = result.attachments.iter().map(|_| inner.new_id()).collect();
-        self.scribe.note(Note::of(&result, &files)).await;
+        self.scribe.note(&result, &files).await;
         Ok(DirectDone { result, files })
     }
 

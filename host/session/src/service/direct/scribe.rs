@@ -7,10 +7,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_agent::{Attachment, CallReceipt, DirectResult, Message, Usage, frame};
+use belljar_agent::{DirectResult, Message, Usage, frame};
 use belljar_store::{
-    AuditEntry, MessageStatus, NewAttachment, NewMessage, Role, SessionKind, StoredSession,
-    UsagePart, Write,
+    AuditEntry, MessageStatus, NewAttachment, NewMessage, ReceiptRow, Role, SessionKind,
+    StoredSession, UsagePart, Write,
 };
 use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -33,16 +33,19 @@ const GATHERING: Duration = Duration::from_millis(10);
 
 /// Hands results to the task. Dropping it ends the task, behind what was handed over.
 pub(super) struct Scribe {
+    place: Arc<TurnPlace>,
     sender: mpsc::Sender<Handed>,
     /// Ends the gathering.
     now: Arc<Notify>,
 }
 
-/// The result of one call.
-pub(super) struct Note {
-    receipts: Vec<CallReceipt>,
-    files: Vec<(String, Attachment)>,
-    sampled: Usage,
+/// The rows of one call's result.
+#[derive(Default)]
+struct Note {
+    receipts: Vec<ReceiptRow>,
+    attachments: Vec<NewAttachment>,
+    denied: Vec<Write>,
+    used: Usage,
 }
 
 enum Handed {
@@ -52,10 +55,52 @@ enum Handed {
 }
 
 impl Note {
-    pub(super) fn of(result: &DirectResult, ids: &[String]) -> Self {
-        let files = ids.iter().cloned().zip(result.attachments.iter().cloned());
-        let (receipts, sampled) = (result.receipts.clone(), result.sampled);
-        Self { receipts, files: files.collect(), sampled }
+    /// `ids` = those of the result's files, in their order. Each call makes its own rows: all those of a
+    /// batch together would take a processor from the calls that come meanwhile.
+    fn of(place: &TurnPlace, result: &DirectResult, ids: &[String]) -> Self {
+        let mut note = Self { used: result.sampled, ..Self::default() };
+        for receipt in &result.receipts {
+            note.used.tool_calls += 1;
+            note.used.fuel = note.used.fuel.saturating_add(receipt.receipt.fuel);
+            note.denied.extend(denied_call(place, receipt));
+            let row = rows::receipt_row(receipt, None, place.new_id(), place.now());
+            note.receipts.push(row);
+        }
+        note.attachments.extend(ids.iter().zip(&result.attachments).map(|(id, file)| {
+            NewAttachment {
+                id: id.clone(),
+                call_id: Some(file.call_id.clone()),
+                name: file.name.clone(),
+                media_type: file.media_type.clone(),
+                data: file.data.to_vec(),
+                created: place.now(),
+            }
+        }));
+        note
+    }
+
+    /// What is behind it, too.
+    fn extend(&mut self, next: Self) {
+        self.receipts.extend(next.receipts);
+        self.attachments.extend(next.attachments);
+        self.denied.extend(next.denied);
+        self.used += next.used;
+    }
+
+    fn writes(self, place: &TurnPlace, agent: &str) -> Vec<Write> {
+        let Self { receipts, attachments, denied: mut writes, used } = self;
+        let (session, message) = (place.session.clone(), place.message.clone());
+        if !attachments.is_empty() {
+            let (session, message) = (session.clone(), message.clone());
+            writes.push(Write::Attachments { session, message, attachments });
+        }
+        writes.push(Write::Receipts { session, message, receipts });
+        writes.push(Write::Usage(UsagePart {
+            agent: identity(agent),
+            model: String::new(),
+            row: rows::usage_beside(used, &*place.clock),
+        }));
+        writes
     }
 }
 
@@ -65,6 +110,8 @@ impl Scribe {
         let (sender, mut notes) = mpsc::channel(MAX_WAITING);
         let now = Arc::new(Notify::new());
         let soon = Arc::clone(&now);
+        let place = Arc::new(place);
+        let of_session = Arc::clone(&place);
         tokio::spawn(async move {
             let mut begin = Some(begin(&place, &agent, &client, &at));
             let mut batch = Vec::with_capacity(MAX_BATCH);
@@ -79,16 +126,16 @@ impl Scribe {
                     batch.push(handed);
                 }
                 let mut waiting = Vec::new();
-                let mut results = Vec::new();
+                let mut results: Option<Note> = None;
                 for message in batch.drain(..) {
                     match message {
-                        Handed::Note(note) => results.push(note),
+                        Handed::Note(note) => results.get_or_insert_default().extend(note),
                         Handed::Stored(done) => waiting.push(done),
                     }
                 }
-                if !results.is_empty() {
+                if let Some(results) = results {
                     let mut writes = begin.take().unwrap_or_default();
-                    writes.extend(writes_of(&place, &agent, results));
+                    writes.extend(results.writes(&place, &agent));
                     if let Err(error) = place.store.enqueue(writes).await {
                         tracing::error!(
                             target: "belljar::session",
@@ -102,11 +149,12 @@ impl Scribe {
                 }
             }
         });
-        Self { sender, now }
+        Self { place: of_session, sender, now }
     }
 
-    /// Hands over a result; waits where too many wait.
-    pub(super) async fn note(&self, note: Note) {
+    /// Hands over a result, with the ids of its files; waits where too many wait.
+    pub(super) async fn note(&self, result: &DirectResult, files: &[String]) {
+        let note = Note::of(&self.place, result, files);
         if self.sender.capacity() <= MAX_WAITING - MAX_BATCH {
             self.now.notify_one();
         }
@@ -178,40 +226,6 @@ fn begin(place: &TurnPlace, agent: &str, client: &str, workspace: &str) -> Vec<W
 /// The agent as sessions and usage name it.
 fn identity(agent: &str) -> String {
     format!("home/{agent}")
-}
-
-fn writes_of(place: &TurnPlace, agent: &str, notes: Vec<Note>) -> Vec<Write> {
-    let (session, message) = (place.session.clone(), place.message.clone());
-    let (mut receipts, mut attachments, mut writes) = (Vec::new(), Vec::new(), Vec::new());
-    let mut used = Usage::default();
-    for Note { receipts: of_call, files, sampled } in notes {
-        used += sampled;
-        for receipt in of_call {
-            used.tool_calls += 1;
-            used.fuel = used.fuel.saturating_add(receipt.receipt.fuel);
-            writes.extend(denied_call(place, &receipt));
-            receipts.push(rows::receipt_row(&receipt, None, place.new_id(), place.now()));
-        }
-        attachments.extend(files.into_iter().map(|(id, file)| NewAttachment {
-            id,
-            call_id: Some(file.call_id),
-            name: file.name,
-            media_type: file.media_type,
-            data: file.data.to_vec(),
-            created: place.now(),
-        }));
-    }
-    if !attachments.is_empty() {
-        let (session, message) = (session.clone(), message.clone());
-        writes.push(Write::Attachments { session, message, attachments });
-    }
-    writes.push(Write::Receipts { session, message, receipts });
-    writes.push(Write::Usage(UsagePart {
-        agent: identity(agent),
-        model: String::new(),
-        row: rows::usage_beside(used, &*place.clock),
-    }));
-    writes
 }
 
 impl Drop for Scribe {
