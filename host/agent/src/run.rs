@@ -289,7 +289,7 @@ const FAR_FUTURE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// at all.
 fn brought_along(host: &Host, mut spec: RunSpec) -> RunSpec {
     host.skills.refresh();
-    if spec.agent.rights.tool(builtin_tools::USE_SKILL).is_err() {
+    if !spec.agent.rights.has(builtin_tools::USE_SKILL) {
         return spec;
     }
     let Some(text) = skills::triggered(&host.skills, &spec.task) else { return spec };

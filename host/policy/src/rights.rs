@@ -330,6 +330,12 @@ impl Rights {
         self.tools.get(tool).copied().unwrap_or(Permission::Deny)
     }
 
+    /// Whether a tool may be called, at once or after a person's word: [`Self::tool`] where nobody
+    /// asks why not.
+    pub fn has(&self, tool: &str) -> bool {
+        self.permission(tool) != Permission::Deny
+    }
+
     /// The mounts.
     pub fn mounts(&self) -> &[Mount] {
         &self.mounts

@@ -22,7 +22,6 @@ use crate::prompt::skills;
 use crate::prompt::stubs::Language;
 use crate::rights::decide::{self, Means, Reasons};
 use crate::rights::delegates::Delegates;
-use crate::rights::explain;
 use crate::schema::Schema;
 use crate::tools::alias::Aliases;
 use crate::tools::builtin::spec::spec;
@@ -70,7 +69,8 @@ pub(crate) async fn prepare(
         skills: decide::has_skills(&host.skills),
         ..Means::of(&job.agent.definition, &job.rights, job.depth)
     };
-    for tool in BuiltinTool::ALL.into_iter().filter(|_| !job.direct) {
+    let has = |tool: &BuiltinTool| !job.direct && job.rights.has(tool.name());
+    for tool in BuiltinTool::ALL.into_iter().filter(has) {
         let Ok(permit) = job.rights.tool(tool.name()) else { continue };
         match decide::left_out(tool, means) {
             Some(why) => drop(left_out.insert(permit.tool().clone(), why.to_owned())),
@@ -119,7 +119,7 @@ pub(crate) async fn prepare(
         definition: Some(Arc::clone(&job.agent.definition)),
         tools: Some(Arc::clone(&host.tools)),
         left_out,
-        for_overlays: explain::for_overlays(&host.settings, &job.agent, &job.shared.workspace),
+        for_overlays: Arc::clone(&job.agent.for_overlays),
     };
     let dispatcher = Dispatcher::new(job.rights.clone(), advertised, aliases).saying(reasons);
     let dispatcher = dispatcher.beside(callers);
@@ -200,7 +200,7 @@ fn peers(
 
 /// Whom the agent may hand work to; nobody where its place does not allow it.
 fn delegates(job: &Job) -> Delegates {
-    let granted = |tool: BuiltinTool| job.rights.tool(tool.name()).is_ok();
+    let granted = |tool: BuiltinTool| job.rights.has(tool.name());
     if !job.depth.supervises() || !BuiltinTool::ALL.into_iter().any(|t| t.delegates() && granted(t))
     {
         return Delegates::none();

@@ -22,7 +22,7 @@ pub(crate) struct Reasons {
     /// Tools that are there and that this agent is not offered, each with the reason.
     pub(crate) left_out: BTreeMap<ToolName, String>,
     /// Tools that it would be granted by default if there were overlays.
-    pub(crate) for_overlays: BTreeSet<ToolName>,
+    pub(crate) for_overlays: Arc<BTreeSet<ToolName>>,
 }
 
 /// Why the operator's grants lack a tool that is there for overlays.
@@ -131,7 +131,7 @@ pub(crate) fn withheld(
     rights: &Rights,
 ) -> Vec<Narrowing> {
     let asked = definition.asked.tools.iter().flatten();
-    let granted = asked.filter(|tool| rights.tool(tool.as_str()).is_ok());
+    let granted = asked.filter(|tool| rights.has(tool.as_str()));
     granted
         .filter_map(|tool| Some(Narrowing::withheld(tool.clone(), tools.withholds(tool.as_str())?)))
         .collect()

@@ -1,10 +1,8 @@
 //! The decision about an agent that a person starts, for whoever asks before it runs.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use belljar_definition::Settings;
 use belljar_policy::{Explanation, Permission, Question, ToolAsk, ToolName, explain};
 
 use crate::host::Host;
@@ -64,7 +62,7 @@ impl ResolvedAgent {
             definition: Some(Arc::clone(&self.definition)),
             tools: Some(Arc::clone(&host.tools)),
             left_out: left_out.collect(),
-            for_overlays: for_overlays(&host.settings, self, workspace),
+            for_overlays: Arc::clone(&self.for_overlays),
         }
     }
 
@@ -72,22 +70,4 @@ impl ResolvedAgent {
         let said = host.settings.delegation(&self.id, self.definition.visibility);
         Delegates::of(host.listing(workspace), &said, &self.definition)
     }
-}
-
-/// The tools that an agent lacks because the operator has no overlays.
-pub(crate) fn for_overlays(
-    settings: &Settings,
-    agent: &ResolvedAgent,
-    workspace: &Path,
-) -> BTreeSet<ToolName> {
-    if settings.overlays.by_default {
-        return BTreeSet::new();
-    }
-    let mut with = settings.clone();
-    with.overlays.by_default = true;
-    let grants = with.grants(&agent.id, agent.definition.visibility, workspace).tools.into_iter();
-    let lacks =
-        |tool: &ToolName| agent.grants.tools.get(tool).is_none_or(|it| *it == Permission::Deny);
-    let given = grants.filter(|(_, permission)| *permission != Permission::Deny);
-    given.map(|(tool, _)| tool).filter(lacks).collect()
 }

@@ -1,13 +1,14 @@
 //! From an agent's name to its definition, grants, rights and readiness.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use belljar_definition::{
-    AgentDefinition, AgentId, CatalogEntry, GrantChange, NotFound, Parsed, Scope, Slug, Status,
-    grant_command, parse_agent, status,
+    AgentDefinition, AgentId, CatalogEntry, GrantChange, NotFound, Parsed, Scope, Settings, Slug,
+    Status, grant_command, parse_agent, status,
 };
-use belljar_policy::{Grants, Narrowing, Rights, Shown, ShownPath as _};
+use belljar_policy::{Grants, Narrowing, Permission, Rights, Shown, ShownPath as _, ToolName};
 
 use crate::host::Host;
 use crate::outcome::RunError;
@@ -33,6 +34,8 @@ pub struct ResolvedAgent {
     /// Whether a directory that it is granted is not there: it does not start, `--partial` or
     /// not. Looked at for agents at the top; a subagent hears of it when it starts.
     pub lacks_directory: bool,
+    /// The tools that it lacks because the operator has no overlays.
+    pub(crate) for_overlays: Arc<BTreeSet<ToolName>>,
 }
 
 /// Why there is no such agent to run.
@@ -235,6 +238,7 @@ fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgen
     let missing = host.settings.missing_tools;
     let status = status(definition, &grants, &narrowed, &agent.diagnostics, missing);
     let hint = if status.is_ready() { String::new() } else { command(host, agent, &narrowed) };
+    let for_overlays = Arc::new(for_overlays(&host.settings, agent, &grants, workspace));
     ResolvedAgent {
         id: agent.id.clone(),
         definition: Arc::new(definition.clone()),
@@ -244,7 +248,26 @@ fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgen
         status,
         hint,
         lacks_directory: false,
+        for_overlays,
     }
+}
+
+/// The tools that it would be granted by default if there were overlays.
+fn for_overlays(
+    settings: &Settings,
+    agent: &CatalogEntry,
+    grants: &Grants,
+    workspace: &Path,
+) -> BTreeSet<ToolName> {
+    if settings.overlays.by_default {
+        return BTreeSet::new();
+    }
+    let mut with = settings.clone();
+    with.overlays.by_default = true;
+    let with = with.grants(&agent.id, agent.definition.visibility, workspace);
+    let lacks = |tool: &ToolName| grants.permission(tool.as_str()) == Permission::Deny;
+    let given = with.tools.into_iter().filter(|(_, permission)| *permission != Permission::Deny);
+    given.map(|(tool, _)| tool).filter(lacks).collect()
 }
 
 /// The command that would give the agent what it asks for; none where the file is at fault.

@@ -124,7 +124,7 @@ impl Dispatcher {
 
     /// Whether a tool, by belljar's name, may be called at all.
     pub(crate) fn offers(&self, tool: &str) -> bool {
-        self.advertised.contains_key(tool) && self.rights.tool(tool).is_ok()
+        self.advertised.contains_key(tool) && self.rights.has(tool)
     }
 
     /// Belljar's name of a tool that the model was shown by this one.

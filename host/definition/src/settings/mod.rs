@@ -255,13 +255,23 @@ impl Settings {
     /// The defaults with the sections of the home file over them.
     fn combined(&self, visibility: Visibility, to: &Grantee, own: Option<&GrantSpec>) -> GrantSpec {
         let mut spec = defaults::spec(visibility, self.overlays.by_default);
-        let whole = to.whole().and_then(|whole| self.home.grants.get(&whole));
-        let stated = [self.home.defaults.get(&visibility), whole, own].into_iter().flatten();
+        let stated = self.stated(visibility, to, own);
         let mounts = stated.clone().filter_map(|stated| stated.mounts.as_ref()).next_back();
         if mounts.is_some_and(|mounts| mounts.iter().any(|m| m.access == Access::ReadWrite)) {
             defaults::without_overlay_tools(&mut spec, visibility);
         }
         stated.fold(spec, |spec, stated| spec.overlaid(stated))
+    }
+
+    /// The sections of the home file about somebody, the narrowest last: it counts.
+    fn stated<'a>(
+        &'a self,
+        visibility: Visibility,
+        to: &Grantee,
+        own: Option<&'a GrantSpec>,
+    ) -> impl DoubleEndedIterator<Item = &'a GrantSpec> + Clone + use<'a> {
+        let whole = to.whole().and_then(|whole| self.home.grants.get(&whole));
+        [self.home.defaults.get(&visibility), whole, own].into_iter().flatten()
     }
 
     /// Every directory that the home file lets anybody mount in this workspace, and how: a
@@ -305,7 +315,9 @@ impl Settings {
     /// one at home, as nobody gets a right by it.
     pub fn tools_as(&self, id: &AgentId, visibility: Visibility) -> Option<ToolsAs> {
         let workspace = self.workspace_grant(id, visibility).tools_as;
-        workspace.or_else(|| self.home_grant(&id.into(), visibility).tools_as)
+        let to = Grantee::from(id);
+        let mut home = self.stated(visibility, &to, self.home.grants.get(&to));
+        workspace.or_else(|| home.rfind(|stated| stated.tools_as.is_some())?.tools_as)
     }
 
     /// The agents and libraries that the operator's file grants something by name, whether there are

@@ -79,7 +79,7 @@ impl Note {
         note
     }
 
-    /// What is behind it, too.
+    /// Takes the rows of the next one behind its own.
     fn extend(&mut self, next: Self) {
         self.receipts.extend(next.receipts);
         self.attachments.extend(next.attachments);
