@@ -48,19 +48,21 @@ impl Body for RequestBody {
     }
 }
 
-/// A reply's body as it comes, where no secret is looked for: broken off when it falls silent.
+/// A reply's body as it comes, where no secret is looked for: broken off when it falls silent while somebody
+/// waits for more of it. Whoever reads on after a pause has not waited.
 pub(crate) struct ReplyBody {
     incoming: Incoming,
     fault: FaultCell,
     silence: Duration,
     alarm: Pin<Box<Sleep>>,
+    waited_for: bool,
     ended: bool,
 }
 
 impl ReplyBody {
     pub(crate) fn new(incoming: Incoming, fault: FaultCell, silence: Duration) -> Self {
         let alarm = Box::pin(sleep(silence));
-        Self { incoming, fault, silence, alarm, ended: false }
+        Self { incoming, fault, silence, alarm, waited_for: false, ended: false }
     }
 
     fn end(&mut self, error: Error) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
@@ -82,6 +84,11 @@ impl Body for ReplyBody {
         }
         match Pin::new(&mut self.incoming).poll_frame(cx) {
             Poll::Pending => {
+                if !self.waited_for {
+                    self.waited_for = true;
+                    let silent = Instant::now() + self.silence;
+                    self.alarm.as_mut().reset(silent);
+                }
                 ready!(self.alarm.as_mut().poll(cx));
                 self.end(Error::ConnectionReadTimeout)
             }
@@ -94,8 +101,7 @@ impl Body for ReplyBody {
                 self.end(error)
             }
             Poll::Ready(Some(Ok(frame))) => {
-                let next = Instant::now() + self.silence;
-                self.alarm.as_mut().reset(next);
+                self.waited_for = false;
                 Poll::Ready(Some(Ok(frame)))
             }
         }
