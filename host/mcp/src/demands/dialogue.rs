@@ -5,8 +5,9 @@ use belljar_policy::Shown;
 use serde_json::{Map, Value, json};
 
 use super::Heard;
+use super::address::Address;
 use super::field::{Field, Kind};
-use super::form::{Address, Form};
+use super::form::Form;
 use super::respondent::Respondent;
 
 /// How often a field is asked about.

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::address::Address;
 use super::field::{Field, says_secret};
 
 /// Fields of one form: more nobody answers one after the other.
@@ -9,9 +10,6 @@ const MAX_FIELDS: usize = 16;
 
 /// Bytes of a message.
 const MAX_MESSAGE: usize = 4_000;
-
-/// Bytes of an address.
-const MAX_URL: usize = 2_000;
 
 /// A request of a server to a person.
 #[derive(Debug, PartialEq)]
@@ -27,15 +25,6 @@ pub(crate) enum Elicitation {
 pub(crate) struct Form {
     pub(crate) message: String,
     pub(crate) fields: Vec<Field>,
-}
-
-/// An address that a person is to open.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Address {
-    pub(crate) message: String,
-    /// As its host reads it.
-    pub(crate) url: String,
-    pub(crate) host: String,
 }
 
 /// Why nobody is asked.
@@ -66,7 +55,7 @@ impl Elicitation {
                     false => Ok(Self::Form(form)),
                 }
             }
-            Some(Some("url")) => address(message, params).map(Self::Address),
+            Some(Some("url")) => Address::read(message, params).map(Self::Address),
             Some(_) => Err(Unfit::Malformed("a form is of a kind that is not known")),
         }
     }
@@ -114,22 +103,6 @@ fn fields(params: &Value) -> Result<Vec<Field>, Unfit> {
     let fields = properties.iter();
     let fields = fields.map(|(name, field)| Field::read(name, field, is_required(name)));
     fields.collect::<Option<_>>().ok_or_else(malformed)
-}
-
-fn address(message: &str, params: &Value) -> Result<Address, Unfit> {
-    let malformed = Unfit::Malformed("an address is none");
-    let text = params.get("url").and_then(Value::as_str).filter(|text| text.len() <= MAX_URL);
-    let url = text.and_then(|text| url::Url::parse(text).ok()).ok_or(malformed)?;
-    let host = url.host_str().map(str::to_owned);
-    let plain = url.username().is_empty() && url.password().is_none();
-    match host {
-        Some(host) if url.scheme() == "https" && plain => {
-            Ok(Address { message: message.to_owned(), url: url.to_string(), host })
-        }
-        Some(_) | None => {
-            Err(Unfit::Declined("an address is not of `https`, or has a name of somebody in it"))
-        }
-    }
 }
 
 #[cfg(test)]
@@ -200,21 +173,5 @@ mod tests {
         ] {
             assert!(matches!(Elicitation::read(&wrong), Err(Unfit::Malformed(_))), "{wrong}");
         }
-    }
-
-    #[test]
-    fn an_address_is_of_https_with_its_host_as_it_is() {
-        let read =
-            |url: &str| Elicitation::read(&json!({"message": "m", "mode": "url", "url": url}));
-        let Ok(Elicitation::Address(address)) = read("https://ex\u{430}mple.test/a?b") else {
-            panic!("no address")
-        };
-        assert!(address.host.starts_with("xn--") && address.url.contains(&address.host));
-        for url in
-            ["http://a.test/", "https://a.test@b.test/", "file:///etc/passwd", "javascript:x"]
-        {
-            assert!(matches!(read(url), Err(Unfit::Declined(_))), "{url}");
-        }
-        assert!(matches!(read("no address"), Err(Unfit::Malformed(_))));
     }
 }

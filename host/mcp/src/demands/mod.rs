@@ -7,6 +7,7 @@
 //!                                           └─> roots
 //! ```
 
+mod address;
 mod dialogue;
 mod field;
 mod form;

@@ -123,12 +123,17 @@ fn a_form_for_a_secret_or_of_another_shape_is_put_to_nobody() {
         form("log in", json!({"a": {"type": "string", "description": "your API key"}})),
         form("m", nested),
         (ELICIT, json!({"message": "m", "mode": "url", "url": "http://a.test/"})),
+        (ELICIT, json!({"message": "m", "mode": "url", "url": "https://localhost:8443/x"})),
+        (ELICIT, json!({"message": "m", "mode": "url", "url": "https://192.168.1.1/x"})),
+        (ELICIT, json!({"message": "m", "mode": "url", "url": "https://nas.local/x"})),
     ];
     let stage = asking("elicitation = true\n", asks);
     let mut client = person(&stage);
     assert_eq!(called(&mut client, &[]), [""; 0]);
     let declined = || json!({"action": "decline"});
-    assert_eq!(replies(&stage), [declined(), declined(), json!(-32602), declined()]);
+    let expected = [declined(), declined(), json!(-32602)];
+    assert_eq!(replies(&stage)[..3], expected);
+    assert_eq!(replies(&stage)[3..], vec![declined(); 4]);
     the_neighbour_works(&mut client);
     client.leave().exits(0);
 }
