@@ -8,21 +8,21 @@ use belljar_policy::{
     Budget, Caps, DenyCode, HostScope, Level, Limits, SecretName, Source, ToolName,
 };
 use belljar_sandbox::{
-    CallError, CallResult, Digest, Ending, Outgoing, OutgoingSpec, Output, ProgressSink, Receipt,
-    Sandbox, SecretStore, ToolErrorKind,
+    CallError, CallResult, Digest, Outgoing, OutgoingSpec, Output, Receipt, SecretStore,
+    ToolErrorKind,
 };
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
-use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
-use tokio_util::sync::CancellationToken;
 
 use crate::answer::{Answer, cut, frame, shown};
 use crate::auth::{Asking, AuthError, Tokens, renew};
+use crate::call::{CallSpec, ending, is_given_up};
 use crate::challenge::Challenge;
-use crate::demands::{Answers, Talk, within};
+use crate::demands::{Clock, Talk, Waits};
 use crate::exchange::{Address, Aside, Fault, answer_beside, ask, leave, overhear, tell};
 use crate::limits::{FAREWELL, MAX_ROUNDS};
+use crate::line::Line;
 use crate::listing::{ListedTool, Listing, changed};
 use crate::message::notification;
 use crate::opening::{Ids, Opening};
@@ -35,32 +35,16 @@ use crate::server::Server;
 /// A code of JSON-RPC: the arguments do not fit.
 const INVALID_PARAMS: i64 = -32602;
 
-/// The means of a call.
-pub struct CallSpec<'a> {
-    /// Its gate, and how that resolves names.
-    pub sandbox: &'a Sandbox,
-    /// The secrets of the run.
-    pub secrets: &'a SecretStore,
-    /// Pays for what is sent and received.
-    pub budget: &'a Budget,
-    /// Bounds the time, the output and the connections.
-    pub limits: &'a Limits,
-    /// Ends the call.
-    pub cancel: &'a CancellationToken,
-    /// Where reports of progress go.
-    pub progress: Option<ProgressSink>,
-    /// Whoever answers what the server asks for meanwhile; `None` = nobody.
-    pub answers: Option<&'a dyn Answers>,
-}
-
 /// A session with a server, of one agent. Calls wait for each other, in the order asked.
 #[derive(Debug)]
 pub struct Connection {
     server: Arc<Server>,
-    open: Mutex<Option<Open>>,
+    open: Line<Open>,
     pub(crate) ids: Ids,
     /// The program that runs for it, where the server is one.
-    pub(crate) running: Mutex<Option<ProgramSession>>,
+    pub(crate) running: Line<ProgramSession>,
+    /// The time that somebody here is waited for, in any of its calls.
+    pub(crate) waits: Waits,
 }
 
 /// A session that has begun.
@@ -118,7 +102,8 @@ impl Open {
 impl Connection {
     /// A session that begins with the first call.
     pub fn new(server: Arc<Server>) -> Self {
-        Self { server, open: Mutex::default(), ids: Ids::default(), running: Mutex::default() }
+        let (open, running) = (Line::default(), Line::default());
+        Self { server, open, ids: Ids::default(), running, waits: Waits::default() }
     }
 
     /// The longest time of one call, or of one look at what is offered.
@@ -151,26 +136,31 @@ impl Connection {
         let mut gate = self.gate_of_now(&spec, &budget);
         let most = self.longest(spec.limits);
         let progress = spec.progress.clone().map(|sink| gate.gate.progress(sink));
-        let talk = Talk::of(&self.server, spec.answers, progress);
-        let doing = async {
-            let called = self.called(&gate.gate, accepted, arguments, &talk).await;
-            let Err(Failed::Fault(Fault::Unauthorized(challenge))) = called else { return called };
-            // The call was not made: once more, with another token.
-            gate = self.renewed(&gate, &spec, &budget, &challenge).await?;
-            self.called(&gate.gate, accepted, arguments, &talk).await
+        let talk = Talk::of(&self.server, spec.answers, progress, &self.waits);
+        let clock = Clock::begin(most, &self.waits);
+        let outcome = match spec.within(&clock, self.open.front()).await {
+            Ok(mut front) => {
+                let doing = async {
+                    let called = self.called(&mut front, &gate.gate, accepted, arguments, &talk);
+                    let called = called.await;
+                    let Err(Failed::Fault(Fault::Unauthorized(challenge))) = called else {
+                        return called;
+                    };
+                    // The call was not made: once more, with another token.
+                    gate = self.renewed(&gate, &spec, &budget, &challenge).await?;
+                    self.called(&mut front, &gate.gate, accepted, arguments, &talk).await
+                };
+                let done = spec.within(&clock, Box::pin(doing)).await;
+                let outcome =
+                    done.and_then(|done| done.map_err(|failed| self.told(failed, &gate.gate)));
+                if is_given_up(&outcome) {
+                    self.give_up(front.take(), &gate.gate).await;
+                }
+                front.settle();
+                outcome
+            }
+            Err(early) => Err(early),
         };
-        let outcome = tokio::select! {
-            biased;
-            () = spec.cancel.cancelled() => Err(CallError::Cancelled),
-            () = spec.budget.cancelled() => Err(CallError::Cancelled),
-            done = within(most, &talk.waits, Box::pin(doing)) => match done {
-                Ok(done) => done.map_err(|failed| self.told(failed, &gate.gate)),
-                Err(_) => Err(CallError::TimedOut(most.as_secs())),
-            },
-        };
-        if matches!(outcome, Err(CallError::Cancelled | CallError::TimedOut(_))) {
-            self.give_up(&gate.gate).await;
-        }
         receipt.ending = ending(&outcome);
         let outcome = gate.gate.conclude(outcome, &mut receipt, asked.elapsed());
         CallResult { outcome, receipt }
@@ -215,7 +205,7 @@ impl Connection {
             return self.close_program().await;
         }
         let closing = async {
-            let Some(open) = self.open.lock().await.take() else { return };
+            let Some(open) = self.open.front().await.take() else { return };
             if open.address.session.is_some() {
                 let gate = self.gate_of_now(&spec, spec.budget).gate;
                 let _ = leave(&gate, &open.address).await;
@@ -293,18 +283,18 @@ impl Connection {
 
     async fn called(
         &self,
+        open: &mut Option<Open>,
         gate: &Outgoing,
         tool: &ListedTool,
         arguments: &str,
         talk: &Talk<'_>,
     ) -> Result<Output, Failed> {
-        let mut open = self.open.lock().await;
-        let called = self.called_in(&mut open, gate, tool, arguments, talk).await;
+        let called = self.called_in(open, gate, tool, arguments, talk).await;
         match called {
             // The call was not made: once more, in a session of its own.
             Err(Failed::Fault(Fault::SessionOver)) => {
                 *open = None;
-                self.called_in(&mut open, gate, tool, arguments, talk).await
+                self.called_in(open, gate, tool, arguments, talk).await
             }
             Err(Failed::Fault(fault)) if !matches!(fault, Fault::Rpc(_)) => {
                 // Whatever is wrong with it, the next call begins anew.
@@ -416,12 +406,10 @@ impl Connection {
         Ok(Open { address, now: listing.digests(), stale: false, until })
     }
 
-    /// Tells the server that the call which it works on has ended, and forgets the session: an answer
+    /// Tells the server that the call which it works on has ended, and that the session has: an answer
     /// that is late is nobody's.
-    async fn give_up(&self, gate: &Outgoing) {
-        // The call that was dropped held it, and those that wait have not begun.
-        let Ok(mut open) = self.open.try_lock() else { return };
-        let session = open.take().filter(|open| open.address.revision == Revision::Sessions);
+    async fn give_up(&self, open: Option<Open>, gate: &Outgoing) {
+        let session = open.filter(|open| open.address.revision == Revision::Sessions);
         // Without a session, that its stream was closed says it all.
         let Some(session) = session else { return };
         let id = self.ids.last();
@@ -479,26 +467,5 @@ impl Connection {
             ids: &self.ids,
             granted: &server.granted,
         }
-    }
-}
-
-pub(crate) fn ending(outcome: &Result<Output, CallError>) -> Ending {
-    match outcome {
-        Ok(_) => Ending::Completed,
-        Err(CallError::Tool { kind, .. }) => Ending::ToolError(kind.as_str().to_owned()),
-        Err(CallError::Refused(code)) => Ending::Refused(code.to_string()),
-        Err(CallError::Exhausted(which)) => Ending::Exhausted(which.to_string()),
-        Err(CallError::TimedOut(_)) => Ending::TimedOut,
-        Err(CallError::Cancelled) => Ending::Cancelled,
-        Err(CallError::BadOutput(why)) => Ending::BadOutput(why.clone()),
-        Err(CallError::Trapped(_) | CallError::NotLoaded(_) | CallError::HostFault) => {
-            Ending::HostFault("the call did not come to its end".to_owned())
-        }
-    }
-}
-
-impl std::fmt::Debug for CallSpec<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CallSpec").finish_non_exhaustive()
     }
 }

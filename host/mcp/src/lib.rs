@@ -16,11 +16,13 @@
 mod accepted;
 mod answer;
 mod auth;
+mod call;
 mod challenge;
 mod connection;
 mod demands;
 mod exchange;
 mod limits;
+mod line;
 mod listing;
 mod message;
 mod opening;
@@ -34,7 +36,8 @@ mod sse;
 
 pub use accepted::{Accepted, AcceptedError};
 pub use auth::{AuthError, KeepTokens, Login, LoginAsk, Tokens, signing_keys};
-pub use connection::{CallSpec, Connection};
+pub use call::CallSpec;
+pub use connection::Connection;
 pub use demands::{Answers, Granted, Heard, Sample, Sampled, SamplingGrant};
 pub use listing::{Difference, LeftOut, ListedTool, Listing};
 pub use program::ServerProgram;

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use crate::answer::{Answer, cut, frame, shown};
-use crate::connection::{CallSpec, Connection, ending};
-use crate::demands::{Talk, within};
+use crate::call::{CallSpec, ending, is_given_up};
+use crate::connection::Connection;
+use crate::demands::{Clock, Talk};
 use crate::exchange::{Aside, Fault};
 use crate::limits::{FAREWELL, MAX_CURSOR, MAX_PAGES, MAX_TOOLS};
 use crate::listing::{ListedTool, Listing, changed};
@@ -160,25 +161,26 @@ impl Connection {
         let budget = spec.budget.child(Level::Call, Caps::of_call(spec.limits));
         let gate = self.no_gate(&spec, &budget);
         let most = self.longest(spec.limits);
-        let progress = spec.progress.map(|sink| gate.progress(sink));
-        let talk = Talk::of(self.server(), spec.answers, progress);
-        let doing = self.called_program(program, &gate, accepted, arguments, &talk);
-        let outcome = tokio::select! {
-            biased;
-            () = spec.cancel.cancelled() => Err(CallError::Cancelled),
-            () = spec.budget.cancelled() => Err(CallError::Cancelled),
-            done = within(most, &talk.waits, Box::pin(doing)) => match done {
-                Ok(done) => done.map_err(|failed| self.told_of_program(failed, &gate)),
-                Err(_) => Err(CallError::TimedOut(most.as_secs())),
-            },
+        let progress = spec.progress.clone().map(|sink| gate.progress(sink));
+        let talk = Talk::of(self.server(), spec.answers, progress, &self.waits);
+        let clock = Clock::begin(most, &self.waits);
+        let outcome = match spec.within(&clock, self.running.front()).await {
+            Ok(mut front) => {
+                let doing =
+                    self.called_program(program, &mut front, &gate, accepted, arguments, &talk);
+                let done = spec.within(&clock, Box::pin(doing)).await;
+                let outcome = done
+                    .and_then(|done| done.map_err(|failed| self.told_of_program(failed, &gate)));
+                if is_given_up(&outcome)
+                    && let Some(session) = front.take()
+                {
+                    session.give_up(&gate).await;
+                }
+                front.settle();
+                outcome
+            }
+            Err(early) => Err(early),
         };
-        if matches!(outcome, Err(CallError::Cancelled | CallError::TimedOut(_)))
-            // The call that was dropped held it, and those that wait have not begun.
-            && let Ok(mut running) = self.running.try_lock()
-            && let Some(session) = running.take()
-        {
-            session.give_up(&gate).await;
-        }
         receipt.ending = ending(&outcome);
         let outcome = gate.conclude(outcome, &mut receipt, asked.elapsed());
         CallResult { outcome, receipt }
@@ -186,8 +188,8 @@ impl Connection {
 
     /// Ends the process, with all that it has started.
     pub(crate) async fn close_program(&self) {
-        // Whoever holds it has been dropped, or ends it with its call.
-        let Ok(mut running) = timeout(FAREWELL, self.running.lock()).await else { return };
+        // Whoever is at the front ends it with its call.
+        let Ok(mut running) = timeout(FAREWELL, self.running.front()).await else { return };
         if let Some(session) = running.take() {
             session.process.end(false).await;
         }
@@ -205,19 +207,18 @@ impl Connection {
     async fn called_program(
         &self,
         program: &ServerProgram,
+        running: &mut Option<ProgramSession>,
         gate: &Outgoing,
         tool: &ListedTool,
         arguments: &str,
         talk: &Talk<'_>,
     ) -> Result<Output, Failed> {
-        let mut running = self.running.lock().await;
-        let called =
-            self.called_in_process(program, &mut running, gate, tool, arguments, talk).await;
+        let called = self.called_in_process(program, running, gate, tool, arguments, talk).await;
         match called {
             // The call was not made: once more, in a process of its own.
             Err(Failed::Lost(Lost::EndedBefore)) => {
                 *running = None;
-                self.called_in_process(program, &mut running, gate, tool, arguments, talk).await
+                self.called_in_process(program, running, gate, tool, arguments, talk).await
             }
             Err(Failed::Lost(lost)) if !matches!(lost, Lost::Fault(Fault::Rpc(_))) => {
                 // Whatever is wrong with it, the next call begins anew.
@@ -361,13 +362,14 @@ impl ProgramSession {
         Err(Fault::Broken("its list does not end").into())
     }
 
-    /// Tells it that the call which it works on has ended, and ends it: an answer that is late is nobody's.
+    /// Tells it that the call which it works on has ended, and ends it: an answer that is late is nobody's,
+    /// and no effect of the call may come after its end. It has a moment to end by itself.
     async fn give_up(mut self, gate: &Outgoing) {
         let id = self.ids.load(Ordering::Relaxed);
         let params = json!({"requestId": id, "reason": "it was cancelled"});
         let cancelled = notification("notifications/cancelled", &params);
         let _ = timeout(FAREWELL, self.process.tell(gate, &cancelled)).await;
-        self.process.end(true).await;
+        self.process.end(false).await;
     }
 }
 

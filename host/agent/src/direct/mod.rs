@@ -19,7 +19,7 @@ use belljar_policy::{Budget, Caps, Level, METERS, Meter, Permission, ToolName};
 use belljar_sandbox::{Hints, Part, PeerTool};
 use futures::FutureExt as _;
 use tokio::sync::Semaphore;
-use tokio::time::{Duration, Instant};
+use tokio::time::{Duration, Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::callers::Callers;
@@ -37,6 +37,7 @@ use crate::clock::RunId;
 use crate::events::{EventSink, Events};
 use crate::host::Host;
 use crate::layers::Layers;
+use crate::limits::CALL_CLOSE_LIMIT;
 use crate::outcome::{Attachment, CallReceipt, RunError, Usage};
 use crate::prompt::frame::GO_ON;
 use crate::replay::journal::NoJournal;
@@ -150,14 +151,9 @@ impl DirectTools {
     ///
     /// When the agent is blocked, or its mounts cannot be opened.
     pub async fn open(host: &Host, spec: DirectSpec) -> Result<Self, RunError> {
-        let DirectSpec { agent, workspace, budget, layers, served } = spec;
-        agent.runnable(false)?;
+        spec.agent.runnable(false)?;
         let callers = Arc::<Callers>::default();
-        let mut job = job(host, &callers, agent, workspace, budget, layers);
-        // Nobody else has it yet.
-        if let Some(shared) = Arc::get_mut(&mut job.shared) {
-            shared.served = served;
-        }
+        let job = job(host, &callers, spec);
         let (ledger, stop) = (Arc::new(Ledger::keeping_forms()), job.cancel.clone());
         let prepared = prepare(&job, &ledger, &stop).await?;
         let Prepared { machine, jar, delegates, repeatable: _, replayable, remote, peers } =
@@ -240,13 +236,26 @@ impl DirectTools {
         };
         let call = own.as_ref().unwrap_or(&asked);
         let call = Call { step, position: 0, call, nested: None, fresh };
-        let agent = self.agent();
+        // INV-365: a server is told that its call has ended, and what it does is waited for. Anything else
+        // ends with its future.
+        let settles = matches!(&decision, Decision::Tool(it) if self.remote.has(it.tool()));
+        let stop = self.stop.child_token();
+        let agent = self.agent(&stop);
         let calling = AssertUnwindSafe(Live.call(&agent, call, decision, &self.machine));
+        let mut calling = Box::pin(calling.catch_unwind());
         let (answer, cancelled) = tokio::select! {
             biased;
-            () = cancel.cancelled() => (None, true),
-            answer = calling.catch_unwind() => (answer.ok(), false),
+            () = cancel.cancelled() => {
+                stop.cancel();
+                let answer = match settles {
+                    true => timeout(CALL_CLOSE_LIMIT, &mut calling).await.ok(),
+                    false => None,
+                };
+                (answer.and_then(Result::ok), true)
+            }
+            answer = &mut calling => (answer.ok(), false),
         };
+        drop(calling);
         let answer = answer.unwrap_or_else(|| {
             agent.note(call, result::of_abandoned(&call.call.name, arguments(call.call)))
         });
@@ -280,14 +289,15 @@ impl DirectTools {
         std::mem::take(&mut self.ledger.entries().unfinished)
     }
 
-    fn agent(&self) -> Agent<'_> {
+    /// `stop`: ends what it does now.
+    fn agent<'a>(&'a self, stop: &'a CancellationToken) -> Agent<'a> {
         Agent {
             job: &self.job,
             ledger: &self.ledger,
             background: &self.background,
             jar: &self.jar,
             delegates: &self.delegates,
-            stop: &self.stop,
+            stop,
             slots: Arc::clone(&self.slots),
             hooked: Arc::clone(&self.hooked),
             todos: Mutex::default(),
@@ -314,14 +324,8 @@ impl std::fmt::Debug for DirectTools {
 }
 
 /// The job of an agent without a model, which has no first message either.
-fn job(
-    host: &Host,
-    callers: &Arc<Callers>,
-    agent: Arc<ResolvedAgent>,
-    workspace: PathBuf,
-    budget: Option<Budget>,
-    layers: Option<Layers>,
-) -> Job {
+fn job(host: &Host, callers: &Arc<Callers>, spec: DirectSpec) -> Job {
+    let DirectSpec { agent, workspace, budget, layers, served } = spec;
     let run = RunId::new(&*host.clock);
     let mut host = host.for_run([&*agent]);
     host.journal = Arc::new(NoJournal);
@@ -343,7 +347,7 @@ fn job(
         notes: Vec::new(),
     };
     Job {
-        shared: Arc::new(Shared::new(host, run, events, workspace)),
+        shared: Arc::new(Shared { served, ..Shared::new(host, run, events, workspace) }),
         pause: Arc::default(),
         depth: Depth::top(0),
         fork: None,

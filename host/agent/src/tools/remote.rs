@@ -83,13 +83,7 @@ fn spec<'a>(
     progress: Option<ProgressSink>,
     answers: Option<&'a dyn Answers>,
 ) -> CallSpec<'a> {
-    CallSpec {
-        sandbox: &job.shared.host.sandbox,
-        secrets: &job.shared.host.secrets,
-        budget: &job.budget,
-        limits: job.rights.limits(),
-        cancel,
-        progress,
-        answers,
-    }
+    let (host, limits) = (&job.shared.host, job.rights.limits());
+    let alone = CallSpec::of(&host.sandbox, &host.secrets, &job.budget, limits, cancel);
+    CallSpec { progress, answers, ..alone }
 }

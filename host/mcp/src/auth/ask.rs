@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::AuthError;
 use super::reach::{refused, scope};
-use crate::connection::CallSpec;
+use crate::call::CallSpec;
 use crate::exchange::at_most;
 use crate::limits::{MAX_DOCUMENT, MAX_SHOWN};
 use crate::server::Server;

@@ -13,7 +13,7 @@ use super::AuthError;
 use super::ask::Asking;
 use super::documents::{issuers_own, word};
 use super::reach::{is_here, refused, scope, target};
-use crate::connection::CallSpec;
+use crate::call::CallSpec;
 use crate::server::Server;
 
 /// The key set of an issuer, as it is there now: foreign text.
@@ -37,15 +37,7 @@ pub async fn signing_keys(sandbox: &Sandbox, issuer: &str) -> Result<Value, Auth
         limits: &limits,
     };
     let gate = Outgoing::new(sandbox, spec);
-    let spec = CallSpec {
-        sandbox,
-        secrets: &secrets,
-        budget: &budget,
-        limits: &limits,
-        cancel: &cancel,
-        progress: None,
-        answers: None,
-    };
+    let spec = CallSpec::of(sandbox, &secrets, &budget, &limits, &cancel);
     let asking = Asking { server: &server, gate: &gate, spec: &spec };
     let own = issuers_own(&asking, issuer).await?;
     let place = word(&own, "jwks_uri");

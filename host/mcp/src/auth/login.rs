@@ -16,8 +16,9 @@ use super::client::{Client, client};
 use super::documents::{Issuer, Resource, issuer, resource};
 use super::token::token;
 use super::tokens::{Bound, Tokens};
+use crate::call::CallSpec;
 use crate::challenge::{Challenge, is_scope};
-use crate::connection::{CallSpec, Connection};
+use crate::connection::Connection;
 use crate::exchange::Fault;
 use crate::limits::{MAX_SHOWN, MAX_WORD};
 

@@ -20,7 +20,7 @@ mod waits;
 pub use grants::{Granted, SamplingGrant};
 pub use sampling::Sample;
 pub(crate) use talk::Talk;
-pub(crate) use waits::within;
+pub(crate) use waits::{Clock, Waits};
 
 use async_trait::async_trait;
 

@@ -33,8 +33,8 @@ pub(crate) struct Talk<'a> {
     /// `None` = nobody answers.
     answers: Option<&'a dyn Answers>,
     pub(crate) progress: Option<ProgressSink>,
-    /// The time that it waits for somebody here.
-    pub(crate) waits: Waits,
+    /// The time that somebody here is waited for.
+    waits: &'a Waits,
     forms: AtomicUsize,
     samples: AtomicUsize,
     person: Option<Respondent<'a>>,
@@ -53,9 +53,10 @@ impl<'a> Talk<'a> {
         server: &'a Server,
         answers: Option<&'a dyn Answers>,
         progress: Option<ProgressSink>,
+        waits: &'a Waits,
     ) -> Self {
         let (forms, samples) = (AtomicUsize::default(), AtomicUsize::default());
-        let (waits, person) = (Waits::default(), answers.map(Respondent::of));
+        let person = answers.map(Respondent::of);
         Self { server, answers, progress, waits, forms, samples, person }
     }
 

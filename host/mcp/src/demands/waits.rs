@@ -1,4 +1,4 @@
-//! The time of a call, without that in which the server waits for somebody here.
+//! The time of a call, without that in which somebody here is waited for.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 /// How soon at the earliest a call that waits is looked at again.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The waiting of one call.
+/// The waiting of the calls in one line.
 #[derive(Debug, Default)]
 pub(crate) struct Waits(Mutex<State>);
 
@@ -59,23 +59,42 @@ impl Drop for Wait<'_> {
     }
 }
 
-/// Does something that may take so long, besides what it waits.
-pub(crate) async fn within<T>(
+/// The time of one call, from its asking on. That in which somebody here is waited for, for this call or
+/// for one before it in line, is none of it.
+#[derive(Debug)]
+pub(crate) struct Clock<'a> {
+    waits: &'a Waits,
+    began: Instant,
+    /// The waiting before it began.
+    before: Duration,
     most: Duration,
-    waits: &Waits,
-    doing: impl Future<Output = T>,
-) -> Result<T, Late> {
-    let began = Instant::now();
-    let mut doing = std::pin::pin!(doing);
-    loop {
-        let left = most.saturating_add(waits.total()).saturating_sub(began.elapsed());
-        if left.is_zero() {
-            return Err(Late);
-        }
-        tokio::select! {
-            biased;
-            done = &mut doing => return Ok(done),
-            () = sleep(left.max(LOOK.min(most))) => {}
+}
+
+impl<'a> Clock<'a> {
+    /// Begins with a call that may take so long. `waits`: those of all calls in its line.
+    pub(crate) fn begin(most: Duration, waits: &'a Waits) -> Self {
+        Self { waits, began: Instant::now(), before: waits.total(), most }
+    }
+
+    /// The longest time of the call.
+    pub(crate) fn most(&self) -> Duration {
+        self.most
+    }
+
+    /// Does a part of the call.
+    pub(crate) async fn within<T>(&self, doing: impl Future<Output = T>) -> Result<T, Late> {
+        let mut doing = std::pin::pin!(doing);
+        loop {
+            let waited = self.waits.total().saturating_sub(self.before);
+            let left = self.most.saturating_add(waited).saturating_sub(self.began.elapsed());
+            if left.is_zero() {
+                return Err(Late);
+            }
+            tokio::select! {
+                biased;
+                done = &mut doing => return Ok(done),
+                () = sleep(left.max(LOOK.min(self.most))) => {}
+            }
         }
     }
 }
@@ -83,13 +102,15 @@ pub(crate) async fn within<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::line::Line;
 
     #[tokio::test(start_paused = true)]
     async fn a_call_ends_with_its_time_and_waiting_is_none_of_it() {
         let second = Duration::from_secs(1);
         let waits = Waits::default();
-        assert_eq!(within(second, &waits, sleep(second * 2)).await, Err(Late));
-        assert_eq!(within(second, &waits, sleep(second / 2)).await, Ok(()));
+        let clock = || Clock::begin(second, &waits);
+        assert_eq!(clock().within(sleep(second * 2)).await, Err(Late));
+        assert_eq!(clock().within(sleep(second / 2)).await, Ok(()));
         let asks = |after: Duration| {
             let waits = &waits;
             async move {
@@ -99,7 +120,13 @@ mod tests {
                 sleep(after).await;
             }
         };
-        assert_eq!(within(second, &waits, asks(second / 2)).await, Ok(()));
+        assert_eq!(clock().within(asks(second / 2)).await, Ok(()));
+        // The waiting of earlier calls is no time for later ones.
+        assert_eq!(clock().within(sleep(second * 2)).await, Err(Late));
+        // Two parts have one time.
+        let whole = clock();
+        assert_eq!(whole.within(sleep(second * 3 / 4)).await, Ok(()));
+        assert_eq!(whole.within(sleep(second * 3 / 4)).await, Err(Late));
         let waits = Waits::default();
         let (wait, beside) = (waits.begin(), waits.begin());
         sleep(second / 2).await;
@@ -108,5 +135,30 @@ mod tests {
         drop(wait);
         // A wait before it began is counted once, and for nobody twice.
         assert_eq!(waits.total(), second);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_of_a_call_in_line_stands_still_while_a_person_answers_the_one_before() {
+        let (second, waits, line) = (Duration::from_secs(1), Waits::default(), Line::default());
+        let first = async {
+            let mut front = line.front().await;
+            *front = Some(());
+            let wait = waits.begin();
+            sleep(second * 500).await;
+            drop(wait);
+            sleep(second / 2).await;
+            front.settle();
+        };
+        let clock = Clock::begin(second, &waits);
+        let next = async {
+            let front = clock.within(line.front()).await;
+            front.map(|front| front.is_some())
+        };
+        let ((), next) = tokio::join!(first, next);
+        assert_eq!(next, Ok(true));
+        // Where nobody is waited for, it runs.
+        let held = line.front().await;
+        assert!(Clock::begin(second, &waits).within(line.front()).await.is_err());
+        drop(held);
     }
 }

@@ -33,15 +33,7 @@ async fn refused(url: &str, http: HttpOptions) -> String {
     let (secrets, limits) = (SecretStore::default(), Limits::default());
     let budget = Budget::root(Level::Session, Caps::unlimited());
     let cancel = CancellationToken::new();
-    let spec = CallSpec {
-        sandbox: &sandbox,
-        secrets: &secrets,
-        budget: &budget,
-        limits: &limits,
-        cancel: &cancel,
-        progress: None,
-        answers: None,
-    };
+    let spec = CallSpec::of(&sandbox, &secrets, &budget, &limits, &cancel);
     Connection::new(Arc::new(server)).list(spec).await.unwrap_err()
 }
 

@@ -57,13 +57,5 @@ pub(super) fn spec<'a>(
     limits: &'a Limits,
     cancel: &'a CancellationToken,
 ) -> CallSpec<'a> {
-    CallSpec {
-        sandbox: &host.sandbox,
-        secrets: &host.secrets,
-        budget,
-        limits,
-        cancel,
-        progress: None,
-        answers: None,
-    }
+    CallSpec::of(&host.sandbox, &host.secrets, budget, limits, cancel)
 }

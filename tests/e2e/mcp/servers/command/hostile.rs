@@ -7,6 +7,7 @@ use std::os::unix::net::UnixListener;
 use serde_json::json;
 
 use super::{Stage, lives};
+use crate::kit::until;
 use crate::mcp::servers::{the_neighbour_works, told};
 
 /// Calls a tool of a command that acts so: it is an error that says why, its process is gone, the other
@@ -145,4 +146,37 @@ fn a_command_with_more_threads_than_it_may_have_is_ended() {
     the_neighbour_works(&mut client);
     client.leave().exits(0);
     assert!(stage.processes().iter().all(|process| !lives(*process)));
+}
+
+/// INV-365.
+#[test]
+fn a_call_that_is_cancelled_leaves_no_command_in_the_midst_of_it() {
+    for mode in ["deaf", "silent"] {
+        let stage = Stage::new();
+        let mut client = stage.client();
+        stage.mode(mode);
+        let arguments = json!({"name": "mcp__peer__echo", "arguments": {"text": "a"}});
+        let id = client.request("tools/call", arguments.clone());
+        until("it works on the call", || stage.seen().contains(&"at work".to_owned()));
+        // Another one waits behind it.
+        let next = client.request("tools/call", arguments);
+        let cancelled = json!({"requestId": id});
+        let cancelled =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled});
+        stage.mode("honest");
+        client.send(&cancelled);
+        let (text, is_error) = told(&client.answer(next));
+        assert!(!is_error && text.ends_with('a'), "{mode}: {text}");
+        let [first, second] = stage.processes()[..] else { panic!("{mode}: {:?}", stage.seen()) };
+        assert!(!lives(first) && lives(second), "{mode}: {:?}", stage.seen());
+        if mode == "deaf" {
+            let seen = stage.seen();
+            let heard = seen.iter().position(|line| line == "notifications/cancelled");
+            let works = seen.iter().position(|line| line == "works on");
+            assert!(heard < works && heard.is_some(), "{seen:?}");
+        }
+        the_neighbour_works(&mut client);
+        client.leave().exits(0);
+        assert!(!lives(second));
+    }
 }

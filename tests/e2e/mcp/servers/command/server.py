@@ -93,6 +93,14 @@ def call(mode, id, arguments):
         while True:
             write("x" * 65536)
     elif mode == "silent":
+        note("at work")
+        FOREVER.wait()
+    elif mode == "deaf":
+        # It hears that it shall end, and works on.
+        note("at work")
+        for line in sys.stdin:
+            note(json.loads(line).get("method"))
+        note("works on")
         FOREVER.wait()
     elif mode == "half":
         write('{"jsonrpc": "2.0", "id"')

@@ -1,0 +1,80 @@
+//! The means of one call, its time, and how it ends.
+
+use belljar_policy::{Budget, Limits};
+use belljar_sandbox::{CallError, Ending, Output, ProgressSink, Sandbox, SecretStore};
+use tokio_util::sync::CancellationToken;
+
+use crate::demands::{Answers, Clock};
+
+/// The means of a call.
+pub struct CallSpec<'a> {
+    /// Its gate, and how that resolves names.
+    pub sandbox: &'a Sandbox,
+    /// The secrets of the run.
+    pub secrets: &'a SecretStore,
+    /// Pays for what is sent and received.
+    pub budget: &'a Budget,
+    /// Bounds the time, the output and the connections.
+    pub limits: &'a Limits,
+    /// Ends the call.
+    pub cancel: &'a CancellationToken,
+    /// Where reports of progress go.
+    pub progress: Option<ProgressSink>,
+    /// Whoever answers what the server asks for meanwhile; `None` = nobody.
+    pub answers: Option<&'a dyn Answers>,
+}
+
+impl<'a> CallSpec<'a> {
+    /// Means without anybody beside the call: nobody answers the server, and nobody reads its progress.
+    pub fn of(
+        sandbox: &'a Sandbox,
+        secrets: &'a SecretStore,
+        budget: &'a Budget,
+        limits: &'a Limits,
+        cancel: &'a CancellationToken,
+    ) -> Self {
+        Self { sandbox, secrets, budget, limits, cancel, progress: None, answers: None }
+    }
+
+    /// Does a part of the call while there is time for it and nobody has cancelled it.
+    pub(crate) async fn within<T>(
+        &self,
+        clock: &Clock<'_>,
+        doing: impl Future<Output = T>,
+    ) -> Result<T, CallError> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(CallError::Cancelled),
+            () = self.budget.cancelled() => Err(CallError::Cancelled),
+            done = clock.within(doing) => {
+                done.map_err(|_| CallError::TimedOut(clock.most().as_secs()))
+            }
+        }
+    }
+}
+
+/// Whether a call was given up before it had settled: its server may be at work on it.
+pub(crate) fn is_given_up(outcome: &Result<Output, CallError>) -> bool {
+    matches!(outcome, Err(CallError::Cancelled | CallError::TimedOut(_)))
+}
+
+pub(crate) fn ending(outcome: &Result<Output, CallError>) -> Ending {
+    match outcome {
+        Ok(_) => Ending::Completed,
+        Err(CallError::Tool { kind, .. }) => Ending::ToolError(kind.as_str().to_owned()),
+        Err(CallError::Refused(code)) => Ending::Refused(code.to_string()),
+        Err(CallError::Exhausted(which)) => Ending::Exhausted(which.to_string()),
+        Err(CallError::TimedOut(_)) => Ending::TimedOut,
+        Err(CallError::Cancelled) => Ending::Cancelled,
+        Err(CallError::BadOutput(why)) => Ending::BadOutput(why.clone()),
+        Err(CallError::Trapped(_) | CallError::NotLoaded(_) | CallError::HostFault) => {
+            Ending::HostFault("the call did not come to its end".to_owned())
+        }
+    }
+}
+
+impl std::fmt::Debug for CallSpec<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallSpec").finish_non_exhaustive()
+    }
+}

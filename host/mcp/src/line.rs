@@ -1,0 +1,97 @@
+//! Calls of one agent to one server, which wait for each other: whoever is at the front has the session to
+//! itself. INV-365: a session is there for the next call only if the call before has settled. Whatever ends
+//! a call early, be it that its future is dropped, ends the session with it.
+
+use std::ops::{Deref, DerefMut};
+
+use tokio::sync::{Mutex, MutexGuard};
+
+/// A session, and the calls that wait for it in the order asked.
+#[derive(Debug)]
+pub(crate) struct Line<T>(Mutex<Option<T>>);
+
+/// The front of the line.
+#[derive(Debug)]
+pub(crate) struct Front<'a, T> {
+    session: MutexGuard<'a, Option<T>>,
+    settled: bool,
+}
+
+impl<T> Line<T> {
+    /// Waits until the calls before have ended.
+    pub(crate) async fn front(&self) -> Front<'_, T> {
+        Front { session: self.0.lock().await, settled: false }
+    }
+}
+
+impl<T> Default for Line<T> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<T> Front<'_, T> {
+    /// Leaves the session, where there is one, to the next call.
+    pub(crate) fn settle(mut self) {
+        self.settled = true;
+    }
+}
+
+impl<T> Deref for Front<'_, T> {
+    type Target = Option<T>;
+
+    fn deref(&self) -> &Option<T> {
+        &self.session
+    }
+}
+
+impl<T> DerefMut for Front<'_, T> {
+    fn deref_mut(&mut self) -> &mut Option<T> {
+        &mut self.session
+    }
+}
+
+impl<T> Drop for Front<'_, T> {
+    fn drop(&mut self) {
+        if !self.settled {
+            *self.session = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tokio::sync::Notify;
+
+    #[tokio::test]
+    async fn a_call_that_is_dropped_leaves_its_session_to_nobody_who_waits() {
+        let line = Arc::<Line<u32>>::default();
+        let mut first = line.front().await;
+        *first = Some(7);
+        first.settle();
+        let (begun, own) = (Arc::<Notify>::default(), Arc::clone(&line));
+        let begins = Arc::clone(&begun);
+        let call = tokio::spawn(async move {
+            let front = own.front().await;
+            assert_eq!(*front, Some(7));
+            begins.notify_one();
+            std::future::pending::<()>().await;
+        });
+        begun.notified().await;
+        let mut next = Box::pin(line.front());
+        // It waits in line before the other one is gone.
+        assert!(is_waiting(&mut next).await);
+        call.abort();
+        assert_eq!(*next.await, None);
+    }
+
+    async fn is_waiting<F: Future + Unpin>(future: &mut F) -> bool {
+        tokio::select! {
+            biased;
+            _ = future => false,
+            () = std::future::ready(()) => true,
+        }
+    }
+}
