@@ -102,6 +102,10 @@ fn passed(kind: StepKind) -> Option<PassedKind> {
                 paths: wrote.into_iter().chain(read).collect(),
             })))
         }
-        StepKind::Said { .. } | StepKind::Begun { .. } | StepKind::Child { .. } => None,
+        StepKind::Said { .. }
+        | StepKind::Begun { .. }
+        | StepKind::Child { .. }
+        | StepKind::Written(_)
+        | StepKind::Muted { .. } => None,
     }
 }

@@ -30,6 +30,7 @@ use crate::rights::model::model_of;
 use crate::rights::resolve::ResolvedAgent;
 use crate::subagent::control::Control;
 use crate::tools::builtin::tool::Depth;
+use crate::tools::served::Served;
 
 /// The parameters of a run.
 #[derive(Debug, Clone)]
@@ -139,6 +140,7 @@ pub async fn run(
     let events = Events::new(events, run.clone(), spec.first_event);
     let shared = Arc::new(Shared {
         spawned,
+        served: Served::after(&replay),
         replay: Arc::clone(&replay),
         rerun,
         control: Arc::clone(&spec.control),

@@ -149,6 +149,10 @@ words! {
         Result = "result",
         /// A subagent's whole outcome.
         Child = "child",
+        /// A model writes for a server, or has.
+        Written = "written",
+        /// A person wants to be asked nothing more for a server.
+        Muted = "muted",
     }
 }
 

@@ -10,14 +10,14 @@
 //! again. Nobody has seen anything that is not in the log; the one exception is a call that had
 //! begun: it is answered as interrupted, never made again.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_model::{Reply, ToolCall};
 use serde::{Deserialize, Serialize};
 
 use crate::agent_loop::ledger::Place;
-use crate::outcome::{Attachment, CallReceipt, ChildSummary};
+use crate::outcome::{Attachment, CallReceipt, ChildSummary, Usage};
 use crate::tools::answer::Answer;
 use crate::tools::nested::reply::AnswerForm;
 
@@ -71,6 +71,28 @@ pub enum StepKind {
         /// All of it but its conversation.
         summary: Box<ChildSummary>,
     },
+    /// A model is about to write a text for an MCP server, or has.
+    Written(LoggedText),
+    /// A person wants to be asked nothing more for an MCP server.
+    Muted {
+        /// The server.
+        server: String,
+    },
+}
+
+/// A text of a model for an MCP server. Of two entries about one, the later counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoggedText {
+    /// The server.
+    pub(crate) server: String,
+    /// Its number among those for that server in the run, from 1.
+    pub(crate) number: u64,
+    /// The tokens that it takes of what is granted to the server: all that are held for it, until it is
+    /// known how many it has used.
+    pub(crate) tokens: u64,
+    /// The tokens that it has used, once that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Usage>,
 }
 
 /// The source of the times and random numbers of a call.
@@ -134,6 +156,10 @@ pub struct Replay {
     /// For each slug, how many indices were given.
     spawned: HashMap<String, u32>,
     children: usize,
+    /// For each server and text of it, the tokens that this took.
+    written: BTreeMap<(String, u64), u64>,
+    /// The servers for which a person wants to be asked nothing more.
+    muted: BTreeSet<String>,
     entries: usize,
 }
 
@@ -150,6 +176,8 @@ pub(crate) struct AgentPast {
     asked: HashSet<(u64, usize)>,
     results: HashMap<(u64, usize), LoggedResult>,
     children: HashMap<(u64, Place), ChildSummary>,
+    /// By step, the texts of models for servers.
+    written: BTreeMap<(u64, String, u64), Usage>,
 }
 
 impl Replay {
@@ -183,6 +211,13 @@ impl Replay {
                 StepKind::Child { place, summary } => {
                     past.children.insert((step, (position, place)), *summary);
                 }
+                StepKind::Written(LoggedText { server, number, tokens, used }) => {
+                    replay.written.insert((server.clone(), number), tokens);
+                    past.written.extend(used.map(|used| ((step, server, number), used)));
+                }
+                StepKind::Muted { server } => {
+                    replay.muted.insert(server);
+                }
             }
         }
         let agents = agents.into_iter().map(|(agent, past)| (agent, Arc::new(past))).collect();
@@ -203,6 +238,17 @@ impl Replay {
     /// How many subagents were started, and by slug how many spawn indices were given.
     pub(crate) fn spawned(&self) -> (usize, HashMap<String, u32>) {
         (self.children, self.spawned.clone())
+    }
+
+    /// The texts that models wrote for servers, or were writing: the server, the number of the text, and
+    /// the tokens that it took.
+    pub(crate) fn written(&self) -> impl Iterator<Item = (&str, u64, u64)> {
+        self.written.iter().map(|((server, number), tokens)| (server.as_str(), *number, *tokens))
+    }
+
+    /// The servers for which a person wanted to be asked nothing more.
+    pub(crate) fn muted(&self) -> impl Iterator<Item = &str> {
+        self.muted.iter().map(String::as_str)
     }
 
     /// The calls that have a result, each with the agent's address, the step and the position.
@@ -235,6 +281,14 @@ impl AgentPast {
     /// The notes before this step's answer, and the answer.
     pub(crate) fn said(&self, step: u64) -> Option<(&[String], &Reply)> {
         self.said.get(&step).map(|(notes, reply)| (notes.as_slice(), reply))
+    }
+
+    /// The tokens of the texts that were written for servers in this step.
+    pub(crate) fn written(&self, step: u64) -> Usage {
+        let mut all = Usage::default();
+        let of = self.written.iter().filter(|((of, ..), _)| *of == step);
+        of.for_each(|(_, used)| all += *used);
+        all
     }
 
     /// The result of a call.

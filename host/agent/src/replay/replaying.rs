@@ -185,7 +185,11 @@ impl<E: Effects> Effects for Replaying<E> {
         let Some((before, reply)) = self.past.said(machine.current_step()) else {
             return self.after.ask_model(agent, machine, last, notes, timer).await;
         };
-        reply_again(agent, machine, before, reply)
+        let input = reply_again(agent, machine, before, reply);
+        // INV-364: what was written for servers in this step counts as it did then, whether the calls are
+        // made again or not.
+        agent.bill_text(self.past.written(machine.current_step()));
+        input
     }
 
     async fn call(

@@ -3,12 +3,14 @@
 
 use async_trait::async_trait;
 use belljar_mcp::{Answers, Heard, Sample, Sampled, SamplingGrant};
-use belljar_model::{CallContext, ChatRequest, Message, StopReason};
+use belljar_model::{CallContext, ChatRequest, Message, Reply, StopReason};
 use belljar_policy::{Meter, Shown};
 
 use crate::agent_loop::agent::Agent;
 use crate::agent_loop::machine::{Partial, counted, cut_off, prompt_bytes};
 use crate::limits::MAX_REPLY_BYTES;
+use crate::outcome::Usage;
+use crate::replay::log::{LoggedText, StepKind};
 use crate::tools::approval::asker::Said;
 use crate::tools::call::Call;
 
@@ -23,6 +25,7 @@ const FRAME: &str = "You write one text for a program that an operator has let a
 struct Held<'a> {
     agent: &'a Agent<'a>,
     server: &'a str,
+    number: u64,
     amount: u64,
     prompt: u64,
     partial: Partial,
@@ -52,15 +55,18 @@ impl Answers for Requests<'_> {
         grant: &SamplingGrant,
         sample: &Sample,
     ) -> Result<Sampled, String> {
-        self.agent.write_for(server, grant, sample).await
+        self.agent.write_for(self.call, server, grant, sample).await
     }
 
     fn is_muted(&self, server: &str) -> bool {
         self.agent.job.shared.served.is_muted(server)
     }
 
-    fn mute(&self, server: &str) {
-        self.agent.job.shared.served.mute(server);
+    async fn mute(&self, server: &str) {
+        let job = self.agent.job;
+        job.shared.served.mute(server);
+        let muted = || StepKind::Muted { server: server.to_owned() };
+        job.persist_step(self.call.step, 0, muted).await;
     }
 }
 
@@ -69,6 +75,7 @@ impl Agent<'_> {
     /// within the server's tokens and the agent's own.
     async fn write_for(
         &self,
+        call: Call<'_>,
         server: &str,
         grant: &SamplingGrant,
         sample: &Sample,
@@ -109,16 +116,21 @@ impl Agent<'_> {
             exhausted.to_string()
         })?;
         let partial = Partial::default();
-        let mut held = Held { agent: self, server, amount, prompt: bytes, partial, settled: false };
+        let mut held =
+            Held { agent: self, server, number, amount, prompt: bytes, partial, settled: false };
+        // Before anybody is asked: a process that dies in the midst of it gives the server nothing again.
+        held.persist(call, amount, None).await;
         let name = format!("mcp__{server}");
         let cx = CallContext { step: number, cancel: self.stop.clone(), ..CallContext::new(&name) };
         let partial = &mut held.partial;
         let mut listen = |event| partial.on_event(&event);
         let reply = model.chat(&request, &cx, &mut listen).await;
         drop(room);
+        let used = held.settle(reply.as_ref().ok());
+        let tokens = used.input_tokens.saturating_add(used.output_tokens);
+        held.persist(call, tokens, Some(used)).await;
         match reply {
             Ok(reply) => {
-                held.settle(&reply);
                 let mut text = reply.text;
                 text.truncate(text.floor_char_boundary(MAX_REPLY_BYTES));
                 let is_cut = matches!(reply.stop, StopReason::MaxTokens);
@@ -127,31 +139,46 @@ impl Agent<'_> {
             Err(error) => Err(Shown::clipped(&error.to_string(), 300).to_string()),
         }
     }
+
+    /// Bills the tokens of a text for a server, which is none of the agent's steps.
+    pub(crate) fn bill_text(&self, used: Usage) {
+        let tokens = used.input_tokens.saturating_add(used.output_tokens);
+        // As with steps: the gauge tells.
+        let _ = self.job.budget.bill(Meter::Tokens, tokens);
+        self.ledger.entries().usage += used;
+    }
 }
 
 impl Held<'_> {
-    /// Bills the tokens that were used: to the agent's budget and outcome, and to the server.
-    fn settle(&mut self, reply: &belljar_model::Reply) {
-        let usage = counted(self.prompt, reply);
-        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-        let job = self.agent.job;
-        // As with steps: the gauge tells.
-        let _ = job.budget.bill(Meter::Tokens, tokens);
-        self.agent.ledger.entries().usage += usage;
-        job.shared.served.settle(self.server, self.amount, tokens);
+    /// Bills the tokens that were used: to the agent's budget and outcome, and to the server. `reply`: the
+    /// whole answer; of one that had not begun nothing is known.
+    fn settle(&mut self, reply: Option<&Reply>) -> Usage {
+        let used = match reply {
+            Some(reply) => counted(self.prompt, reply),
+            None if self.partial.begun => {
+                counted(self.prompt, &cut_off(self.prompt, self.partial.bytes))
+            }
+            None => Usage::default(),
+        };
+        let tokens = used.input_tokens.saturating_add(used.output_tokens);
+        self.agent.bill_text(used);
+        self.agent.job.shared.served.settle(self.server, self.amount, tokens);
         self.settled = true;
+        used
+    }
+
+    /// Persists how many tokens of the server's it takes.
+    async fn persist(&self, call: Call<'_>, tokens: u64, used: Option<Usage>) {
+        let (server, number) = (self.server.to_owned(), self.number);
+        let entry = || StepKind::Written(LoggedText { server, number, tokens, used });
+        self.agent.job.persist_step(call.step, 0, entry).await;
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        if self.settled {
-            return;
-        }
-        match self.partial.begun {
-            true => self.settle(&cut_off(self.prompt, self.partial.bytes)),
-            // Of an answer that had not begun nothing is known.
-            false => self.agent.job.shared.served.settle(self.server, self.amount, 0),
+        if !self.settled {
+            self.settle(None);
         }
     }
 }

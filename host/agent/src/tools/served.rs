@@ -4,6 +4,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::replay::log::Replay;
+
 /// The servers of one run, or of all jars that one session of a client has in turn: clones are the same.
 #[derive(Debug, Clone, Default)]
 pub struct Served(Arc<Mutex<State>>);
@@ -17,6 +19,21 @@ struct State {
 }
 
 impl Served {
+    /// After those of a run whose process died. INV-364: they have no more tokens than they had then, and
+    /// whoever wanted to be asked nothing more is not.
+    pub(crate) fn after(replay: &Replay) -> Self {
+        let served = Self::default();
+        let mut state = served.state();
+        for (server, number, tokens) in replay.written() {
+            let (used, texts) = state.written.entry(server.to_owned()).or_default();
+            *used = used.saturating_add(tokens);
+            *texts = number.max(*texts);
+        }
+        state.muted.extend(replay.muted().map(str::to_owned));
+        drop(state);
+        served
+    }
+
     /// Holds tokens for one text of a prompt that is counted as so many, and of at most so many more;
     /// gives the number of the text, and how long it may be. INV-364: used and held together never pass
     /// what is granted.
@@ -65,6 +82,8 @@ impl Served {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::Usage;
+    use crate::replay::log::{LoggedText, StepEntry, StepKind};
 
     #[test]
     fn what_is_held_and_used_never_passes_what_is_granted() {
@@ -78,5 +97,32 @@ mod tests {
         served.settle("a", 40, 1_000);
         assert_eq!(served.hold("a", 100, 0, 1), None);
         assert_eq!(served.hold("c", 10, 10, 5), None);
+    }
+    #[test]
+    fn a_run_that_resumes_goes_on_with_what_is_left_to_each_server() {
+        let entry = |server: &str, number, tokens, used: Option<Usage>| StepEntry {
+            agent: "a".into(),
+            step: 1,
+            position: 0,
+            kind: StepKind::Written(LoggedText { server: server.to_owned(), number, tokens, used }),
+        };
+        let used = Usage { output_tokens: 20, ..Usage::default() };
+        let replay = Replay::of([
+            entry("a", 1, 60, None),
+            entry("a", 1, 20, Some(used)),
+            entry("b", 1, 5, None),
+            // A process died while this one was written: it counts whole.
+            entry("a", 2, 60, None),
+            StepEntry {
+                kind: StepKind::Muted { server: "b".to_owned() },
+                ..entry("b", 1, 5, None)
+            },
+        ]);
+        let served = Served::after(&replay);
+        assert_eq!(served.hold("a", 100, 10, 50), Some((3, 10)));
+        assert_eq!(served.hold("a", 100, 10, 50), None);
+        assert_eq!(served.hold("b", 100, 10, 50), Some((2, 50)), "another has its own");
+        assert_eq!(replay.take("a").unwrap().written(1), used);
+        assert!(served.is_muted("b") && !served.is_muted("a"));
     }
 }

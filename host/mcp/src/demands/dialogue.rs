@@ -173,7 +173,7 @@ async fn heard<'o>(
     };
     match options.iter().find(|option| option.to_lowercase() == words).copied() {
         Some(MUTE) => {
-            person.mute(server);
+            person.mute(server).await;
             Err(Word::Declined)
         }
         Some(DECLINE) => Err(Word::Declined),
@@ -291,7 +291,7 @@ mod tests {
             *self.muted.lock().unwrap()
         }
 
-        fn mute(&self, _: &str) {
+        async fn mute(&self, _: &str) {
             *self.muted.lock().unwrap() = true;
         }
     }

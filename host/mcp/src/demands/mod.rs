@@ -47,7 +47,7 @@ pub trait Answers: Send + Sync {
     fn is_muted(&self, server: &str) -> bool;
 
     /// The person wants to be asked nothing more for it.
-    fn mute(&self, server: &str);
+    async fn mute(&self, server: &str);
 }
 
 /// The person's answer.

@@ -25,7 +25,7 @@ impl<'a> Respondent<'a> {
         heard
     }
 
-    pub(super) fn mute(&self, server: &str) {
-        self.answers.mute(server);
+    pub(super) async fn mute(&self, server: &str) {
+        self.answers.mute(server).await;
     }
 }

@@ -268,17 +268,23 @@ async fn so_far(
     for entry in store.journal_of(session, message).await? {
         let entry = rows::step_entry(store, message, entry)?;
         // The address of a subagent begins with its parent's.
-        if let StepKind::Said { reply, .. } = entry.kind
-            && !entry.agent.contains('/')
-        {
-            own += Usage {
+        if entry.agent.contains('/') {
+            continue;
+        }
+        own += match entry.kind {
+            StepKind::Said { reply, .. } => Usage {
                 steps: 1,
                 input_tokens: reply.usage.input_tokens,
                 cached_tokens: reply.usage.cached_tokens,
                 output_tokens: reply.usage.output_tokens,
                 ..Usage::default()
-            };
-        }
+            },
+            StepKind::Written(text) => text.used.unwrap_or_default(),
+            StepKind::Begun { .. }
+            | StepKind::Result(_)
+            | StepKind::Child { .. }
+            | StepKind::Muted { .. } => continue,
+        };
     }
     for call in &known.receipts {
         own += Usage { tool_calls: 1, fuel: call.receipt.fuel, ..Usage::default() };

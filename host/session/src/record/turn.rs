@@ -308,7 +308,11 @@ async fn with_files(
 ) -> Result<(), StoreError> {
     let files = entries.iter_mut().flat_map(|entry| match &mut entry.kind {
         StepKind::Result(result) => result.attachments.iter_mut(),
-        StepKind::Said { .. } | StepKind::Begun { .. } | StepKind::Child { .. } => [].iter_mut(),
+        StepKind::Said { .. }
+        | StepKind::Begun { .. }
+        | StepKind::Child { .. }
+        | StepKind::Written(_)
+        | StepKind::Muted { .. } => [].iter_mut(),
     });
     let mut files: Vec<_> = files.collect();
     if files.is_empty() {

@@ -142,7 +142,11 @@ fn half(kept: &[StepEntry]) -> usize {
         |place: &_| kept.iter().any(|e| matches!(e.kind, StepKind::Result(_)) && of(e) == *place);
     let is_call = |kind: &StepKind| match kind {
         StepKind::Begun { children, .. } => children.is_empty(),
-        StepKind::Said { .. } | StepKind::Result(_) | StepKind::Child { .. } => false,
+        StepKind::Said { .. }
+        | StepKind::Result(_)
+        | StepKind::Child { .. }
+        | StepKind::Written(_)
+        | StepKind::Muted { .. } => false,
     };
     kept.iter().filter(|entry| is_call(&entry.kind) && !ended(&of(entry))).count()
 }
@@ -202,7 +206,11 @@ fn written(kept: &[StepEntry]) -> usize {
         StepKind::Result(kept) => {
             kept.receipt.as_ref().is_some_and(|receipt| receipt.tool == "file_write")
         }
-        StepKind::Said { .. } | StepKind::Begun { .. } | StepKind::Child { .. } => false,
+        StepKind::Said { .. }
+        | StepKind::Begun { .. }
+        | StepKind::Child { .. }
+        | StepKind::Written(_)
+        | StepKind::Muted { .. } => false,
     };
     kept.iter().filter(is).count()
 }

@@ -75,14 +75,20 @@ async fn a_run_keeps_its_answers_and_results() {
         .append_message("r", &message("r2", Role::Assistant, MessageStatus::InFlight))
         .await
         .unwrap();
-    let kinds = [JournalKind::Said, JournalKind::Begun, JournalKind::Result, JournalKind::Child];
+    let kinds = [
+        JournalKind::Said,
+        JournalKind::Begun,
+        JournalKind::Result,
+        JournalKind::Written,
+        JournalKind::Child,
+    ];
     let entries = kinds.map(|kind| entry(kind, 0)).to_vec();
     let steps = Write::Journal { session: "r".into(), message: "r2".into(), entries };
     store.enqueue(vec![steps]).await.unwrap();
     store.finish_message("r", "r2", &finished()).await.unwrap();
     let left = store.journal_of("r", "r2").await.unwrap();
     let left: Vec<_> = left.into_iter().map(|entry| entry.kind).collect();
-    assert_eq!(left, kinds[..3], "how a subagent ended has a row of its own");
+    assert_eq!(left, kinds[..4], "how a subagent ended has a row of its own");
     assert!(store.delete_run("r").await.unwrap());
     assert!(store.journal_of("r", "r2").await.unwrap().is_empty());
 }

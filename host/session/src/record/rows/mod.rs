@@ -48,6 +48,8 @@ pub(crate) fn journal_entry(entry: StepEntry) -> io::Result<JournalEntry> {
             StepKind::Begun { .. } => JournalKind::Begun,
             StepKind::Result(_) => JournalKind::Result,
             StepKind::Child { .. } => JournalKind::Child,
+            StepKind::Written(_) => JournalKind::Written,
+            StepKind::Muted { .. } => JournalKind::Muted,
         },
         body: serde_json::to_value(&entry.kind).map_err(io::Error::other)?,
     })
@@ -115,7 +117,11 @@ pub(crate) fn of_result(
 pub(crate) fn receipt_of(entry: &StepEntry) -> Option<&CallReceipt> {
     match &entry.kind {
         StepKind::Result(result) => result.receipt.as_ref(),
-        StepKind::Said { .. } | StepKind::Begun { .. } | StepKind::Child { .. } => None,
+        StepKind::Said { .. }
+        | StepKind::Begun { .. }
+        | StepKind::Child { .. }
+        | StepKind::Written(_)
+        | StepKind::Muted { .. } => None,
     }
 }
 
