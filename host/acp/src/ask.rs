@@ -81,6 +81,12 @@ pub(crate) async fn clarify(
     question: &str,
     options: &[String],
 ) {
+    // The event says of a private question what may be stored of it.
+    let whole = match open(door, turn, id) {
+        Some((_, OpenQuestion { kind: QuestionKind::Clarify { question, .. }, .. })) => question,
+        Some(_) | None => question.to_owned(),
+    };
+    let question = whole.as_str();
     let word = match door.client().forms {
         true => form(to, shown_in, question, options).await,
         false if options.is_empty() => PersonAnswer::Text(None),

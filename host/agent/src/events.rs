@@ -191,8 +191,11 @@ pub enum EventKind {
     },
     QuestionAsked {
         id: u64,
+        /// Of a private one the part that may be stored.
         question: String,
         options: Vec<String>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        private: bool,
     },
     QuestionAnswered {
         id: u64,

@@ -95,7 +95,9 @@ pub use subagent::team::{
 };
 /// Ends a run: what [`Agent::run_with`] takes.
 pub use tokio_util::sync::CancellationToken;
-pub use tools::approval::asker::{Approval, Asker, NoAsker, Question, Reach, ReachedMount, Said};
+pub use tools::approval::asker::{
+    Approval, Asker, NoAsker, PrivateQuestion, Question, Reach, ReachedMount, Said,
+};
 pub use tools::builtin::spec::builtin_tool_specs;
 pub use tools::hooks::{HookCheck, Hooks};
 pub use tools::result::ending_word;

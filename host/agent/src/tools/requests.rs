@@ -2,7 +2,7 @@
 //! asked, or a model, where the operator has granted that to the server.
 
 use async_trait::async_trait;
-use belljar_mcp::{Answers, Heard, Sample, Sampled, SamplingGrant};
+use belljar_mcp::{Answers, Asked, Heard, Sample, Sampled, SamplingGrant};
 use belljar_model::{CallContext, ChatRequest, Message, Reply, StopReason};
 use belljar_policy::{Meter, Shown};
 
@@ -40,8 +40,9 @@ pub(crate) struct Requests<'a> {
 
 #[async_trait]
 impl Answers for Requests<'_> {
-    async fn question(&self, text: &str, options: &[String]) -> Heard {
-        match self.agent.put(self.call, text, options).await {
+    async fn question(&self, asked: &Asked<'_>) -> Heard {
+        let Asked { text, noted, options } = *asked;
+        match self.agent.put(self.call, text, Some(noted), options).await {
             Said::Words(words) => Heard::Words(words),
             Said::Blank => Heard::Blank,
             Said::No => Heard::No,
@@ -67,6 +68,14 @@ impl Answers for Requests<'_> {
         job.shared.served.mute(server);
         let muted = || StepKind::Muted { server: server.to_owned() };
         job.persist_step(self.call.step, 0, muted).await;
+    }
+
+    fn is_given_up(&self, server: &str) -> bool {
+        self.agent.job.shared.served.is_given_up(server)
+    }
+
+    fn waited(&self, server: &str, came: bool) {
+        self.agent.job.shared.served.waited(server, came);
     }
 }
 

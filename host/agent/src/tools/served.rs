@@ -6,6 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::replay::log::Replay;
 
+/// Forms of a server to which nobody came, one after the other; nobody is waited for again in that run. The
+/// time of a wait is none of the run's, so without a bound a server would keep a run, and its place, for days.
+const MAX_MISSED: u32 = 3;
+
 /// The servers of one run, or of all jars that one session of a client has in turn: clones are the same.
 #[derive(Debug, Clone, Default)]
 pub struct Served(Arc<Mutex<State>>);
@@ -14,6 +18,8 @@ pub struct Served(Arc<Mutex<State>>);
 struct State {
     /// Those for which a person wants to be asked nothing more.
     muted: HashSet<String>,
+    /// How many forms of each nobody came to, since somebody did.
+    missed: HashMap<String, u32>,
     /// The tokens of each, used or held, and its texts.
     written: HashMap<String, (u64, u64)>,
 }
@@ -74,6 +80,18 @@ impl Served {
         self.state().muted.insert(server.to_owned());
     }
 
+    /// Whether nobody is waited for any more.
+    pub(crate) fn is_given_up(&self, server: &str) -> bool {
+        self.state().missed.get(server).is_some_and(|missed| *missed >= MAX_MISSED)
+    }
+
+    /// Somebody came to a form of it, or nobody.
+    pub(crate) fn waited(&self, server: &str, came: bool) {
+        let mut state = self.state();
+        let missed = state.missed.entry(server.to_owned()).or_default();
+        *missed = if came { 0 } else { missed.saturating_add(1) };
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -98,6 +116,17 @@ mod tests {
         assert_eq!(served.hold("a", 100, 0, 1), None);
         assert_eq!(served.hold("c", 10, 10, 5), None);
     }
+    #[test]
+    fn nobody_is_waited_for_after_three_forms_in_a_row_that_nobody_came_to() {
+        let served = Served::default();
+        for came in [false, false, true, false, false] {
+            served.waited("a", came);
+            assert!(!served.is_given_up("a"));
+        }
+        served.waited("a", false);
+        assert!(served.is_given_up("a") && !served.is_given_up("b"));
+    }
+
     #[test]
     fn a_run_that_resumes_goes_on_with_what_is_left_to_each_server() {
         let entry = |server: &str, number, tokens, used: Option<Usage>| StepEntry {

@@ -4,11 +4,11 @@
 use belljar_policy::Shown;
 use serde_json::{Map, Value, json};
 
-use super::Heard;
 use super::address::Address;
 use super::field::{Field, Kind};
 use super::form::Form;
 use super::respondent::Respondent;
+use super::{Asked, Heard};
 
 /// How often a field is asked about.
 const MAX_TRIES: usize = 3;
@@ -102,7 +102,7 @@ async fn filled(
         (false, false) => vec![FILL],
     };
     options.extend([DECLINE, MUTE]);
-    if heard(person, server, &text, &options).await? != FILL {
+    if heard(person, server, (&text, &text), &options).await? != FILL {
         return form.content(Map::new()).ok_or(Word::Cancelled);
     }
     let mut said = Map::new();
@@ -114,9 +114,10 @@ async fn filled(
     let content = form.content(said).ok_or(Word::Cancelled)?;
     // Whoever has not read all of it sends nothing.
     let pieces = pieces(&content, server).ok_or(Word::Declined)?;
+    let noted = format!("{}what you have said", goes_to(server));
     for (at, piece) in (1..).zip(&pieces) {
         let go_on = if at == pieces.len() { SEND } else { NEXT };
-        heard(person, server, piece, &[go_on, DECLINE]).await?;
+        heard(person, server, (piece, &noted), &[go_on, DECLINE]).await?;
     }
     Ok(content)
 }
@@ -125,9 +126,13 @@ fn is_shown_whole(field: &Field, value: &Value, server: &str) -> bool {
     pieces(&Map::from_iter([(field.name.clone(), value.clone())]), server).is_some()
 }
 
+fn goes_to(server: &str) -> String {
+    format!("this goes to the MCP server `{server}`: ")
+}
+
 /// All that is to be sent, in questions that every door shows whole; `None` = a value is too long for one.
 fn pieces(content: &Map<String, Value>, server: &str) -> Option<Vec<String>> {
-    let begin = format!("this goes to the MCP server `{server}`: ");
+    let begin = goes_to(server);
     let mut pieces = vec![begin.clone()];
     for (name, value) in content {
         let shown = format!("`{name}` = {value}; ");
@@ -152,21 +157,22 @@ pub(super) async fn show(address: &Address, server: &str, person: &Respondent<'_
         Shown::new(&address.url),
         Shown::clipped(&address.message, MAX_MESSAGE)
     );
-    match heard(person, server, &text, &[OPEN, DECLINE, MUTE]).await {
+    match heard(person, server, (&text, &text), &[OPEN, DECLINE, MUTE]).await {
         Ok(_) => Word::Accepted(None),
         Err(word) => word,
     }
 }
 
-/// The option by which the person goes on; whatever is none of them is no answer.
+/// The option by which the person goes on; whatever is none of them is no answer. A question is what they
+/// read, and what is noted of it.
 async fn heard<'o>(
     person: &Respondent<'_>,
     server: &str,
-    text: &str,
+    (text, noted): (&str, &str),
     options: &[&'o str],
 ) -> Result<&'o str, Word> {
     let offered: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
-    let words = match person.question(text, &offered).await {
+    let words = match person.question(&Asked { text, noted, options: &offered }).await {
         Heard::Words(words) => words.trim().to_lowercase(),
         Heard::No => return Err(Word::Declined),
         Heard::Blank | Heard::Nobody => return Err(Word::Cancelled),
@@ -195,9 +201,10 @@ async fn asked(
         Kind::Text { .. } | Kind::Number { .. } | Kind::Several { .. } => Vec::new(),
     };
     let whose = format!("for the MCP server `{server}`: ");
-    let mut text = format!("{whose}{}", wanted(field));
+    let noted = format!("{whose}{}", wanted(field));
+    let mut text = noted.clone();
     for _ in 0..MAX_TRIES {
-        match person.question(&text, &options).await {
+        match person.question(&Asked { text: &text, noted: &noted, options: &options }).await {
             Heard::Words(words) => match field.kind.value_of(&words) {
                 Some(value) if is_shown_whole(field, &value, server) => return Ok(Some(value)),
                 Some(_) => {
@@ -265,13 +272,15 @@ mod tests {
     struct Person {
         says: Mutex<Vec<&'static str>>,
         read: Mutex<Vec<(String, Vec<String>)>>,
+        noted: Mutex<Vec<String>>,
         muted: Mutex<bool>,
     }
 
     #[async_trait::async_trait]
     impl Answers for Person {
-        async fn question(&self, text: &str, options: &[String]) -> Heard {
-            self.read.lock().unwrap().push((text.to_owned(), options.to_vec()));
+        async fn question(&self, asked: &Asked<'_>) -> Heard {
+            self.read.lock().unwrap().push((asked.text.to_owned(), asked.options.to_vec()));
+            self.noted.lock().unwrap().push(asked.noted.to_owned());
             let mut says = self.says.lock().unwrap();
             match says.is_empty() {
                 true => Heard::Nobody,
@@ -294,6 +303,12 @@ mod tests {
         async fn mute(&self, _: &str) {
             *self.muted.lock().unwrap() = true;
         }
+
+        fn is_given_up(&self, _: &str) -> bool {
+            false
+        }
+
+        fn waited(&self, _: &str, _: bool) {}
     }
 
     fn form() -> Form {
@@ -333,6 +348,20 @@ mod tests {
         assert_eq!(word, content(json!({"a": "Jo", "c": "y"})));
         let (word, _) = said(&[FILL, "", "", "", SEND]).await;
         assert_eq!(word, content(json!({"a": "Jo", "c": "y"})));
+    }
+
+    #[tokio::test]
+    async fn nothing_that_a_person_says_is_in_what_is_noted_of_the_questions() {
+        let (word, person) = said(&[FILL, "Ann of Cleves", "fourth", "4711", "x", SEND]).await;
+        assert!(matches!(word, Word::Accepted(Some(_))), "{word:?}");
+        let (read, noted) =
+            (person.read.lock().unwrap().clone(), person.noted.lock().unwrap().clone());
+        assert_eq!(read.len(), noted.len());
+        for word in ["Ann", "fourth", "4711"] {
+            assert!(read.iter().any(|(text, _)| text.contains(word)), "{word} is shown: {read:?}");
+            assert!(!noted.iter().any(|text| text.contains(word)), "{word}: {noted:?}");
+        }
+        assert!(noted.iter().all(|text| text.contains("MCP server `s`")), "{noted:?}");
     }
 
     #[tokio::test]

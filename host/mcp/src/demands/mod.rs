@@ -27,8 +27,8 @@ use async_trait::async_trait;
 /// Whoever answers a server, on behalf of the agent that calls it.
 #[async_trait]
 pub trait Answers: Send + Sync {
-    /// Puts a question to the person, with answers to choose from. Its text is escaped already.
-    async fn question(&self, text: &str, options: &[String]) -> Heard;
+    /// Puts a question to the person.
+    async fn question(&self, asked: &Asked<'_>) -> Heard;
 
     /// Has a model write a text, within what is granted to this server and what the agent may use.
     /// The words are the server's.
@@ -48,6 +48,24 @@ pub trait Answers: Send + Sync {
 
     /// The person wants to be asked nothing more for it.
     async fn mute(&self, server: &str);
+
+    /// Whether nobody came so often that nobody is waited for any more in this run.
+    fn is_given_up(&self, server: &str) -> bool;
+
+    /// Whether somebody came to a form or an address of it.
+    fn waited(&self, server: &str, came: bool);
+}
+
+/// A question to the person. Its texts are escaped already.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The words that they read.
+    pub text: &'a str,
+    /// The same without any word of theirs. INV-366: of the question this alone is stored, and of the
+    /// answer nothing.
+    pub noted: &'a str,
+    /// Answers to choose from.
+    pub options: &'a [String],
 }
 
 /// The person's answer.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Answers, Heard};
+use super::{Answers, Asked, Heard};
 
 /// Whoever answers questions in one call.
 pub(super) struct Respondent<'a> {
@@ -16,13 +16,18 @@ impl<'a> Respondent<'a> {
     }
 
     /// Puts a question to them, unless they were not there for another one.
-    pub(super) async fn question(&self, text: &str, options: &[String]) -> Heard {
-        if self.gone.load(Ordering::Relaxed) {
+    pub(super) async fn question(&self, asked: &Asked<'_>) -> Heard {
+        if self.is_gone() {
             return Heard::Nobody;
         }
-        let heard = self.answers.question(text, options).await;
+        let heard = self.answers.question(asked).await;
         self.gone.fetch_or(heard == Heard::Nobody, Ordering::Relaxed);
         heard
+    }
+
+    /// Whether they did not come to a question.
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
     }
 
     pub(super) async fn mute(&self, server: &str) {

@@ -139,6 +139,12 @@ impl<'a> Talk<'a> {
         if answers.is_muted(name) {
             return declined("the person wants to be asked nothing more for it");
         }
+        if answers.is_given_up(name) {
+            // INV-361: each of them would be waited for as long as a person may take.
+            let facts = "nobody came to its forms before: cancelled".to_owned();
+            gate.deny(DenyCode::RequestNotAllowed, "request of a server", facts);
+            return Ok(Word::Cancelled.result());
+        }
         if self.forms.fetch_add(1, Ordering::Relaxed) >= MAX_FORMS {
             return declined("it asks for too many forms in one call");
         }
@@ -148,6 +154,7 @@ impl<'a> Talk<'a> {
             Elicitation::Address(address) => show(address, name, person).await,
         };
         drop(waiting);
+        answers.waited(name, !person.is_gone());
         gate.log("asked", &format!("it asked the person, who {}", word.name()));
         Ok(word.result())
     }

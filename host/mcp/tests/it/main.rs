@@ -3,6 +3,7 @@
 
 mod gate;
 mod keys;
+mod waiting;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};

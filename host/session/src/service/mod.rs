@@ -48,7 +48,7 @@ use crate::record::hub::{Hub, Watch};
 use crate::record::layers::{TenantLayers, remove_stale_layers};
 use crate::review::{ReviewError, SessionReview};
 use crate::service::limits::Allowance;
-use crate::service::questions::Questions;
+use crate::service::questions::{Questions, Taken};
 use crate::service::running::{Purpose, Running};
 use crate::service::tally::Tally;
 use crate::service::versions::Versions;
@@ -157,7 +157,8 @@ impl Service {
         actor: &str,
     ) -> Result<(), ServiceError> {
         let taken = self.0.questions.take(session, question, &answer);
-        let (asked, waiting) = taken.ok_or(ServiceError::NoQuestion(question))?;
+        let taken = taken.ok_or(ServiceError::NoQuestion(question))?;
+        let Taken { question: asked, noted, waiting } = taken;
         let (word, text) = match &answer {
             PersonAnswer::Permission(word) => (word.as_str(), None),
             PersonAnswer::Text(text) => ("text", text.clone()),
@@ -166,7 +167,11 @@ impl Service {
         let (tool, arguments) = match asked.kind {
             QuestionKind::Permission { tool, arguments, .. } => (tool, json!(arguments)),
             QuestionKind::Clarify { question, options } => {
-                let asked = json!({"question": question, "options": options, "answer": text});
+                let asked = match noted {
+                    // INV-366: that it was answered, when and by whom, and not with what.
+                    Some(noted) => json!({"question": noted, "options": options, "private": true}),
+                    None => json!({"question": question, "options": options, "answer": text}),
+                };
                 (builtin_tools::CLARIFY.to_owned(), asked)
             }
         };

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 
 use belljar_agent::Clock;
-use belljar_agent::{Approval, Asker, Question, Reach, Said};
+use belljar_agent::{Approval, Asker, PrivateQuestion, Question, Reach, Said};
 
 /// A question that nobody has answered yet. Foreign text.
 #[derive(Debug, Clone)]
@@ -63,7 +63,17 @@ pub(crate) struct Questions(Mutex<BTreeMap<(String, u64), Waiting>>);
 #[derive(Debug)]
 struct Waiting {
     question: OpenQuestion,
+    noted: Option<String>,
     answer: oneshot::Sender<PersonAnswer>,
+}
+
+/// A question that was taken out to be answered.
+pub(crate) struct Taken {
+    pub(crate) question: OpenQuestion,
+    /// INV-366: where the answer is the person's own, the part of the question that may be stored.
+    pub(crate) noted: Option<String>,
+    /// Where the answer is waited for.
+    pub(crate) waiting: oneshot::Sender<PersonAnswer>,
 }
 
 /// Asks at the questions for one turn.
@@ -89,12 +99,7 @@ impl Questions {
     }
 
     /// Takes the question out if the answer is one to it.
-    pub(crate) fn take(
-        &self,
-        session: &str,
-        id: u64,
-        answer: &PersonAnswer,
-    ) -> Option<(OpenQuestion, oneshot::Sender<PersonAnswer>)> {
+    pub(crate) fn take(&self, session: &str, id: u64, answer: &PersonAnswer) -> Option<Taken> {
         let key = (session.to_owned(), id);
         let mut waiting = self.waiting();
         let fits = matches!(
@@ -105,7 +110,8 @@ impl Questions {
         if !fits {
             return None;
         }
-        waiting.remove(&key).map(|waiting| (waiting.question, waiting.answer))
+        let Waiting { question, noted, answer } = waiting.remove(&key)?;
+        Some(Taken { question, noted, waiting: answer })
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<(String, u64), Waiting>> {
@@ -114,7 +120,13 @@ impl Questions {
 }
 
 impl TurnQuestions {
-    async fn put(&self, id: u64, agent: &str, kind: QuestionKind) -> Option<PersonAnswer> {
+    async fn put(
+        &self,
+        id: u64,
+        agent: &str,
+        kind: QuestionKind,
+        noted: Option<&str>,
+    ) -> Option<PersonAnswer> {
         let (answer, answered) = oneshot::channel();
         let question = OpenQuestion {
             id,
@@ -124,7 +136,8 @@ impl TurnQuestions {
             asked: self.clock.now().as_millisecond(),
         };
         let key = (self.session.clone(), id);
-        self.questions.waiting().insert(key.clone(), Waiting { question, answer });
+        let noted = noted.map(str::to_owned);
+        self.questions.waiting().insert(key.clone(), Waiting { question, noted, answer });
         let _open = Open { questions: &self.questions, key };
         answered.await.ok()
     }
@@ -138,7 +151,7 @@ impl Asker for TurnQuestions {
             arguments: question.arguments.to_owned(),
             reach: question.reach.clone(),
         };
-        match self.put(question.id, question.agent, kind).await {
+        match self.put(question.id, question.agent, kind, None).await {
             Some(PersonAnswer::Permission(word)) => word,
             Some(PersonAnswer::Text(_) | PersonAnswer::Declined) | None => Approval::Nobody,
         }
@@ -146,11 +159,22 @@ impl Asker for TurnQuestions {
 
     async fn clarify(&self, id: u64, agent: &str, question: &str, options: &[String]) -> Said {
         let (question, options) = (question.to_owned(), options.to_vec());
-        match self.put(id, agent, QuestionKind::Clarify { question, options }).await {
-            Some(PersonAnswer::Text(text)) => Said::of(text),
-            Some(PersonAnswer::Declined) => Said::No,
-            Some(PersonAnswer::Permission(_)) | None => Said::Nobody,
-        }
+        said(self.put(id, agent, QuestionKind::Clarify { question, options }, None).await)
+    }
+
+    async fn clarify_privately(&self, asked: PrivateQuestion<'_>) -> Said {
+        let PrivateQuestion { id, agent, question, noted, options } = asked;
+        let (question, options) = (question.to_owned(), options.to_vec());
+        let kind = QuestionKind::Clarify { question, options };
+        said(self.put(id, agent, kind, Some(noted)).await)
+    }
+}
+
+fn said(answer: Option<PersonAnswer>) -> Said {
+    match answer {
+        Some(PersonAnswer::Text(text)) => Said::of(text),
+        Some(PersonAnswer::Declined) => Said::No,
+        Some(PersonAnswer::Permission(_)) | None => Said::Nobody,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::kit::server::Server;
 use crate::mcp::client::{Client, Revision};
 
 const ELICIT: &str = "elicitation/create";
-const SAMPLE: &str = "sampling/createMessage";
+pub(super) const SAMPLE: &str = "sampling/createMessage";
 
 /// The choice of a person in the first question about a form.
 const LEAVE: &str = "Take the values that it suggests";
@@ -22,7 +22,7 @@ fn asking(more: &str, asks: Vec<(&'static str, Value)>) -> Stage {
     stage
 }
 
-fn form(message: &str, properties: Value) -> (&'static str, Value) {
+pub(super) fn form(message: &str, properties: Value) -> (&'static str, Value) {
     let schema = json!({"type": "object", "properties": properties, "required": []});
     (ELICIT, json!({"message": message, "requestedSchema": schema}))
 }
@@ -58,7 +58,7 @@ fn called(client: &mut Client, says: &[&str]) -> Vec<String> {
 }
 
 /// The answers that the server got, in the order asked.
-fn replies(stage: &Stage) -> Vec<Value> {
+pub(super) fn replies(stage: &Stage) -> Vec<Value> {
     let seen = stage.peer.seen();
     let replies = seen.iter().filter(|it| it.body["id"].is_string());
     replies
@@ -109,9 +109,17 @@ fn a_form_that_nobody_can_be_asked_about_is_cancelled() {
     let fields = json!({"a": {"type": "string", "default": "b"}});
     let stage = asking("elicitation = true\n", vec![form("m", fields)]);
     let mut client = stage.client();
-    assert_eq!(called(&mut client, &[]), [""; 0]);
+    for _ in 0..5 {
+        assert_eq!(called(&mut client, &[]), [""; 0]);
+    }
+    the_neighbour_works(&mut client);
     client.leave().exits(0);
-    assert_eq!(replies(&stage), [json!({"action": "cancel"})]);
+    assert_eq!(replies(&stage), vec![json!({"action": "cancel"}); 5]);
+    let sessions = stage.world.run(&["sessions", "list", "--json"]).exits(0).json();
+    let session = sessions[0]["id"].as_str().unwrap().to_owned();
+    let receipts = stage.world.run(&["receipts", &session, "--json"]).exits(0).stdout;
+    // After three of them nobody is waited for any more.
+    assert_eq!(receipts.matches("nobody came to its forms before").count(), 2, "{receipts}");
 }
 
 #[test]
@@ -252,13 +260,13 @@ fn sampling(tokens: u64) -> String {
     )
 }
 
-fn sample(text: &str) -> (&'static str, Value) {
+pub(super) fn sample(text: &str) -> (&'static str, Value) {
     let content = json!({"type": "text", "text": text});
     (SAMPLE, json!({"messages": [{"role": "user", "content": content}], "maxTokens": 100}))
 }
 
 /// A server that asks for these texts, of which a model writes the first ones.
-fn written(tokens: u64, asks: Vec<(&'static str, Value)>) -> Stage {
+pub(super) fn written(tokens: u64, asks: Vec<(&'static str, Value)>) -> Stage {
     written_with(&sampling(tokens), asks)
 }
 
@@ -272,7 +280,7 @@ fn written_with(lines: &str, asks: Vec<(&'static str, Value)>) -> Stage {
     stage
 }
 
-fn asking_of(
+pub(super) fn asking_of(
     asks: Vec<(&'static str, Value)>,
 ) -> impl Fn(&Seen, &mut std::net::TcpStream) + Send + Sync + 'static {
     move |seen, stream| {

@@ -5,6 +5,7 @@ mod asks;
 #[cfg(target_os = "linux")]
 mod command;
 mod hostile;
+mod kept;
 mod login;
 mod peer;
 mod review;

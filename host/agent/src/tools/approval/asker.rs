@@ -19,6 +19,21 @@ pub struct Question<'a> {
     pub reach: &'a Reach,
 }
 
+/// A question whose answer is the person's own. All of it but the number is foreign text.
+#[derive(Debug, Clone, Copy)]
+pub struct PrivateQuestion<'a> {
+    /// Its number in the run, as the event says it.
+    pub id: u64,
+    /// Who asks.
+    pub agent: &'a str,
+    /// The words that the person reads, which may repeat what they have said.
+    pub question: &'a str,
+    /// The words that may be stored in their place.
+    pub noted: &'a str,
+    /// Answers to choose from.
+    pub options: &'a [String],
+}
+
 /// The means of a call: it can touch this, and nothing beside it. As a person may know it: without
 /// where a directory lies on the host, and without the value of a secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -112,6 +127,13 @@ pub trait Asker: Send + Sync {
     async fn clarify(&self, id: u64, agent: &str, question: &str, options: &[String]) -> Said {
         let _ = (id, agent, question, options);
         Said::Nobody
+    }
+
+    /// As [`Asker::clarify`]; whoever stores questions stores of this what is noted, and of its answer that
+    /// there is one. Default: nothing is stored here.
+    async fn clarify_privately(&self, question: PrivateQuestion<'_>) -> Said {
+        let PrivateQuestion { id, agent, question, noted: _, options } = question;
+        self.clarify(id, agent, question, options).await
     }
 }
 

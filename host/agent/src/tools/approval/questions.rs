@@ -11,7 +11,7 @@ use crate::agent_loop::machine::Loop;
 use crate::events::{EventKind, MAX_SHOWN, TodoItem};
 use crate::limits::{ANSWER_WAIT, MAX_ANSWER_BYTES, cut};
 use crate::tools::answer::Answer;
-use crate::tools::approval::asker::{Approval, Question, Said};
+use crate::tools::approval::asker::{Approval, PrivateQuestion, Question, Said};
 use crate::tools::builtin::arguments::{Clarify, TodoCall};
 use crate::tools::builtin::todos::TodoList;
 use crate::tools::call::Call;
@@ -102,7 +102,7 @@ impl Agent<'_> {
 
     /// Puts the agent's question to the person.
     pub(crate) async fn clarify(&self, call: Call<'_>, asked: &Clarify) -> Answer {
-        match self.put(call, &asked.question, &asked.options).await {
+        match self.put(call, &asked.question, None, &asked.options).await {
             Said::Words(content) => Answer { content, is_error: false },
             Said::Blank | Said::No | Said::Nobody => {
                 let content = "nobody answers; go on with the likeliest reading and say which";
@@ -111,8 +111,15 @@ impl Agent<'_> {
         }
     }
 
-    /// Puts a question that comes up in a call to the person at the root.
-    pub(crate) async fn put(&self, call: Call<'_>, question: &str, options: &[String]) -> Said {
+    /// Puts a question that comes up in a call to the person at the root. `noted`: their answer is their own,
+    /// and of the question no more is stored than this (INV-366).
+    pub(crate) async fn put(
+        &self,
+        call: Call<'_>,
+        question: &str,
+        noted: Option<&str>,
+        options: &[String],
+    ) -> Said {
         if is_alone(call) {
             return Said::Nobody;
         }
@@ -120,13 +127,24 @@ impl Agent<'_> {
         let id = job.shared.events.question();
         job.emit(|| EventKind::QuestionAsked {
             id,
-            question: question.to_owned(),
+            question: noted.unwrap_or(question).to_owned(),
             options: options.to_vec(),
+            private: noted.is_some(),
         });
         let waiting = job.pause.begin();
         let asker = &job.shared.host.asker;
         asker.concerns(id, &call.call.id);
-        let asking = timeout(ANSWER_WAIT, asker.clarify(id, &job.path, question, options));
+        let asking = async {
+            match noted {
+                Some(noted) => {
+                    let private =
+                        PrivateQuestion { id, agent: &job.path, question, noted, options };
+                    asker.clarify_privately(private).await
+                }
+                None => asker.clarify(id, &job.path, question, options).await,
+            }
+        };
+        let asking = timeout(ANSWER_WAIT, asking);
         let heard = self.stop.run_until_cancelled(asking).await;
         drop(waiting);
         if let (Some(Err(_)), Some(nested)) = (&heard, call.nested) {
