@@ -75,7 +75,8 @@ export type EventKind =
     }
   | ({ type: 'permission_asked'; id: number; call_id: string; tool: string; arguments: string } & Reach)
   | { type: 'permission_answered'; id: number; call_id: string; tool: string; answer: 'yes' | 'for_run' | 'no' | 'nobody' }
-  | { type: 'question_asked'; id: number; question: string; options: string[] }
+  /** Of a private one the list of questions has the words that a person reads, while it is open. */
+  | { type: 'question_asked'; id: number; question: string; options: string[]; private?: boolean }
   | { type: 'question_answered'; id: number; answered: boolean }
   | { type: 'todos'; items: { content: string; status: string }[] }
   | { type: 'hook_ran'; event: string; tool?: string; hook: string; decision: string; micros: number }

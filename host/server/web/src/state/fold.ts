@@ -75,7 +75,7 @@ export interface Asked {
   at: number;
   what:
     | ({ kind: 'permission'; call_id: string; tool: string; arguments: string } & Reach)
-    | { kind: 'clarify'; question: string; options: string[] };
+    | { kind: 'clarify'; question: string; options: string[]; private?: boolean };
 }
 
 export type Item = Call | Said | BatchPlace | Note;
@@ -257,7 +257,8 @@ function take(turn: Turn, agent: Agent, event: SessionEvent): void {
       return;
     }
     case 'question_asked': {
-      const what = { kind: 'clarify' as const, question: event.question, options: event.options };
+      const { question, options, private: own } = event;
+      const what = { kind: 'clarify' as const, question, options, ...(own ? { private: true } : {}) };
       turn.questions.set(event.id, { id: event.id, agent: event.agent, at: event.at, what });
       return;
     }

@@ -33,9 +33,12 @@ export function QuestionBox(props: { session: string; asked: Asked; compact?: bo
   const [own, setOwn] = useState('');
   const field = useId();
   const box = useRef<HTMLDivElement>(null);
-  // The list has the whole arguments, where the event has their beginning.
+  // The list has the whole arguments, where the event has their beginning, and all words of a private question.
   const full = questions.value.find((one) => one.session === session && one.id === asked.id);
   const { what } = asked;
+  const words = what.kind === 'clarify' ? (full?.kind === 'clarify' ? full.question : what.question) : '';
+  // Nobody answers what they have not read.
+  const unread = what.kind === 'clarify' && what.private === true && !full;
   const args = what.kind === 'permission' ? (full?.kind === 'permission' ? full.arguments : what.arguments) : '';
 
   const send = async (body: { answer?: 'yes' | 'for_run' | 'no'; text?: string }) => {
@@ -60,7 +63,7 @@ export function QuestionBox(props: { session: string; asked: Asked; compact?: bo
     const timer = setTimeout(() => setSettled(true), SETTLES);
     return () => clearTimeout(timer);
   }, []);
-  const disabled = sending || !settled || !mayTalk.value;
+  const disabled = sending || !settled || unread || !mayTalk.value;
 
   return (
     <div ref={box} class={`question${compact ? ' compact' : ''}`} role="group" aria-label={text.asking.label(asked.agent)} data-question={`${session} ${asked.id}`}>
@@ -87,7 +90,7 @@ export function QuestionBox(props: { session: string; asked: Asked; compact?: bo
       </p>
       {what.kind === 'clarify' && (
         <p class="question-words foreign" dir="auto">
-          <Name of={what.question} most={2_000} />
+          <Name of={words} most={2_000} />
         </p>
       )}
       {what.kind === 'permission' && (
