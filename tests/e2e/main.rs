@@ -6,6 +6,7 @@
 mod kit;
 
 mod acp;
+mod acp_cancelled;
 mod acp_decided;
 mod acp_more;
 mod acp_terminals;

@@ -26,24 +26,60 @@ pub(crate) struct Choice {
     pub(crate) kind: PermissionOptionKind,
 }
 
-/// Puts a question with options; `None` = nobody chose one of them.
+/// The editor's word on a question with options.
+pub(crate) enum Chosen {
+    /// The id of the option.
+    One(String),
+    /// The editor cancelled the question, or could not put it.
+    Cancelled,
+    /// Something that the question did not offer.
+    Other,
+}
+
+/// Puts a question with options.
 pub(crate) async fn choose(
     to: &Connection,
     session: &str,
     call: ToolCallUpdate,
     choices: Vec<Choice>,
-) -> Option<String> {
+) -> Chosen {
     let ids: Vec<String> = choices.iter().map(|choice| choice.id.clone()).collect();
     let option = |choice: Choice| PermissionOption::new(choice.id, choice.name, choice.kind);
     let options = choices.into_iter().map(option).collect();
     let request = RequestPermissionRequest::new(SessionId::from(session.to_owned()), call, options);
-    let answered = to.send_request(request).block_task().await.ok()?;
-    let RequestPermissionOutcome::Selected(selected) = answered.outcome else { return None };
-    // INV-303: an option of another question is none of this one.
-    ids.into_iter().find(|id| **id == *selected.option_id.0)
+    let answered = to.send_request(request).block_task().await;
+    match answered.map(|answered| answered.outcome) {
+        Ok(RequestPermissionOutcome::Selected(selected)) => {
+            // INV-303: an option of another question is none of this one.
+            let known = ids.into_iter().find(|id| **id == *selected.option_id.0);
+            known.map_or(Chosen::Other, Chosen::One)
+        }
+        // INV-390.
+        Ok(_) | Err(_) => Chosen::Cancelled,
+    }
 }
 
-/// Asks whether a call may be made, and hands the answer to the turn. Whatever is no clear yes is a no.
+impl Chosen {
+    /// The last part of the option's id.
+    pub(crate) fn ending(&self) -> Option<&str> {
+        match self {
+            Self::One(id) => id.rsplit('.').next(),
+            Self::Cancelled | Self::Other => None,
+        }
+    }
+
+    /// The person's word, where the options are those of a permission. Whatever is no clear yes is a no.
+    pub(crate) fn approval(&self) -> Approval {
+        match (self, self.ending()) {
+            (Self::Cancelled, _) => Approval::Cancelled,
+            (_, Some("yes")) => Approval::Yes,
+            (_, Some("for_run")) => Approval::ForRun,
+            (_, Some(_) | None) => Approval::No,
+        }
+    }
+}
+
+/// Asks whether a call may be made, and hands the answer to the turn.
 pub(crate) async fn permission(
     door: &Door,
     to: &Connection,
@@ -63,12 +99,11 @@ pub(crate) async fn permission(
         choice(Approval::No, "No", PermissionOptionKind::RejectOnce),
     ];
     let chosen = choose(to, shown_in, whole(door, turn, id, call), choices).await;
-    let word = match chosen.as_deref().and_then(|id| id.rsplit('.').next()) {
-        Some("yes") => Approval::Yes,
-        Some("for_run") => Approval::ForRun,
-        Some(_) | None => Approval::No,
+    let word = match chosen.approval() {
+        Approval::Cancelled => PersonAnswer::Cancelled,
+        word => PersonAnswer::Permission(word),
     };
-    answer(door, turn, id, PersonAnswer::Permission(word));
+    answer(door, turn, id, word);
 }
 
 /// Asks what an agent wants to know, where the editor can be asked such.
@@ -89,8 +124,9 @@ pub(crate) async fn clarify(
     let question = whole.as_str();
     let word = match door.client().forms {
         true => form(to, shown_in, question, options).await,
-        false if options.is_empty() => PersonAnswer::Text(None),
-        false => PersonAnswer::Text(pick(to, shown_in, turn, id, question, options).await),
+        // It cannot be shown: that is no blank answer.
+        false if options.is_empty() => PersonAnswer::Cancelled,
+        false => pick(to, shown_in, turn, id, question, options).await,
     };
     answer(door, turn, id, word);
 }
@@ -143,7 +179,8 @@ async fn form(to: &Connection, session: &str, question: &str, options: &[String]
             })
         }
         Ok(ElicitationAction::Decline) => PersonAnswer::Declined,
-        Ok(_) | Err(_) => PersonAnswer::Text(None),
+        // INV-390: nothing was left blank.
+        Ok(_) | Err(_) => PersonAnswer::Cancelled,
     }
 }
 
@@ -155,7 +192,7 @@ async fn pick(
     id: u64,
     question: &str,
     options: &[String],
-) -> Option<String> {
+) -> PersonAnswer {
     let option = |(at, option): (usize, &String)| Choice {
         id: format!("{turn}.{id}.{at}"),
         name: shown(option),
@@ -164,9 +201,10 @@ async fn pick(
     let choices: Vec<_> = options.iter().take(MAX_OFFERED).enumerate().map(option).collect();
     let fields = ToolCallUpdateFields::new().title(Shown::clipped(question, 400).to_string());
     let call = ToolCallUpdate::new(format!("{turn}.question.{id}"), fields);
-    let chosen = choose(to, session, call, choices).await?;
-    let at: usize = chosen.rsplit('.').next()?.parse().ok()?;
-    options.get(at).cloned()
+    let chosen = choose(to, session, call, choices).await;
+    let at = chosen.ending().and_then(|at| at.parse::<usize>().ok());
+    at.and_then(|at| options.get(at).cloned())
+        .map_or(PersonAnswer::Cancelled, |option| PersonAnswer::Text(Some(option)))
 }
 
 fn shown(option: &str) -> String {

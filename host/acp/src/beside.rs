@@ -149,10 +149,6 @@ impl Asker for Person {
             .content(tool_call::diffs(tool, &input, self.door.workspace()))
             .raw_input(input);
         let call = ToolCallUpdate::new(id, fields);
-        match choose(&self.to, &self.session, call, choices).await.as_deref() {
-            Some(id) if id.ends_with(".yes") => Approval::Yes,
-            Some(id) if id.ends_with(".for_run") => Approval::ForRun,
-            Some(_) | None => Approval::No,
-        }
+        choose(&self.to, &self.session, call, choices).await.approval()
     }
 }

@@ -162,7 +162,7 @@ async fn decide(
         .content(seen.content)
         .locations(seen.locations);
     let chosen = choose(to, &session.id, ToolCallUpdate::new(id, fields), choices).await;
-    Ok(chosen.and_then(|id| id.rsplit('.').next().map(str::to_owned)))
+    Ok(chosen.ending().map(str::to_owned))
 }
 
 /// `/undo`: takes the last apply back.

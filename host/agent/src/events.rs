@@ -34,7 +34,7 @@
 //! | `subagent_update` | `batch`, `child` (it runs now), `counts` |
 //! | `subagent_done` | `batch`, `child`, `status`, `steps`, `tokens`, `error`, `counts` |
 //! | `permission_asked` | `id`, `call_id`, `tool`, `arguments` (cut), and all that the call could touch: `mounts` (`path`, `access`), `hosts` (rules), `secrets` (names) |
-//! | `permission_answered` | `id`, `call_id`, `tool`, `answer` (`yes`, `for_run`, `no`, `nobody`) |
+//! | `permission_answered` | `id`, `call_id`, `tool`, `answer` (`yes`, `for_run`, `no`, `nobody`, `cancelled`) |
 //! | `question_asked` | `id`, `question`, `options`; from `clarify` |
 //! | `question_answered` | `id`, `answered` |
 //! | `todos` | `items` (`content`, `status`) |

@@ -127,3 +127,38 @@ fn a_client_whose_calls_all_wait_for_a_person_is_heard() {
     }
     client.leave().exits(0);
 }
+
+/// INV-390.
+#[test]
+fn a_form_that_a_client_closes_is_a_refusal_and_the_next_one_is_asked_anew() {
+    let world = asking();
+    for revision in super::REVISIONS {
+        let mut client = Client::with(&world, &[], revision, may_elicit());
+        let mut read = |action: &Value| {
+            let mut params = json!({"name": "file_read", "arguments": {"path": "note.txt"}});
+            if revision == Revision::Older {
+                let id = client.request("tools/call", params);
+                let asked = client.next();
+                client.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": action}));
+                return client.answer(id);
+            }
+            let asked = client.ask("tools/call", params.clone());
+            params["requestState"] = asked["result"]["requestState"].clone();
+            params["inputResponses"] = json!({"permission": action});
+            client.ask("tools/call", params)
+        };
+        let answer = read(&json!({"action": "cancel"}));
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        assert!(!answer.to_string().contains("tide"), "{answer}");
+        let yes = json!({"action": "accept", "content": {"answer": "yes"}});
+        let answer = read(&yes);
+        assert!(text(&answer).contains("tide"), "{answer}");
+        client.leave().exits(0);
+        let sessions = world.run(&["sessions", "list", "--json"]).exits(0).json();
+        let id = sessions[0]["id"].as_str().unwrap();
+        let receipts =
+            world.run(&["sessions", "export", id]).exits(0).json()["receipts"].to_string();
+        assert!(receipts.contains("the question was cancelled"), "{receipts}");
+        assert!(!receipts.contains("said no"), "{receipts}");
+    }
+}

@@ -46,7 +46,8 @@ impl Answers for Requests<'_> {
             Said::Words(words) => Heard::Words(words),
             Said::Blank => Heard::Blank,
             Said::No => Heard::No,
-            Said::Nobody => Heard::Nobody,
+            // INV-361: whoever closes a question has sent nothing, and is asked no other in this call.
+            Said::Nobody | Said::Cancelled => Heard::Nobody,
         }
     }
 

@@ -297,6 +297,7 @@ impl Inner {
                     Approval::Yes | Approval::ForRun => return,
                     Approval::No => "the person said no",
                     Approval::Nobody => "nobody answered",
+                    Approval::Cancelled => "the question was cancelled",
                 };
                 let tool = Shown::new(tool);
                 self.own(agent, format_args!("`{tool}` is not allowed: {answer}"));

@@ -263,8 +263,11 @@ async fn put(
                 answer = asking => answer,
             };
             answer.map_or(Value::Null, |answer| {
-                let accepted = answer.action == ElicitationAction::Accept;
-                let action = if accepted { "accept" } else { "decline" };
+                let action = match answer.action {
+                    ElicitationAction::Accept => "accept",
+                    ElicitationAction::Decline => "decline",
+                    _ => "cancel",
+                };
                 json!({"action": action, "content": answer.content})
             })
         }

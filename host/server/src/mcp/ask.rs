@@ -58,8 +58,11 @@ pub(super) fn answer(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
     let accepted = brought["action"] == "accept";
     let text = brought["content"]["answer"].as_str().filter(|_| accepted);
     match kind {
+        // INV-390: a form that is closed is neither a no nor left blank.
+        _ if brought["action"] == "cancel" => PersonAnswer::Cancelled,
         QuestionKind::Permission { .. } => PersonAnswer::Permission(approval(text)),
         QuestionKind::Clarify { .. } if brought["action"] == "decline" => PersonAnswer::Declined,
+        QuestionKind::Clarify { .. } if !accepted => PersonAnswer::Cancelled,
         QuestionKind::Clarify { .. } => PersonAnswer::Text(text.map(str::to_owned)),
     }
 }
@@ -89,6 +92,7 @@ mod tests {
     fn nothing_but_an_accepted_yes_is_one() {
         let word = |brought: Value| match answer(&permission(), &brought) {
             PersonAnswer::Permission(word) => word,
+            PersonAnswer::Cancelled => Approval::Cancelled,
             PersonAnswer::Text(_) | PersonAnswer::Declined => Approval::Nobody,
         };
         assert_eq!(word(json!({"action": "accept", "content": {"answer": "yes"}})), Approval::Yes);
@@ -102,6 +106,8 @@ mod tests {
         ] {
             assert_eq!(word(other.clone()), Approval::No, "{other}");
         }
+        let closed = json!({"action": "cancel", "content": {"answer": "yes"}});
+        assert_eq!(word(closed), Approval::Cancelled);
     }
 
     #[test]
@@ -109,7 +115,11 @@ mod tests {
         let clarify = QuestionKind::Clarify { question: "which?".into(), options: Vec::new() };
         let word = |action: &str| answer(&clarify, &json!({"action": action}));
         assert!(matches!(word("decline"), PersonAnswer::Declined));
-        assert!(matches!(word("cancel"), PersonAnswer::Text(None)));
+        assert!(matches!(word("accept"), PersonAnswer::Text(None)));
+        for other in ["cancel", "Accept", ""] {
+            assert!(matches!(word(other), PersonAnswer::Cancelled), "{other}");
+        }
+        assert!(matches!(answer(&clarify, &Value::Null), PersonAnswer::Cancelled));
     }
 
     #[test]

@@ -145,6 +145,9 @@ fn allowed(
         return Err(ErrorData::invalid_params("`requestState` is not of a call", None));
     };
     let brought = answers.and_then(|answers| answers.get(PERMISSION));
+    if brought.is_some_and(|brought| brought["action"] == "cancel") {
+        return Ok(Approval::Cancelled);
+    }
     let text = brought.filter(|brought| brought["action"] == "accept");
     Ok(ask::approval(text.and_then(|brought| brought["content"]["answer"].as_str())))
 }
@@ -252,6 +255,7 @@ impl Asker for CallAsker {
                     Said::Words(word) => ask::approval(Some(&word)),
                     Said::Blank | Said::No => Approval::No,
                     Said::Nobody => Approval::Nobody,
+                    Said::Cancelled => Approval::Cancelled,
                 }
             }
             Way::Later if own => {
@@ -273,7 +277,7 @@ impl Asker for CallAsker {
     }
 }
 
-/// Puts a form to the person behind a client: the word in its one field. A form that is closed is left blank.
+/// Puts a form to the person behind a client: the word in its one field.
 async fn put(peer: &Peer<RoleServer>, form: ElicitRequestParams) -> Said {
     let Ok(answer) = peer.create_elicitation(form).await else { return Said::Nobody };
     match answer.action {
@@ -282,6 +286,7 @@ async fn put(peer: &Peer<RoleServer>, form: ElicitRequestParams) -> Said {
             Said::of(content["answer"].as_str().map(str::to_owned))
         }
         ElicitationAction::Decline => Said::No,
-        _ => Said::Blank,
+        // INV-390: closed, and not left blank.
+        _ => Said::Cancelled,
     }
 }

@@ -163,6 +163,7 @@ impl Service {
             PersonAnswer::Permission(word) => (word.as_str(), None),
             PersonAnswer::Text(text) => ("text", text.clone()),
             PersonAnswer::Declined => ("declined", None),
+            PersonAnswer::Cancelled => ("cancelled", None),
         };
         let (tool, arguments) = match asked.kind {
             QuestionKind::Permission { tool, arguments, .. } => (tool, json!(arguments)),

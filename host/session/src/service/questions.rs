@@ -54,6 +54,8 @@ pub enum PersonAnswer {
     Text(Option<String>),
     /// To [`QuestionKind::Clarify`]: they do not answer it.
     Declined,
+    /// To both: the question was closed without a word, or could not be shown. No yes, no blank.
+    Cancelled,
 }
 
 /// The open questions of one tenant.
@@ -104,7 +106,8 @@ impl Questions {
         let mut waiting = self.waiting();
         let fits = matches!(
             (&waiting.get(&key)?.question.kind, answer),
-            (QuestionKind::Permission { .. }, PersonAnswer::Permission(_))
+            (_, PersonAnswer::Cancelled)
+                | (QuestionKind::Permission { .. }, PersonAnswer::Permission(_))
                 | (QuestionKind::Clarify { .. }, PersonAnswer::Text(_) | PersonAnswer::Declined)
         );
         if !fits {
@@ -153,6 +156,7 @@ impl Asker for TurnQuestions {
         };
         match self.put(question.id, question.agent, kind, None).await {
             Some(PersonAnswer::Permission(word)) => word,
+            Some(PersonAnswer::Cancelled) => Approval::Cancelled,
             Some(PersonAnswer::Text(_) | PersonAnswer::Declined) | None => Approval::Nobody,
         }
     }
@@ -174,6 +178,7 @@ fn said(answer: Option<PersonAnswer>) -> Said {
     match answer {
         Some(PersonAnswer::Text(text)) => Said::of(text),
         Some(PersonAnswer::Declined) => Said::No,
+        Some(PersonAnswer::Cancelled) => Said::Cancelled,
         Some(PersonAnswer::Permission(_)) | None => Said::Nobody,
     }
 }

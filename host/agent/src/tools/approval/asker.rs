@@ -82,6 +82,8 @@ pub enum Approval {
     No,
     /// There is nobody to ask: the same as no, told apart in the refusal.
     Nobody,
+    /// The question was closed without a word: the same as no, told apart in the refusal.
+    Cancelled,
 }
 
 impl Approval {
@@ -102,6 +104,8 @@ pub enum Said {
     No,
     /// There is nobody.
     Nobody,
+    /// They closed the question: no word, and not blank either.
+    Cancelled,
 }
 
 impl Said {

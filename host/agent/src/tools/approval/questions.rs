@@ -21,6 +21,9 @@ use crate::tools::dispatch::{Reason, Refusal};
 /// The facts of a call that a person did not allow.
 pub(crate) const SAID_NO: &str = "the person who was asked said no";
 
+/// The facts of a call where the question about it was closed.
+const CANCELLED: &str = "the question was cancelled where it was shown, without a yes or a no";
+
 impl Agent<'_> {
     /// Asks the person at the root where the grant says so, unless they have said already that
     /// it holds for the run.
@@ -50,6 +53,7 @@ impl Agent<'_> {
             Some(Approval::Nobody) => {
                 (DenyCode::NobodyToAsk, "a person has to say yes, as the grant or a hook wants it")
             }
+            Some(Approval::Cancelled) => (DenyCode::NobodyToAsk, CANCELLED),
             None => (DenyCode::NobodyToAsk, "the run was cancelled while a person was asked"),
         };
         let facts = format!("{facts} (tool `{}`)", permit.tool());
@@ -104,10 +108,8 @@ impl Agent<'_> {
     pub(crate) async fn clarify(&self, call: Call<'_>, asked: &Clarify) -> Answer {
         match self.put(call, &asked.question, None, &asked.options).await {
             Said::Words(content) => Answer { content, is_error: false },
-            Said::Blank | Said::No | Said::Nobody => {
-                let content = "nobody answers; go on with the likeliest reading and say which";
-                Answer { content: content.to_owned(), is_error: true }
-            }
+            Said::Blank | Said::No | Said::Nobody => unanswered("nobody answers"),
+            Said::Cancelled => unanswered("the question was cancelled"),
         }
     }
 
@@ -187,6 +189,12 @@ impl Agent<'_> {
         let content = list.apply(call)?;
         Ok((content, list.items()))
     }
+}
+
+/// The result of a question to which there are no words, with the reason.
+fn unanswered(why: &str) -> Answer {
+    let content = format!("{why}; go on with the likeliest reading and say which");
+    Answer { content, is_error: true }
 }
 
 /// Whether nobody came to an earlier question about a call beside or above this one, which a tool makes.

@@ -74,7 +74,7 @@ export type EventKind =
       counts: Counts;
     }
   | ({ type: 'permission_asked'; id: number; call_id: string; tool: string; arguments: string } & Reach)
-  | { type: 'permission_answered'; id: number; call_id: string; tool: string; answer: 'yes' | 'for_run' | 'no' | 'nobody' }
+  | { type: 'permission_answered'; id: number; call_id: string; tool: string; answer: 'yes' | 'for_run' | 'no' | 'nobody' | 'cancelled' }
   /** Of a private one the list of questions has the words that a person reads, while it is open. */
   | { type: 'question_asked'; id: number; question: string; options: string[]; private?: boolean }
   | { type: 'question_answered'; id: number; answered: boolean }
