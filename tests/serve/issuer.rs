@@ -32,6 +32,7 @@ pub(crate) struct Issuer {
     pub(crate) keys: Vec<(&'static str, Ed25519KeyPair)>,
     pub(crate) curve: EcdsaKeyPair,
     asked: AtomicUsize,
+    looked: AtomicUsize,
 }
 
 pub(crate) fn rule(subject: &str, tenant: &str, scope: TokenScope) -> TokenRule {
@@ -75,6 +76,7 @@ impl Issuer {
             keys: vec![("one", key()), ("two", key()), ("stranger", key())],
             curve,
             asked: AtomicUsize::new(0),
+            looked: AtomicUsize::new(0),
         })
     }
 
@@ -103,6 +105,11 @@ impl Issuer {
         self.asked.load(Ordering::Relaxed)
     }
 
+    /// How often the settings were looked at.
+    pub(crate) fn looked(&self) -> usize {
+        self.looked.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn says(&self, change: impl FnOnce(&mut IssuerSetting)) {
         change(&mut self.settings.lock().unwrap()[0]);
     }
@@ -115,6 +122,7 @@ impl Issuer {
 #[async_trait]
 impl Issuers for Issuer {
     async fn in_force(&self) -> Result<Vec<IssuerSetting>, String> {
+        self.looked.fetch_add(1, Ordering::Relaxed);
         Ok(self.settings.lock().unwrap().clone())
     }
 

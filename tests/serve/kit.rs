@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use belljar_kit::world;
 use belljar_server::{
     App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_AUDIT_DAYS, DEFAULT_DRAIN, DEFAULT_RATE,
-    DEFAULT_TENANT_BYTES_IN_FLIGHT, HiddenPlace, Issuers, Names, NewSecret, OpenError,
-    ServerConfig, Tenants,
+    DEFAULT_STREAM_LIFE, DEFAULT_TENANT_BYTES_IN_FLIGHT, HiddenPlace, Issuers, Names, NewSecret,
+    OpenError, ServerConfig, Tenants,
 };
 use belljar_session::{Admission, Service, ServiceLimits};
 use belljar_store::{
@@ -47,6 +47,8 @@ pub(crate) fn agent(name: &str) -> String {
 /// How a server is made.
 pub(crate) struct Plan<'a> {
     pub(crate) transcript: &'a str,
+    /// The `belljar.toml` of each tenant.
+    pub(crate) settings: &'a str,
     pub(crate) rate: u32,
     /// Whether there are keys; without, callers from this machine are let in.
     pub(crate) keys: bool,
@@ -70,12 +72,17 @@ pub(crate) struct Plan<'a> {
     pub(crate) drain: Duration,
     /// The issuers whose tokens are taken.
     pub(crate) issuers: Option<Arc<dyn Issuers>>,
+    /// How long a look at their settings counts.
+    pub(crate) issuer_check: Duration,
+    /// How long streams may be open.
+    pub(crate) stream_life: Duration,
 }
 
 impl Default for Plan<'_> {
     fn default() -> Self {
         Self {
             transcript: TRANSCRIPT,
+            settings: "",
             rate: DEFAULT_RATE,
             keys: true,
             connections: DEFAULT_ADDRESS_CONNECTIONS,
@@ -88,6 +95,8 @@ impl Default for Plan<'_> {
             stranger_notes: Duration::from_millis(20),
             drain: DEFAULT_DRAIN,
             issuers: None,
+            issuer_check: Duration::ZERO,
+            stream_life: DEFAULT_STREAM_LIFE,
         }
     }
 }
@@ -109,6 +118,7 @@ struct Opener {
     dir: std::path::PathBuf,
     store: Store,
     transcript: String,
+    settings: String,
     admission: Arc<Admission>,
     storage: Option<u64>,
     tokens: Option<u64>,
@@ -121,7 +131,8 @@ impl Tenants for Opener {
             self.dir.join(&tenant.name).join("home"),
             self.dir.join(&tenant.name).join("workspace"),
         );
-        let plan = world::Plan { transcript: &self.transcript, ..world::Plan::default() };
+        let (transcript, settings) = (&*self.transcript, &*self.settings);
+        let plan = world::Plan { transcript, settings, ..world::Plan::default() };
         let (host, _) = world::host(&home, &workspace, plan);
         let limits = ServiceLimits {
             concurrent_turns: 8,
@@ -164,6 +175,7 @@ impl World {
             dir: root,
             store: store.clone(),
             transcript: plan.transcript.to_owned(),
+            settings: plan.settings.to_owned(),
             admission: Arc::clone(&admission),
             storage: plan.storage,
             tokens: plan.tokens,
@@ -182,6 +194,9 @@ impl World {
             address_connections: plan.connections,
             address_failures: plan.failures,
             key_check: Duration::from_millis(20),
+            // Each test says what it wants to be seen at once.
+            issuer_check: plan.issuer_check,
+            stream_life: plan.stream_life,
             tenant_check: plan.tenant_check,
             stranger_notes: plan.stranger_notes,
             hidden: vec![HiddenPlace::new(dir.path(), "data")],

@@ -13,6 +13,7 @@ mod glass;
 mod guards;
 mod issuer;
 mod kit;
+mod lasting;
 mod leaving;
 mod logins;
 mod matrix;

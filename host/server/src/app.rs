@@ -62,6 +62,11 @@ pub struct ServerConfig {
     /// How often an open stream or WebSocket looks whether its key still opens. Default:
     /// [`DEFAULT_KEY_CHECK`].
     pub key_check: Duration,
+    /// For how long what the operator says of issuers counts before it is looked at again, whoever sends
+    /// tokens. Default: [`DEFAULT_ISSUER_CHECK`].
+    pub issuer_check: Duration,
+    /// How long a stream or WebSocket may be open, whatever opened it. Default: [`DEFAULT_STREAM_LIFE`].
+    pub stream_life: Duration,
     /// How often it is looked whether tenants were deleted. Default: [`DEFAULT_TENANT_CHECK`].
     pub tenant_check: Duration,
     /// How often the audit log gets a line with what strangers did meanwhile. Default:
@@ -103,6 +108,13 @@ pub const DEFAULT_ADDRESS_FAILURES: u32 = 60;
 /// How often streams look at their key where nothing is said. Those of one key share a read of the
 /// store, so what a revoked key yet sees is what happens within two of these.
 pub const DEFAULT_KEY_CHECK: Duration = Duration::from_secs(1);
+
+/// How old a look at the settings of issuers may be where nothing is said: a rule that is taken away lets
+/// nobody in for longer than this and the look itself.
+pub const DEFAULT_ISSUER_CHECK: Duration = Duration::from_secs(1);
+
+/// How long streams may be open where nothing is said: a day, by which a token without an end is sent anew.
+pub const DEFAULT_STREAM_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How often it is looked for deleted tenants where nothing is said.
 pub const DEFAULT_TENANT_CHECK: Duration = Duration::from_secs(5);
@@ -169,7 +181,8 @@ impl App {
     ) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (registry, check) = (store.registry(), config.key_check);
-        let gatekeeper = Gatekeeper::new(registry, Arc::clone(&clock), config.open, check);
+        let gatekeeper =
+            Gatekeeper::new(registry, Arc::clone(&clock), config.open, check, config.stream_life);
         let outward = Arc::new(Outward::new(&config.hidden));
         Self(Arc::new(Inner {
             rates: Rates::per_second(config.requests_per_second),
@@ -284,7 +297,7 @@ impl App {
     /// Takes tokens of these issuers beside belljar's own keys, as their settings say it. To be said before
     /// the server serves; what is said first counts.
     pub fn trust(&self, issuers: Arc<dyn Issuers>) {
-        self.0.gatekeeper.take_tokens(Tokens::new(issuers));
+        self.0.gatekeeper.take_tokens(Tokens::new(issuers, self.0.config.issuer_check));
     }
 
     pub(crate) fn config(&self) -> &ServerConfig {

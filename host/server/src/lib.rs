@@ -37,8 +37,9 @@ mod tenants;
 mod trace;
 
 pub use app::{
-    App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_ADDRESS_FAILURES, DEFAULT_DRAIN, DEFAULT_KEY_CHECK,
-    DEFAULT_RATE, DEFAULT_TENANT_CHECK, ServerConfig, connections_within,
+    App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_ADDRESS_FAILURES, DEFAULT_DRAIN,
+    DEFAULT_ISSUER_CHECK, DEFAULT_KEY_CHECK, DEFAULT_RATE, DEFAULT_STREAM_LIFE,
+    DEFAULT_TENANT_CHECK, ServerConfig, connections_within,
 };
 pub use http::auth::has_keys;
 pub use http::guard::{NameError, Names};

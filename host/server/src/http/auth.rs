@@ -41,6 +41,8 @@ pub(crate) struct Caller {
     pub(crate) login: Option<Login>,
     /// The token of an issuer that it sends in place of a key.
     token: Option<Arc<Holder>>,
+    /// When it was let in.
+    came: Instant,
 }
 
 /// The login of a browser.
@@ -67,6 +69,8 @@ pub(crate) struct Gatekeeper {
     tokens: OnceLock<Tokens>,
     /// How long a look counts.
     fresh: Duration,
+    /// How long a stream may be open.
+    longest: Duration,
 }
 
 /// A thing that a caller holds, by its id.
@@ -132,7 +136,8 @@ impl Caller {
         let actor: Arc<str> = TENANT.into();
         let (tenant, tenant_id) = (Arc::clone(&actor), Arc::clone(&actor));
         let scope = KeyScope::Admin;
-        Self { tenant_id, tenant, scope, actor, key: None, login: None, token: None }
+        let (key, login, token, came) = (None, None, None, Instant::now());
+        Self { tenant_id, tenant, scope, actor, key, login, token, came }
     }
 
     /// The operator, who has followed the link of this server.
@@ -159,6 +164,7 @@ impl Caller {
             key: login.key.map(Into::into),
             login: Some(Login { id: login.id.into(), expires }),
             token: None,
+            came: Instant::now(),
         }
     }
 }
@@ -188,10 +194,11 @@ impl Gatekeeper {
         clock: Arc<dyn Clock>,
         open: bool,
         fresh: Duration,
+        longest: Duration,
     ) -> Self {
         let (checked, looks, tokens) = (Mutex::default(), Mutex::default(), OnceLock::new());
         let (open, noted) = (AtomicBool::new(open), AtomicBool::new(false));
-        Self { registry, clock, open, checked, noted, looks, tokens, fresh }
+        Self { registry, clock, open, checked, noted, looks, tokens, fresh, longest }
     }
 
     /// Takes tokens too. What is said first counts.
@@ -259,6 +266,7 @@ impl Gatekeeper {
             key: None,
             login: None,
             token: Some(Arc::new(holder)),
+            came: Instant::now(),
         })
     }
 
@@ -331,12 +339,16 @@ impl Gatekeeper {
             key: Some(key.id.into()),
             login: None,
             token: None,
+            came: Instant::now(),
         })
     }
 
     /// As [`Self::still_admits`], by a look that may be as old as streams look: for many of them a
     /// read of the store for each key, and not for each stream.
     pub(crate) async fn admitted(&self, caller: &Caller) -> bool {
+        if self.was_long(caller) {
+            return false;
+        }
         let Some(held) = caller.held() else { return self.is_open().await };
         let known = self.looks().get(&held).copied();
         if let Some((at, admitted)) = known
@@ -350,6 +362,12 @@ impl Gatekeeper {
         looks.retain(|_, (at, _)| now.saturating_duration_since(*at) < self.fresh);
         looks.insert(held, (now, admitted));
         admitted
+    }
+
+    /// INV-382: whether the stream of a caller was open for as long as one may be, whatever it was let in
+    /// by: a token that never ends is sent anew, and looked at as one that comes.
+    pub(crate) fn was_long(&self, caller: &Caller) -> bool {
+        caller.came.elapsed() >= self.longest
     }
 
     fn looks(&self) -> MutexGuard<'_, HashMap<Held, (Instant, bool)>> {

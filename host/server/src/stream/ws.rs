@@ -224,6 +224,9 @@ impl Connection {
 
     /// Looks whether the caller may still be here.
     async fn look(&self) -> Option<(u16, &'static str)> {
+        if self.ctx.app.gatekeeper().was_long(&self.ctx.caller) {
+            return Some((close_code::AWAY, "open for as long as one may be; connect again"));
+        }
         if !self.ctx.app.gatekeeper().admitted(&self.ctx.caller).await {
             return Some((close_code::POLICY, "the key is no longer valid"));
         }

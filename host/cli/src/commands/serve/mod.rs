@@ -22,9 +22,10 @@ use belljar_os_sandbox::Raised;
 use belljar_policy::Shown;
 use belljar_server::{
     App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_ADDRESS_FAILURES, DEFAULT_AUDIT_DAYS,
-    DEFAULT_BYTES_IN_FLIGHT, DEFAULT_DRAIN, DEFAULT_KEY_CHECK, DEFAULT_RATE,
-    DEFAULT_STRANGER_NOTES, DEFAULT_TENANT_BYTES_IN_FLIGHT, DEFAULT_TENANT_CHECK, HiddenPlace,
-    LINK_MINUTES, NameError, Names, ServerConfig, connections_within, has_keys, may_listen,
+    DEFAULT_BYTES_IN_FLIGHT, DEFAULT_DRAIN, DEFAULT_ISSUER_CHECK, DEFAULT_KEY_CHECK, DEFAULT_RATE,
+    DEFAULT_STRANGER_NOTES, DEFAULT_STREAM_LIFE, DEFAULT_TENANT_BYTES_IN_FLIGHT,
+    DEFAULT_TENANT_CHECK, HiddenPlace, LINK_MINUTES, NameError, Names, ServerConfig,
+    connections_within, has_keys, may_listen,
 };
 use belljar_session::Admission;
 use belljar_store::{Store, TENANT};
@@ -226,6 +227,8 @@ async fn app(
             .unwrap_or(DEFAULT_ADDRESS_CONNECTIONS.min(connections / 4).max(1)),
         address_failures: server.failed_keys_per_minute.unwrap_or(DEFAULT_ADDRESS_FAILURES),
         key_check: DEFAULT_KEY_CHECK,
+        issuer_check: DEFAULT_ISSUER_CHECK,
+        stream_life: DEFAULT_STREAM_LIFE,
         tenant_check: DEFAULT_TENANT_CHECK,
         stranger_notes: DEFAULT_STRANGER_NOTES,
         audit_days: server.audit_days.unwrap_or(DEFAULT_AUDIT_DAYS),

@@ -1,7 +1,7 @@
 //! Tokens of an issuer that the operator trusts, beside belljar's own keys.
 //!
 //! ```text
-//! token ──> seen.rs: its form, whose it says it is ──> keys.rs: the keys of that issuer
+//! token ──> seen.rs: its form, whose it says it is ──> settings.rs, keys.rs: its issuer, and the keys of that
 //!       ──> check.rs: signature, audience, times ──> rules.rs: the operator's word on its holder
 //! ```
 //!
@@ -13,6 +13,7 @@ mod keys;
 mod provider;
 mod rules;
 mod seen;
+mod settings;
 mod trusted;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use self::check::{Checked, check};
 use self::keys::{Found, Key, Keyring};
 pub(crate) use self::rules::Given;
 use self::seen::Seen;
+use self::settings::Settings;
 pub use self::trusted::Issuers;
 use crate::http::problem::{Kind, Problem};
 
@@ -62,38 +64,39 @@ pub(crate) enum Refused {
 
 /// The tokens of a server.
 pub(crate) struct Tokens {
-    issuers: Arc<dyn Issuers>,
+    settings: Settings,
     keyring: Keyring,
 }
 
 impl Tokens {
-    pub(crate) fn new(issuers: Arc<dyn Issuers>) -> Self {
+    /// Those of these issuers, whose settings are looked at so often and no more often.
+    pub(crate) fn new(issuers: Arc<dyn Issuers>, every: Duration) -> Self {
         provider::install();
-        Self { issuers, keyring: Keyring::default() }
+        Self { settings: Settings::new(issuers, every), keyring: Keyring::default() }
     }
 
     /// The addresses of the issuers; none where the settings cannot be read.
     pub(crate) async fn addresses(&self) -> Vec<String> {
-        let issuers = self.issuers.in_force().await.unwrap_or_default();
-        issuers.into_iter().map(|issuer| issuer.url).collect()
+        let Ok(issuers) = self.settings.in_force().await else { return Vec::new() };
+        issuers.iter().map(|issuer| issuer.url.clone()).collect()
     }
 
     /// Whether anybody is trusted; `None` = the settings cannot be read.
     pub(crate) async fn are_trusted(&self) -> Option<bool> {
-        self.issuers.in_force().await.ok().map(|issuers| !issuers.is_empty())
+        self.settings.in_force().await.ok().map(|issuers| !issuers.is_empty())
     }
 
     /// Who holds this token, at this second since 1970.
     pub(crate) async fn admit(&self, text: &str, now: i64) -> Result<Admitted, Refused> {
         let seen = Seen::of(text).ok_or(Refused::Invalid("it is no token that is taken here"))?;
-        let issuers = self.settings().await?;
+        let issuers = self.trusted().await?;
         let issuer = issuers.iter().find(|issuer| issuer.url == seen.issuer);
         let issuer = issuer.ok_or(Refused::Invalid("its issuer is none that is trusted here"))?;
         if !issuer.algorithms.contains(&seen.algorithm) {
             return Err(Refused::Invalid("its algorithm is none that is taken of its issuer"));
         }
         self.keyring.forget_all_but(&issuers);
-        let key = match self.keyring.find(&self.issuers, &issuer.url, &seen).await {
+        let key = match self.keyring.find(self.settings.issuers(), &issuer.url, &seen).await {
             Found::Key(key) => key,
             Found::None => return Err(Refused::Invalid("its key is none of its issuer's")),
             Found::Unreached(wait) => return Err(Refused::Unknown(unreached(wait))),
@@ -116,7 +119,7 @@ impl Tokens {
     /// The rights of a holder who was let in, by the settings as they are now; `None` = it is not any
     /// more.
     pub(crate) async fn still(&self, holder: &Holder, now: i64) -> Option<Given> {
-        let issuers = self.issuers.in_force().await.ok()?;
+        let issuers = self.settings.in_force().await.ok()?;
         let issuer = issuers.iter().find(|issuer| *issuer.url == *holder.issuer)?;
         let fits = holder.checked.lasts(now)
             && holder.checked.is_for(issuer)
@@ -125,8 +128,8 @@ impl Tokens {
         fits.then(|| rules::given(issuer, &holder.checked)).flatten()
     }
 
-    async fn settings(&self) -> Result<Vec<IssuerSetting>, Refused> {
-        self.issuers.in_force().await.map_err(|why| {
+    async fn trusted(&self) -> Result<Arc<[IssuerSetting]>, Refused> {
+        self.settings.in_force().await.map_err(|why| {
             tracing::error!("no token is taken while the settings cannot be read: {why}");
             let detail = "whose tokens are taken cannot be read just now";
             Refused::Unknown(Problem::unavailable(detail, SETTINGS_AGAIN))
@@ -249,7 +252,7 @@ mod tests {
     /// Tokens of an issuer, and somebody who was let in with one.
     async fn alice() -> (Arc<Fake>, Tokens, Holder) {
         let fake = Fake::new();
-        let tokens = Tokens::new(Arc::<Fake>::clone(&fake));
+        let tokens = Tokens::new(Arc::<Fake>::clone(&fake), Duration::ZERO);
         let admitted = tokens.admit(&fake.token("one", &fake.pair), NOW).await.unwrap();
         assert_eq!(admitted.given.tenant, "blue");
         (fake, tokens, admitted.holder)

@@ -7,7 +7,8 @@ use serde_json::Value;
 /// The issuers that a server trusts, and their keys.
 #[async_trait]
 pub trait Issuers: Send + Sync {
-    /// Those of the operator's settings as they are now.
+    /// Those of the operator's settings as they are now. Asked for once in
+    /// [`crate::ServerConfig::issuer_check`] at most, however many tokens come.
     ///
     /// # Errors
     ///

@@ -1,0 +1,132 @@
+//! The operator's word on issuers, as it was found last. INV-381: whoever sends tokens does not decide how
+//! often the settings are looked at.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use belljar_definition::IssuerSetting;
+use tokio::time::Instant;
+
+use super::trusted::Issuers;
+
+/// The settings of all issuers, or why they cannot be read.
+type Word = Result<Arc<[IssuerSetting]>, Arc<str>>;
+
+/// The settings, looked at once in a while, by whoever comes first.
+pub(super) struct Settings {
+    issuers: Arc<dyn Issuers>,
+    /// How long a look counts.
+    fresh: Duration,
+    last: Arc<Mutex<Option<(Instant, Word)>>>,
+    /// Held by whoever looks.
+    looking: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Settings {
+    pub(super) fn new(issuers: Arc<dyn Issuers>, fresh: Duration) -> Self {
+        Self { issuers, fresh, last: Arc::default(), looking: Arc::default() }
+    }
+
+    pub(super) fn issuers(&self) -> &Arc<dyn Issuers> {
+        &self.issuers
+    }
+
+    /// Those that are in force, by a look that is no older than that.
+    pub(super) async fn in_force(&self) -> Word {
+        if let Some(word) = self.known() {
+            return word;
+        }
+        let looking = Arc::clone(&self.looking).lock_owned().await;
+        // Somebody else may have been faster.
+        if let Some(word) = self.known() {
+            return word;
+        }
+        let (issuers, last) = (Arc::clone(&self.issuers), Arc::clone(&self.last));
+        // In a task of its own, which ends when whoever waits for it goes away: else each of them could
+        // have it looked once more.
+        let look = tokio::spawn(async move {
+            let _looking = looking;
+            let word: Word = issuers.in_force().await.map(Arc::from).map_err(Arc::from);
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            // From its end on: of those who wait for one that takes long nobody begins another.
+            *last = Some((Instant::now(), Word::clone(&word)));
+            word
+        });
+        look.await
+            .unwrap_or_else(|error| Err(format!("the look at them broke off: {error}").into()))
+    }
+
+    fn known(&self) -> Option<Word> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, word) = last.as_ref()?;
+        (at.elapsed() < self.fresh).then(|| Word::clone(word))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use async_trait::async_trait;
+    use serde_json::Value;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use tokio::time::timeout;
+
+    const FRESH: Duration = Duration::from_secs(1);
+
+    #[derive(Default)]
+    struct Fake {
+        looked: AtomicUsize,
+        broken: AtomicBool,
+        hangs: AtomicBool,
+    }
+
+    #[async_trait]
+    impl Issuers for Fake {
+        async fn in_force(&self) -> Result<Vec<IssuerSetting>, String> {
+            self.looked.fetch_add(1, Ordering::Relaxed);
+            if self.hangs.load(Ordering::Relaxed) {
+                tokio::time::sleep(FRESH * 2).await;
+            }
+            if self.broken.load(Ordering::Relaxed) {
+                Err("broken".to_owned())
+            } else {
+                Ok(Vec::new())
+            }
+        }
+
+        async fn keys(&self, _: &str) -> Result<Value, String> {
+            Err("nobody asks".to_owned())
+        }
+    }
+
+    fn fake() -> (Arc<Fake>, Settings) {
+        let fake = Arc::<Fake>::default();
+        (Arc::clone(&fake), Settings::new(fake, FRESH))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_tokens_looks_at_the_settings_once_a_second_also_where_they_are_broken() {
+        let (fake, settings) = fake();
+        for (broken, looks) in [(false, 1), (true, 2), (false, 3)] {
+            fake.broken.store(broken, Ordering::Relaxed);
+            for _ in 0..1_000 {
+                assert_eq!(settings.in_force().await.is_err(), broken);
+            }
+            assert_eq!(fake.looked.load(Ordering::Relaxed), looks);
+            tokio::time::advance(FRESH).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clients_that_come_at_once_or_hang_up_share_a_look() {
+        let (fake, settings) = fake();
+        fake.hangs.store(true, Ordering::Relaxed);
+        for _ in 0..100 {
+            let left = timeout(Duration::from_millis(1), settings.in_force()).await;
+            assert!(left.is_err(), "it waits for the look");
+        }
+        let all = (0..100).map(|_| settings.in_force());
+        assert!(futures::future::join_all(all).await.iter().all(Result::is_ok));
+        assert_eq!(fake.looked.load(Ordering::Relaxed), 1);
+    }
+}
