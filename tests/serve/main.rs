@@ -27,4 +27,5 @@ mod sessions;
 mod shown;
 mod shutdown;
 mod socket;
+mod subjects;
 mod tokens;

@@ -27,6 +27,9 @@ pub(crate) struct Client {
     pub(crate) touched: Touched,
     /// Whether nobody but this client could answer a question.
     pub(crate) alone: bool,
+    /// Its session of the protocol, by a number that no other of this process has; `None` = it is outside
+    /// such.
+    pub(crate) session: Option<u64>,
     /// The name that it gives itself.
     name: String,
     direct: OnceCell<DirectSession>,
@@ -42,7 +45,8 @@ impl Client {
     ) -> Self {
         let (direct, calls) = (OnceCell::new(), AtomicU64::new(0));
         let (waits, touched) = (Arc::default(), Touched::default());
-        Self { service, actor, states, waits, touched, alone: false, name, direct, calls }
+        let (alone, session) = (false, None);
+        Self { service, actor, states, waits, touched, alone, session, name, direct, calls }
     }
 
     /// Its jar, made when it is first asked for.
@@ -56,10 +60,11 @@ impl Client {
         format!("mcp-{}", self.calls.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Whom its states are bound to: its tenant and its key.
+    /// Whom its states are bound to: its tenant, its key and its session.
     pub(crate) fn bound_to(&self) -> String {
         let store = self.service.store();
-        format!("{}/{}", store.tenant_id().unwrap_or(store.tenant()), self.actor)
+        let session = self.session.map_or_else(String::new, |session| session.to_string());
+        format!("{}/{session}/{}", store.tenant_id().unwrap_or(store.tenant()), self.actor)
     }
 
     /// Ends what its tools have under way; all that was done is stored then.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,10 @@ const SESSION: &str = "mcp-session-id";
 
 /// Sessions of the protocol that one key has at a time.
 const MAX_SESSIONS: usize = 64;
+
+/// Those that all keys of one tenant have: a rule of an issuer may let in any number of subjects, and each
+/// of them counts as a key.
+const MAX_SESSIONS_OF_TENANT: usize = 256;
 
 /// How long a client outside sessions keeps its jar behind its last message.
 const IDLE: Duration = Duration::from_secs(300);
@@ -85,7 +90,9 @@ impl Door {
         stopped: CancellationToken,
         make: impl Fn(McpHandler) -> H + Send + Sync + 'static,
     ) -> Result<Self, getrandom::Error> {
-        let keys = Arc::new(Keys { states: Arc::new(States::new()?), pool: Mutex::default() });
+        let (states, sessions, pool) =
+            (Arc::new(States::new()?), AtomicU64::default(), Mutex::default());
+        let keys = Arc::new(Keys { states, sessions, pool });
         let sessions = Arc::new(LocalSessionManager::default());
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
@@ -121,12 +128,11 @@ impl Door {
         let mut response = self.protocol.answer(request).await;
         let begun = response.headers().get(SESSION).and_then(|id| id.to_str().ok());
         if let Some(id) = begun.filter(|_| named.is_none())
-            && !self.begins(id, whose).await
+            && let Err(full) = self.begins(id, whose).await
         {
             // It was begun for nobody.
             let _ = self.sessions.close_session(&id.into()).await;
-            let detail = format!("this key has {MAX_SESSIONS} sessions; end one of them");
-            return Err(Problem::too_many(detail, Duration::from_secs(30)));
+            return Err(Problem::too_many(full, Duration::from_secs(30)));
         }
         // An end that is under way is one: clients of the protocol wait for these two words alone.
         if ends && response.status() == StatusCode::ACCEPTED {
@@ -135,32 +141,43 @@ impl Door {
         Ok(response)
     }
 
-    /// Notes whose a session is, unless its key has too many of those that are still there.
-    async fn begins(&self, id: &str, whose: Key) -> bool {
+    /// Notes whose a session is, unless its key has too many of those that are still there, or its tenant
+    /// has. INV-383: no number of subjects takes the places of another tenant.
+    async fn begins(&self, id: &str, whose: Key) -> Result<(), String> {
         // Held, so that none begins in between and is forgotten at once.
         let alive = self.sessions.sessions.read().await;
         let mut owners = self.owners();
         owners.retain(|id, _| alive.contains_key(id.as_str()));
-        let has_room = owners.values().filter(|owner| **owner == whose).count() < MAX_SESSIONS;
-        if has_room {
-            owners.insert(id.to_owned(), whose);
+        let of_key = owners.values().filter(|owner| **owner == whose).count();
+        if of_key >= MAX_SESSIONS {
+            return Err(format!("this key has {MAX_SESSIONS} sessions; end one of them"));
         }
-        has_room
+        let of_tenant = owners.values().filter(|(tenant, _)| *tenant == whose.0).count();
+        if of_tenant >= MAX_SESSIONS_OF_TENANT {
+            return Err(format!(
+                "this tenant has {MAX_SESSIONS_OF_TENANT} sessions, those of its other keys and subjects \
+                 included; one of them has to end first"
+            ));
+        }
+        owners.insert(id.to_owned(), whose);
+        Ok(())
     }
 }
 
 /// The clients of a server, by their keys.
 struct Keys {
     states: Arc<States>,
+    /// Sessions that were begun.
+    sessions: AtomicU64,
     /// Those outside sessions.
     pool: Mutex<HashMap<Key, (Arc<Client>, Instant)>>,
 }
 
 impl Keys {
-    fn make(&self, guest: &Guest, name: String) -> Arc<Client> {
+    fn make(&self, guest: &Guest, name: String) -> Client {
         let name = name.chars().take(MAX_NAME).collect();
         let (service, actor) = (guest.service.clone(), Arc::clone(&guest.actor));
-        Arc::new(Client::new(service, actor, Arc::clone(&self.states), name))
+        Client::new(service, actor, Arc::clone(&self.states), name)
     }
 
     /// The client of a key outside sessions; those that said nothing for long are let go.
@@ -169,7 +186,7 @@ impl Keys {
         let now = Instant::now();
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         pool.retain(|_, (client, at)| Arc::strong_count(client) > 1 || now - *at < IDLE);
-        let entry = pool.entry(whose).or_insert_with(|| (self.make(guest, name), now));
+        let entry = pool.entry(whose).or_insert_with(|| (Arc::new(self.make(guest, name)), now));
         entry.1 = now;
         Arc::clone(&entry.0)
     }
@@ -190,7 +207,9 @@ impl Clients for Keys {
     ) -> Result<Arc<Client>, ErrorData> {
         let guest = guest(cx)?;
         let named = &info.client_info;
-        Ok(self.make(&guest, format!("{} {}", named.name, named.version)))
+        let mut client = self.make(&guest, format!("{} {}", named.name, named.version));
+        client.session = Some(self.sessions.fetch_add(1, Ordering::Relaxed));
+        Ok(Arc::new(client))
     }
 
     async fn of(&self, cx: &RequestContext<RoleServer>) -> Result<Arc<Client>, ErrorData> {
@@ -199,7 +218,11 @@ impl Clients for Keys {
         let named = named.map_or_else(String::new, |it| format!("{} {}", it.name, it.version));
         let client = self.pooled(&guest, named);
         // Now, so that a tenant that is full says so here.
-        client.direct().await.map_err(|error| refused(&error))?;
+        if let Err(error) = client.direct().await {
+            // However many come that have no place, nothing of them stays.
+            self.pool.lock().unwrap_or_else(PoisonError::into_inner).remove(&guest.key());
+            return Err(refused(&error));
+        }
         Ok(client)
     }
 

@@ -1,5 +1,5 @@
 //! `requestState`: what a client is given where it has to ask a person first, and brings back with the
-//! answer. INV-292: signed, bound to tenant, key and request, good for a quarter of an hour, once.
+//! answer. INV-292: signed, bound to tenant, key, session and request, good for a quarter of an hour, once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -19,6 +19,8 @@ const MAX_USED: usize = 16_384;
 pub(crate) struct States {
     codec: RequestStateCodec,
     used: Mutex<HashMap<String, Instant>>,
+    /// How long each of them is good.
+    lasts: Duration,
 }
 
 /// The subject of a state.
@@ -41,11 +43,15 @@ struct Sealed {
 impl States {
     /// With a key of its own, which dies with the process.
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
+        Self::that_last(LASTS)
+    }
+
+    fn that_last(lasts: Duration) -> Result<Self, getrandom::Error> {
         let mut key = [0_u8; 32];
         getrandom::fill(&mut key)?;
         // Thirty-two bytes are what it asks for.
         let codec = RequestStateCodec::new_unchecked(key.to_vec());
-        Ok(Self { codec, used: Mutex::default() })
+        Ok(Self { codec, used: Mutex::default(), lasts })
     }
 
     /// A state for whoever sends this request.
@@ -54,7 +60,7 @@ impl States {
         let failed = || ErrorData::internal_error("the server failed; its log says why", None);
         getrandom::fill(&mut nonce).map_err(|_| failed())?;
         let nonce = nonce.iter().map(|byte| format!("{byte:02x}")).collect();
-        let options = SealOptions::new().associated_data(bound.as_bytes()).ttl(LASTS);
+        let options = SealOptions::new().associated_data(bound.as_bytes()).ttl(self.lasts);
         let sealed = self.codec.seal_json_with(&Sealed { nonce, about }, &options);
         sealed.map_err(|_| failed())
     }
@@ -72,7 +78,7 @@ impl States {
         if used.len() >= MAX_USED || used.contains_key(&nonce) {
             return Err(refused());
         }
-        used.insert(nonce, now + LASTS);
+        used.insert(nonce, now + self.lasts);
         Ok(about)
     }
 }
@@ -85,6 +91,7 @@ pub(crate) fn bound_to(client: &str, tool: &str, arguments: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::SystemTime;
 
     #[test]
     fn a_state_is_good_once_for_the_same_key_and_request() {
@@ -99,5 +106,23 @@ mod tests {
         assert!(States::new().unwrap().open(&state, &bound).is_err(), "of another process");
         assert_eq!(states.open(&state, &bound).unwrap(), About::Call);
         assert!(states.open(&state, &bound).is_err(), "a second time");
+    }
+
+    #[test]
+    fn a_state_is_good_for_its_time_and_not_behind_it() {
+        let bound = bound_to("red/key:a", "shell", "{}");
+        let states = States::new().unwrap();
+        assert_eq!(states.lasts, Duration::from_secs(900));
+        let state = states.seal(About::Call, &bound).unwrap();
+        assert_eq!(states.open(&state, &bound).unwrap(), About::Call);
+        let states = States::that_last(Duration::ZERO).unwrap();
+        let state = states.seal(About::Call, &bound).unwrap();
+        let past = SystemTime::now() + Duration::from_millis(2);
+        while SystemTime::now() <= past {
+            std::thread::yield_now();
+        }
+        assert!(states.open(&state, &bound).is_err());
+        let forever = states.codec.seal_json(&About::Call).unwrap();
+        assert!(states.open(&forever, &bound).is_err(), "one that is bound to nothing");
     }
 }

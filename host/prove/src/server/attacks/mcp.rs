@@ -102,7 +102,7 @@ pub(super) const ATTACKS: &[Row] = &[
 ];
 
 /// One message of the revision 2026-07-28, from a client that can do this.
-fn newer(method: &str, mut params: Value, can: Value) -> Ask {
+pub(super) fn newer(method: &str, mut params: Value, can: Value) -> Ask {
     let named = ["name", "uri", "taskId"].into_iter().find_map(|key| params[key].as_str());
     let name = named.map(|name| format!("mcp-name: {name}"));
     params["_meta"] = json!({
@@ -123,7 +123,7 @@ fn newer(method: &str, mut params: Value, can: Value) -> Ask {
 }
 
 /// One message of the revision 2025-11-25.
-fn older(verb: &str, session: Option<&str>, message: &Value) -> Ask {
+pub(super) fn older(verb: &str, session: Option<&str>, message: &Value) -> Ask {
     let asked = ask(verb, "/mcp").line("accept: application/json, text/event-stream").json(message);
     match session {
         Some(session) => asked
@@ -140,27 +140,27 @@ fn message_of(answer: &Answer) -> Result<Value> {
     found.with_context(|| format!("no message in {} {}", answer.status, answer.body))
 }
 
-async fn said(client: &Client, asked: &Ask) -> Result<Value> {
+pub(super) async fn said(client: &Client, asked: &Ask) -> Result<Value> {
     message_of(&client.send(asked).await?)
 }
 
-fn elicits() -> Value {
+pub(super) fn elicits() -> Value {
     json!({"elicitation": {"form": {}}})
 }
 
-fn read(path: &str) -> Value {
+pub(super) fn read(path: &str) -> Value {
     json!({"name": "file_read", "arguments": {"path": path}})
 }
 
 /// The state that a client gets which is to ask about reading the note.
-async fn state(client: &Client) -> Result<String> {
+pub(super) async fn state(client: &Client) -> Result<String> {
     let asked = said(client, &newer("tools/call", read("note.txt"), elicits())).await?;
     let state = asked["result"]["requestState"].as_str().map(str::to_owned);
     state.with_context(|| format!("no state in {asked}"))
 }
 
 /// The call again, with this state and the word of a person.
-fn allowed(path: &str, state: &str) -> Ask {
+pub(super) fn allowed(path: &str, state: &str) -> Ask {
     let mut params = read(path);
     params["requestState"] = json!(state);
     params["inputResponses"] =
@@ -169,7 +169,7 @@ fn allowed(path: &str, state: &str) -> Ask {
 }
 
 /// The answer has to be an error, and nothing of the note.
-fn refused(answer: &Value) -> Stopped {
+pub(super) fn refused(answer: &Value) -> Stopped {
     let text = answer.to_string();
     check(answer["error"].is_object() && !text.contains("own words"), || text.clone())?;
     Ok(Verdict::told(text))

@@ -19,6 +19,7 @@ mod openai;
 mod paths;
 mod remade;
 mod resources;
+mod subjects;
 mod tokens;
 mod tools;
 mod turns;
@@ -28,7 +29,7 @@ type Row = Attack<Stage>;
 
 /// Every attack, in the order in which they are made.
 pub(super) fn attacks() -> impl Iterator<Item = &'static Row> {
-    let tables: [&[Row]; 15] = [
+    let tables: [&[Row]; 16] = [
         keys::ATTACKS,
         crossing::ATTACKS,
         guards::ATTACKS,
@@ -41,6 +42,7 @@ pub(super) fn attacks() -> impl Iterator<Item = &'static Row> {
         callers::ATTACKS,
         mcp::ATTACKS,
         tokens::ATTACKS,
+        subjects::ATTACKS,
         remade::ATTACKS,
         connections::ATTACKS,
         resources::ATTACKS,

@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use super::super::client::{Answer, get};
+use super::super::client::{Answer, Client, get};
 use super::super::stage::Stage;
 use super::{Row, check, row};
 use crate::attack::{Escape, Stopped, Verdict};
@@ -64,7 +64,7 @@ const AUDIENCE: &str = "https://jar.test/mcp";
 const MAX_REQUEST: usize = 8 << 10;
 
 /// An issuer on this machine, and a server that trusts it for one subject.
-struct Scene {
+pub(super) struct Scene {
     own: Stage,
     url: String,
     key: Ed25519KeyPair,
@@ -89,7 +89,7 @@ fn part(value: &Value) -> String {
 }
 
 impl Scene {
-    async fn new(stage: &Stage) -> Result<Self> {
+    pub(super) async fn new(stage: &Stage) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
         let (key, asked) = (key()?, Arc::<AtomicUsize>::default());
@@ -101,14 +101,16 @@ impl Scene {
         let own = stage
             .another_with(&format!(
                 "[server.issuers.corp]\nurl = '{url}'\naudience = '{AUDIENCE}'\n\
-                 [[server.issuers.corp.allow]]\nsubject = 'rita'\ntenant = 'red'\nscope = 'member'"
+                 [[server.issuers.corp.allow]]\nsubject = 'rita'\ntenant = 'red'\nscope = 'member'\n\
+                 [[server.issuers.corp.allow]]\nclaim = 'team'\nvalue = 'red'\ntenant = 'red'\n\
+                 scope = 'member'"
             ))
             .await?;
         own.next(1);
         Ok(Self { own, url, key, stranger: self::key()?, asked, answering })
     }
 
-    fn claims(&self, subject: &str) -> Value {
+    pub(super) fn claims(&self, subject: &str) -> Value {
         let now = now();
         json!({"iss": self.url, "sub": subject, "aud": AUDIENCE, "iat": now, "exp": now + 300})
     }
@@ -118,12 +120,22 @@ impl Scene {
         format!("{text}.{}", URL_SAFE_NO_PAD.encode(by.sign(text.as_bytes()).as_ref()))
     }
 
-    fn token(&self, claims: &Value) -> String {
+    pub(super) fn token(&self, claims: &Value) -> String {
         self.signed(&self.key, &json!({"alg": "EdDSA", "kid": "one", "typ": "at+jwt"}), claims)
     }
 
+    /// Whoever brings this token.
+    pub(super) fn client(&self, token: &str) -> Client {
+        self.own.with_key(Some(token))
+    }
+
+    /// A neighbour with a key.
+    pub(super) fn neighbour(&self) -> Client {
+        self.own.caller("blue-member")
+    }
+
     async fn brings(&self, token: &str, path: &str) -> Result<Answer> {
-        self.own.with_key(Some(token)).send(&get(path)).await
+        self.client(token).send(&get(path)).await
     }
 
     /// Each of them opens nothing.
@@ -138,10 +150,10 @@ impl Scene {
     }
 
     /// A token of the issuer's own is answered, and the neighbour with a key.
-    async fn ends(self) -> Result<(), Escape> {
+    pub(super) async fn ends(self) -> Result<(), Escape> {
         let good = self.brings(&self.token(&self.claims("rita")), "/v1/sessions").await?;
         check(good.status == 200, || format!("a good token: {}", good.body))?;
-        let blue = self.own.caller("blue-member").send(&get("/v1/sessions")).await?;
+        let blue = self.neighbour().send(&get("/v1/sessions")).await?;
         check(blue.status == 200, || blue.body.clone())?;
         self.answering.abort();
         self.own.close().await?;
