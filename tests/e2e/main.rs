@@ -34,6 +34,8 @@ mod guide;
 mod hostile_names;
 mod init;
 mod inspect;
+#[cfg(unix)]
+mod issuers;
 #[cfg(target_os = "linux")]
 mod killed;
 #[cfg(target_os = "linux")]

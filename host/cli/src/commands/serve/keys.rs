@@ -1,6 +1,6 @@
 //! `belljar keys`: the keys of the server, made, listed and revoked, and the logins of browsers.
 
-use belljar_policy::Shown;
+use belljar_policy::{Shown, ShownPath as _};
 use belljar_server::{NewSecret, has_keys};
 use belljar_store::{KeyScope, NewKey, Store, StoreError, StoredKey, StoredLogin, TENANT};
 use serde_json::json;
@@ -9,6 +9,7 @@ use crate::args::server::{KeysArgs, KeysCommand, ScopeArg};
 use crate::setup::data::{audit, failed, now, shown_time, with_store};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
+use crate::setup::host;
 use crate::setup::whose;
 use crate::term::out::Out;
 use crate::term::table::{Table, plain};
@@ -42,15 +43,15 @@ pub(crate) fn run(args: &KeysArgs, places: &Places, out: &Out) -> Result<Exit, F
                 let logins = registry.logins(now()).await.map_err(failed)?;
                 if *json { out.json(&logins)? } else { list_logins(&logins, out) }
             }
-            KeysCommand::Revoke { id } => revoke(id, store, out).await?,
-            KeysCommand::OpenToThisMachine { yes } => open(*yes, store, out).await?,
+            KeysCommand::Revoke { id } => revoke(id, store, places, out).await?,
+            KeysCommand::OpenToThisMachine { yes } => open(*yes, store, places, out).await?,
         }
         Ok(Exit::Completed)
     })
 }
 
 /// Revokes a key, or ends a login where that is what has the id.
-async fn revoke(id: &str, store: &Store, out: &Out) -> Result<(), Failure> {
+async fn revoke(id: &str, store: &Store, places: &Places, out: &Out) -> Result<(), Failure> {
     let registry = store.registry();
     if let Some(key) = registry.find_key(id).await.map_err(failed)? {
         if !registry.revoke_key(id, now()).await.map_err(failed)? {
@@ -60,7 +61,13 @@ async fn revoke(id: &str, store: &Store, out: &Out) -> Result<(), Failure> {
         audit(store, &key.tenant, "revoke_key", id, json!({})).await?;
         out.note(format_args!("key `{id}` opens nothing any more"));
         if !has_keys(&registry).await.map_err(failed)? {
-            out.note("it was the last one: the server lets nobody in without a key");
+            out.note(match host::settings(places) {
+                Ok(settings) if settings.server.issuers.is_empty() => {
+                    "it was the last one: the server lets nobody in without a key"
+                }
+                Ok(_) => "it was the last one: tokens of the issuers still open the server",
+                Err(_) => "it was the last one, and tokens of issuers may still open the server",
+            });
         }
         return Ok(());
     }
@@ -76,8 +83,19 @@ async fn revoke(id: &str, store: &Store, out: &Out) -> Result<(), Failure> {
 }
 
 /// Takes back that a key is needed: by a person, in so many words, and never beside a key.
-async fn open(yes: bool, store: &Store, out: &Out) -> Result<(), Failure> {
+async fn open(yes: bool, store: &Store, places: &Places, out: &Out) -> Result<(), Failure> {
     let registry = store.registry();
+    // INV-377: a start would take it back at once.
+    if let Some(issuer) = host::settings(places)?.server.issuers.first() {
+        let (name, url) = (Shown::clipped(&issuer.name, 64), Shown::clipped(&issuer.url, 200));
+        let why = format!(
+            "tokens of {url} still open the server, and while it trusts an issuer it lets nobody in \
+             without a key or a token"
+        );
+        let first =
+            format!("take `[server.issuers.{name}]` out of `{}` first", places.config().shown());
+        return Err(Failure::usage(why).hint(first));
+    }
     if has_keys(&registry).await.map_err(failed)? {
         return Err(Failure::usage("there are keys that open; callers need one of them")
             .hint("revoke them first: `belljar keys list`, `belljar keys revoke ID`"));

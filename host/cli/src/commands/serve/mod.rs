@@ -7,6 +7,7 @@ pub(crate) mod limits;
 pub(crate) mod opening;
 mod own;
 mod renewal;
+mod rules;
 pub(crate) mod running;
 pub(crate) mod tenancy;
 pub(crate) mod tenants;

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::args::server::{TenantsArgs, TenantsCommand};
+use crate::commands::serve::rules;
 use crate::commands::serve::running::{self, Told};
 use crate::commands::serve::tenancy::{Checked, Tenancy};
 use crate::setup::data::{Data, audit, failed, now, shown_time, with_store};
@@ -22,7 +23,10 @@ use crate::term::table::{Table, plain};
 pub(crate) fn run(args: &TenantsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
     with_store(&args.data, places, async |store, data| {
         match &args.command {
-            TenantsCommand::Add { name } => add(name, store, data, out).await?,
+            TenantsCommand::Add { name } => {
+                let tenant = add(name, store, data, out).await?;
+                rules::say(places, &tenant, out);
+            }
             TenantsCommand::List { json } => {
                 let tenancy = Tenancy {
                     settings: host::settings(places)?,
@@ -46,14 +50,16 @@ pub(crate) fn run(args: &TenantsArgs, places: &Places, out: &Out) -> Result<Exit
             }
             TenantsCommand::Rm { name, yes, purge } => {
                 let how = Removal { yes: *yes, purge: *purge };
-                remove(name, how, store, data, out).await?;
+                let tenant = named(name, store).await?;
+                rules::refuse_removal(places, &tenant)?;
+                remove(&tenant, how, store, data, out).await?;
             }
         }
         Ok(Exit::Completed)
     })
 }
 
-async fn add(name: &str, store: &Store, data: &Data, out: &Out) -> Result<(), Failure> {
+async fn add(name: &str, store: &Store, data: &Data, out: &Out) -> Result<Tenant, Failure> {
     // The row first: it is what checks the name.
     let tenant = store.registry().create_tenant(name, now()).await.map_err(failed)?;
     for path in [data.tenant_home(&tenant), data.tenant_workspace(&tenant)] {
@@ -70,7 +76,7 @@ async fn add(name: &str, store: &Store, data: &Data, out: &Out) -> Result<(), Fa
     out.note(format_args!(
         "`belljar keys create --tenant {name} --scope admin --name NAME` makes its first key"
     ));
-    Ok(())
+    Ok(tenant)
 }
 
 /// How a tenant is removed.
@@ -82,18 +88,23 @@ struct Removal {
     purge: bool,
 }
 
+async fn named(name: &str, store: &Store) -> Result<Tenant, Failure> {
+    let tenant = store.registry().tenant(name).await.map_err(failed)?;
+    tenant.ok_or_else(|| {
+        Failure::usage(format!("there is no tenant `{}`", Shown::clipped(name, 64)))
+            .hint("`belljar tenants list` shows them")
+    })
+}
+
 async fn remove(
-    name: &str,
+    tenant: &Tenant,
     how: Removal,
     store: &Store,
     data: &Data,
     out: &Out,
 ) -> Result<(), Failure> {
+    let name = tenant.name.as_str();
     let shown = Shown::clipped(name, 64);
-    let Some(tenant) = store.registry().tenant(name).await.map_err(failed)? else {
-        return Err(Failure::usage(format!("there is no tenant `{shown}`"))
-            .hint("`belljar tenants list` shows them"));
-    };
     let and = if how.purge { ", and all its files" } else { "" };
     let question = format!("delete tenant `{shown}` with all its keys, sessions and agents{and}?");
     crate::commands::inspect::sessions::sure(how.yes, &question, out)?;
@@ -104,7 +115,7 @@ async fn remove(
         out.warning(format_args!("`{}` is not deleted: {error}", overlays.shown()));
     }
     // Both, as they are found before anything is gone.
-    let files = [data.tenant(&tenant), data.tenant_workspace(&tenant)];
+    let files = [data.tenant(tenant), data.tenant_workspace(tenant)];
     let left = match how.purge {
         true => files.iter().map(|files| purge(files)).fold(Ok(()), Result::and),
         false => Ok(()),
@@ -124,8 +135,8 @@ async fn remove(
         "tenant `{shown}` is deleted; what it leaves behind is yours to delete:"
     ));
     for (what, path) in [
-        ("its settings, grants, agents and tools", data.tenant_home(&tenant)),
-        ("what its agents worked on", data.tenant_workspace(&tenant)),
+        ("its settings, grants, agents and tools", data.tenant_home(tenant)),
+        ("what its agents worked on", data.tenant_workspace(tenant)),
     ] {
         out.note(format_args!("  {}: {what}", path.shown()));
     }
