@@ -1,4 +1,4 @@
-//! What the operator is told where a server trusts an issuer.
+//! A server that trusts an issuer, and the commands that speak of it.
 
 use crate::kit::World;
 use crate::kit::server::{Server, key};

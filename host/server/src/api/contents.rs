@@ -32,8 +32,8 @@ pub(crate) struct ContentsBody {
 /// Whether there was a turn to resume.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Resumed {
-    /// `false`: none was left off where it could be resumed. One that is marked as interrupted is
-    /// over, and the next message goes on from there.
+    /// `false`: there was no interrupted turn that could be resumed. One that is marked as interrupted
+    /// has ended, and the next message follows it.
     resumed: bool,
 }
 

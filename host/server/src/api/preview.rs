@@ -18,7 +18,7 @@ use crate::routes::Needs;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PreviewBody {
-    /// The session to go on with. Absent: a new one.
+    /// The session that the message would be added to. Absent: a new one.
     session: Option<String>,
     /// Of a new session: the agent. Absent: `general-purpose`.
     agent: Option<String>,

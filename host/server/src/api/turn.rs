@@ -23,7 +23,7 @@ const MAX_NAME: usize = 200;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChatBody {
-    /// The session to go on with. Absent: a new one.
+    /// The session that the message is added to. Absent: a new one.
     pub(crate) session: Option<String>,
     /// Of a new session: the agent. Absent: `general-purpose`.
     pub(crate) agent: Option<String>,
@@ -58,7 +58,7 @@ pub(crate) enum HistoryWord {
 pub(crate) struct Answered {
     /// The session.
     session: String,
-    /// The agent's message: what events, subagents and receipts of the turn hang off.
+    /// The agent's message, to which the events, subagents and receipts of the turn belong.
     message: String,
     /// The person's message.
     user_message: String,

@@ -27,7 +27,7 @@ pub(crate) struct NewResponseBody {
     model: String,
     /// A text, or items.
     input: Value,
-    /// The response to go on from.
+    /// The response whose conversation this one continues.
     previous_response_id: Option<String>,
     /// Words beside the input, for this response alone. The agent's own prompt stays.
     instructions: Option<String>,

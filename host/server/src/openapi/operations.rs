@@ -181,7 +181,7 @@ pub(crate) fn doc(op: Op) -> Doc {
         Op::Chat => taking(
             of::<turn::ChatBody>,
             &[Kind::NotFound, Kind::Busy, Kind::Agent, Kind::DayUsed, Kind::Storage],
-            read("turns", "say something to an agent", JsonOrEvents(of::<turn::Answered>)),
+            read("turns", "send a message to an agent", JsonOrEvents(of::<turn::Answered>)),
         ),
         Op::ListSessions => {
             paged(SESSIONS, read("sessions", "list sessions", Json(of::<sessions::Sessions>)))

@@ -20,7 +20,7 @@ pub(crate) enum ClientMessage {
     Subscribe { id: Option<String>, session: String, after: Option<i64> },
     /// Send them no more.
     Unsubscribe { id: Option<String>, session: String },
-    /// Say something. The events of its session are sent from then on.
+    /// Send a message. The events of its session are sent from then on.
     Chat {
         id: Option<String>,
         session: Option<String>,

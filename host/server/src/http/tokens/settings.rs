@@ -69,15 +69,16 @@ mod tests {
     use async_trait::async_trait;
     use serde_json::Value;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use tokio::sync::Semaphore;
     use tokio::time::timeout;
 
     const FRESH: Duration = Duration::from_secs(1);
 
-    #[derive(Default)]
     struct Fake {
         looked: AtomicUsize,
         broken: AtomicBool,
         hangs: AtomicBool,
+        goes_on: Semaphore,
     }
 
     #[async_trait]
@@ -85,7 +86,7 @@ mod tests {
         async fn in_force(&self) -> Result<Vec<IssuerSetting>, String> {
             self.looked.fetch_add(1, Ordering::Relaxed);
             if self.hangs.load(Ordering::Relaxed) {
-                tokio::time::sleep(FRESH * 2).await;
+                let _ = self.goes_on.acquire().await;
             }
             if self.broken.load(Ordering::Relaxed) {
                 Err("broken".to_owned())
@@ -100,7 +101,9 @@ mod tests {
     }
 
     fn fake() -> (Arc<Fake>, Settings) {
-        let fake = Arc::<Fake>::default();
+        let (looked, broken, hangs) =
+            (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
+        let fake = Arc::new(Fake { looked, broken, hangs, goes_on: Semaphore::new(0) });
         (Arc::clone(&fake), Settings::new(fake, FRESH))
     }
 
@@ -125,6 +128,9 @@ mod tests {
             let left = timeout(Duration::from_millis(1), settings.in_force()).await;
             assert!(left.is_err(), "it waits for the look");
         }
+        // It takes longer than it counts.
+        tokio::time::advance(FRESH * 2).await;
+        fake.goes_on.add_permits(100);
         let all = (0..100).map(|_| settings.in_force());
         assert!(futures::future::join_all(all).await.iter().all(Result::is_ok));
         assert_eq!(fake.looked.load(Ordering::Relaxed), 1);

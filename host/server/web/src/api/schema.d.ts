@@ -163,7 +163,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * say something to an agent
+         * send a message to an agent
          * @description Needs a key of the scope `member` or `admin`.
          */
         post: operations["chat"];
@@ -1035,7 +1035,7 @@ export interface components {
         Answered: {
             /** @description Why it did not complete, or not yet. */
             error?: string | null;
-            /** @description The agent's message: what events, subagents and receipts of the turn hang off. */
+            /** @description The agent's message, to which the events, subagents and receipts of the turn belong. */
             message: string;
             /** @description The session. */
             session: string;
@@ -1231,7 +1231,7 @@ export interface components {
             };
             /** @description Of a new session: a model or a role. Absent: the agent's own choice. */
             model?: string | null;
-            /** @description The session to go on with. Absent: a new one. */
+            /** @description The session that the message is added to. Absent: a new one. */
             session?: string | null;
             /** @description Whether the events come as they happen. Default: no. */
             stream?: boolean;
@@ -1855,7 +1855,7 @@ export interface components {
             model: string;
             /** @description Whether a step may call several of them. Default: yes. */
             parallel_tool_calls?: boolean | null;
-            /** @description The response to go on from. */
+            /** @description The response whose conversation this one continues. */
             previous_response_id?: string | null;
             /** @description `effort`: how much the model should think. */
             reasoning?: unknown;
@@ -1961,7 +1961,7 @@ export interface components {
             history?: components["schemas"]["HistoryWord"];
             /** @description Of a new session: a model or a role. */
             model?: string | null;
-            /** @description The session to go on with. Absent: a new one. */
+            /** @description The session that the message would be added to. Absent: a new one. */
             session?: string | null;
             /** @description The text that would be sent. */
             text: string;
@@ -2185,8 +2185,8 @@ export interface components {
         /** @description Whether there was a turn to resume. */
         Resumed: {
             /**
-             * @description `false`: none was left off where it could be resumed. One that is marked as interrupted is
-             *     over, and the next message goes on from there.
+             * @description `false`: there was no interrupted turn that could be resumed. One that is marked as interrupted
+             *     has ended, and the next message follows it.
              */
             resumed: boolean;
         };
