@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use belljar_prove::{AcpPart, Libraries, Part, ServerPart, Setup};
+use belljar_prove::{AcpPart, Libraries, ProvePart, ServerPart, Setup};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     // Times are each attack's own.
     arguments.test_threads = Some(1);
     let runtime = Arc::new(Runtime::new().unwrap());
-    let parts: &[fn() -> Arc<dyn Part>] = &[
+    let parts: &[fn() -> Arc<dyn ProvePart>] = &[
         server,
         libraries,
         acp,
@@ -37,7 +37,7 @@ fn program() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_belljar"))
 }
 
-fn server() -> Arc<dyn Part> {
+fn server() -> Arc<dyn ProvePart> {
     Arc::new(ServerPart::new(Setup { program: program(), cache_dir: Some(cache()) }))
 }
 
@@ -53,16 +53,16 @@ fn cache() -> PathBuf {
     path
 }
 
-fn libraries() -> Arc<dyn Part> {
+fn libraries() -> Arc<dyn ProvePart> {
     Arc::new(Libraries::new(program()))
 }
 
-fn acp() -> Arc<dyn Part> {
+fn acp() -> Arc<dyn ProvePart> {
     Arc::new(AcpPart::new(program(), Some(cache())))
 }
 
 #[cfg(target_os = "linux")]
-fn wall() -> Arc<dyn Part> {
+fn wall() -> Arc<dyn ProvePart> {
     let (child, victim) = (vec!["attack-the-wall".into()], vec!["be-attacked".into()]);
     let wall = belljar_prove::wall::WallPart::new(program(), child, victim);
     assert!(wall.ids().len() >= 60, "{} attacks", wall.ids().len());
@@ -70,7 +70,7 @@ fn wall() -> Arc<dyn Part> {
 }
 
 /// One test for each attack of a part.
-fn trials(part: Arc<dyn Part>, runtime: &Arc<Runtime>) -> Vec<Trial> {
+fn trials(part: Arc<dyn ProvePart>, runtime: &Arc<Runtime>) -> Vec<Trial> {
     let trial = |id: &'static str| {
         let (part, runtime) = (Arc::clone(&part), Arc::clone(runtime));
         Trial::test(id, move || {

@@ -10,7 +10,7 @@ use agent_client_protocol::v1::schema::{
 };
 use belljar_changes::{ApplyOptions, Changes, FileChange, Node, Selection, Stat, Undone};
 use belljar_policy::{GuestPath, Shown};
-use belljar_session::{Place, ReviewError, has_layers};
+use belljar_session::{DirectoryReview, ReviewError, has_layers};
 use serde_json::json;
 
 use crate::ask::{Choice, choose};
@@ -224,7 +224,7 @@ async fn each(
     session: &str,
     as_of: Option<i64>,
     paths: Vec<String>,
-    work: impl Fn(&Place, &Selection) -> Result<String, ReviewError> + Send + 'static,
+    work: impl Fn(&DirectoryReview, &Selection) -> Result<String, ReviewError> + Send + 'static,
 ) -> Result<Vec<String>, Error> {
     let selection = selection(&paths)?;
     let done = door.service.review(session, as_of, move |review| {
@@ -267,7 +267,7 @@ fn shown_path(path: &Path) -> String {
 impl Seen {
     fn take(
         &mut self,
-        place: &Place,
+        place: &DirectoryReview,
         changes: &Changes,
         workspace: &Path,
     ) -> Result<(), ReviewError> {

@@ -8,7 +8,7 @@ use agent_client_protocol::v1::schema::{
     SessionConfigSelectOption, SessionMode, SessionModeId, SessionModeState,
 };
 use belljar_agent::resolve_all;
-use belljar_definition::{Status, Visibility};
+use belljar_definition::{AgentReadiness, Visibility};
 use belljar_policy::Shown;
 use belljar_session::Head;
 use belljar_store::StoredSession;
@@ -36,7 +36,7 @@ pub(crate) async fn of(
         agents.map_err(|error| failed(Shown::multiline(&error.to_string()).to_string()))?;
     let offered = agents.iter().filter(|agent| {
         let id = agent.id.to_string();
-        let ready = !matches!(agent.status, Status::Blocked { .. });
+        let ready = !matches!(agent.status, AgentReadiness::Blocked { .. });
         id == session.agent || (ready && agent.definition.visibility != Visibility::Internal)
     });
     let mode = |agent: &belljar_agent::ResolvedAgent| {

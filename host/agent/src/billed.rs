@@ -98,7 +98,7 @@ mod tests {
     }
 
     fn reply(input_tokens: u64, output_tokens: u64) -> Reply {
-        let usage = belljar_model::Usage { input_tokens, output_tokens, ..Default::default() };
+        let usage = belljar_model::TokenUsage { input_tokens, output_tokens, ..Default::default() };
         Reply { usage, ..cut_off(0, 0) }
     }
 

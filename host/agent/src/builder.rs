@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use belljar_catalogue::{Library, ReadError, StockTool, ToolCatalogue, read_bounded};
 use belljar_definition::{
-    Content, Diagnostic, MAX_DEFINITION, Scope, Settings, Severity, SourceFile, Status,
+    AgentReadiness, Content, Diagnostic, MAX_DEFINITION, Scope, Settings, Severity, SourceFile,
 };
 use belljar_model::{ChatModel, Models};
 use belljar_policy::{Shown, ShownPath as _};
@@ -267,7 +267,7 @@ impl AgentBuilder {
             host.asker = asker;
         }
         let agent = resolve(&host, &name, &self.workspace)?;
-        if let Status::Blocked { reasons } = &agent.status {
+        if let AgentReadiness::Blocked { reasons } = &agent.status {
             let reasons = reasons.iter().map(|why| Shown::new(why).to_string()).collect();
             return Err(AgentBuildError::Blocked { agent: agent.id.to_string(), reasons });
         }

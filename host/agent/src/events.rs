@@ -59,7 +59,7 @@ use belljar_policy::Meter;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::RunId;
-use crate::outcome::{Status, Usage};
+use crate::outcome::{RunStatus, Usage};
 use crate::tools::approval::asker::{Approval, Reach};
 
 /// The version of the schema.
@@ -168,7 +168,7 @@ pub enum EventKind {
     SubagentDone {
         batch: String,
         child: String,
-        status: Status,
+        status: RunStatus,
         steps: u64,
         tokens: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -224,7 +224,7 @@ pub enum EventKind {
     },
     TeamStageFinished {
         stage: usize,
-        status: Status,
+        status: RunStatus,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
@@ -244,7 +244,7 @@ pub enum EventKind {
         limit: u64,
     },
     RunFinished {
-        status: Status,
+        status: RunStatus,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
         usage: Usage,

@@ -70,8 +70,8 @@ pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink,
 pub use host::Host;
 pub use layers::{Layer, Layers, LayersError, held_in};
 pub use outcome::{
-    Attachment, CallReceipt, ChildOrigin, ChildSummary, Outcome, RunError, Status as RunStatus,
-    Usage, in_tree_order,
+    Attachment, CallReceipt, ChildOrigin, ChildSummary, Outcome, RunError, RunStatus, Usage,
+    in_tree_order,
 };
 pub use prompt::blocks::ListedAgent;
 pub use prompt::findings::{Finding, FindingSeverity, Findings};

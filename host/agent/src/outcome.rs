@@ -18,7 +18,7 @@ use crate::prompt::findings::Findings;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     /// How it ended.
-    pub status: Status,
+    pub status: RunStatus,
     /// The conclusion: the last text of the model that is not blank. Foreign text: escape it
     /// before a person sees it.
     pub output: String,
@@ -75,7 +75,7 @@ pub struct Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
-pub enum Status {
+pub enum RunStatus {
     /// It said all it had to say.
     Completed,
     /// A budget ran out; the output is what there was.

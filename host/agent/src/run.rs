@@ -21,7 +21,7 @@ use crate::clock::RunId;
 use crate::events::{EventKind, EventSink, Events};
 use crate::host::Host;
 use crate::layers::Layers;
-use crate::outcome::{Outcome, RunError, Status};
+use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::prompt::frame::{self, first_message};
 use crate::prompt::skills;
 use crate::replay::log::Replay;
@@ -153,7 +153,9 @@ pub async fn run(
             let _ended = Ended(job.budget.clone());
             run_agent(job).await
         }
-        Err((agent, error)) => not_started(&shared, &agent, String::new(), Status::Failed, error),
+        Err((agent, error)) => {
+            not_started(&shared, &agent, String::new(), RunStatus::Failed, error)
+        }
     };
     shared.events.emit(&path, || EventKind::RunFinished {
         status: outcome.status,

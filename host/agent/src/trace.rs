@@ -14,7 +14,7 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 
 use crate::agent_loop::job::Job;
-use crate::outcome::{Outcome, RunError, Status};
+use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::tools::answer::Answer;
 use crate::tools::dispatch::Decision;
 
@@ -205,10 +205,10 @@ pub(crate) fn failed(span: &Span, why: &'static str) {
 
 fn ended(span: &Span, outcome: &Outcome) {
     let status = match outcome.status {
-        Status::Completed => "completed",
-        Status::Partial => "partial",
-        Status::Failed => "failed",
-        Status::Cancelled => "cancelled",
+        RunStatus::Completed => "completed",
+        RunStatus::Partial => "partial",
+        RunStatus::Failed => "failed",
+        RunStatus::Cancelled => "cancelled",
     };
     span.record("belljar.status", status);
     let Some(error) = &outcome.error else { return };

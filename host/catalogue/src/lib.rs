@@ -23,7 +23,7 @@ mod tools;
 
 pub use command::called;
 pub use drafts::{Draft, NAME_TAKEN, drafts};
-pub use library::{API_LIBRARY, Change, Library, Pin, Root, SkillLibrary, TeamLibrary};
+pub use library::{API_LIBRARY, Library, LibraryChange, Pin, Root, SkillLibrary, TeamLibrary};
 pub use servers::{TokenFiles, configured, program};
 pub use tool_files::{ReadError, read_bounded};
 pub use tools::{Offer, Origin, StockTool, ToolCatalogue, ToolComponent};

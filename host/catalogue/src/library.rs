@@ -103,7 +103,7 @@ struct File {
 
 /// The effect of an edited file on an agent, a team or a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum LibraryChange {
     /// It is new.
     Added(AgentId),
     /// Its definition is another one now.
@@ -219,7 +219,7 @@ impl<D: Filed + PartialEq> Library<D> {
 
     /// Looks at the files again and reads those whose size, times or inode changed. Says what
     /// became of which; a removal through a broken edit is also logged as a warning.
-    pub fn refresh(&self) -> Vec<Change> {
+    pub fn refresh(&self) -> Vec<LibraryChange> {
         let mut state = self.state();
         if !self.scan(&mut state) {
             return Vec::new();
@@ -232,7 +232,7 @@ impl<D: Filed + PartialEq> Library<D> {
 
     /// These texts besides the files, in the place of those that were given before. They keep to
     /// the same rules: two of one name in one scope are one too many.
-    pub fn besides(&self, others: Vec<SourceFile>) -> Vec<Change> {
+    pub fn besides(&self, others: Vec<SourceFile>) -> Vec<LibraryChange> {
         let mut state = self.state();
         self.scan(&mut state);
         state.others = others;
@@ -303,15 +303,15 @@ impl<D: Filed> fmt::Debug for Library<D> {
     }
 }
 
-fn changes<D: Filed + PartialEq>(before: &Catalog<D>, after: &Catalog<D>) -> Vec<Change> {
+fn changes<D: Filed + PartialEq>(before: &Catalog<D>, after: &Catalog<D>) -> Vec<LibraryChange> {
     let ids: BTreeSet<&AgentId> =
         before.entries().iter().chain(after.entries()).map(|entry| &entry.id).collect();
     let mut changes = Vec::new();
     for id in ids {
         match (before.get(id), after.get(id)) {
-            (None, Some(_)) => changes.push(Change::Added(id.clone())),
+            (None, Some(_)) => changes.push(LibraryChange::Added(id.clone())),
             (Some(old), Some(new)) if old.definition != new.definition => {
-                changes.push(Change::Changed(id.clone()));
+                changes.push(LibraryChange::Changed(id.clone()));
             }
             (Some(old), None) => {
                 let path = old.definition.path();
@@ -323,7 +323,7 @@ fn changes<D: Filed + PartialEq>(before: &Catalog<D>, after: &Catalog<D>) -> Vec
                 for found in &why {
                     tracing::warn!(%id, "an edit broke {}: {found}", D::KIND.a_noun);
                 }
-                changes.push(Change::Removed(id.clone(), why));
+                changes.push(LibraryChange::Removed(id.clone(), why));
             }
             (Some(_), Some(_)) | (None, None) => {}
         }

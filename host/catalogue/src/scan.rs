@@ -9,7 +9,7 @@ use std::fs::{self, DirEntry, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use belljar_definition::{Content, Diagnostic, Filed, Kind, Scope, Severity, SourceFile};
+use belljar_definition::{Content, Diagnostic, FileKind, Filed, Scope, Severity, SourceFile};
 use belljar_sandbox::Digest;
 
 use crate::library::Root;
@@ -63,7 +63,7 @@ pub(crate) fn find<D: Filed>(root: &Root, problems: &mut Vec<Diagnostic>) -> Vec
     walk.found.sort_by(|a, b| a.path.cmp(&b.path));
     if walk.found.len() > MAX_AGENT_FILES {
         walk.found.truncate(MAX_AGENT_FILES);
-        let Kind { noun, .. } = D::KIND;
+        let FileKind { noun, .. } = D::KIND;
         let message = format!("more than {MAX_AGENT_FILES} {noun} files; the rest is left out");
         walk.problems.push(Diagnostic::of_file(&root.dir, "too-many", message));
     }

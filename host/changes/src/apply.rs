@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use belljar_sandbox::{Digest, Original};
 
 use crate::before::Was;
-use crate::change::{Changes, Conflict, FileChange, Kind, Node};
+use crate::change::{Changes, Conflict, FileChange, FileDifference, Node};
 use crate::disk::keep;
 use crate::journal::{Entry, GivenUp, MOST_BYTES, Record, Step, create};
 use crate::paths::AnyPath;
@@ -29,7 +29,7 @@ pub(crate) fn find_elsewhere(changes: &mut Changes) -> Result<(), ChangesError> 
     let root = changes.workspace.dir(Path::new("")).map_err(failed)?;
     let root = State::of(&rustix::fs::fstat(&root).map_err(failed)?);
     for file in &mut changes.files {
-        let Kind::Renamed { from, modified: false } = &file.kind else { continue };
+        let FileDifference::Renamed { from, modified: false } = &file.kind else { continue };
         let now = changes.workspace.look(from).map_err(ChangesError::io("look at", from))?;
         if now.is_some_and(|now| !now.is_beside(&root)) && file.conflict.is_none() {
             file.conflict = Some(Conflict::Elsewhere);
@@ -60,19 +60,22 @@ pub(crate) fn prepare(
     let (mut going, mut coming) = (BTreeMap::new(), Vec::new());
     for file in whole.clone() {
         match (&file.kind, &file.below) {
-            (Kind::Renamed { modified: false, .. }, Some(below)) => {
+            (FileDifference::Renamed { modified: false, .. }, Some(below)) => {
                 going.insert(below.clone(), Going::Stage);
                 coming.push(*file);
             }
-            (Kind::Renamed { .. }, Some(below)) => {
+            (FileDifference::Renamed { .. }, Some(below)) => {
                 going.insert(below.clone(), Going::Remove);
                 coming.push(*file);
             }
-            (Kind::Deleted, Some(below)) if file.node == Node::Directory => {
+            (FileDifference::Deleted, Some(below)) if file.node == Node::Directory => {
                 maker.collect(below, chosen, &mut going, theirs(&file.path))?;
             }
-            (Kind::Deleted, Some(below)) => drop(going.insert(below.clone(), Going::Remove)),
-            (Kind::Added | Kind::Modified | Kind::Mode, _) | (_, None) => coming.push(*file),
+            (FileDifference::Deleted, Some(below)) => {
+                going.insert(below.clone(), Going::Remove);
+            }
+            (FileDifference::Added | FileDifference::Modified | FileDifference::Mode, _)
+            | (_, None) => coming.push(*file),
         }
     }
     // From within: what a directory holds goes before it.
@@ -113,17 +116,21 @@ fn record<'a>(number: u64, whole: impl Iterator<Item = &'a FileChange>) -> Recor
             (any(&file.path), below.map(|below| any(below)), file.mode_after.unwrap_or(0o644))
         };
         match &file.kind {
-            Kind::Deleted => record.gone.extend(file.below.as_deref().map(any)),
-            Kind::Renamed { from, modified: false } => {
+            FileDifference::Deleted => record.gone.extend(file.below.as_deref().map(any)),
+            FileDifference::Renamed { from, modified: false } => {
                 record.moved.push((any(from), any(&file.path)));
             }
-            Kind::Renamed { from, modified: true } => {
+            FileDifference::Renamed { from, modified: true } => {
                 record.gone.push(any(from));
                 record.files.push(version(Some(from)));
             }
-            Kind::Added if file.node == Node::Directory => record.directories.push(any(&file.path)),
-            Kind::Added => record.files.push(version(None)),
-            Kind::Modified | Kind::Mode => record.files.push(version(file.below.as_ref())),
+            FileDifference::Added if file.node == Node::Directory => {
+                record.directories.push(any(&file.path))
+            }
+            FileDifference::Added => record.files.push(version(None)),
+            FileDifference::Modified | FileDifference::Mode => {
+                record.files.push(version(file.below.as_ref()))
+            }
         }
     }
     record
@@ -158,11 +165,14 @@ impl Maker<'_> {
         let moved: HashSet<&Path> = chosen
             .iter()
             .filter_map(|file| match &file.kind {
-                Kind::Renamed { from, .. } => Some(from.as_path()),
-                Kind::Added | Kind::Modified | Kind::Deleted | Kind::Mode => None,
+                FileDifference::Renamed { from, .. } => Some(from.as_path()),
+                FileDifference::Added
+                | FileDifference::Modified
+                | FileDifference::Deleted
+                | FileDifference::Mode => None,
             })
             .collect();
-        let parts = chosen.iter().filter(|file| file.kind == Kind::Deleted);
+        let parts = chosen.iter().filter(|file| file.kind == FileDifference::Deleted);
         let parts: HashSet<&Path> = parts.filter_map(|file| file.below.as_deref()).collect();
         let mut open = vec![dir.to_owned()];
         while let Some(dir) = open.pop() {
@@ -287,7 +297,7 @@ impl Maker<'_> {
         let whole = changes.files.iter().filter(|file| file.part_of.is_none());
         let mut lost: Vec<PathBuf> = Vec::new();
         for file in whole.filter(|file| dropped.iter().any(|path| file.path.starts_with(path))) {
-            let is_new = file.kind != Kind::Deleted;
+            let is_new = file.kind != FileDifference::Deleted;
             let in_lost = lost.iter().any(|path| file.path.starts_with(path));
             // What a directory showed goes with it, and has no place then.
             if in_lost || (is_new && file.original.map_or(file.node, node_of) == Node::Directory) {
@@ -295,10 +305,10 @@ impl Maker<'_> {
                 continue;
             }
             let (copied, hides) = match &file.kind {
-                Kind::Added | Kind::Modified => (true, false),
-                Kind::Renamed { modified, .. } => (*modified, true),
-                Kind::Deleted => (false, true),
-                Kind::Mode => (false, false),
+                FileDifference::Added | FileDifference::Modified => (true, false),
+                FileDifference::Renamed { modified, .. } => (*modified, true),
+                FileDifference::Deleted => (false, true),
+                FileDifference::Mode => (false, false),
             };
             if copied {
                 let Ok(content) = changes.overlay.open_file(&file.path) else {
@@ -328,10 +338,12 @@ impl Maker<'_> {
         let at = self.steps.len();
         let path = any(&file.path);
         let moved = match &file.kind {
-            Kind::Renamed { from, modified: false } => self.stages.get(from),
-            Kind::Added | Kind::Modified | Kind::Deleted | Kind::Mode | Kind::Renamed { .. } => {
-                None
-            }
+            FileDifference::Renamed { from, modified: false } => self.stages.get(from),
+            FileDifference::Added
+            | FileDifference::Modified
+            | FileDifference::Deleted
+            | FileDifference::Mode
+            | FileDifference::Renamed { .. } => None,
         };
         if let Some((stage, before)) = moved {
             let step = Step::Place { stage: *stage, before: *before, to: path };

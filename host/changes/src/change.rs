@@ -20,7 +20,7 @@ pub struct FileChange {
     pub path: PathBuf,
     /// The difference.
     #[serde(flatten)]
-    pub kind: Kind,
+    pub kind: FileDifference,
     /// The thing as it is; of what was deleted: as it was.
     pub node: Node,
     /// It is no text, or larger than [`crate::MAX_TEXT`]: its lines are not counted.
@@ -59,7 +59,7 @@ pub struct FileChange {
 /// The difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "change")]
-pub enum Kind {
+pub enum FileDifference {
     /// It is new.
     Added,
     /// Its content is another.

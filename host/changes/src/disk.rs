@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::journal::{Kept, create};
+use crate::journal::{KeptCopy, create};
 use crate::workspace::{State, Workspace, look_in, open_in};
 use crate::{ChangesError, Node, list};
 
@@ -28,13 +28,13 @@ pub(crate) fn is_ours(dir: &OwnedFd, name: &OsStr, expected: &str) -> bool {
     found.is_some_and(|digest| digest.to_string() == expected)
 }
 
-pub(crate) fn is_kept(dir: &OwnedFd, name: &OsStr, path: &Path, kept: &Kept) -> bool {
+pub(crate) fn is_kept(dir: &OwnedFd, name: &OsStr, path: &Path, kept: &KeptCopy) -> bool {
     match kept {
-        Kept::Link(target) => {
+        KeptCopy::Link(target) => {
             let found = rustix::fs::readlinkat(dir, name, Vec::new());
             found.is_ok_and(|found| found.to_bytes() == target.0.as_os_str().as_bytes())
         }
-        Kept::File => {
+        KeptCopy::File => {
             let expected = File::open(path).and_then(|file| list::digest(&file));
             expected.is_ok_and(|digest| is_ours(dir, name, &digest.to_string()))
         }
@@ -111,7 +111,7 @@ pub(crate) fn keep(
     workspace: &Workspace,
     path: &Path,
     to: &Path,
-) -> Result<Option<(State, Kept, u64)>, ChangesError> {
+) -> Result<Option<(State, KeptCopy, u64)>, ChangesError> {
     let failed = |error: io::Error| ChangesError::io("keep", path)(error);
     let Some(state) = workspace.look(path).map_err(|errno| failed(errno.into()))? else {
         return Ok(None);
@@ -119,7 +119,7 @@ pub(crate) fn keep(
     match state.node() {
         Node::Link => {
             let target = workspace.target(path).map_err(|errno| failed(errno.into()))?;
-            Ok(Some((state, Kept::Link(crate::paths::AnyPath(target.into())), 0)))
+            Ok(Some((state, KeptCopy::Link(crate::paths::AnyPath(target.into())), 0)))
         }
         Node::File => {
             let (mut file, opened) = workspace.open(path).map_err(|errno| failed(errno.into()))?;
@@ -129,7 +129,7 @@ pub(crate) fn keep(
             if !opened.is_still(&state) || !after.is_still(&state) || size != state.size {
                 return Err(ChangesError::ChangedMeanwhile { path: path.to_owned() });
             }
-            Ok(Some((state, Kept::File, size)))
+            Ok(Some((state, KeptCopy::File, size)))
         }
         Node::Directory | Node::Special => {
             Err(ChangesError::ChangedMeanwhile { path: path.to_owned() })

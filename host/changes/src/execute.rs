@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use crate::ChangesError;
 use crate::disk::{is_content, is_kept, is_ours, move_to, sync_disk, without_flags, write_beside};
-use crate::journal::{Entry, Kept, Level, Record, Step};
+use crate::journal::{Entry, KeptCopy, Level, Record, Step};
 use crate::workspace::{State, Workspace, look_in};
 
 /// Files or directories from which on one waits for the whole disk.
@@ -393,7 +393,7 @@ impl Executor<'_> {
         &self,
         at: usize,
         path: &Path,
-        before: Option<&(State, Kept)>,
+        before: Option<&(State, KeptCopy)>,
         digest: &str,
     ) -> Done {
         let Some((dir, name)) = self.there(path)? else { return Ok(()) };
@@ -444,7 +444,7 @@ impl Executor<'_> {
     }
 
     /// The contrary of a removal.
-    fn put_back(&self, at: usize, path: &Path, before: &State, kept: &Kept) -> Done {
+    fn put_back(&self, at: usize, path: &Path, before: &State, kept: &KeptCopy) -> Done {
         let Some((dir, name)) = self.there(path)? else {
             return Err(Stop::Changed(path.to_owned()));
         };
@@ -474,7 +474,7 @@ impl Executor<'_> {
         at: usize,
         dir: &OwnedFd,
         before: &State,
-        kept: &Kept,
+        kept: &KeptCopy,
         path: &Path,
     ) -> Result<OsString, Stop> {
         let mut name = self.name(at);
@@ -482,11 +482,11 @@ impl Executor<'_> {
         self.clear(dir, &name, path)?;
         self.fuse.step()?;
         match kept {
-            Kept::Link(target) => {
+            KeptCopy::Link(target) => {
                 let target = CString::new(target.0.as_os_str().as_bytes()).unwrap_or_default();
                 symlinkat(&target, dir, &name).map_err(failed(path))?;
             }
-            Kept::File => {
+            KeptCopy::File => {
                 let file = self.entry.kept(at);
                 let content = File::open(&file).map_err(|error| Stop::Io(file.clone(), error))?;
                 let modified = (Some(before.modified), true);

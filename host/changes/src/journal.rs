@@ -28,7 +28,7 @@ pub(crate) const MOST_BYTES: u64 = 2 << 30;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Step {
     /// A file or a link goes.
-    Remove { below: AnyPath, before: State, kept: Kept },
+    Remove { below: AnyPath, before: State, kept: KeptCopy },
     /// Something leaves its place, for one at the top that has a name of ours.
     Stage { from: AnyPath, before: State },
     /// A directory goes, empty by now.
@@ -38,7 +38,13 @@ pub(crate) enum Step {
     /// A thing that left its place gets another. `stage`: the index of the step.
     Place { stage: usize, before: State, to: AnyPath },
     /// A content comes, in the place of what is there.
-    Put { path: AnyPath, before: Option<(State, Kept)>, mode: u32, digest: String, merged: bool },
+    Put {
+        path: AnyPath,
+        before: Option<(State, KeptCopy)>,
+        mode: u32,
+        digest: String,
+        merged: bool,
+    },
 }
 
 /// Which steps may have been done. A path means one thing within a level: what is at a place after
@@ -55,7 +61,7 @@ pub(crate) enum Level {
 
 /// The thing that was there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum Kept {
+pub(crate) enum KeptCopy {
     /// A file; its content lies under the step's index.
     File,
     /// A link, with its target.

@@ -36,7 +36,7 @@ mod text;
 mod undo;
 mod workspace;
 
-pub use change::{Changes, Conflict, FileChange, Kind, Node, Stat};
+pub use change::{Changes, Conflict, FileChange, FileDifference, Node, Stat};
 pub use error::ChangesError;
 pub use review::{Applied, ApplyOptions, Kept, Recovered, Review, Undone};
 pub use selection::Selection;

@@ -12,7 +12,7 @@ use belljar_sandbox::{Change, ChangeKind, Digest, Original, Overlay, is_protecte
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
-use crate::change::{Changes, Conflict, FileChange, Kind, Node};
+use crate::change::{Changes, Conflict, FileChange, FileDifference, Node};
 use crate::workspace::{State, Workspace};
 use crate::{ChangesError, later, plan, text};
 
@@ -75,13 +75,14 @@ impl Lister<'_> {
     fn add(&mut self, change: &Change) -> Result<(), ChangesError> {
         let place = self.place(&change.path);
         let (kind, below) = match &change.kind {
-            ChangeKind::Added => (Kind::Added, None),
-            ChangeKind::Modified => (Kind::Modified, Some(place.clone())),
-            ChangeKind::Deleted => (Kind::Deleted, Some(place.clone())),
-            ChangeKind::Mode => (Kind::Mode, Some(place.clone())),
-            ChangeKind::Renamed { from, modified } => {
-                (Kind::Renamed { from: from.clone(), modified: *modified }, Some(from.clone()))
-            }
+            ChangeKind::Added => (FileDifference::Added, None),
+            ChangeKind::Modified => (FileDifference::Modified, Some(place.clone())),
+            ChangeKind::Deleted => (FileDifference::Deleted, Some(place.clone())),
+            ChangeKind::Mode => (FileDifference::Mode, Some(place.clone())),
+            ChangeKind::Renamed { from, modified } => (
+                FileDifference::Renamed { from: from.clone(), modified: *modified },
+                Some(from.clone()),
+            ),
         };
         let mut file = FileChange {
             path: change.path.clone(),
@@ -92,7 +93,7 @@ impl Lister<'_> {
             size_before: None,
             size_after: None,
             mode_before: change.original.map(|original| original.mode),
-            mode_after: (kind != Kind::Deleted).then_some(change.mode),
+            mode_after: (kind != FileDifference::Deleted).then_some(change.mode),
             runs_later: None,
             conflict: None,
             merges: false,
@@ -105,11 +106,11 @@ impl Lister<'_> {
         let vacant = self.is_vacant(&file, &place)?;
         let at = self.files.len();
         match (&file.kind, file.node) {
-            (Kind::Added, Node::Directory) => {
+            (FileDifference::Added, Node::Directory) => {
                 self.dirs.insert(file.path.clone(), None);
                 self.files.push(file);
             }
-            (Kind::Renamed { from, .. }, Node::Directory) => {
+            (FileDifference::Renamed { from, .. }, Node::Directory) => {
                 let from = from.clone();
                 file.conflict = self.check_dir(&file)?;
                 self.dirs.insert(file.path.clone(), Some(from.clone()));
@@ -117,7 +118,7 @@ impl Lister<'_> {
                 self.files.push(file);
                 self.moved(&path, &from, &part_of, 0)?;
             }
-            (Kind::Deleted, Node::Directory) => {
+            (FileDifference::Deleted, Node::Directory) => {
                 let path = file.path.clone();
                 let hidden = file.original.and_then(|original| original.hidden);
                 self.files.push(file);
@@ -161,17 +162,18 @@ impl Lister<'_> {
 
     /// Something in the way of what comes to a path.
     fn is_vacant(&self, file: &FileChange, place: &Path) -> Result<Option<Conflict>, ChangesError> {
-        let comes = matches!(file.kind, Kind::Added | Kind::Renamed { .. });
+        let comes = matches!(file.kind, FileDifference::Added | FileDifference::Renamed { .. });
         // What was deleted at the same path was told just before, with what it held.
         let below = self.files.iter().rev().take_while(|it| it.path.starts_with(&file.path));
-        let goes = below.into_iter().any(|it| it.path == file.path && it.kind == Kind::Deleted);
+        let goes =
+            below.into_iter().any(|it| it.path == file.path && it.kind == FileDifference::Deleted);
         if !comes || goes || self.vacated.contains(place) {
             return Ok(None);
         }
         let Some(now) = self.look(place)? else { return self.lacks_dir(&file.path, place) };
         let same = match (&file.kind, file.node, now.node()) {
-            (Kind::Added, Node::Directory, Node::Directory) => true,
-            (Kind::Added, Node::File, Node::File) => {
+            (FileDifference::Added, Node::Directory, Node::Directory) => true,
+            (FileDifference::Added, Node::File, Node::File) => {
                 self.digest_below(place)? == Some(self.digest_after(&file.path)?)
             }
             _ => false,
@@ -202,8 +204,11 @@ impl Lister<'_> {
         let Some(below) = &file.below else { return Ok(Checked::default()) };
         let Some(now) = self.look(below)? else {
             let conflict = match file.kind {
-                Kind::Deleted => None,
-                Kind::Added | Kind::Modified | Kind::Mode | Kind::Renamed { .. } => {
+                FileDifference::Deleted => None,
+                FileDifference::Added
+                | FileDifference::Modified
+                | FileDifference::Mode
+                | FileDifference::Renamed { .. } => {
                     self.lacks_dir(&file.path, &file.place)?.or(Some(Conflict::Gone))
                 }
             };
@@ -217,8 +222,12 @@ impl Lister<'_> {
             Node::File | Node::Link => {}
         }
         let content = match &file.kind {
-            Kind::Modified | Kind::Deleted | Kind::Renamed { modified: true, .. } => true,
-            Kind::Renamed { modified: false, .. } | Kind::Mode | Kind::Added => false,
+            FileDifference::Modified
+            | FileDifference::Deleted
+            | FileDifference::Renamed { modified: true, .. } => true,
+            FileDifference::Renamed { modified: false, .. }
+            | FileDifference::Mode
+            | FileDifference::Added => false,
         };
         if !content || was.is_some_and(|was| now.is_as(was)) {
             return told(None);
@@ -231,7 +240,7 @@ impl Lister<'_> {
         if digest.is_some() && digest == known {
             return told(None);
         }
-        if file.kind == Kind::Deleted {
+        if file.kind == FileDifference::Deleted {
             return told(Some(Conflict::Changed));
         }
         if digest == Some(self.digest_after(&file.path)?) {
@@ -250,16 +259,17 @@ impl Lister<'_> {
             file.mode_before = Some(now.mode);
         }
         let content = match &file.kind {
-            Kind::Renamed { modified: false, .. } | Kind::Mode => {
+            FileDifference::Renamed { modified: false, .. } | FileDifference::Mode => {
                 file.size_after = file.size_before;
                 return Ok(());
             }
-            Kind::Deleted if file.node != Node::File => return Ok(()),
-            Kind::Deleted | Kind::Added | Kind::Modified | Kind::Renamed { .. } => {
-                contents(self.overlay, self.workspace, file)?
-            }
+            FileDifference::Deleted if file.node != Node::File => return Ok(()),
+            FileDifference::Deleted
+            | FileDifference::Added
+            | FileDifference::Modified
+            | FileDifference::Renamed { .. } => contents(self.overlay, self.workspace, file)?,
         };
-        if file.kind != Kind::Deleted {
+        if file.kind != FileDifference::Deleted {
             // What replaces a link is a file.
             file.node = Node::File;
         }
@@ -295,7 +305,7 @@ impl Lister<'_> {
                 continue;
             }
             let Some(now) = self.look(&from)? else { continue };
-            let kind = Kind::Renamed { from: from.clone(), modified: false };
+            let kind = FileDifference::Renamed { from: from.clone(), modified: false };
             self.part(path, from, kind, now, part_of)?;
         }
         Ok(())
@@ -335,7 +345,7 @@ impl Lister<'_> {
             };
             inside = inside.or(found);
             if now.node() != Node::Directory {
-                self.part(path, below, Kind::Deleted, now, part_of)?;
+                self.part(path, below, FileDifference::Deleted, now, part_of)?;
             }
         }
         Ok(inside)
@@ -346,14 +356,14 @@ impl Lister<'_> {
         &mut self,
         path: PathBuf,
         below: PathBuf,
-        kind: Kind,
+        kind: FileDifference,
         now: State,
         part_of: &Path,
     ) -> Result<(), ChangesError> {
         if self.files.len() >= MOST {
             return Err(ChangesError::TooMany(MOST));
         }
-        let mode_after = (kind != Kind::Deleted).then_some(now.mode);
+        let mode_after = (kind != FileDifference::Deleted).then_some(now.mode);
         let mut file = FileChange {
             path,
             kind,
@@ -415,12 +425,12 @@ fn runs_later(file: &FileChange, above: &Path) -> Option<&'static str> {
     let named = match &file.kind {
         // Nothing is run of what is gone. But what it said may have held something back, and a
         // repository is not to be damaged unseen.
-        Kind::Deleted => {
+        FileDifference::Deleted => {
             let told = later::is_repository(&file.path) || later::is_dotted(&file.path);
             return named.filter(|_| told);
         }
-        Kind::Renamed { from, .. } => named.or_else(|| later::by_place(above, from)),
-        Kind::Added | Kind::Modified | Kind::Mode => named,
+        FileDifference::Renamed { from, .. } => named.or_else(|| later::by_place(above, from)),
+        FileDifference::Added | FileDifference::Modified | FileDifference::Mode => named,
     };
     // What is executable there stays so, whoever made it.
     let program =
@@ -463,8 +473,11 @@ pub(crate) fn before(
 /// The content that a change leads to, open.
 pub(crate) fn after(overlay: &Overlay, file: &FileChange) -> Result<Option<File>, ChangesError> {
     match file.kind {
-        Kind::Deleted => Ok(None),
-        Kind::Added | Kind::Modified | Kind::Renamed { .. } | Kind::Mode => {
+        FileDifference::Deleted => Ok(None),
+        FileDifference::Added
+        | FileDifference::Modified
+        | FileDifference::Renamed { .. }
+        | FileDifference::Mode => {
             overlay.open_file(&file.path).map(Some).map_err(ChangesError::io("open", &file.path))
         }
     }

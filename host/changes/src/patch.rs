@@ -11,7 +11,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use sha1::{Digest as _, Sha1};
 
-use crate::change::{Changes, FileChange, Kind, Node};
+use crate::change::{Changes, FileChange, FileDifference, Node};
 use crate::{ChangesError, list, text};
 
 /// Git's digits in base 85.
@@ -45,9 +45,9 @@ pub(crate) fn write(
 
 fn sides(changes: &Changes, file: &FileChange) -> Result<(Side, Side), ChangesError> {
     let whole = match &file.kind {
-        Kind::Renamed { modified, .. } => *modified,
-        Kind::Mode => false,
-        Kind::Added | Kind::Modified | Kind::Deleted => true,
+        FileDifference::Renamed { modified, .. } => *modified,
+        FileDifference::Mode => false,
+        FileDifference::Added | FileDifference::Modified | FileDifference::Deleted => true,
     };
     if !whole {
         return Ok((Side::Nothing, Side::Nothing));
@@ -77,25 +77,30 @@ fn sides(changes: &Changes, file: &FileChange) -> Result<(Side, Side), ChangesEr
 fn put(file: &FileChange, before: Side, after: Side, out: &mut impl Write) -> io::Result<()> {
     // Below a directory that was renamed, each file is.
     let from = match &file.kind {
-        Kind::Renamed { from, .. } => from,
-        Kind::Added => &file.path,
-        Kind::Modified | Kind::Deleted | Kind::Mode => file.below.as_ref().unwrap_or(&file.path),
+        FileDifference::Renamed { from, .. } => from,
+        FileDifference::Added => &file.path,
+        FileDifference::Modified | FileDifference::Deleted | FileDifference::Mode => {
+            file.below.as_ref().unwrap_or(&file.path)
+        }
     };
-    let path = if file.kind == Kind::Deleted { from } else { &file.path };
+    let path = if file.kind == FileDifference::Deleted { from } else { &file.path };
     let (a, b) = (quoted("a/", from), quoted("b/", path));
     let (old, new) = (mode(file.node, file.mode_before), mode(file.node, file.mode_after));
     writeln!(out, "diff --git {a} {b}")?;
     match &file.kind {
-        Kind::Added => writeln!(out, "new file mode {new}")?,
-        Kind::Deleted => writeln!(out, "deleted file mode {old}")?,
-        Kind::Modified | Kind::Mode | Kind::Renamed { .. } => {
+        FileDifference::Added => writeln!(out, "new file mode {new}")?,
+        FileDifference::Deleted => writeln!(out, "deleted file mode {old}")?,
+        FileDifference::Modified | FileDifference::Mode | FileDifference::Renamed { .. } => {
             if old != new {
                 writeln!(out, "old mode {old}\nnew mode {new}")?;
             }
         }
     }
     if from != path {
-        let whole = matches!(&file.kind, Kind::Renamed { modified: false, .. } | Kind::Mode);
+        let whole = matches!(
+            &file.kind,
+            FileDifference::Renamed { modified: false, .. } | FileDifference::Mode
+        );
         writeln!(out, "similarity index {}%", if whole { 100 } else { 50 })?;
         writeln!(out, "rename from {}", quoted("", from))?;
         writeln!(out, "rename to {}", quoted("", path))?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-use crate::{ApplyOptions, Conflict, FileChange, Kind, Node, Selection};
+use crate::{ApplyOptions, Conflict, FileChange, FileDifference, Node, Selection};
 
 /// The fate of each change.
 #[derive(Debug, Default)]
@@ -23,24 +23,27 @@ fn needs(files: &[FileChange]) -> Vec<Vec<usize>> {
     let mut renames: BTreeMap<&Path, usize> = BTreeMap::new();
     for (at, file) in files.iter().enumerate().filter(|(_, file)| file.part_of.is_none()) {
         by_path.entry(&file.path).or_default().push(at);
-        if let Kind::Renamed { from, .. } = &file.kind {
+        if let FileDifference::Renamed { from, .. } = &file.kind {
             renames.insert(from, at);
         }
     }
     let at = |path: &Path| by_path.get(path).into_iter().flatten().copied();
     let kind = |at: &usize| files.get(*at).map(|file| (&file.kind, file.node));
     let is_new_dir = |at: &usize| {
-        matches!(kind(at), Some((Kind::Added | Kind::Renamed { .. }, Node::Directory)))
+        matches!(
+            kind(at),
+            Some((FileDifference::Added | FileDifference::Renamed { .. }, Node::Directory))
+        )
     };
-    let is_deleted = |at: &usize| matches!(kind(at), Some((Kind::Deleted, _)));
+    let is_deleted = |at: &usize| matches!(kind(at), Some((FileDifference::Deleted, _)));
     let of = |own: usize, file: &FileChange| {
         let mut needed = Vec::new();
         if let Some(dir) = &file.part_of {
-            let goes = file.kind == Kind::Deleted;
+            let goes = file.kind == FileDifference::Deleted;
             needed.extend(at(dir).filter(|at| is_deleted(at) == goes));
             return needed;
         }
-        if file.kind == Kind::Deleted {
+        if file.kind == FileDifference::Deleted {
             if file.node == Node::Directory
                 && let Some(below) = &file.below
             {
@@ -194,7 +197,8 @@ fn leave_empty_dirs(
     let dirs: Vec<usize> = chosen.applied.iter().copied().rev().collect();
     for at in dirs {
         let Some(dir) = files.get(at) else { continue };
-        if dir.kind != Kind::Added || dir.node != Node::Directory || dir.part_of.is_some() {
+        if dir.kind != FileDifference::Added || dir.node != Node::Directory || dir.part_of.is_some()
+        {
             continue;
         }
         // They stand behind it; those deeper were looked at before.

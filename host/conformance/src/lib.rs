@@ -7,7 +7,7 @@
 //!
 //! ```no_run
 //! # async fn f(sandbox: &belljar_sandbox::Sandbox, wasm: &belljar_sandbox::Wasm) -> Result<(), Box<dyn std::error::Error>> {
-//! let stage = belljar_conformance::Stage::new()?;
+//! let stage = belljar_conformance::SuiteStage::new()?;
 //! for verdict in belljar_conformance::run(sandbox, wasm, &stage).await? {
 //!     println!("{}: {:?}", verdict.case, verdict.result);
 //! }
@@ -24,5 +24,5 @@ mod peer;
 mod run;
 mod stage;
 
-pub use run::{CaseResult, ConformanceError, Verdict, run};
-pub use stage::Stage;
+pub use run::{CaseResult, CaseVerdict, ConformanceError, run};
+pub use stage::SuiteStage;

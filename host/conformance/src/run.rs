@@ -23,11 +23,11 @@ use crate::cases::{self, Call, Case, Workspace};
 use crate::described;
 use crate::expect::{self, Seen};
 use crate::peer::SECRET;
-use crate::stage::Stage;
+use crate::stage::SuiteStage;
 
 /// The result of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct CaseVerdict {
     /// The subject: `files`, `http`, ...
     pub group: String,
     /// The claim.
@@ -66,12 +66,12 @@ pub enum ConformanceError {
 /// # Errors
 ///
 /// When the component does not load or describe itself, or the stage fails; a failing case is a
-/// [`Verdict`].
+/// [`CaseVerdict`].
 pub async fn run(
     sandbox: &Sandbox,
     wasm: &Wasm,
-    stage: &Stage,
-) -> Result<Vec<Verdict>, ConformanceError> {
+    stage: &SuiteStage,
+) -> Result<Vec<CaseVerdict>, ConformanceError> {
     let infos = sandbox.describe(wasm).await?;
     let cases = async {
         let mut verdicts = Vec::new();
@@ -80,7 +80,7 @@ pub async fn run(
                 let trial = Trial { sandbox, wasm, stage, infos: &infos, case: &case };
                 let result = trial.result(verdicts.len()).await?;
                 let group = group.group.clone();
-                verdicts.push(Verdict { group, case: case.name.clone(), result });
+                verdicts.push(CaseVerdict { group, case: case.name.clone(), result });
             }
         }
         Ok(verdicts)
@@ -98,7 +98,7 @@ pub async fn run(
 struct Trial<'a> {
     sandbox: &'a Sandbox,
     wasm: &'a Wasm,
-    stage: &'a Stage,
+    stage: &'a SuiteStage,
     infos: &'a [ToolInfo],
     case: &'a Case,
 }

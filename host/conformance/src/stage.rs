@@ -14,13 +14,13 @@ const LARGE: usize = 1 << 20;
 
 /// Directories and loopback addresses for one run of the suite. Made before the OS sandbox goes up;
 /// what it listens on and its directory are gone with it.
-pub struct Stage {
+pub struct SuiteStage {
     directory: TempDir,
     pub(crate) peer: Address,
     pub(crate) stranger: Address,
 }
 
-impl Stage {
+impl SuiteStage {
     /// Makes a directory and listens on two ports of `127.0.0.1`.
     ///
     /// # Errors

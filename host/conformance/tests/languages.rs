@@ -13,7 +13,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use belljar_conformance::{CaseResult, Stage, Verdict};
+use belljar_conformance::{CaseResult, CaseVerdict, SuiteStage};
 use belljar_sandbox::{Sandbox, SandboxConfig, Wasm};
 use flate2::read::DeflateDecoder;
 
@@ -87,11 +87,11 @@ fn unpacked(folder: &Path, name: &str) -> Vec<u8> {
     wasm
 }
 
-async fn verdicts(name: &str, wasm: Vec<u8>) -> Vec<Verdict> {
+async fn verdicts(name: &str, wasm: Vec<u8>) -> Vec<CaseVerdict> {
     // Compiling an interpreter takes longer than all of its cases.
     let cache_dir = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("conformance-cache"));
     let sandbox = Sandbox::new(SandboxConfig { cache_dir, ..SandboxConfig::default() }).unwrap();
-    let stage = Stage::new().unwrap();
+    let stage = SuiteStage::new().unwrap();
     let run = belljar_conformance::run(&sandbox, &Wasm::new(wasm), &stage).await;
     run.unwrap_or_else(|error| panic!("{name}: {error}: {:?}", std::error::Error::source(&error)))
 }
@@ -105,8 +105,8 @@ fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
 }
 
 /// The table: subjects below one another, languages beside one another.
-fn table(results: &BTreeMap<&str, Vec<Verdict>>) -> String {
-    let columns: Vec<(&str, &Vec<Verdict>)> =
+fn table(results: &BTreeMap<&str, Vec<CaseVerdict>>) -> String {
+    let columns: Vec<(&str, &Vec<CaseVerdict>)> =
         LANGUAGES.iter().filter_map(|(_, title)| Some((*title, results.get(title)?))).collect();
     let mut groups: Vec<&str> = Vec::new();
     for verdict in columns.iter().flat_map(|(_, verdicts)| verdicts.iter()) {
@@ -140,7 +140,7 @@ fn table(results: &BTreeMap<&str, Vec<Verdict>>) -> String {
     text
 }
 
-fn cell(verdicts: &[Verdict], group: &str) -> String {
+fn cell(verdicts: &[CaseVerdict], group: &str) -> String {
     let of_group: Vec<_> = verdicts.iter().filter(|verdict| verdict.group == group).collect();
     let passed = of_group.iter().filter(|verdict| verdict.result == CaseResult::Pass).count();
     match passed == of_group.len() {

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use belljar_policy::Shown;
 
 use crate::agent::{AgentContext, AgentDefinition, NO_TOOLS, NotAnAgent};
-use crate::diagnostic::{Diagnostic, Findings, Place, Severity};
-use crate::filed::{FileRead, Filed, Kind};
+use crate::diagnostic::{Diagnostic, Findings, Position, Severity};
+use crate::filed::{FileKind, FileRead, Filed};
 use crate::{AgentId, Scope, Slug, suggest};
 
 /// Names like an unknown one that are offered for it.
@@ -37,7 +37,7 @@ pub struct SourceFile {
 pub enum Content {
     /// All of it.
     Bytes(Vec<u8>),
-    /// Nothing, because it is longer than [`Kind::max_bytes`]: its length in bytes.
+    /// Nothing, because it is longer than [`FileKind::max_bytes`]: its length in bytes.
     TooLarge(u64),
     /// Nothing, for this reason.
     Unreadable(String),
@@ -93,7 +93,7 @@ pub struct Catalog<D = AgentDefinition> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotFound {
     /// The kind that was looked for.
-    pub kind: &'static Kind,
+    pub kind: &'static FileKind,
     /// The name that was asked for, escaped.
     pub name: String,
     /// Agents with a name like it, or, where several agents have the name, all of them.
@@ -108,7 +108,7 @@ impl std::error::Error for NotFound {}
 
 impl fmt::Display for NotFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Kind { noun, folder, .. } = self.kind;
+        let FileKind { noun, folder, .. } = self.kind;
         if self.ambiguous {
             write!(f, "several {folder} are called `{}`", self.name)?;
         } else {
@@ -347,7 +347,7 @@ impl<D: Filed> Builder<D> {
             Content::Unreadable(why) => {
                 let mut findings = Findings::new(&path);
                 let message = format!("the file cannot be read: {}", Shown::clipped(&why, 200));
-                findings.error(Place::default(), "unreadable", message);
+                findings.error(Position::default(), "unreadable", message);
                 FileRead::Invalid { diagnostics: findings.finish() }
             }
             Content::Altered => FileRead::Invalid { diagnostics: altered(&scope, &path) },
@@ -430,7 +430,7 @@ impl<D: Filed> Builder<D> {
         hint: Option<String>,
     ) {
         let mut findings = Findings::new(path);
-        findings.add(severity, Place::default(), code, message, hint);
+        findings.add(severity, Position::default(), code, message, hint);
         self.catalog.diagnostics.extend(findings.finish());
     }
 
@@ -450,6 +450,6 @@ fn altered(scope: &Scope, path: &Path) -> Vec<Diagnostic> {
         ),
         Scope::Home | Scope::Workspace(_) => "find out who changed it".to_owned(),
     };
-    findings.error_hint(Place::default(), "altered", message, hint);
+    findings.error_hint(Position::default(), "altered", message, hint);
     findings.finish()
 }

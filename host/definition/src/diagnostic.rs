@@ -44,7 +44,7 @@ pub struct Diagnostic {
 
 /// A place in a file: line and column from 1, 0 = none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub(crate) line: u32,
     pub(crate) column: u32,
 }
@@ -100,13 +100,13 @@ impl<'a> Findings<'a> {
         Self { path, list: Vec::new(), dropped: 0, worst: None }
     }
 
-    pub(crate) fn error(&mut self, at: Place, code: &'static str, message: impl Into<String>) {
+    pub(crate) fn error(&mut self, at: Position, code: &'static str, message: impl Into<String>) {
         self.add(Severity::Error, at, code, message.into(), None);
     }
 
     pub(crate) fn error_hint(
         &mut self,
-        at: Place,
+        at: Position,
         code: &'static str,
         message: impl Into<String>,
         hint: impl Into<String>,
@@ -116,7 +116,7 @@ impl<'a> Findings<'a> {
 
     pub(crate) fn warning(
         &mut self,
-        at: Place,
+        at: Position,
         code: &'static str,
         message: impl Into<String>,
         hint: Option<String>,
@@ -124,14 +124,14 @@ impl<'a> Findings<'a> {
         self.add(Severity::Warning, at, code, message.into(), hint);
     }
 
-    pub(crate) fn note(&mut self, at: Place, code: &'static str, message: impl Into<String>) {
+    pub(crate) fn note(&mut self, at: Position, code: &'static str, message: impl Into<String>) {
         self.add(Severity::Note, at, code, message.into(), None);
     }
 
     pub(crate) fn add(
         &mut self,
         severity: Severity,
-        at: Place,
+        at: Position,
         code: &'static str,
         message: String,
         hint: Option<String>,
@@ -142,7 +142,7 @@ impl<'a> Findings<'a> {
             return;
         }
         let path = self.path.to_path_buf();
-        let Place { line, column } = at;
+        let Position { line, column } = at;
         self.list.push(Diagnostic { path, line, column, severity, code, message, hint });
     }
 
@@ -169,12 +169,12 @@ impl<'a> Findings<'a> {
 }
 
 /// The place of a byte offset in a text.
-pub(crate) fn place_of(text: &str, offset: usize) -> Place {
+pub(crate) fn place_of(text: &str, offset: usize) -> Position {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.bytes().filter(|b| *b == b'\n').count();
     let start = before.rfind('\n').map_or(0, |at| at + 1);
     let column = before.get(start..).unwrap_or("").chars().count();
-    Place { line: count(line + 1), column: count(column + 1) }
+    Position { line: count(line + 1), column: count(column + 1) }
 }
 
 /// A count as it stands in a diagnostic.

@@ -2,7 +2,7 @@
 
 use belljar_policy::Shown;
 
-use crate::diagnostic::{Findings, Place, Severity};
+use crate::diagnostic::{Findings, Position, Severity};
 use crate::suggest;
 use crate::yaml::{self, Key, Node, Value};
 
@@ -45,8 +45,8 @@ pub(crate) fn map_of(
 /// The fields that are still to be read.
 pub(crate) struct Fields<'f, 'p> {
     entries: Vec<(Key, Node)>,
-    places: Vec<(String, Place)>,
-    opening: Place,
+    places: Vec<(String, Position)>,
+    opening: Position,
     /// Where a missing field would stand, for a hint.
     within: &'static str,
     /// How bad a value of the wrong kind is.
@@ -57,7 +57,7 @@ pub(crate) struct Fields<'f, 'p> {
 impl<'f, 'p> Fields<'f, 'p> {
     pub(crate) fn new(
         entries: Vec<(Key, Node)>,
-        opening: Place,
+        opening: Position,
         findings: &'f mut Findings<'p>,
     ) -> Self {
         let places = entries.iter().map(|(key, _)| (key.text.clone(), key.at)).collect();
@@ -75,7 +75,7 @@ impl<'f, 'p> Fields<'f, 'p> {
     /// Reports a value of the wrong kind.
     pub(crate) fn fault(
         &mut self,
-        at: Place,
+        at: Position,
         code: &'static str,
         message: String,
         hint: Option<String>,
@@ -108,7 +108,7 @@ impl<'f, 'p> Fields<'f, 'p> {
     }
 
     /// Where a field stands, taken or not; the opening fence for one that is absent.
-    pub(crate) fn place(&self, name: &str) -> Place {
+    pub(crate) fn place(&self, name: &str) -> Position {
         self.place_of(name).unwrap_or(self.opening)
     }
 
@@ -122,7 +122,7 @@ impl<'f, 'p> Fields<'f, 'p> {
     }
 
     /// Where a field stands, taken or not, if it is there.
-    pub(crate) fn place_of(&self, name: &str) -> Option<Place> {
+    pub(crate) fn place_of(&self, name: &str) -> Option<Position> {
         self.places.iter().find(|(key, _)| key == name).map(|(_, at)| *at)
     }
 

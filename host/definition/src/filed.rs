@@ -8,13 +8,13 @@ use belljar_policy::Shown;
 use crate::agent::{
     AgentContext, AgentDefinition, NotAnAgent, Parsed, parse_agent_in, parse_too_large,
 };
-use crate::diagnostic::{Diagnostic, Findings, Place};
+use crate::diagnostic::{Diagnostic, Findings, Position};
 use crate::{MAX_DEFINITION, Slug};
 
 /// A kind of file that a [`crate::Catalog`] holds.
 pub trait Filed: Sized {
     /// Its words.
-    const KIND: &'static Kind;
+    const KIND: &'static FileKind;
 
     /// The inputs of reading one besides its text.
     type Context;
@@ -26,12 +26,12 @@ pub trait Filed: Sized {
     /// Reads one file. Never panics.
     fn read(path: &Path, bytes: &[u8], context: &Self::Context) -> FileRead<Self>;
 
-    /// The finding about a file longer than [`Kind::max_bytes`].
+    /// The finding about a file longer than [`FileKind::max_bytes`].
     fn too_large(path: &Path, length: u64) -> Vec<Diagnostic> {
-        let Kind { a_noun, max_bytes, .. } = Self::KIND;
+        let FileKind { a_noun, max_bytes, .. } = Self::KIND;
         let mut findings = Findings::new(path);
         let message = format!("the file has {length} bytes; {a_noun} has at most {max_bytes}");
-        findings.error(Place::default(), "too-large", message);
+        findings.error(Position::default(), "too-large", message);
         findings.finish()
     }
 
@@ -52,7 +52,7 @@ pub trait Filed: Sized {
 
 /// The words of a kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kind {
+pub struct FileKind {
     /// `agent`.
     pub noun: &'static str,
     /// `an agent`.
@@ -99,8 +99,12 @@ impl<D> FileRead<D> {
 }
 
 impl Filed for AgentDefinition {
-    const KIND: &'static Kind =
-        &Kind { noun: "agent", a_noun: "an agent", folder: "agents", max_bytes: MAX_DEFINITION };
+    const KIND: &'static FileKind = &FileKind {
+        noun: "agent",
+        a_noun: "an agent",
+        folder: "agents",
+        max_bytes: MAX_DEFINITION,
+    };
 
     type Context = AgentContext;
 
@@ -148,7 +152,7 @@ const MAX_NAME: usize = 100;
 /// The name and its slug; an error where the name is unfit for a person's list.
 pub(crate) fn checked_name(
     name: &str,
-    at: Place,
+    at: Position,
     findings: &mut Findings<'_>,
 ) -> Option<(String, Slug)> {
     let name = name.trim();

@@ -1,6 +1,6 @@
 //! Cuts a markdown file into its YAML frontmatter and its body.
 
-use crate::diagnostic::{Place, count};
+use crate::diagnostic::{Position, count};
 
 /// The longest agent definition, in bytes. The longest body seen in 3,400 public files is
 /// 78 kB; a file that is longer than this is refused by its length, unread.
@@ -39,7 +39,7 @@ pub(crate) enum NoSplit {
 }
 
 /// The text of a file, or where it stops being UTF-8.
-pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Place> {
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Position> {
     std::str::from_utf8(bytes).map_err(|error| {
         let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
         let good = std::str::from_utf8(good).unwrap_or_default();
@@ -165,6 +165,6 @@ mod tests {
 
     #[test]
     fn invalid_utf8_is_placed() {
-        assert_eq!(utf8(b"ab\nc\xff"), Err(Place { line: 2, column: 2 }));
+        assert_eq!(utf8(b"ab\nc\xff"), Err(Position { line: 2, column: 2 }));
     }
 }

@@ -30,15 +30,15 @@ mod yaml;
 pub use agent::builtin_tools;
 pub use agent::builtin_tools::BUILTIN_TOOLS;
 pub use agent::{
-    AgentContext, AgentDefinition, AliasStatus, CanonicalForm, Decider, KnownTools, Missing,
-    NoCanonicalForm, NotAnAgent, NotKept, Parsed, READING_TOOLS, Shapes, Status, SubagentsAsk,
+    AgentContext, AgentDefinition, AgentReadiness, AliasStatus, CanonicalForm, Decider, KnownTools,
+    Missing, NoCanonicalForm, NotAnAgent, NotKept, Parsed, READING_TOOLS, Shapes, SubagentsAsk,
     TOOL_ALIASES, ToolAlias, Translated, Unavailable, canonical_form, parse_agent, parse_agent_in,
-    parse_too_large, status,
+    parse_too_large, readiness,
 };
 pub use catalog::{Catalog, CatalogEntry, Content, NotFound, SkipReason, Skipped, SourceFile};
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};
 pub use dialect::Dialect;
-pub use filed::{FileRead, Filed, Kind};
+pub use filed::{FileKind, FileRead, Filed};
 pub use foreign::{Argument, ArgumentKind, Becomes, ForeignTool, Given, SELF};
 pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
 pub use manifest::{CommandSpec, Resume, ToolManifest};

@@ -78,7 +78,7 @@ impl ToolManifest {
         let (mut reader, root) = Reader::open(path, text)?;
         let table = root.get_ref();
         reader.only(table, "a tool manifest", KEYS);
-        let top = crate::diagnostic::Place { line: 1, column: 0 };
+        let top = crate::diagnostic::Position { line: 1, column: 0 };
         if table.get("manifest").is_none() {
             let message = "`manifest` is missing";
             reader.findings.error_hint(top, "missing-key", message, "write `manifest = 1`");

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use belljar_policy::Shown;
 
 use crate::agent::{is_documentation, no_agent, opens_with_fence, say_no_split};
-use crate::diagnostic::{Findings, Place};
+use crate::diagnostic::{Findings, Position};
 use crate::fields::{self, Fields, shown};
-use crate::filed::{self, FileRead, Filed, Kind, is_markdown};
+use crate::filed::{self, FileKind, FileRead, Filed, is_markdown};
 use crate::frontmatter::{self, NoSplit, Split};
 use crate::team::say_not_utf8;
 use crate::yaml::Value;
@@ -52,8 +52,8 @@ pub struct Skill {
 }
 
 impl Filed for Skill {
-    const KIND: &'static Kind =
-        &Kind { noun: "skill", a_noun: "a skill", folder: "skills", max_bytes: MAX_SKILL };
+    const KIND: &'static FileKind =
+        &FileKind { noun: "skill", a_noun: "a skill", folder: "skills", max_bytes: MAX_SKILL };
 
     type Context = ();
 
@@ -123,14 +123,14 @@ fn other(path: &Path, why: NoSplit) -> FileRead<Skill> {
             }
         };
         let hint = "begin it with `---`, `name: ...`, `description: ...`, `---`";
-        findings.error_hint(Place { line: 1, column: 1 }, "no-frontmatter", message, hint);
+        findings.error_hint(Position { line: 1, column: 1 }, "no-frontmatter", message, hint);
         return FileRead::of(None, findings);
     }
     FileRead::Other { reason: no_agent(path, why) }
 }
 
 fn read(path: &Path, split: &Split<'_>, findings: &mut Findings<'_>) -> Option<Skill> {
-    let opening = Place { line: split.yaml_line.saturating_sub(1), column: 1 };
+    let opening = Position { line: split.yaml_line.saturating_sub(1), column: 1 };
     let entries = fields::entries(split.yaml, split.yaml_line, "the frontmatter", findings)?;
     let mut fields = Fields::new(entries, opening, findings);
     let name = name(path, &mut fields);
@@ -138,7 +138,7 @@ fn read(path: &Path, split: &Split<'_>, findings: &mut Findings<'_>) -> Option<S
     let triggers = triggers(&mut fields);
     say_allowed_tools(&mut fields);
     if split.body.trim().is_empty() {
-        let at = Place { line: split.fence_line, column: 1 };
+        let at = Position { line: split.fence_line, column: 1 };
         let message = "there is no text after the frontmatter";
         let hint = "write the instructions below the closing `---`";
         fields.findings.error_hint(at, "missing-body", message, hint);

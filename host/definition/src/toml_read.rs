@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::agent::list_of;
-use crate::diagnostic::{Diagnostic, Findings, Place, count};
+use crate::diagnostic::{Diagnostic, Findings, Position, count};
 use crate::suggest;
 
 /// The longest TOML file, in bytes. A home file that grants a thousand agents each a page of
@@ -39,7 +39,7 @@ impl<'t, 'p> Reader<'t, 'p> {
         let mut reader = Self { lines: Vec::new(), text, findings: Findings::new(path) };
         if text.len() > MAX_TOML {
             let message = format!("the file has {} bytes, at most {MAX_TOML} are read", text.len());
-            reader.findings.error(Place::default(), "too-large", message);
+            reader.findings.error(Position::default(), "too-large", message);
             return Err(reader.findings.finish());
         }
         reader.lines = text.match_indices('\n').map(|(at, _)| at + 1).collect();
@@ -48,7 +48,7 @@ impl<'t, 'p> Reader<'t, 'p> {
             return Ok((reader, table));
         }
         for error in &errors {
-            let at = error.span().map_or(Place::default(), |span| reader.at(span));
+            let at = error.span().map_or(Position::default(), |span| reader.at(span));
             // The message may quote the file, so it is foreign text like any other.
             let message = Shown::clipped(error.message(), 300).to_string();
             reader.findings.error(at, "toml", format!("not valid TOML: {message}"));
@@ -57,11 +57,11 @@ impl<'t, 'p> Reader<'t, 'p> {
     }
 
     /// The place where a span begins.
-    pub(crate) fn at(&self, span: Range<usize>) -> Place {
+    pub(crate) fn at(&self, span: Range<usize>) -> Position {
         let line = self.lines.partition_point(|start| *start <= span.start);
         let start = line.checked_sub(1).and_then(|n| self.lines.get(n)).copied().unwrap_or(0);
         let along = self.text.get(start..span.start).unwrap_or_default().chars().count();
-        Place { line: count(line + 1), column: count(along + 1) }
+        Position { line: count(line + 1), column: count(along + 1) }
     }
 
     /// Reports the keys that `what` does not have.

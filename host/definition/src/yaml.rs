@@ -11,7 +11,7 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_yaml::Spanned;
 use serde_yaml::options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPolicy};
 
-use crate::diagnostic::{Place, place_of};
+use crate::diagnostic::{Position, place_of};
 use crate::frontmatter::MAX_FRONTMATTER;
 
 /// Levels of nesting. Real frontmatter has at most four.
@@ -28,7 +28,7 @@ const MAX_ALIASES: usize = 32;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) value: Value,
-    pub(crate) at: Place,
+    pub(crate) at: Position,
     /// How a scalar that is not a string was written: `007`, `1.10`.
     pub(crate) written: Option<String>,
 }
@@ -49,13 +49,13 @@ pub(crate) enum Value {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) text: String,
-    pub(crate) at: Place,
+    pub(crate) at: Position,
 }
 
 /// Why a text is not YAML that we read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct YamlError {
-    pub(crate) at: Place,
+    pub(crate) at: Position,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     pub(crate) kind: YamlErrorKind,
@@ -112,7 +112,7 @@ pub(crate) fn parse(yaml: &str, first_line: u32) -> Result<Node, YamlError> {
         let message = "a carriage return that ends no line".to_owned();
         let hint = Some("save the file with ordinary line endings".to_owned());
         let kind = YamlErrorKind::Hostile;
-        return Err(YamlError { at: Place { line, ..at }, message, hint, kind });
+        return Err(YamlError { at: Position { line, ..at }, message, hint, kind });
     }
     match serde_yaml::from_str_with_options::<Spanned<Raw>>(yaml, options()) {
         Ok(root) => Ok(node(root, yaml, first_line)),
@@ -122,7 +122,7 @@ pub(crate) fn parse(yaml: &str, first_line: u32) -> Result<Node, YamlError> {
 
 /// Where a carriage return stands alone. To the parser it ends a line; to everybody else it does
 /// not, and on a terminal what follows it covers what stood before.
-fn lone_return(yaml: &str) -> Option<Place> {
+fn lone_return(yaml: &str) -> Option<Position> {
     let bytes = yaml.as_bytes();
     let alone = |at: &usize| bytes.get(*at) == Some(&b'\r') && bytes.get(at + 1) != Some(&b'\n');
     (0..bytes.len()).find(alone).map(|at| place_of(yaml, at))
@@ -192,12 +192,12 @@ fn written(location: &serde_yaml::Location, yaml: &str) -> Option<String> {
     Some(yaml.get(start..end)?.trim().to_owned())
 }
 
-fn place(location: &serde_yaml::Location, first_line: u32) -> Place {
+fn place(location: &serde_yaml::Location, first_line: u32) -> Position {
     let clip = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     match clip(location.line()) {
-        0 => Place { line: first_line, column: 0 },
+        0 => Position { line: first_line, column: 0 },
         line => {
-            Place { line: first_line.saturating_add(line - 1), column: clip(location.column()) }
+            Position { line: first_line.saturating_add(line - 1), column: clip(location.column()) }
         }
     }
 }
@@ -205,7 +205,7 @@ fn place(location: &serde_yaml::Location, first_line: u32) -> Place {
 fn explain(error: &serde_yaml::Error, yaml: &str, first_line: u32) -> YamlError {
     let at = error
         .location()
-        .map_or(Place { line: first_line, column: 0 }, |found| place(&found, first_line));
+        .map_or(Position { line: first_line, column: 0 }, |found| place(&found, first_line));
     let error = error.without_snippet();
     if let Some((message, hint)) = costly(error) {
         let kind = YamlErrorKind::Hostile;

@@ -2,7 +2,7 @@
 //! stream in which the server may say other things before.
 
 use belljar_policy::{DenyCode, Shown};
-use belljar_sandbox::{Outgoing, OutgoingError, Progress, Reply};
+use belljar_sandbox::{HttpReply, Outgoing, OutgoingError, Progress};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
@@ -164,7 +164,7 @@ pub(crate) async fn leave(gate: &Outgoing, to: &Address) -> Result<(), Fault> {
 
 /// Opens the stream on which a server with a session says what belongs to no answer. It need not have one,
 /// and is not waited for long.
-pub(crate) async fn overhear(gate: &Outgoing, to: &Address) -> Option<Reply> {
+pub(crate) async fn overhear(gate: &Outgoing, to: &Address) -> Option<HttpReply> {
     let got = timeout(FAREWELL, gate.send(listening(to, None).ok()?)).await.ok()?.ok()?;
     (got.status == StatusCode::OK && kind(&got) == EVENTS).then_some(got)
 }
@@ -173,7 +173,7 @@ pub(crate) async fn overhear(gate: &Outgoing, to: &Address) -> Option<Reply> {
 pub(crate) async fn answer_beside(
     gate: &Outgoing,
     to: &Address,
-    mut got: Reply,
+    mut got: HttpReply,
     talk: &Talk<'_>,
 ) -> Result<(), Fault> {
     let (mut events, mut aside) = (Events::default(), Aside::of_call(talk));
@@ -198,7 +198,7 @@ async fn post(
     to: &Address,
     message: &Value,
     headers: HeaderMap,
-) -> Result<Reply, Fault> {
+) -> Result<HttpReply, Fault> {
     let mut request = headed(to, Method::POST, message.to_string().into())?;
     request.headers_mut().extend(headers);
     if to.revision == Revision::Stateless {
@@ -252,12 +252,12 @@ fn headed(to: &Address, method: Method, body: Bytes) -> Result<Request<Bytes>, F
     request.body(body).map_err(|_| Fault::Broken("its address is none"))
 }
 
-async fn whole(got: &mut Reply) -> Result<Vec<u8>, Fault> {
+async fn whole(got: &mut HttpReply) -> Result<Vec<u8>, Fault> {
     at_most(got, MAX_MESSAGE).await
 }
 
 /// The body of a reply, of at most so many bytes.
-pub(crate) async fn at_most(got: &mut Reply, most: usize) -> Result<Vec<u8>, Fault> {
+pub(crate) async fn at_most(got: &mut HttpReply, most: usize) -> Result<Vec<u8>, Fault> {
     let mut bytes = Vec::new();
     while let Some(piece) = got.chunk().await? {
         if bytes.len().saturating_add(piece.len()) > most {
@@ -269,7 +269,7 @@ pub(crate) async fn at_most(got: &mut Reply, most: usize) -> Result<Vec<u8>, Fau
 }
 
 /// The media type of a reply.
-pub(crate) fn kind(got: &Reply) -> String {
+pub(crate) fn kind(got: &HttpReply) -> String {
     let kind = got.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default();
     kind.trim().to_ascii_lowercase()
@@ -281,7 +281,7 @@ async fn streamed(
     gate: &Outgoing,
     to: &Address,
     id: u64,
-    mut got: Reply,
+    mut got: HttpReply,
     aside: &mut Aside<'_>,
 ) -> Result<Value, Fault> {
     let mut events = Events::default();
@@ -310,7 +310,7 @@ async fn until_its_end(
     gate: &Outgoing,
     to: &Address,
     id: u64,
-    got: &mut Reply,
+    got: &mut HttpReply,
     events: &mut Events,
     aside: &mut Aside<'_>,
 ) -> Result<Option<Result<Value, RpcError>>, Fault> {

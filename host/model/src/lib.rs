@@ -42,14 +42,14 @@ pub use error::{ModelError, Phase};
 pub use image::{Image, ImageError};
 pub use key::{KeyError, KeySource};
 pub use model::{CallContext, ChatModel, StreamEvent, Timeouts};
-pub use registry::{Env, Models, Played, ResolveError, Resolved};
+pub use registry::{Env, ModelResolveError, Models, Played, Resolved};
 pub use roles::{ALIASES, Alias, Role, Roles};
 pub use scripted::{
     Recorder, Recording, RecordingError, ScriptError, ScriptMismatch, ScriptedModel, Transcript,
     Unplayed,
 };
 pub use types::{
-    ChatRequest, Effort, Message, Reply, StopReason, ToolCall, ToolChoice, ToolResult, ToolSpec,
-    Usage,
+    ChatRequest, Effort, Message, Reply, StopReason, TokenUsage, ToolCall, ToolChoice, ToolResult,
+    ToolSpec,
 };
 pub use wire::{EndpointError, MaxTokensField, RetryPolicy, WireModel, http_client};

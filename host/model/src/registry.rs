@@ -54,7 +54,7 @@ pub struct Played<'a> {
 
 /// Why there is no model for a name.
 #[derive(Debug, thiserror::Error)]
-pub enum ResolveError {
+pub enum ModelResolveError {
     /// No model is configured at all.
     #[error("no model is configured")]
     NoModels,
@@ -102,7 +102,7 @@ pub enum ResolveError {
     },
 }
 
-impl ResolveError {
+impl ModelResolveError {
     /// The failure, for whoever asked for the model: without what only the operator can do, and
     /// without the names of the files and variables that hold keys.
     #[must_use]
@@ -124,13 +124,13 @@ impl Models {
     ///
     /// # Errors
     ///
-    /// [`ResolveError::RoleTarget`] when a role names a model that does not exist,
-    /// [`ResolveError::Reserved`] when a model is called `inherit`.
+    /// [`ModelResolveError::RoleTarget`] when a role names a model that does not exist,
+    /// [`ModelResolveError::Reserved`] when a model is called `inherit`.
     pub fn new(
         configs: BTreeMap<String, ModelConfig>,
         roles: Roles,
         env: Box<Env>,
-    ) -> Result<Self, ResolveError> {
+    ) -> Result<Self, ModelResolveError> {
         let models = Self {
             configs,
             roles,
@@ -142,12 +142,12 @@ impl Models {
         };
         if let Some(name) = models.configs.keys().find(|name| name.eq_ignore_ascii_case("inherit"))
         {
-            return Err(ResolveError::Reserved { name: name.clone() });
+            return Err(ModelResolveError::Reserved { name: name.clone() });
         }
         for role in Role::ALL {
             match models.roles.get(role) {
                 Some(name) if !models.configs.contains_key(name) => {
-                    return Err(ResolveError::RoleTarget {
+                    return Err(ModelResolveError::RoleTarget {
                         role: role.name(),
                         name: quoted(name),
                         configured: models.configured(),
@@ -201,9 +201,13 @@ impl Models {
     ///
     /// # Errors
     ///
-    /// [`ResolveError`]. An unknown name is an error; a role that nobody plays is played by the
+    /// [`ModelResolveError`]. An unknown name is an error; a role that nobody plays is played by the
     /// main model, and a note says so.
-    pub fn resolve(&self, request: &str, parent: Option<&str>) -> Result<Resolved, ResolveError> {
+    pub fn resolve(
+        &self,
+        request: &str,
+        parent: Option<&str>,
+    ) -> Result<Resolved, ModelResolveError> {
         let request = request.trim();
         if let Some(model) = &self.only {
             let name = model.id().to_owned();
@@ -211,7 +215,7 @@ impl Models {
             return Ok(Resolved { model, name, context_tokens: self.only_reads, notes });
         }
         if self.configs.is_empty() {
-            return Err(ResolveError::NoModels);
+            return Err(ModelResolveError::NoModels);
         }
         let mut notes = Vec::new();
         let name = self.name_of(request, parent, &mut notes)?;
@@ -225,7 +229,7 @@ impl Models {
         request: &str,
         parent: Option<&str>,
         notes: &mut Vec<String>,
-    ) -> Result<&str, ResolveError> {
+    ) -> Result<&str, ModelResolveError> {
         if let Some((name, _)) = self.configs.get_key_value(request) {
             return Ok(name);
         }
@@ -275,7 +279,7 @@ impl Models {
         self.configs.get_key_value(name).map(|(name, _)| name.as_str())
     }
 
-    fn main(&self) -> Result<&str, ResolveError> {
+    fn main(&self) -> Result<&str, ModelResolveError> {
         if let Some(name) = self.chosen(Role::Main) {
             return Ok(name);
         }
@@ -284,7 +288,7 @@ impl Models {
             self.configs.iter().filter(|(_, config)| config.provider != Provider::Scripted);
         match (real.next(), real.next()) {
             (Some((name, _)), None) => Ok(name),
-            _ => Err(ResolveError::NoMain { configured: self.configured() }),
+            _ => Err(ModelResolveError::NoMain { configured: self.configured() }),
         }
     }
 
@@ -306,7 +310,7 @@ impl Models {
         &self,
         name: &str,
         notes: &mut Vec<String>,
-    ) -> Result<Arc<dyn ChatModel>, ResolveError> {
+    ) -> Result<Arc<dyn ChatModel>, ModelResolveError> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(model) = made.get(name) {
             return Ok(Arc::clone(model));
@@ -314,14 +318,14 @@ impl Models {
         let config = self.configs.get(name).ok_or_else(|| self.unknown(name))?;
         let model = config
             .build(&*self.env, notes)
-            .map_err(|source| ResolveError::Config { name: quoted(name), source })?;
+            .map_err(|source| ModelResolveError::Config { name: quoted(name), source })?;
         let model = record(model, self.recording.as_ref());
         made.insert(name.to_owned(), Arc::clone(&model));
         Ok(model)
     }
 
-    fn unknown(&self, request: &str) -> ResolveError {
-        ResolveError::Unknown { request: quoted(request), configured: self.configured() }
+    fn unknown(&self, request: &str) -> ModelResolveError {
+        ModelResolveError::Unknown { request: quoted(request), configured: self.configured() }
     }
 
     fn configured(&self) -> String {
@@ -361,7 +365,7 @@ mod tests {
 
     use super::*;
 
-    fn models(json: &str) -> Result<Models, ResolveError> {
+    fn models(json: &str) -> Result<Models, ModelResolveError> {
         #[derive(Deserialize)]
         struct File {
             models: BTreeMap<String, ModelConfig>,
@@ -410,21 +414,21 @@ mod tests {
         let all = [
             source(r#"{"env": "UNSET"}"#),
             source(r#"{"file": "/srv/key"}"#),
-            ResolveError::NoModels,
-            ResolveError::NoMain { configured: text() },
-            ResolveError::Unknown { request: text(), configured: text() },
-            ResolveError::RoleTarget { role: "fast", name: text(), configured: text() },
-            ResolveError::Reserved { name: text() },
+            ModelResolveError::NoModels,
+            ModelResolveError::NoMain { configured: text() },
+            ModelResolveError::Unknown { request: text(), configured: text() },
+            ModelResolveError::RoleTarget { role: "fast", name: text(), configured: text() },
+            ModelResolveError::Reserved { name: text() },
         ];
         for error in all {
             // A new kind has to be looked at here too.
             match &error {
-                ResolveError::NoModels
-                | ResolveError::NoMain { .. }
-                | ResolveError::Unknown { .. }
-                | ResolveError::RoleTarget { .. }
-                | ResolveError::Reserved { .. }
-                | ResolveError::Config { .. } => {}
+                ModelResolveError::NoModels
+                | ModelResolveError::NoMain { .. }
+                | ModelResolveError::Unknown { .. }
+                | ModelResolveError::RoleTarget { .. }
+                | ModelResolveError::Reserved { .. }
+                | ModelResolveError::Config { .. } => {}
             }
             let told = error.public();
             for operators in ["UNSET", "/srv", "environment", "`[models]`", "`[roles]`"] {
@@ -463,7 +467,7 @@ mod tests {
         let models = models(TWO).unwrap();
         for request in ["gpt-5", "anthropic:gpt-x", "", "BIG"] {
             let error = models.resolve(request, None).unwrap_err();
-            assert!(matches!(error, ResolveError::Unknown { .. }), "{request}: {error}");
+            assert!(matches!(error, ModelResolveError::Unknown { .. }), "{request}: {error}");
         }
     }
 
@@ -472,14 +476,17 @@ mod tests {
         let file = r#"{"models": {"demo": {"kind": "scripted", "model": "t.yaml"}}}"#;
         assert!(matches!(
             models(file).unwrap().resolve("main", None),
-            Err(ResolveError::NoMain { .. })
+            Err(ModelResolveError::NoMain { .. })
         ));
         assert!(matches!(
             models(file).unwrap().resolve("t.yaml", None),
-            Err(ResolveError::Unknown { .. })
+            Err(ModelResolveError::Unknown { .. })
         ));
         let named = models(file).unwrap().resolve("demo", None).unwrap_err();
-        assert!(matches!(named, ResolveError::Config { .. }), "it is tried when named: {named}");
+        assert!(
+            matches!(named, ModelResolveError::Config { .. }),
+            "it is tried when named: {named}"
+        );
     }
 
     #[test]
@@ -491,7 +498,7 @@ mod tests {
     #[test]
     fn a_role_that_names_no_model_is_an_error_at_once() {
         let file = r#"{"models": {"x": {"kind": "openai", "model": "m"}}, "roles": {"fast": "y"}}"#;
-        assert!(matches!(models(file), Err(ResolveError::RoleTarget { role: "fast", .. })));
+        assert!(matches!(models(file), Err(ModelResolveError::RoleTarget { role: "fast", .. })));
     }
 
     #[test]
@@ -510,7 +517,7 @@ mod tests {
     fn no_model_at_all_is_an_error_of_its_own() {
         let models = models(r#"{"models": {}}"#).unwrap();
         assert!(models.is_empty());
-        assert!(matches!(models.resolve("main", None), Err(ResolveError::NoModels)));
+        assert!(matches!(models.resolve("main", None), Err(ModelResolveError::NoModels)));
     }
 
     #[test]

@@ -152,7 +152,7 @@ pub struct ToolSpec {
 
 /// Tokens that one or more calls used, as the provider counted them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     /// All input tokens, those read from a cache included.
     pub input_tokens: u64,
     /// The part of the input that was read from the provider's prompt cache.
@@ -161,7 +161,7 @@ pub struct Usage {
     pub output_tokens: u64,
 }
 
-impl AddAssign for Usage {
+impl AddAssign for TokenUsage {
     /// Adds, and stays at the maximum instead of overflowing: the numbers are the peer's.
     fn add_assign(&mut self, other: Self) {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
@@ -194,7 +194,7 @@ pub struct Reply {
     /// The tool calls, in the order the model asked for them.
     pub calls: Vec<ToolCall>,
     /// Tokens used; zero where the server did not say.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Why the answer ended.
     pub stop: StopReason,
 }
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn usage_saturates_instead_of_overflowing() {
-        let mut usage = Usage { input_tokens: u64::MAX, ..Usage::default() };
+        let mut usage = TokenUsage { input_tokens: u64::MAX, ..TokenUsage::default() };
         usage += usage;
         assert_eq!(usage.input_tokens, u64::MAX);
     }

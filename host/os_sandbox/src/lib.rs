@@ -42,8 +42,10 @@ mod calls;
 #[cfg(target_os = "linux")]
 mod files;
 
-pub use broker::{Broker, Keepers, Made, Making, Setup, Vault, keep, keep_program, serve};
+pub use broker::{
+    Broker, BrokerSetup, BrokerVault, Keepers, Made, Making, keep, keep_program, serve,
+};
 pub use process::conceal;
 pub use program::{Environment, Known, Program, become_program};
 pub use running::Running;
-pub use wall::{Raised, Reach, Wall};
+pub use wall::{Raised, Wall, WallReach};

@@ -49,7 +49,7 @@ pub struct Raised {
 /// Where a process reaches behind its wall, as it was when the wall went up. It can be written down
 /// for another process; paths that are not UTF-8 cannot.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reach {
+pub struct WallReach {
     read: Vec<Reached>,
     written: Vec<Reached>,
 }
@@ -84,14 +84,14 @@ fn identity(_path: &Path) -> Option<(u64, u64)> {
     None
 }
 
-impl Reach {
+impl WallReach {
     /// Whether this file may be read, or this directory and all below it. One that is not there is
     /// judged by the nearest directory above it.
     pub fn reads(&self, path: &Path) -> bool {
         lies_in(path, &self.read) || self.writes(path)
     }
 
-    /// As [`Reach::reads`], for writing.
+    /// As [`WallReach::reads`], for writing.
     pub fn writes(&self, path: &Path) -> bool {
         lies_in(path, &self.written)
     }
@@ -208,8 +208,8 @@ impl Wall {
 
     /// The reach through it over what is there now: where a process will be able to get once it
     /// stands, for good.
-    pub fn reach(&self) -> Reach {
-        let mut reach = Reach::default();
+    pub fn reach(&self) -> WallReach {
+        let mut reach = WallReach::default();
         for (path, allowed) in self.let_through() {
             let Ok(place) = path.canonicalize() else { continue };
             match allowed {

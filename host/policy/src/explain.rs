@@ -12,7 +12,7 @@ use crate::{
 
 /// A question about a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Question {
+pub enum RightsQuestion {
     /// May it be called at all?
     Call,
     /// May it use this guest path, with this access?
@@ -23,7 +23,7 @@ pub enum Question {
 
 /// The answer of one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Stance {
     /// Yes.
     Allows,
     /// Yes, after a person's word.
@@ -40,7 +40,7 @@ pub struct Vote {
     /// Who votes.
     pub source: Source,
     /// Its answer.
-    pub verdict: Verdict,
+    pub stance: Stance,
     /// Why, in a few words.
     pub why: String,
 }
@@ -62,8 +62,8 @@ const MAX_SHOWN: usize = 64;
 impl Explanation {
     /// Of votes about calling a tool.
     fn of(votes: Vec<Vote>) -> Self {
-        let by = |verdict| votes.iter().find(|vote| vote.verdict == verdict);
-        let (permission, decided_by) = match (by(Verdict::Refuses), by(Verdict::Asks)) {
+        let by = |stance| votes.iter().find(|vote| vote.stance == stance);
+        let (permission, decided_by) = match (by(Stance::Refuses), by(Stance::Asks)) {
             (Some(vote), _) => (Permission::Deny, Some(vote.source)),
             (None, Some(vote)) => (Permission::Ask, Some(vote.source)),
             (None, None) => (Permission::Allow, None),
@@ -75,7 +75,7 @@ impl Explanation {
     /// still decided.
     #[must_use]
     pub fn withheld(mut self, why: impl Into<String>) -> Self {
-        self.votes.push(vote(Source::Host, Verdict::Refuses, why));
+        self.votes.push(vote(Source::Host, Stance::Refuses, why));
         if self.permission != Permission::Deny {
             self.permission = Permission::Deny;
             self.decided_by = Some(Source::Host);
@@ -85,14 +85,14 @@ impl Explanation {
 
     /// The answer about a tool that nobody has: belljar decides, as nobody else can.
     pub fn of_no_tool() -> Self {
-        Self::of(vec![vote(Source::Host, Verdict::Refuses, "there is no such tool")])
+        Self::of(vec![vote(Source::Host, Stance::Refuses, "there is no such tool")])
     }
 
     /// The reason of the source that decided; empty where all allow.
     pub fn why(&self) -> &str {
         let decided = |vote: &&Vote| {
             Some(vote.source) == self.decided_by
-                && matches!(vote.verdict, Verdict::Refuses | Verdict::Asks)
+                && matches!(vote.stance, Stance::Refuses | Stance::Asks)
         };
         self.votes.iter().find(decided).map_or("", |vote| &vote.why)
     }
@@ -115,10 +115,10 @@ pub(crate) fn decision(
 ) -> Explanation {
     let mut votes = vec![
         definition_calls(tool, asked),
-        vote(Source::Manifest, Verdict::Silent, "a manifest does not decide who calls the tool"),
+        vote(Source::Manifest, Stance::Silent, "a manifest does not decide who calls the tool"),
         permission_vote(Source::Grants, granted),
         match parent {
-            None => vote(Source::Parent, Verdict::Silent, "there is no parent"),
+            None => vote(Source::Parent, Stance::Silent, "there is no parent"),
             Some(parent) => permission_vote(Source::Parent, parent),
         },
     ];
@@ -126,7 +126,7 @@ pub(crate) fn decision(
     Explanation::of(votes)
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for Stance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Allows => "allows",
@@ -142,7 +142,7 @@ impl fmt::Display for Verdict {
 /// has no files and no network either.
 pub fn explain(
     tool: &str,
-    question: &Question,
+    question: &RightsQuestion,
     asked: &Asked,
     manifest: &ToolAsk,
     grants: &Grants,
@@ -152,13 +152,15 @@ pub fn explain(
     let calls = decision(tool, asked, grants.permission(tool), above, None);
     let callable = calls.permission != Permission::Deny;
     let votes = match question {
-        Question::Path(path, access) if callable => {
+        RightsQuestion::Path(path, access) if callable => {
             path_votes(path, *access, asked, manifest, grants, parent)
         }
-        Question::Url(target) if callable => url_votes(target, asked, manifest, grants, parent),
-        Question::Call | Question::Path(..) | Question::Url(_) => return calls,
+        RightsQuestion::Url(target) if callable => {
+            url_votes(target, asked, manifest, grants, parent)
+        }
+        RightsQuestion::Call | RightsQuestion::Path(..) | RightsQuestion::Url(_) => return calls,
     };
-    match votes.iter().find(|vote| vote.verdict == Verdict::Refuses).map(|vote| vote.source) {
+    match votes.iter().find(|vote| vote.stance == Stance::Refuses).map(|vote| vote.source) {
         Some(source) => {
             Explanation { permission: Permission::Deny, decided_by: Some(source), votes }
         }
@@ -166,35 +168,35 @@ pub fn explain(
     }
 }
 
-fn vote(source: Source, verdict: Verdict, why: impl Into<String>) -> Vote {
-    Vote { source, verdict, why: why.into() }
+fn vote(source: Source, stance: Stance, why: impl Into<String>) -> Vote {
+    Vote { source, stance, why: why.into() }
 }
 
 fn definition_calls(tool: &str, asked: &Asked) -> Vote {
     let listed = asked.tools.as_ref().is_none_or(|tools| tools.contains(tool));
     match asked.most(tool) {
         Permission::Deny => {
-            return vote(Source::Definition, Verdict::Refuses, "it gives the tool up");
+            return vote(Source::Definition, Stance::Refuses, "it gives the tool up");
         }
         Permission::Ask if listed => {
-            return vote(Source::Definition, Verdict::Asks, "it wants a person asked first");
+            return vote(Source::Definition, Stance::Asks, "it wants a person asked first");
         }
         Permission::Ask | Permission::Allow => {}
     }
     match &asked.tools {
-        None => vote(Source::Definition, Verdict::Silent, "it has no `tools`"),
+        None => vote(Source::Definition, Stance::Silent, "it has no `tools`"),
         Some(tools) if tools.contains(tool) => {
-            vote(Source::Definition, Verdict::Allows, "its `tools` name it")
+            vote(Source::Definition, Stance::Allows, "its `tools` name it")
         }
-        Some(_) => vote(Source::Definition, Verdict::Refuses, "its `tools` do not name it"),
+        Some(_) => vote(Source::Definition, Stance::Refuses, "its `tools` do not name it"),
     }
 }
 
 fn permission_vote(source: Source, permission: Permission) -> Vote {
     match permission {
-        Permission::Allow => vote(source, Verdict::Allows, "`allow`"),
-        Permission::Ask => vote(source, Verdict::Asks, "`ask`"),
-        Permission::Deny => vote(source, Verdict::Refuses, "the tool is denied or not granted"),
+        Permission::Allow => vote(source, Stance::Allows, "`allow`"),
+        Permission::Ask => vote(source, Stance::Asks, "`ask`"),
+        Permission::Deny => vote(source, Stance::Refuses, "the tool is denied or not granted"),
     }
 }
 
@@ -215,8 +217,8 @@ fn path_votes(
         .or_else(|| widest(&grants.mounts, path));
     let bounded = granted.is_some_and(|own| asked.writes.left_of(access, &own.guest) < access);
     let definition = match &asked.mounts {
-        _ if bounded => vote(Source::Definition, Verdict::Refuses, "it does not write there"),
-        None => vote(Source::Definition, Verdict::Silent, "it has no `mounts`"),
+        _ if bounded => vote(Source::Definition, Stance::Refuses, "it does not write there"),
+        None => vote(Source::Definition, Stance::Silent, "it has no `mounts`"),
         Some(asks) => {
             let same = |ask: &&MountAsk| match granted {
                 Some(mount) => ask.guest == mount.guest,
@@ -227,7 +229,7 @@ fn path_votes(
         }
     };
     let above = match parent {
-        None => vote(Source::Parent, Verdict::Silent, "there is no parent"),
+        None => vote(Source::Parent, Stance::Silent, "there is no parent"),
         Some(parent) => {
             let found = match granted {
                 Some(own) => {
@@ -254,10 +256,10 @@ fn widest<'a>(mounts: &'a [Mount], path: &str) -> Option<&'a Mount> {
 fn access_vote(source: Source, has: Option<Access>, wants: Access) -> Vote {
     match has {
         Some(has) if has >= wants => {
-            vote(source, Verdict::Allows, format!("a mount with {has} access"))
+            vote(source, Stance::Allows, format!("a mount with {has} access"))
         }
-        Some(has) => vote(source, Verdict::Refuses, format!("only a mount with {has} access")),
-        None => vote(source, Verdict::Refuses, "no mount there"),
+        Some(has) => vote(source, Stance::Refuses, format!("only a mount with {has} access")),
+        None => vote(source, Stance::Refuses, "no mount there"),
     }
 }
 
@@ -269,7 +271,7 @@ fn url_votes(
     parent: Option<&Rights>,
 ) -> Vec<Vote> {
     let definition = match &asked.hosts {
-        None => vote(Source::Definition, Verdict::Silent, "it has no `hosts`"),
+        None => vote(Source::Definition, Stance::Silent, "it has no `hosts`"),
         Some(rules) => rules_vote(Source::Definition, rules, target),
     };
     vec![
@@ -277,7 +279,7 @@ fn url_votes(
         rules_vote(Source::Manifest, &manifest.hosts, target),
         scope_vote(Source::Grants, &grants.host_scope(), target),
         match parent {
-            None => vote(Source::Parent, Verdict::Silent, "there is no parent"),
+            None => vote(Source::Parent, Stance::Silent, "there is no parent"),
             Some(parent) => scope_vote(Source::Parent, parent.hosts(), target),
         },
     ]
@@ -285,14 +287,14 @@ fn url_votes(
 
 fn rules_vote(source: Source, rules: &[HostRule], target: &Target) -> Vote {
     if rules.is_empty() {
-        return vote(source, Verdict::Refuses, "no host is listed");
+        return vote(source, Stance::Refuses, "no host is listed");
     }
     scope_vote(source, &HostScope::of(source, rules.to_vec()), target)
 }
 
 fn scope_vote(source: Source, scope: &HostScope, target: &Target) -> Vote {
     match scope.check(target) {
-        Ok(_) => vote(source, Verdict::Allows, "a host rule fits"),
-        Err(Denied { .. }) => vote(source, Verdict::Refuses, "no host rule fits"),
+        Ok(_) => vote(source, Stance::Allows, "a host rule fits"),
+        Err(Denied { .. }) => vote(source, Stance::Refuses, "no host rule fits"),
     }
 }

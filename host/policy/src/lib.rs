@@ -27,14 +27,14 @@ pub use address::{AddressClass, classify};
 pub use budget::{Budget, Caps, Exhausted, Hold, Level, METERS, Meter};
 pub use cancel::Cancelled;
 pub use decision::{Denied, DenyCode, Permission, Source};
-pub use explain::{Explanation, Question, Verdict, Vote, explain};
+pub use explain::{Explanation, RightsQuestion, Stance, Vote, explain};
 pub use host::{
     AddressPermit, GUEST_MARK, HostList, HostPattern, HostRule, HostRuleError, HostScope, Port,
     Scheme, Target, TargetError, TargetHost, UrlPermit,
 };
 pub use limits::{LIMITS, LimitRow, Limits, LimitsRequest};
 pub use mount::{Access, GuestPath, GuestPathError, Mount, MountAsk, PROTECTED_NAMES, WORKSPACE};
-pub use names::{NameError, SecretName, ToolName};
+pub use names::{InvalidName, SecretName, ToolName};
 pub use peers::PeersAsk;
 pub use rights::{
     Asked, Grants, Narrowing, Rights, ToolAsk, ToolPermit, ToolRights, Wanted, Writes,

@@ -15,7 +15,7 @@ const MAX_NAME: usize = 64;
 #[error(
     "`{text}` is not a {what} name: use a letter, then letters, digits, `_` or `-`, at most {MAX_NAME} in all"
 )]
-pub struct NameError {
+pub struct InvalidName {
     what: &'static str,
     text: String,
 }
@@ -29,12 +29,12 @@ macro_rules! name {
 
         impl $type {
             /// Checks the text: a letter, then letters, digits, `_` or `-`; at most 64 bytes.
-            pub fn new(text: &str) -> Result<Self, NameError> {
+            pub fn new(text: &str) -> Result<Self, InvalidName> {
                 if is_name(text) {
                     return Ok(Self(text.into()));
                 }
                 let text = crate::Shown::clipped(text, MAX_NAME).to_string();
-                Err(NameError { what: $what, text })
+                Err(InvalidName { what: $what, text })
             }
 
             /// The name as text.
@@ -44,8 +44,8 @@ macro_rules! name {
         }
 
         impl TryFrom<String> for $type {
-            type Error = NameError;
-            fn try_from(text: String) -> Result<Self, NameError> {
+            type Error = InvalidName;
+            fn try_from(text: String) -> Result<Self, InvalidName> {
                 Self::new(&text)
             }
         }

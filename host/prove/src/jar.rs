@@ -22,7 +22,7 @@ use crate::guests::Guest;
 
 /// The builder of a jar. The start: the workspace read-only, no hosts, no secret, default limits.
 #[must_use = "a jar is made by `open`"]
-pub struct JarBuilder<'a> {
+pub struct AttackJarBuilder<'a> {
     arena: &'a Arena,
     tools: Vec<Wasm>,
     mounts: Vec<Mount>,
@@ -70,17 +70,17 @@ pub struct Steps {
 
 impl Arena {
     /// A jar with these guests, to be granted what the attack needs.
-    pub fn jar(&self, guests: &[Guest]) -> JarBuilder<'_> {
-        JarBuilder::new(self, guests.iter().map(|guest| self.suite.wasm(guest)).collect())
+    pub fn jar(&self, guests: &[Guest]) -> AttackJarBuilder<'_> {
+        AttackJarBuilder::new(self, guests.iter().map(|guest| self.suite.wasm(guest)).collect())
     }
 
     /// A jar with components of the attack's own making.
-    pub fn jar_of(&self, components: Vec<Wasm>) -> JarBuilder<'_> {
-        JarBuilder::new(self, components)
+    pub fn jar_of(&self, components: Vec<Wasm>) -> AttackJarBuilder<'_> {
+        AttackJarBuilder::new(self, components)
     }
 }
 
-impl<'a> JarBuilder<'a> {
+impl<'a> AttackJarBuilder<'a> {
     pub(crate) fn new(arena: &'a Arena, tools: Vec<Wasm>) -> Self {
         Self {
             arena,

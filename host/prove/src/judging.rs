@@ -11,7 +11,7 @@ use crate::arena::{Arena, Growth};
 use crate::attack::{Attack, Escape, Kind, Report};
 use crate::attacks::attacks;
 use crate::memory::{GROWTH_BOUND, PEAK_BOUND};
-use crate::part::Part;
+use crate::part::ProvePart;
 
 use crate::suite::Suite;
 
@@ -34,7 +34,7 @@ impl Suite {
 
 /// The part `sandbox`: of all attacks those that end within about a second.
 #[async_trait]
-impl Part for Suite {
+impl ProvePart for Suite {
     fn ids(&self) -> Vec<&'static str> {
         attacks().filter(|attack| attack.embedded).map(|attack| attack.id).collect()
     }

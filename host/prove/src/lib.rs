@@ -45,7 +45,7 @@
 //!    than [`GROWTH_BOUND`]; the neighbour's every answer was right, during and after.
 //!    Set up files before the first jar is made: that is when the picture is taken.
 //!
-//! Attacks on the real program are a [`Part`] of their own, with a stage in place of the arena:
+//! Attacks on the real program are a [`ProvePart`] of their own, with a stage in place of the arena:
 //! [`Libraries`].
 //!
 //! The suite runs one attack at a time, so that times and memory are each attack's own.
@@ -84,7 +84,7 @@ pub use attacks::attacks;
 pub use guests::Guest;
 pub use libraries::Libraries;
 pub use memory::GROWTH_BOUND;
-pub use part::Part;
+pub use part::ProvePart;
 pub use server::{ServerPart, Setup};
 pub use soak::SoakReport;
 pub use suite::{Options, Suite};

@@ -6,7 +6,7 @@ use crate::attack::Report;
 
 /// Attacks on one thing, made one at a time: times and memory are each attack's own.
 #[async_trait]
-pub trait Part: Send + Sync {
+pub trait ProvePart: Send + Sync {
     /// The names of its attacks, in the order in which they are made. Each is unique among all
     /// parts and begins with its kind.
     fn ids(&self) -> Vec<&'static str>;

@@ -16,7 +16,7 @@ const MAX_REQUEST: usize = 1 << 20;
 
 /// A request as it came.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct PeerRequest {
     /// The request line and the headers, with their line ends.
     pub head: String,
     /// The body, as far as a `content-length` announced it.
@@ -37,20 +37,20 @@ pub enum Act {
 }
 
 /// The acts of a peer on a request. Afterwards it closes the connection.
-pub type Script = Arc<dyn Fn(&Asked) -> Vec<Act> + Send + Sync>;
+pub type Script = Arc<dyn Fn(&PeerRequest) -> Vec<Act> + Send + Sync>;
 
 /// A peer on a loopback address, until it is dropped.
 #[derive(Debug)]
 pub struct Peer {
     at: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<PeerRequest>>>,
     task: JoinHandle<()>,
 }
 
 impl Peer {
     pub(crate) async fn start(script: Script) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("no loopback address")?;
-        let (at, asked) = (listener.local_addr()?, Arc::<Mutex<Vec<Asked>>>::default());
+        let (at, asked) = (listener.local_addr()?, Arc::<Mutex<Vec<PeerRequest>>>::default());
         let kept = Arc::clone(&asked);
         let task = tokio::spawn(async move {
             // Dropped with the task, and all connections with it.
@@ -74,7 +74,7 @@ impl Peer {
     }
 
     /// The requests so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<PeerRequest> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -103,7 +103,7 @@ pub fn reply(status: &str, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -
     Arc::new(move |_| vec![Act::Send(bytes.clone())])
 }
 
-async fn answer(mut stream: TcpStream, script: Script, kept: Arc<Mutex<Vec<Asked>>>) {
+async fn answer(mut stream: TcpStream, script: Script, kept: Arc<Mutex<Vec<PeerRequest>>>) {
     let Some(asked) = read(&mut stream).await else { return };
     let acts = script(&asked);
     kept.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
@@ -139,7 +139,7 @@ async fn perform(stream: &mut TcpStream, act: Act) -> std::io::Result<()> {
 }
 
 /// A request, or `None` where none comes.
-async fn read(stream: &mut TcpStream) -> Option<Asked> {
+async fn read(stream: &mut TcpStream) -> Option<PeerRequest> {
     let mut bytes = Vec::new();
     let end = loop {
         if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -161,5 +161,5 @@ async fn read(stream: &mut TcpStream) -> Option<Asked> {
             break;
         }
     }
-    Some(Asked { head, body })
+    Some(PeerRequest { head, body })
 }

@@ -55,9 +55,9 @@ pub use component::artifact::StockCode;
 pub use component::command_form::CommandForm;
 pub use component::compile::{compile_child, compiler_child};
 pub use component::described::{DescribeLimits, check_words};
-pub use component::functions::LeftOut;
+pub use component::functions::LeftOutFunction;
 pub use component::inspect::{Import, Inspection, Need, inspect};
-pub use component::kind::Kind;
+pub use component::kind::ComponentKind;
 pub use component::tool_info::{Hints, ToolInfo};
 pub use component::vault::{Vault, describe_child, prepare_cache};
 pub use component::wasm::{Digest, Wasm};
@@ -73,7 +73,7 @@ pub use jar::output::{CallError, CallResult, Output, Part, ToolErrorKind};
 pub use jar::peers::{PeerCall, PeerError, PeerResult, PeerTool, Peers, Within};
 pub use jar::progress::{Progress, ProgressSink};
 pub use jar::{CallWith, Jar, JarSpec, JarTool};
-pub use outgoing::{Outgoing, OutgoingError, OutgoingSpec, Reply};
+pub use outgoing::{HttpReply, Outgoing, OutgoingError, OutgoingSpec};
 pub use overlay::host::{Before, Settled, Unsettled, UnsettledFile};
 pub use overlay::{
     Change, ChangeKind, Fork, MergeConflict, Merged, Original, Overlay, OverlayError, OverlayPool,

@@ -46,7 +46,7 @@ pub struct Outgoing {
 }
 
 /// A reply, read piece by piece. Dropped, its connection is closed.
-pub struct Reply {
+pub struct HttpReply {
     /// Its status, also one of redirection.
     pub status: StatusCode,
     /// Its headers. Foreign text.
@@ -125,7 +125,7 @@ impl Outgoing {
     /// # Errors
     ///
     /// When it is refused, or the peer cannot be reached.
-    pub async fn send(&self, request: Request<Bytes>) -> Result<Reply, OutgoingError> {
+    pub async fn send(&self, request: Request<Bytes>) -> Result<HttpReply, OutgoingError> {
         let body = |bytes: Bytes| Full::new(bytes).map_err(|never| match never {}).boxed_unsync();
         let sent = Arc::clone(&self.gate).send(request.map(body), None).await;
         let (reply, io) = sent.map_err(|error| word(&error))?;
@@ -134,7 +134,7 @@ impl Outgoing {
             let _ = Box::into_pin(io).await;
         });
         let (parts, body) = reply.into_parts();
-        Ok(Reply { status: parts.status, headers: parts.headers, body, connection })
+        Ok(HttpReply { status: parts.status, headers: parts.headers, body, connection })
     }
 
     /// Notes a refusal that the protocol makes.
@@ -195,7 +195,7 @@ fn note(lists: Lists, receipt: &mut Receipt) {
     receipt.logs_dropped = lists.logs_dropped;
 }
 
-impl Reply {
+impl HttpReply {
     /// The next bytes; `None` = it has ended.
     ///
     /// # Errors
@@ -216,7 +216,7 @@ impl Reply {
     }
 }
 
-impl Drop for Reply {
+impl Drop for HttpReply {
     fn drop(&mut self) {
         self.connection.abort();
     }

@@ -11,7 +11,7 @@ use crate::component::artifact::StockCode;
 use crate::component::cache::Cache;
 use crate::component::describe::Describer;
 use crate::component::engine::Engines;
-use crate::component::functions::LeftOut;
+use crate::component::functions::LeftOutFunction;
 use crate::component::load::{Loaded, Loader};
 use crate::component::wasm::Digest;
 use crate::config::SandboxConfig;
@@ -186,8 +186,8 @@ impl Component {
     }
 
     /// Its functions that are not offered as tools, each with the reason. None of a component of
-    /// another kind than [`crate::Kind::Functions`].
-    pub fn left_out(&self) -> &[LeftOut] {
+    /// another kind than [`crate::ComponentKind::Functions`].
+    pub fn left_out(&self) -> &[LeftOutFunction] {
         self.0.functions().map_or(&[], |functions| functions.left_out())
     }
 }

@@ -27,10 +27,10 @@ pub use record::past::Past;
 pub use record::rows::History;
 pub use record::runs::{find_run, newest_runs, note_files, shown_status};
 pub use record::saved_run::{KEEP_RUNS, prune_runs, run_saved, run_team_saved};
-pub use record::session_journal::{JournalError, Saved, SessionJournal};
+pub use record::saved_session::{Saved, SavedSession, SessionError};
 pub use record::steps::stored_steps;
 pub use record::turn::{Open, RECORD_VERSION, Recorded, Turn};
-pub use review::{Place, ReviewError, SessionReview, has_layers, newest_with_layers};
+pub use review::{DirectoryReview, ReviewError, SessionReview, has_layers, newest_with_layers};
 pub use service::direct::{DirectDone, DirectSession};
 pub use service::{
     Admission, Head, Look, OpenQuestion, PersonAnswer, QuestionKind, Renew, Renewed, RunningTurn,

@@ -17,7 +17,7 @@ use crate::record::lock::{SessionLock, locks};
 /// dropped.
 #[derive(Debug)]
 pub struct SessionReview {
-    places: Vec<Place>,
+    places: Vec<DirectoryReview>,
     layers: Layers,
     /// None where whoever asked has the session to itself.
     _lock: Option<SessionLock>,
@@ -25,7 +25,7 @@ pub struct SessionReview {
 
 /// The changes to one directory of a session.
 #[derive(Debug)]
-pub struct Place {
+pub struct DirectoryReview {
     /// Where its agents see the directory.
     pub guest: GuestPath,
     /// The directory.
@@ -101,14 +101,14 @@ impl SessionReview {
         let mut places = Vec::new();
         for layer in layers.present()? {
             let review = Review::open(&layer.overlay, &layer.journal)?;
-            places.push(Place { guest: layer.guest, directory: layer.lower, review });
+            places.push(DirectoryReview { guest: layer.guest, directory: layer.lower, review });
         }
         Ok(Self { places, layers, _lock: lock })
     }
 
     /// The directories in which something may have been changed, in the order in which agents saw
     /// them first.
-    pub fn places(&self) -> &[Place] {
+    pub fn places(&self) -> &[DirectoryReview] {
         &self.places
     }
 
@@ -117,9 +117,9 @@ impl SessionReview {
     /// # Errors
     ///
     /// When the changes cannot be read.
-    pub fn changes(&self) -> Result<Vec<(&Place, Changes)>, ReviewError> {
+    pub fn changes(&self) -> Result<Vec<(&DirectoryReview, Changes)>, ReviewError> {
         let of = |place| -> Result<_, ReviewError> {
-            let place: &Place = place;
+            let place: &DirectoryReview = place;
             Ok((place, place.review.changes()?))
         };
         self.places.iter().map(of).collect()

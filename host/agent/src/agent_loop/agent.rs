@@ -1,6 +1,6 @@
 //! The running agent, and what it does beyond deciding: one trait, so that the loop does not know
 //! whether its process died before. `Live` (`live.rs`) does things now; `Replaying`
-//! (`replay/replaying.rs`) stands in front of it and gives what was done before, from the log of steps.
+//! (`replay/replaying.rs`) stands in front of it and gives what was done before, from the journal.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -50,7 +50,7 @@ pub(crate) struct Agent<'a> {
     pub(crate) effects: Box<dyn Effects>,
     /// The tools whose calls may be made again: belljar's own that only read.
     pub(crate) repeatable: BTreeSet<ToolName>,
-    /// The tools whose interrupted calls run again, with what they called answered from the log.
+    /// The tools whose interrupted calls run again, with what they called answered from the journal.
     pub(crate) replayable: BTreeSet<ToolName>,
     /// Its tools of MCP servers.
     pub(crate) remote: &'a RemoteTools,
@@ -153,7 +153,7 @@ pub(crate) trait Effects: Send + Sync {
         None
     }
 
-    /// The log of the calls that a call made, by their address.
+    /// The journal of the calls that a call made, by their address.
     fn past_within(&self, _: &Agent<'_>, _: &str) -> Option<Arc<AgentPast>> {
         None
     }

@@ -28,7 +28,7 @@ use crate::agent_loop::machine::{
 use crate::agent_loop::prepare::{Prepared, prepare};
 use crate::events::EventKind;
 use crate::limits::{BACKGROUND_WAIT, CHILD_CLOSE_LIMIT, MAX_REPLY_BYTES, ROOM_WAIT, WARN_PERCENT};
-use crate::outcome::{Outcome, RunError, Status};
+use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::replay::log::StepKind;
 use crate::replay::replaying::Replaying;
 use crate::replay::rerunning::Rerunning;
@@ -222,7 +222,7 @@ impl Agent<'_> {
         ending: Ending,
         timer: &mut Timer,
     ) -> Result<Input, Ending> {
-        if ending.status != Status::Completed || !self.background.is_open() {
+        if ending.status != RunStatus::Completed || !self.background.is_open() {
             return Err(ending);
         }
         tokio::select! {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::agent_loop::job::{Job, Shared};
 use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::machine::{Ending, Transcript};
-use crate::outcome::{Outcome, RunError, Status, Usage};
+use crate::outcome::{Outcome, RunError, RunStatus, Usage};
 use crate::prompt::findings::Findings;
 use crate::rights::resolve::ResolvedAgent;
 
@@ -61,7 +61,7 @@ pub(crate) fn not_started(
     shared: &Shared,
     agent: &ResolvedAgent,
     model: String,
-    status: Status,
+    status: RunStatus,
     error: RunError,
 ) -> Outcome {
     let now = shared.host.clock.now();

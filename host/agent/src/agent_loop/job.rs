@@ -71,7 +71,7 @@ impl Shared {
 pub(crate) struct SpawnCount(Mutex<(usize, HashMap<String, u32>)>);
 
 impl SpawnCount {
-    /// Counts after those of the log; the agent at the top has the first index of its slug.
+    /// Counts after those of the journal; the agent at the top has the first index of its slug.
     pub(crate) fn after(replay: &Replay, top: &str) -> Self {
         let (children, mut by_slug) = replay.spawned();
         let first = by_slug.entry(top.to_owned()).or_default();
@@ -100,7 +100,7 @@ pub(crate) struct Job {
     pub(crate) shared: Arc<Shared>,
     /// The agent's name, behind its parent's path.
     pub(crate) path: Arc<str>,
-    /// Its address in the log of the run.
+    /// Its address in the journal of the run.
     pub(crate) address: Arc<str>,
     pub(crate) agent: Arc<ResolvedAgent>,
     /// Its rights in this run: within those of its grants and of its parent.

@@ -9,7 +9,7 @@ use tracing::Instrument as _;
 
 use crate::agent_loop::agent::{Agent, Effects, Notes, Timer};
 use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
-use crate::outcome::{RunError, Status};
+use crate::outcome::{RunError, RunStatus};
 use crate::subagent::background::Ended;
 use crate::subagent::planned::{Planned, Starting};
 use crate::subagent::progress::Batch;
@@ -73,7 +73,7 @@ impl Effects for Live {
             Ok(input) => return Ok(input),
             Err(ending) => ending,
         };
-        if ending.status == Status::Completed
+        if ending.status == RunStatus::Completed
             && let Some((why, note)) = machine.unfit()
         {
             let Some(note) = note.map(str::to_owned) else {

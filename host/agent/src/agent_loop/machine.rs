@@ -17,7 +17,7 @@ use belljar_policy::{Budget, Exhausted, Hold, Level, Meter};
 use crate::limits::{
     IMAGE_AS_TEXT, MAX_BYTES_PER_TOKEN, MAX_FORM_TRIES, MAX_NAME_BYTES, MAX_REPLY_BYTES, truncate,
 };
-use crate::outcome::{RunError, Status, Usage};
+use crate::outcome::{RunError, RunStatus, Usage};
 use crate::prompt::frame::{self, INTERRUPTED, LAST_STEP};
 use crate::schema::Schema;
 use crate::tools::answer::Answer;
@@ -83,7 +83,7 @@ pub(crate) enum Effect {
 /// How an agent ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ending {
-    pub(crate) status: Status,
+    pub(crate) status: RunStatus,
     pub(crate) error: Option<RunError>,
 }
 
@@ -134,19 +134,19 @@ enum State {
 
 impl Ending {
     pub(crate) fn completed() -> Self {
-        Self { status: Status::Completed, error: None }
+        Self { status: RunStatus::Completed, error: None }
     }
 
     pub(crate) fn partial(error: RunError) -> Self {
-        Self { status: Status::Partial, error: Some(error) }
+        Self { status: RunStatus::Partial, error: Some(error) }
     }
 
     pub(crate) fn failed(error: RunError) -> Self {
-        Self { status: Status::Failed, error: Some(error) }
+        Self { status: RunStatus::Failed, error: Some(error) }
     }
 
     pub(crate) fn cancelled() -> Self {
-        Self { status: Status::Cancelled, error: Some(RunError::Cancelled) }
+        Self { status: RunStatus::Cancelled, error: Some(RunError::Cancelled) }
     }
 }
 
@@ -239,7 +239,7 @@ impl Loop {
         self.push(Message::user(text));
     }
 
-    /// The same, and lists it for the log of steps.
+    /// The same, and lists it for the journal.
     pub(crate) fn note(&mut self, notes: &mut Vec<String>, text: String) {
         notes.push(text.clone());
         self.add_note(text);
@@ -487,7 +487,8 @@ fn is_of_nested(id: &str) -> bool {
 /// The usage of an answer. A server that counts nothing does not make tokens free: then a token for
 /// every four bytes counts.
 pub fn counted(prompt: u64, reply: &Reply) -> Usage {
-    let belljar_model::Usage { mut input_tokens, cached_tokens, mut output_tokens } = reply.usage;
+    let belljar_model::TokenUsage { mut input_tokens, cached_tokens, mut output_tokens } =
+        reply.usage;
     if input_tokens == 0 && output_tokens == 0 {
         input_tokens = prompt / 4;
         output_tokens = len(reply.text.len()) / 4;
@@ -521,7 +522,7 @@ impl Partial {
 pub fn cut_off(prompt: u64, bytes: u64) -> Reply {
     let stop = StopReason::Other("cut off".to_owned());
     let (input_tokens, output_tokens) = (prompt / 4, bytes / 4);
-    let usage = belljar_model::Usage { input_tokens, output_tokens, ..Default::default() };
+    let usage = belljar_model::TokenUsage { input_tokens, output_tokens, ..Default::default() };
     Reply { text: String::new(), calls: Vec::new(), usage, stop }
 }
 

@@ -5,7 +5,7 @@ use belljar_model::ToolChoice;
 use belljar_policy::Shown;
 
 use crate::limits::{MAX_CONCLUSION_BYTES, MAX_FRAMED_PATHS, cut};
-use crate::outcome::{Outcome, Status};
+use crate::outcome::{Outcome, RunStatus};
 
 /// The block that follows the body of a subagent's system prompt: what a child can count on,
 /// in one place.
@@ -247,10 +247,10 @@ pub fn kept_conclusion(agent: &str, status: &str, output: &str) -> String {
 }
 
 /// Whether a child that ended so counts as a failed call for its parent.
-pub fn is_error(status: Status) -> bool {
+pub fn is_error(status: RunStatus) -> bool {
     match status {
-        Status::Completed | Status::Partial => false,
-        Status::Failed | Status::Cancelled => true,
+        RunStatus::Completed | RunStatus::Partial => false,
+        RunStatus::Failed | RunStatus::Cancelled => true,
     }
 }
 

@@ -38,7 +38,7 @@ pub trait Journal: Send + Sync {
         with: Option<StepEntry>,
     ) -> io::Result<()>;
 
-    /// A new entry of the log. When this returns, it is persisted, and so is all that was given
+    /// A new entry of the journal. When this returns, it is persisted, and so is all that was given
     /// before.
     async fn step(&self, _run: &RunId, _entry: StepEntry) -> io::Result<()> {
         Ok(())

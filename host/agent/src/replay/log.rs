@@ -1,4 +1,4 @@
-//! The log of a run's steps, so that the next process can resume it: each answer of a model before
+//! The journal of a run, so that the next process can resume it: each answer of a model before
 //! it is acted on, each call that is about to have an effect, and the result of each call before
 //! the model is sent it.
 //!
@@ -6,8 +6,8 @@
 //! agent ──StepEntry──> Journal (persisted)     Replay ──> the same agent, in the next process
 //! ```
 //!
-//! To resume, the loop is fed the log, in the same order, instead of asking the model or a tool
-//! again. Nobody has seen anything that is not in the log; the one exception is a call that had
+//! To resume, the loop is fed the journal, in the same order, instead of asking the model or a tool
+//! again. Nobody has seen anything that is not in the journal; the one exception is a call that had
 //! begun: it is answered as interrupted, never made again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -21,7 +21,7 @@ use crate::outcome::{Attachment, CallReceipt, ChildSummary, Usage};
 use crate::tools::answer::Answer;
 use crate::tools::nested::reply::AnswerForm;
 
-/// One entry of the log, about one agent's step.
+/// One entry of the journal, about one agent's step.
 #[derive(Debug, Clone)]
 pub struct StepEntry {
     /// Which agent: the slug of the one at the top; for a subagent its parent's address, the
@@ -149,7 +149,7 @@ pub struct PlannedChild {
     pub call: Option<ToolCall>,
 }
 
-/// The log of an interrupted run.
+/// The journal of an interrupted run.
 #[derive(Debug, Default)]
 pub struct Replay {
     agents: Mutex<HashMap<Arc<str>, Arc<AgentPast>>>,
@@ -163,7 +163,7 @@ pub struct Replay {
     entries: usize,
 }
 
-/// The log of one agent.
+/// The journal of one agent.
 #[derive(Debug, Default)]
 pub(crate) struct AgentPast {
     said: HashMap<u64, (Vec<String>, Reply)>,
@@ -271,7 +271,7 @@ impl Replay {
         reply.calls.get(position).map(|call| call.name.clone())
     }
 
-    /// The log of one agent; once.
+    /// The journal of one agent; once.
     pub(crate) fn take(&self, agent: &str) -> Option<Arc<AgentPast>> {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner).remove(agent)
     }

@@ -1,4 +1,4 @@
-//! The log of a run's steps: how the next process resumes from it, and how a finished run is replayed.
+//! The journal of a run: how the next process resumes from it, and how a finished run is replayed.
 
 pub(crate) mod journal;
 pub(crate) mod log;

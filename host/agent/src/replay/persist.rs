@@ -81,7 +81,7 @@ impl Job {
     }
 }
 
-/// The address in the log of whoever makes a call: the agent, or a call of it.
+/// The address in the journal of whoever makes a call: the agent, or a call of it.
 pub(crate) fn address_of(job: &Job, call: Call<'_>) -> Arc<str> {
     Arc::clone(call.nested.map_or(&job.address, |nested| nested.outer.address()))
 }

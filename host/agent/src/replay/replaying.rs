@@ -1,4 +1,4 @@
-//! An agent that resumes: what was done before its process died is given from the log of steps, in the
+//! An agent that resumes: what was done before its process died is given from the journal, in the
 //! same order, and everything after that is done now.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::agent_loop::job::Job;
 use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
 use crate::events::EventKind;
 use crate::limits::MAX_CONCLUSION_BYTES;
-use crate::outcome::{ChildSummary, Status, Usage};
+use crate::outcome::{ChildSummary, RunStatus, Usage};
 use crate::prompt::frame;
 use crate::replay::log::{AgentPast, LoggedCourse, LoggedResult, PlannedChild};
 use crate::replay::persist::address_of;
@@ -51,7 +51,7 @@ impl<E: Effects> Replaying<E> {
         Self { past, entries: replay.len(), after }
     }
 
-    /// The log that a call stands in: that of the agent, or of the call that makes it. `None` = that
+    /// The journal that a call stands in: that of the agent, or of the call that makes it. `None` = that
     /// call runs for the first time.
     fn past_of<'a>(&'a self, call: Call<'a>) -> Option<&'a AgentPast> {
         match call.nested {
@@ -351,7 +351,7 @@ async fn recall_within(agent: &Agent<'_>, address: &Arc<str>, machine: &Loop) {
 /// A call that a tool made, which is not made again, and that had started a subagent in the background
 /// which has not ended.
 struct Started {
-    /// The log that it stands in, and its address.
+    /// The journal that it stands in, and its address.
     past: Arc<AgentPast>,
     address: Arc<str>,
     step: u64,
@@ -431,7 +431,7 @@ async fn resume(agent: &Agent<'_>, started: Vec<Started>, machine: &Loop) {
         if let Some(id) = id {
             let conclusion = frame::refused_child("", ENDED_WITH_THE_PROGRAM);
             agent.background.add(id, ("", "", ""), CancellationToken::new());
-            agent.background.ended(id, Ended { status: Status::Cancelled, conclusion });
+            agent.background.ended(id, Ended { status: RunStatus::Cancelled, conclusion });
         }
     }
 }

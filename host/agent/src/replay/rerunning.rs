@@ -76,7 +76,7 @@ impl<E: Effects> Rerunning<E> {
         stored.is_some_and(|it| it.name == asked.name && it.arguments == asked.arguments)
     }
 
-    /// `past`: the log that the call stands in.
+    /// `past`: the journal that the call stands in.
     fn way(&self, past: &AgentPast, agent: &Agent<'_>, call: Call<'_>, decision: &Decision) -> Way {
         let begun = past.begun(call.step, call.position);
         let Some(then) = past.result(call.step, call.position) else {

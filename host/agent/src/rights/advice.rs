@@ -7,8 +7,8 @@ use belljar_definition::{
     BUILTIN_TOOLS, GrantChange, HOST_PLACEHOLDER, MountSpec, grant_command, grant_lines,
 };
 use belljar_policy::{
-    Access, Explanation, GuestPath, HostRule, Permission, Question, Shown, Source, Target, ToolAsk,
-    ToolName, WORKSPACE,
+    Access, Explanation, GuestPath, HostRule, Permission, RightsQuestion, Shown, Source, Target,
+    ToolAsk, ToolName, WORKSPACE,
 };
 
 use crate::host::Host;
@@ -103,13 +103,13 @@ fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Unasked> {
 }
 
 /// A path as the agent sees it, or a URL; none = the call itself.
-fn question(target: Option<&str>, write: bool) -> Result<Question, Unasked> {
-    let Some(target) = target else { return Ok(Question::Call) };
+fn question(target: Option<&str>, write: bool) -> Result<RightsQuestion, Unasked> {
+    let Some(target) = target else { return Ok(RightsQuestion::Call) };
     let shown = || Shown::clipped(target, MAX_SHOWN).to_string();
     if target.contains("://") {
         let parsed = Target::parse(target)
             .map_err(|error| Unasked::Target { target: shown(), why: error.to_string() })?;
-        return Ok(Question::Url(parsed));
+        return Ok(RightsQuestion::Url(parsed));
     }
     let path = match target.starts_with('/') {
         true => target.to_owned(),
@@ -120,20 +120,24 @@ fn question(target: Option<&str>, write: bool) -> Result<Question, Unasked> {
     }
     // Who writes to an overlay is allowed to write.
     let access = if write { Access::Overlay } else { Access::Read };
-    Ok(Question::Path(path, access))
+    Ok(RightsQuestion::Path(path, access))
 }
 
 /// The remedy that would allow it, where the grants are what is missing.
-pub fn missing(agent: &ResolvedAgent, tool: &str, question: &Question) -> Option<GrantChange> {
+pub fn missing(
+    agent: &ResolvedAgent,
+    tool: &str,
+    question: &RightsQuestion,
+) -> Option<GrantChange> {
     let asked_tools = agent.definition.asked.tools.clone();
     let mut change = GrantChange { asked_tools, ..GrantChange::default() };
     if agent.grants.permission(tool) == Permission::Deny {
         change.tools.push((ToolName::new(tool).ok()?, Permission::Allow));
     }
     match question {
-        Question::Call => {}
-        Question::Path(path, access) => change.mounts.extend(mount(path, *access)),
-        Question::Url(target) => change.hosts.push(rule(target)?),
+        RightsQuestion::Call => {}
+        RightsQuestion::Path(path, access) => change.mounts.extend(mount(path, *access)),
+        RightsQuestion::Url(target) => change.hosts.push(rule(target)?),
     }
     (!change.is_empty()).then_some(change)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use belljar_catalogue::{SkillLibrary, ToolCatalogue};
 use belljar_definition::AgentDefinition;
 use belljar_policy::{
-    Access, Explanation, Mount, Narrowing, Rights, Shown, Source, ToolName, Verdict, Vote,
+    Access, Explanation, Mount, Narrowing, Rights, Shown, Source, Stance, ToolName, Vote,
 };
 
 use crate::tools::builtin::tool::{BuiltinTool, Depth};
@@ -40,9 +40,8 @@ impl Reasons {
             name_the_field(&mut decision, definition, tool);
         }
         if self.for_overlays.contains(tool) {
-            let grants = |vote: &&mut Vote| {
-                vote.source == Source::Grants && vote.verdict == Verdict::Refuses
-            };
+            let grants =
+                |vote: &&mut Vote| vote.source == Source::Grants && vote.stance == Stance::Refuses;
             for vote in decision.votes.iter_mut().filter(grants) {
                 vote.why = format!("{}: {NO_OVERLAYS}", vote.why);
             }
@@ -111,7 +110,7 @@ pub(crate) fn left_out(tool: BuiltinTool, means: Means) -> Option<&'static str> 
 pub(crate) fn name_the_field(decision: &mut Explanation, definition: &AgentDefinition, tool: &str) {
     let by = definition.decided_by(tool);
     let withheld = |vote: &&mut Vote| {
-        let (Verdict::Refuses | Verdict::Asks) = vote.verdict else { return false };
+        let (Stance::Refuses | Stance::Asks) = vote.stance else { return false };
         vote.source == Source::Definition
     };
     for vote in decision.votes.iter_mut().filter(withheld) {

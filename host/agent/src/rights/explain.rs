@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use belljar_policy::{Explanation, Permission, Question, ToolAsk, ToolName, explain};
+use belljar_policy::{Explanation, Permission, RightsQuestion, ToolAsk, ToolName, explain};
 
 use crate::host::Host;
 use crate::rights::decide::{Means, Reasons, has_skills, left_out, name_the_field};
@@ -20,11 +20,11 @@ impl ResolvedAgent {
         host: &Host,
         workspace: &Path,
         tool: &str,
-        question: &Question,
+        question: &RightsQuestion,
         manifest: &ToolAsk,
     ) -> Explanation {
         let called = self.may_call(host, workspace, tool);
-        if called.permission == Permission::Deny || *question == Question::Call {
+        if called.permission == Permission::Deny || *question == RightsQuestion::Call {
             return called;
         }
         let asked = &self.definition.asked;

@@ -1,6 +1,6 @@
 //! Which model an agent gets.
 
-use belljar_model::{ResolveError, Resolved};
+use belljar_model::{ModelResolveError, Resolved};
 
 use crate::host::Host;
 use crate::outcome::RunError;
@@ -25,7 +25,7 @@ pub fn model_of(
     host.models.resolve(request, parent).map_err(|error| RunError::Setup {
         message: error.public(),
         hint: Some(match (&error, asked) {
-            (ResolveError::Config { source, .. }, _) => source.to_string(),
+            (ModelResolveError::Config { source, .. }, _) => source.to_string(),
             (_, Some(_)) => "`belljar doctor` lists the models; `[models]` and `[roles]` in `belljar.toml` hold them".to_owned(),
             (_, None) => format!(
                 "agent `{}` asks for model `{}`; configure it under `[models]` or `[roles]` in `belljar.toml`, or choose one with `--model`",

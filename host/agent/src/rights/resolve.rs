@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use belljar_definition::{
-    AgentDefinition, AgentId, CatalogEntry, GrantChange, NotFound, Parsed, Scope, Settings, Slug,
-    Status, grant_command, parse_agent, status,
+    AgentDefinition, AgentId, AgentReadiness, CatalogEntry, GrantChange, NotFound, Parsed, Scope,
+    Settings, Slug, grant_command, parse_agent, readiness,
 };
 use belljar_policy::{Grants, Narrowing, Permission, Rights, Shown, ShownPath as _, ToolName};
 
@@ -28,7 +28,7 @@ pub struct ResolvedAgent {
     /// The requests that are not granted.
     pub narrowed: Vec<Narrowing>,
     /// Whether it runs as it stands.
-    pub status: Status,
+    pub status: AgentReadiness,
     /// The command with which the operator unblocks it; empty where no grant would.
     pub hint: String,
     /// Whether a directory that it is granted is not there: it does not start, `--partial` or
@@ -179,9 +179,9 @@ impl ResolvedAgent {
     /// otherwise.
     pub fn notes(&self) -> Vec<String> {
         match &self.status {
-            Status::Ready => Vec::new(),
-            Status::ReadyWithWarnings { warnings } => warnings.clone(),
-            Status::Blocked { reasons } => reasons.clone(),
+            AgentReadiness::Ready => Vec::new(),
+            AgentReadiness::ReadyWithWarnings { warnings } => warnings.clone(),
+            AgentReadiness::Blocked { reasons } => reasons.clone(),
         }
     }
 
@@ -193,9 +193,9 @@ impl ResolvedAgent {
     /// Whether it may be run. `partial` allows a blocked agent to run with what it is given.
     pub fn runnable(&self, partial: bool) -> Result<(), RunError> {
         match &self.status {
-            Status::Ready | Status::ReadyWithWarnings { .. } => Ok(()),
-            Status::Blocked { .. } if partial && self.may_be_partial() => Ok(()),
-            Status::Blocked { reasons } => {
+            AgentReadiness::Ready | AgentReadiness::ReadyWithWarnings { .. } => Ok(()),
+            AgentReadiness::Blocked { .. } if partial && self.may_be_partial() => Ok(()),
+            AgentReadiness::Blocked { reasons } => {
                 let mut hints = Vec::new();
                 if !self.hint.is_empty() {
                     hints.push(format!("give it what it asks for: `{}`", self.hint));
@@ -222,10 +222,10 @@ fn at_the_top(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAg
     if !absent.is_empty() {
         agent.lacks_directory = true;
         let reasons = match agent.status {
-            Status::Blocked { reasons } => reasons.into_iter().chain(absent).collect(),
-            Status::Ready | Status::ReadyWithWarnings { .. } => absent,
+            AgentReadiness::Blocked { reasons } => reasons.into_iter().chain(absent).collect(),
+            AgentReadiness::Ready | AgentReadiness::ReadyWithWarnings { .. } => absent,
         };
-        agent.status = Status::Blocked { reasons };
+        agent.status = AgentReadiness::Blocked { reasons };
     }
     agent
 }
@@ -236,7 +236,7 @@ fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgen
     let (rights, mut narrowed) = Rights::effective(&definition.asked, &grants, None);
     narrowed.extend(withheld(&host.tools, definition, &rights));
     let missing = host.settings.missing_tools;
-    let status = status(definition, &grants, &narrowed, &agent.diagnostics, missing);
+    let status = readiness(definition, &grants, &narrowed, &agent.diagnostics, missing);
     let hint = if status.is_ready() { String::new() } else { command(host, agent, &narrowed) };
     let for_overlays = Arc::new(for_overlays(&host.settings, agent, &grants, workspace));
     ResolvedAgent {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use belljar_catalogue::{API_LIBRARY, Pin, Root, read_bounded};
 use belljar_definition::suspicion::{Suspicion, suspicions};
-use belljar_definition::{MAX_DEFINITION, Scope, SkipReason, Status};
+use belljar_definition::{AgentReadiness, MAX_DEFINITION, Scope, SkipReason};
 use belljar_policy::{Permission, Shown};
 
 use crate::host::Host;
@@ -124,9 +124,9 @@ impl ResolvedAgent {
     /// The reasons of its status, in full.
     pub fn reasons(&self) -> &[String] {
         match &self.status {
-            Status::Ready => &[],
-            Status::ReadyWithWarnings { warnings } => warnings,
-            Status::Blocked { reasons } => reasons,
+            AgentReadiness::Ready => &[],
+            AgentReadiness::ReadyWithWarnings { warnings } => warnings,
+            AgentReadiness::Blocked { reasons } => reasons,
         }
     }
 }

@@ -37,7 +37,7 @@ struct Entry {
 /// The note to the parent's model about one that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ended {
-    pub(crate) status: crate::outcome::Status,
+    pub(crate) status: crate::outcome::RunStatus,
     pub(crate) conclusion: String,
 }
 
@@ -238,11 +238,11 @@ pub(crate) fn still_running(id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Status;
+    use crate::outcome::RunStatus;
     use std::sync::Arc;
 
     fn ended(text: &str) -> Ended {
-        Ended { status: Status::Completed, conclusion: text.to_owned() }
+        Ended { status: RunStatus::Completed, conclusion: text.to_owned() }
     }
 
     #[test]

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use belljar_model::{ChatRequest, Resolved};
 use belljar_policy::{
-    Access, Asked, Caps, Denied, DenyCode, Level, Narrowing, Rights, Shown, Source, ToolName,
-    Verdict, Vote,
+    Access, Asked, Caps, Denied, DenyCode, Level, Narrowing, Rights, Shown, Source, Stance,
+    ToolName, Vote,
 };
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -25,7 +25,7 @@ use crate::agent_loop::ended::{not_started, panic_message};
 use crate::agent_loop::job::{Job, Shared};
 use crate::brought::Brought;
 use crate::limits::MAX_CHILDREN_PER_RUN;
-use crate::outcome::{Outcome, RunError, Status};
+use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::prompt::frame;
 use crate::replay::log::address;
 use crate::rights::model::model_of;
@@ -151,7 +151,7 @@ impl Agent<'_> {
         }
         let model = if fork { Ok(job.model.clone()) } else { self.model_of_child(agent) };
         let model = model.map_err(|error| {
-            let status = Status::Failed;
+            let status = RunStatus::Failed;
             Box::new(not_started(&job.shared, agent, String::new(), status, error))
         })?;
         notes.extend(model.notes.iter().cloned());
@@ -202,7 +202,7 @@ pub(crate) async fn run_in_slot(job: Job, slots: Arc<Semaphore>, batch: Arc<Batc
     let cancel = job.cancel.clone();
     let Some(Ok(slot)) = cancel.run_until_cancelled(slots.acquire_owned()).await else {
         let error = RunError::Cancelled;
-        let outcome = not_started(&shared, &agent, model, Status::Cancelled, error);
+        let outcome = not_started(&shared, &agent, model, RunStatus::Cancelled, error);
         batch.done(&path, &outcome, false);
         return outcome;
     };
@@ -226,7 +226,7 @@ async fn run_now(mut job: Job, shared: &Shared, agent: &ResolvedAgent, model: St
                 Ok(panic) => panic_message(&*panic),
                 Err(error) => error.to_string(),
             };
-            not_started(shared, agent, model, Status::Failed, RunError::Internal { message })
+            not_started(shared, agent, model, RunStatus::Failed, RunError::Internal { message })
         }
     }
 }
@@ -245,7 +245,7 @@ fn attenuated(
     };
     let barred = |name: &ToolName| {
         let (source, why) = bar(name)?;
-        let vote = Vote { source, verdict: Verdict::Refuses, why: why.to_owned() };
+        let vote = Vote { source, stance: Stance::Refuses, why: why.to_owned() };
         Some((name.clone(), vote))
     };
     let bars: BTreeMap<ToolName, Vote> = wanted.iter().filter_map(barred).collect();

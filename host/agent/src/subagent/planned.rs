@@ -16,7 +16,7 @@ use crate::tools::builtin::arguments::SpawnArguments;
 pub(crate) struct Planned {
     pub(crate) agent: Arc<ResolvedAgent>,
     pub(crate) path: Arc<str>,
-    /// Its address in the log of the run.
+    /// Its address in the journal of the run.
     pub(crate) address: Arc<str>,
     /// Its place in its call, from 0.
     pub(crate) place: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Starting {
     pub(crate) parent: Arc<str>,
     /// Whether a tool of its parent starts it, by such a call.
     pub(crate) nested: bool,
-    /// The log of what that call made.
+    /// The journal of what that call made.
     pub(crate) past: Option<Arc<AgentPast>>,
     pub(crate) job: Result<Job, Box<Outcome>>,
     pub(crate) planned: Planned,

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::agent_loop::job::Shared;
 use crate::events::{BatchChild, Counts, EventKind, MAX_SHOWN};
-use crate::outcome::{Outcome, Status};
+use crate::outcome::{Outcome, RunStatus};
 
 /// The subagents that one call started.
 pub(crate) struct Batch {
@@ -55,7 +55,7 @@ impl Batch {
     }
 
     /// One of them had ended, and that was announced before.
-    pub(crate) fn ended_before(&self, status: Status) {
+    pub(crate) fn ended_before(&self, status: RunStatus) {
         let mut counts = self.counts();
         counts.queued = counts.queued.saturating_sub(1);
         *counts.ended(status) += 1;
@@ -103,12 +103,12 @@ impl Batch {
 
 impl Counts {
     /// The count of those that ended like this.
-    pub fn ended(&mut self, status: Status) -> &mut usize {
+    pub fn ended(&mut self, status: RunStatus) -> &mut usize {
         match status {
-            Status::Completed => &mut self.completed,
-            Status::Partial => &mut self.partial,
-            Status::Failed => &mut self.failed,
-            Status::Cancelled => &mut self.cancelled,
+            RunStatus::Completed => &mut self.completed,
+            RunStatus::Partial => &mut self.partial,
+            RunStatus::Failed => &mut self.failed,
+            RunStatus::Cancelled => &mut self.cancelled,
         }
     }
 }

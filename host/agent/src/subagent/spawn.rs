@@ -14,7 +14,7 @@ use crate::agent_loop::job::Job;
 use crate::events::EventKind;
 use crate::layers::{Layers, Told};
 use crate::limits::{MAX_BATCH_CONCLUSIONS, MAX_CONCLUSION_BYTES, MIN_CONCLUSION_BYTES};
-use crate::outcome::{ChildSummary, Outcome, Status};
+use crate::outcome::{ChildSummary, Outcome, RunStatus};
 use crate::prompt::frame;
 use crate::replay::journal::QueuedChild;
 use crate::replay::log::{PlannedChild, StepEntry, StepKind};
@@ -197,7 +197,7 @@ impl Agent<'_> {
             // A panic must not leave the parent waiting for an end that never comes.
             let ended = AssertUnwindSafe(child).catch_unwind().await;
             let ended = ended.unwrap_or_else(|_| Ended {
-                status: Status::Failed,
+                status: RunStatus::Failed,
                 conclusion: frame::refused_child("", "the host failed"),
             });
             background.ended(&key, ended);
@@ -293,7 +293,7 @@ impl Agent<'_> {
 }
 
 impl Planned {
-    /// Its entry in the log before this call starts it.
+    /// Its entry in the journal before this call starts it.
     fn entry(&self, call: Call<'_>) -> PlannedChild {
         let outlives = call.nested.is_some() && self.asked.background;
         PlannedChild {
@@ -366,10 +366,10 @@ impl Starting {
 }
 
 /// Merges what a subagent changed in layers of its own, if it concluded, and drops it otherwise.
-async fn end_layers(own: Layers, status: Status, name: String) -> Vec<String> {
+async fn end_layers(own: Layers, status: RunStatus, name: String) -> Vec<String> {
     let concluded = match status {
-        Status::Completed | Status::Partial => true,
-        Status::Failed | Status::Cancelled => false,
+        RunStatus::Completed | RunStatus::Partial => true,
+        RunStatus::Failed | RunStatus::Cancelled => false,
     };
     // It reads and writes files, for as long as that takes.
     let ended = tokio::task::spawn_blocking(move || own.end(concluded, &name)).await;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use belljar_catalogue::{Change, Library, Root};
+use belljar_catalogue::{Library, LibraryChange, Root};
 use belljar_definition::{KnownTools, Severity, Slug};
 use belljar_kit::world::{agent, write};
 use belljar_policy::ToolName;
@@ -75,19 +75,19 @@ fn an_edit_is_picked_up_and_a_broken_one_removes_the_agent_loudly() {
     assert_eq!(library.refresh(), [], "nothing changed");
 
     disk.home("a.md", &agent("a", "tools: [file_read]\n"));
-    assert_eq!(library.refresh(), [Change::Changed(a.clone())]);
+    assert_eq!(library.refresh(), [LibraryChange::Changed(a.clone())]);
 
     disk.home("a.md", "---\nname: a\n---\nbody\n");
     let changes = library.refresh();
-    let [Change::Removed(gone, why)] = &changes[..] else { panic!("{changes:?}") };
+    let [LibraryChange::Removed(gone, why)] = &changes[..] else { panic!("{changes:?}") };
     assert_eq!(*gone, a);
     assert!(why.iter().any(|found| found.severity == Severity::Error), "{why:?}");
     assert_eq!(names(&library), ["home/b"], "its sibling stays");
 
     disk.home("a.md", &agent("a", ""));
-    assert_eq!(library.refresh(), [Change::Added(a)]);
+    assert_eq!(library.refresh(), [LibraryChange::Added(a)]);
     fs::remove_file(disk.home.path().join("agents/b.md")).unwrap();
-    assert_eq!(library.refresh(), [Change::Removed(b, vec![])]);
+    assert_eq!(library.refresh(), [LibraryChange::Removed(b, vec![])]);
 }
 
 #[test]

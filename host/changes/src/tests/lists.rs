@@ -1,7 +1,7 @@
 //! Lists as a person is shown them.
 
 use super::world::{World, files};
-use crate::{Kind, MAX_TEXT, Node, Selection};
+use crate::{FileDifference, MAX_TEXT, Node, Selection};
 
 #[test]
 fn changes_are_told_with_their_lines() {
@@ -28,7 +28,10 @@ fn changes_are_told_with_their_lines() {
     );
     assert_eq!(changes.stat().to_string(), "4 files changed (+2 -2)");
     assert_eq!(changes.files()[3].part_of.as_deref(), Some("h".as_ref()));
-    assert_eq!(changes.files()[3].kind, Kind::Renamed { from: "d/e".into(), modified: false });
+    assert_eq!(
+        changes.files()[3].kind,
+        FileDifference::Renamed { from: "d/e".into(), modified: false }
+    );
     assert_eq!(changes.files()[2].node, Node::Directory);
     let json = serde_json::to_value(&changes).unwrap();
     assert_eq!(json["files"][0]["change"], "modified");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::world::World;
 use crate::execute::Fuse;
-use crate::{ApplyOptions, Changes, Conflict, Kind, Review, Selection, Undone};
+use crate::{ApplyOptions, Changes, Conflict, FileDifference, Review, Selection, Undone};
 
 const TEXT: &str = "1\n2\n3\n4\n5\n6\n";
 const AGENT: &str = "1\nagent\n3\n4\n5\n6\n";
@@ -147,8 +147,8 @@ fn what_the_agent_goes_on_with_after_an_apply_is_new_or_changed_from_before_it_a
     let changes = world.changes();
     let kinds = changes.files().iter().map(|it| (it.path.clone(), it.kind.clone()));
     let kinds: Vec<_> = kinds.collect();
-    let added = |path: &str| (PathBuf::from(path), Kind::Added);
-    let expected = [("a".into(), Kind::Modified), added("elsewhere"), added("new")];
+    let added = |path: &str| (PathBuf::from(path), FileDifference::Added);
+    let expected = [("a".into(), FileDifference::Modified), added("elsewhere"), added("new")];
     assert_eq!(kinds, expected, "{}", told(&changes));
     assert!(told(&changes).contains("new file mode"));
     assert!(changes.files().iter().all(|it| it.conflict.is_none() && !it.merges));

@@ -33,7 +33,7 @@ const NAMED: &[&str] = &["teams"];
 
 /// A file that may be an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct File {
+pub(crate) struct GatheredFile {
     /// Below the source, with `/` between its parts: no part is empty, `.`, `..` or holds what a
     /// screen does not show.
     pub(crate) path: String,
@@ -43,7 +43,7 @@ pub(crate) struct File {
 
 /// A file that is not installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LeftOut {
+pub(crate) struct LeftOutFile {
     /// Its path; escaped.
     pub(crate) path: String,
     pub(crate) why: String,
@@ -53,9 +53,9 @@ pub(crate) struct LeftOut {
 #[derive(Debug, Default)]
 pub(crate) struct Collected {
     /// In the order of their paths.
-    pub(crate) files: Vec<File>,
+    pub(crate) files: Vec<GatheredFile>,
     /// Files that may have been meant as agents and were not taken.
-    pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) left_out: Vec<LeftOutFile>,
     /// How many more were left out.
     pub(crate) unnamed: usize,
     /// Folders of other kinds than agents: nothing of them is installed.
@@ -68,7 +68,7 @@ pub(super) struct Gather {
     files: BTreeMap<String, Vec<u8>>,
     /// Those of the files, in lower case.
     paths: BTreeSet<String>,
-    left_out: Vec<LeftOut>,
+    left_out: Vec<LeftOutFile>,
     unnamed: usize,
     folders: BTreeSet<String>,
     entries: usize,
@@ -77,7 +77,7 @@ pub(super) struct Gather {
 
 /// The verdict of a path about its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum FileVerdict {
     /// It may be an agent: it is read.
     Read,
     /// It is none of the files that are looked for.
@@ -105,17 +105,17 @@ impl Gather {
     pub(super) fn wants(&mut self, path: &str) -> bool {
         match verdict(path) {
             // Where case makes no difference it would be one file, and which of them is not said.
-            Verdict::Read if self.paths.contains(&path.to_lowercase()) => {
+            FileVerdict::Read if self.paths.contains(&path.to_lowercase()) => {
                 self.leave_out(path, "another file has this path too");
                 false
             }
-            Verdict::Read => true,
-            Verdict::Pass => false,
-            Verdict::Other(folder) => {
+            FileVerdict::Read => true,
+            FileVerdict::Pass => false,
+            FileVerdict::Other(folder) => {
                 self.folders.insert(folder);
                 false
             }
-            Verdict::LeaveOut(why) => {
+            FileVerdict::LeaveOut(why) => {
                 self.leave_out(path, why);
                 false
             }
@@ -145,7 +145,7 @@ impl Gather {
     pub(super) fn leave_out(&mut self, path: &str, why: impl Into<String>) {
         if self.left_out.len() < MAX_LEFT_OUT {
             let path = Shown::clipped(path, MAX_PATH).to_string();
-            self.left_out.push(LeftOut { path, why: why.into() });
+            self.left_out.push(LeftOutFile { path, why: why.into() });
         } else {
             self.unnamed += 1;
         }
@@ -153,7 +153,7 @@ impl Gather {
 
     pub(super) fn finish(self) -> Collected {
         let Self { files, left_out, unnamed, folders, .. } = self;
-        let files = files.into_iter().map(|(path, bytes)| File { path, bytes }).collect();
+        let files = files.into_iter().map(|(path, bytes)| GatheredFile { path, bytes }).collect();
         Collected { files, left_out, unnamed, folders }
     }
 }
@@ -174,7 +174,7 @@ pub(super) fn unfit(path: &str) -> Option<&'static str> {
     None
 }
 
-fn verdict(path: &str) -> Verdict {
+fn verdict(path: &str) -> FileVerdict {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let folders: Vec<&str> = folders.split('/').filter(|folder| !folder.is_empty()).collect();
     let mut hidden = folders.iter().enumerate().filter(|(_, folder)| folder.starts_with('.'));
@@ -183,33 +183,35 @@ fn verdict(path: &str) -> Verdict {
         PLACES_OF_AGENTS.contains(folder) && matches!(below, Some(&"agent" | &"agents"))
     };
     if name.starts_with('.') || !hidden.all(is_place) {
-        return Verdict::Pass;
+        return FileVerdict::Pass;
     }
     let known = |list: &[&str], folder: &str| list.contains(&folder.to_ascii_lowercase().as_str());
     if let Some(folder) = folders.iter().find(|folder| known(OTHER_KINDS, folder)) {
-        return Verdict::Other(Shown::clipped(folder, 80).to_string());
+        return FileVerdict::Other(Shown::clipped(folder, 80).to_string());
     }
     let is_markdown = name.len() > 3
         && name.get(name.len() - 3..).is_some_and(|end| end.eq_ignore_ascii_case(".md"));
     if !is_markdown {
         let named = folders.iter().find(|folder| known(NAMED, folder));
-        return named.map_or(Verdict::Pass, |folder| Verdict::Other((*folder).to_owned()));
+        return named.map_or(FileVerdict::Pass, |folder| FileVerdict::Other((*folder).to_owned()));
     }
     if name.eq_ignore_ascii_case("SKILL.md") {
-        return Verdict::Other("skills".to_owned());
+        return FileVerdict::Other("skills".to_owned());
     }
     if let Some(why) = unfit(path) {
-        return Verdict::LeaveOut(why);
+        return FileVerdict::LeaveOut(why);
     }
     // Not of the lock, which may have such a path from before.
     let blurred = |part: &str| part.ends_with(['.', ' ']) || part.starts_with(' ');
     if path.split('/').any(blurred) {
-        return Verdict::LeaveOut("a part of its path begins or ends with what nobody sees there");
+        return FileVerdict::LeaveOut(
+            "a part of its path begins or ends with what nobody sees there",
+        );
     }
     if folders.len() > MAX_AGENT_DEPTH {
-        return Verdict::LeaveOut("it lies too deep");
+        return FileVerdict::LeaveOut("it lies too deep");
     }
-    Verdict::Read
+    FileVerdict::Read
 }
 
 #[cfg(test)]
@@ -218,30 +220,35 @@ mod tests {
 
     #[test]
     fn a_path_says_whether_a_file_is_looked_at() {
-        let other = |name: &str| Verdict::Other(name.to_owned());
+        let other = |name: &str| FileVerdict::Other(name.to_owned());
         for (path, expected) in [
-            ("a.md", Verdict::Read),
-            ("Agents/x.MD", Verdict::Read),
-            (".claude/agents/a.md", Verdict::Read),
-            ("x/.opencode/agent/sub/a.md", Verdict::Read),
-            (".claude/commands/a.md", Verdict::Pass),
-            (".git/agents/a.md", Verdict::Pass),
-            (".github/agents/.hidden/a.md", Verdict::Pass),
-            (".a.md", Verdict::Pass),
-            ("a.txt", Verdict::Pass),
-            (".md", Verdict::Pass),
+            ("a.md", FileVerdict::Read),
+            ("Agents/x.MD", FileVerdict::Read),
+            (".claude/agents/a.md", FileVerdict::Read),
+            ("x/.opencode/agent/sub/a.md", FileVerdict::Read),
+            (".claude/commands/a.md", FileVerdict::Pass),
+            (".git/agents/a.md", FileVerdict::Pass),
+            (".github/agents/.hidden/a.md", FileVerdict::Pass),
+            (".a.md", FileVerdict::Pass),
+            ("a.txt", FileVerdict::Pass),
+            (".md", FileVerdict::Pass),
             ("plugins/p/Skills/s/a.md", other("Skills")),
             ("x/skill.md", other("skills")),
             ("hooks/run.sh", other("hooks")),
             ("teams/pair.yaml", other("teams")),
-            ("teams/lead.md", Verdict::Read),
-            ("1/2/3/4/5/6/7/8/a.md", Verdict::Read),
-            ("1/2/3/4/5/6/7/8/9/a.md", Verdict::LeaveOut("it lies too deep")),
-            ("a\u{202e}.md", Verdict::LeaveOut("its path holds characters that no screen shows")),
-            ("a\\b.md", Verdict::LeaveOut("its path is not a plain one")),
+            ("teams/lead.md", FileVerdict::Read),
+            ("1/2/3/4/5/6/7/8/a.md", FileVerdict::Read),
+            ("1/2/3/4/5/6/7/8/9/a.md", FileVerdict::LeaveOut("it lies too deep")),
+            (
+                "a\u{202e}.md",
+                FileVerdict::LeaveOut("its path holds characters that no screen shows"),
+            ),
+            ("a\\b.md", FileVerdict::LeaveOut("its path is not a plain one")),
             (
                 "agents./a.md",
-                Verdict::LeaveOut("a part of its path begins or ends with what nobody sees there"),
+                FileVerdict::LeaveOut(
+                    "a part of its path begins or ends with what nobody sees there",
+                ),
             ),
         ] {
             assert_eq!(verdict(path), expected, "{path}");

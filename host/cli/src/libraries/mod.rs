@@ -24,7 +24,7 @@ use belljar_catalogue::{API_LIBRARY, Root};
 use crate::setup::exit::Failure;
 use crate::setup::home::Places;
 
-pub(crate) use gather::{Collected, File, LeftOut};
+pub(crate) use gather::{Collected, GatheredFile, LeftOutFile};
 pub(crate) use lock::{Installed, Lock};
 pub(crate) use shelf::Shelf;
 pub(crate) use source::{Source, Taken};

@@ -13,7 +13,7 @@ use belljar_definition::Slug;
 use belljar_policy::ShownPath as _;
 use belljar_sandbox::Digest;
 
-use super::gather::File as Agent;
+use super::gather::GatheredFile;
 use super::lock::{Installed, Lock};
 use crate::setup::exit::Failure;
 use crate::setup::home::{Places, create_private};
@@ -67,7 +67,7 @@ impl Shelf {
     pub(crate) fn install(
         &mut self,
         name: &Slug,
-        files: &[Agent],
+        files: &[GatheredFile],
         with: impl FnOnce(String, BTreeMap<PathBuf, Digest>) -> Installed,
     ) -> Result<(), Failure> {
         self.sweep();
@@ -201,7 +201,7 @@ mod tests {
 
     fn install(shelf: &mut Shelf, text: &str) -> String {
         let name = Slug::of("x").unwrap();
-        let files = [Agent { path: "a/b.md".into(), bytes: text.into() }];
+        let files = [GatheredFile { path: "a/b.md".into(), bytes: text.into() }];
         shelf
             .install(&name, &files, |directory, files| Installed {
                 directory,

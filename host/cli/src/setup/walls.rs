@@ -11,7 +11,9 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use belljar_definition::{HookAction, KeySetting, ModelKind, Settings};
-use belljar_os_sandbox::{Broker, Keepers, Made, Making, Program, Raised, Reach, Setup, Wall};
+use belljar_os_sandbox::{
+    Broker, BrokerSetup, Keepers, Made, Making, Program, Raised, Wall, WallReach,
+};
 use belljar_policy::{Access, ShownPath as _};
 use belljar_sandbox::{Compiler, SandboxError, Vault};
 
@@ -66,7 +68,7 @@ enum State {
         /// Whether the broker keeps what is compiled.
         cached: bool,
         /// Where this process reaches.
-        reach: Reach,
+        reach: WallReach,
     },
 }
 
@@ -149,7 +151,7 @@ impl<'a> Walls<'a> {
         let cache = self.cache(places, &wall);
         let cached = cache.is_some();
         let again = through.settings_again.then(|| places.config());
-        let told = Setup { settings: again, ..setup(places, settings, through, cache) };
+        let told = BrokerSetup { settings: again, ..setup(places, settings, through, cache) };
         let broker = match Broker::start(told) {
             Ok(broker) => broker,
             Err(error) => {
@@ -207,7 +209,7 @@ pub(crate) fn be_broker() -> ExitCode {
 /// The files that the broker keeps, the operator's settings, and what programs are now.
 struct Outside(Vault, Digests);
 
-impl belljar_os_sandbox::Vault for Outside {
+impl belljar_os_sandbox::BrokerVault for Outside {
     fn open(&self, directory: Option<&Path>) {
         self.0.open(directory);
     }
@@ -232,7 +234,7 @@ impl belljar_os_sandbox::Vault for Outside {
 }
 
 /// Where this process reaches behind its wall; absent where there is none.
-pub(crate) fn reach() -> Option<&'static Reach> {
+pub(crate) fn reach() -> Option<&'static WallReach> {
     match STATE.get() {
         Some(State::Up { reach, .. }) => Some(reach),
         Some(State::Off) | None => None,
@@ -272,13 +274,18 @@ pub(crate) fn compiler() -> Result<Compiler, Failure> {
     Ok(Compiler::Child { program, args })
 }
 
-fn setup(places: &Places, settings: &Settings, through: &Through, cache: Option<PathBuf>) -> Setup {
+fn setup(
+    places: &Places,
+    settings: &Settings,
+    through: &Through,
+    cache: Option<PathBuf>,
+) -> BrokerSetup {
     let values = |key: &KeySetting| secrets::value(key, places);
     let commands = settings.hooks.iter().filter_map(|hook| match &hook.action {
         HookAction::Command(command) => Some(command.clone()),
         HookAction::Component { .. } => None,
     });
-    Setup {
+    BrokerSetup {
         broker: vec![BROKER.into()],
         hooks: commands.collect(),
         programs: programs::known(settings, places, through.data.as_deref(), &values),

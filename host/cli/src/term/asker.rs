@@ -18,14 +18,14 @@ const MAX_ARGUMENTS: usize = 2_000;
 const MAX_ASKED: usize = 3;
 
 /// The person at the terminal, if there is one.
-pub(crate) struct Terminal {
+pub(crate) struct TerminalAsker {
     out: Out,
     progress: Progress,
     /// One question at a time.
     turn: Mutex<()>,
 }
 
-impl Terminal {
+impl TerminalAsker {
     /// One line from the person; `None` where there is none.
     async fn line(&self, text: String) -> Option<String> {
         let (out, progress) = (self.out.clone(), self.progress.clone());
@@ -57,7 +57,7 @@ impl Drop for Wanted {
 }
 
 #[async_trait]
-impl Asker for Terminal {
+impl Asker for TerminalAsker {
     async fn ask(&self, question: Question<'_>) -> Approval {
         let _turn = self.turn.lock().await;
         let mut text = format!(

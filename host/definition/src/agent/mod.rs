@@ -13,13 +13,13 @@ mod names;
 mod narrowed;
 mod parse;
 mod permission;
+mod readiness;
 mod recover;
 mod requests;
 mod servers;
 mod settings_form;
 mod shapes;
 mod stated;
-mod status;
 mod tool_list;
 mod tools;
 
@@ -34,11 +34,11 @@ pub use canonical::{CanonicalForm, NoCanonicalForm, canonical_form};
 pub use narrowed::{Decider, NotKept};
 pub(crate) use parse::{NO_TOOLS, is_documentation, no_agent, opens_with_fence, say_no_split};
 pub use parse::{parse_agent, parse_agent_in, parse_too_large};
+pub use readiness::{AgentReadiness, Missing, readiness};
 pub(crate) use requests::MODEL_ROLES;
 pub(crate) use requests::{list_of, parse_access};
 pub use shapes::{AgentContext, Shapes};
 pub use stated::READING_TOOLS;
-pub use status::{Missing, Status, status};
 pub(crate) use tools::Written;
 pub use tools::{AliasStatus, KnownTools, TOOL_ALIASES, ToolAlias};
 

@@ -8,13 +8,13 @@ use super::builtin_tools::{
     AGENT_CANCEL, AGENT_RESULT, AGENT_STATUS, DELEGATE_PARALLEL, SPAWN_AGENT,
 };
 use super::tools::{KnownTools, TOOL_ALIASES};
-use crate::diagnostic::Place;
+use crate::diagnostic::Position;
 
 /// One name with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) text: String,
-    pub(super) at: Place,
+    pub(super) at: Position,
 }
 
 /// The tools behind a name that takes something away.
@@ -39,16 +39,16 @@ const TOGETHER: &[(&str, &[&str])] = &[
 ];
 
 /// Cuts at commas and line ends that stand outside parentheses.
-pub(super) fn split_names(text: &str, at: Place) -> Vec<Entry> {
+pub(super) fn split_names(text: &str, at: Position) -> Vec<Entry> {
     split(text, at, |c| matches!(c, ',' | '\n'))
 }
 
 /// Cuts at blanks that stand outside parentheses.
-pub(super) fn split_words(text: &str, at: Place) -> Vec<Entry> {
+pub(super) fn split_words(text: &str, at: Position) -> Vec<Entry> {
     split(text, at, char::is_whitespace)
 }
 
-fn split(text: &str, at: Place, ends: impl Fn(char) -> bool) -> Vec<Entry> {
+fn split(text: &str, at: Position, ends: impl Fn(char) -> bool) -> Vec<Entry> {
     let mut depth = 0_usize;
     let parts = text.split(|c| {
         match c {
@@ -123,11 +123,11 @@ mod tests {
     #[test]
     fn names_are_cut_at_commas_and_lines_outside_parentheses() {
         let names = |text| -> Vec<String> {
-            split_names(text, Place::default()).into_iter().map(|entry| entry.text).collect()
+            split_names(text, Position::default()).into_iter().map(|entry| entry.text).collect()
         };
         assert_eq!(names("Read, Agent(a, b),, Grep"), ["Read", "Agent(a, b)", "Grep"]);
         assert_eq!(names("- Read\n- Write\n"), ["Read", "Write"]);
-        let words = split_words("Read Bash(git diff) ", Place::default());
+        let words = split_words("Read Bash(git diff) ", Position::default());
         assert_eq!(words.len(), 2, "{words:?}");
     }
 

@@ -10,7 +10,7 @@ use super::builtin_tools::{
     AGENT_CANCEL, AGENT_RESULT, AGENT_STATUS, DELEGATE_PARALLEL, SPAWN_AGENT,
 };
 use super::tool_list::ToolList;
-use crate::diagnostic::{Findings, Place};
+use crate::diagnostic::{Findings, Position};
 use crate::yaml::{Key, Node, Value};
 
 /// Characters of a field's name and of its value that are shown.
@@ -43,7 +43,7 @@ pub struct NotKept {
     pub line: u32,
     /// The field and its value, safe to show.
     pub text: String,
-    pub(super) at: Place,
+    pub(super) at: Position,
 }
 
 impl Decider {

@@ -14,7 +14,7 @@ use super::{
     narrowed, requests, servers,
 };
 use crate::Dialect;
-use crate::diagnostic::{Findings, Place};
+use crate::diagnostic::{Findings, Position};
 use crate::fields::{self, Fields};
 use crate::frontmatter::{self, MAX_DEFINITION, MAX_FRONTMATTER, NoSplit, Split};
 use crate::yaml::{self, Key, Node};
@@ -107,7 +107,7 @@ pub fn parse_agent_in(
 pub fn parse_too_large(path: &Path, length: u64) -> Parsed {
     let mut findings = Findings::new(path);
     findings.error_hint(
-        Place::default(),
+        Position::default(),
         "too-large",
         format!("the file has {length} bytes; an agent definition has at most {MAX_DEFINITION}"),
         "move long reference text to files that the agent reads when it needs them",
@@ -146,13 +146,13 @@ pub(crate) fn is_documentation(path: &Path) -> bool {
 pub(crate) fn say_no_split(why: NoSplit, findings: &mut Findings<'_>) {
     match why {
         NoSplit::Unclosed(line) => findings.error_hint(
-            Place { line, column: 1 },
+            Position { line, column: 1 },
             "unclosed-frontmatter",
             "the frontmatter is never closed",
             "put a line `---` between the fields and the prompt",
         ),
         NoSplit::TooLong(line, length) => findings.error_hint(
-            Place { line, column: 1 },
+            Position { line, column: 1 },
             "frontmatter-too-large",
             format!("the frontmatter has {length} bytes, at most {MAX_FRONTMATTER} are read"),
             "move prose below the closing `---`",
@@ -168,7 +168,7 @@ fn read(
     shapes: Shapes,
     findings: &mut Findings<'_>,
 ) -> Option<AgentDefinition> {
-    let opening = Place { line: split.yaml_line.saturating_sub(1), column: 1 };
+    let opening = Position { line: split.yaml_line.saturating_sub(1), column: 1 };
     let (entries, lost) = match yaml::parse(split.yaml, split.yaml_line) {
         Ok(root) => (fields::map_of(root, "the frontmatter", findings)?, None),
         Err(error) => {
@@ -193,7 +193,7 @@ fn read(
     let description = description(split, dialect, &mut fields);
     if split.body.trim().is_empty() {
         fields.findings.error_hint(
-            Place { line: split.fence_line, column: 1 },
+            Position { line: split.fence_line, column: 1 },
             "missing-body",
             "there is no text after the frontmatter",
             "write the system prompt below the closing `---`",
@@ -278,7 +278,7 @@ fn tools(
     fields: &mut Fields<'_, '_>,
     dialect: Dialect,
     known: &KnownTools,
-    lost: Option<&(String, Place)>,
+    lost: Option<&(String, Position)>,
 ) -> ToolList {
     let mut tools = ToolList::read(fields, dialect, known);
     if dialect != Dialect::Canonical {

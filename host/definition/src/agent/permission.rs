@@ -14,7 +14,7 @@ use belljar_policy::{Permission, Shown, ToolName};
 use super::Unavailable;
 use super::builtin_tools::SPAWN_AGENT;
 use super::names::{Behind, Entry, tools_behind};
-use super::tool_list::{MAX_TOOLS, Reader};
+use super::tool_list::{MAX_TOOLS, ToolListReader};
 use crate::fields::{boolean, shown};
 use crate::yaml::{Key, Node, Value};
 
@@ -35,7 +35,7 @@ struct Said {
     others: Option<Permission>,
 }
 
-impl Reader<'_, '_, '_, '_> {
+impl ToolListReader<'_, '_, '_, '_> {
     pub(super) fn permission(&mut self, name: &'static str) {
         while let Some((key, node)) = self.fields.take(name) {
             self.field = (name.to_owned(), key.at.line);

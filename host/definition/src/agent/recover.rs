@@ -16,7 +16,7 @@ use belljar_policy::Shown;
 use super::keys::{self, NARROWING};
 use super::limit_words;
 use super::names::split_names;
-use crate::diagnostic::{Findings, Place, Severity, count};
+use crate::diagnostic::{Findings, Position, Severity, count};
 use crate::dialect::CANONICAL_ONLY;
 use crate::frontmatter::Split;
 use crate::snippet::without_secret;
@@ -33,7 +33,7 @@ const MAX_PIECES: usize = 100;
 pub(super) struct Recovered {
     pub(super) entries: Vec<(Key, Node)>,
     /// The first field that takes something away and could not be read, and where.
-    pub(super) lost: Option<(String, Place)>,
+    pub(super) lost: Option<(String, Position)>,
 }
 
 /// A field with its lines.
@@ -76,7 +76,7 @@ pub(super) fn recover(
     recovered.look_for_hidden(&preamble, split.yaml_line);
     for piece in &pieces {
         let key = piece.field;
-        let at = Place { line: piece.line, column: 1 };
+        let at = Position { line: piece.line, column: 1 };
         if seen.contains(&key) && keys::narrows(key) {
             let message =
                 format!("`{key}` stands here again, in frontmatter that is no valid YAML");
@@ -238,7 +238,7 @@ impl Piece<'_> {
                 inner.unwrap_or(&folded).to_owned()
             }
         };
-        let entries = split_names(&text, Place::default());
+        let entries = split_names(&text, Position::default());
         let names: Vec<&str> = entries.iter().map(|entry| unquoted(&entry.text)).collect();
         let plain = !names.is_empty() && names.iter().all(|name| is_plain_name(name));
         plain.then(|| names.join(", "))
@@ -294,7 +294,7 @@ impl Recovered {
     }
 
     /// Takes a piece that is not valid: as text, or as nothing where it decides about rights.
-    fn as_text(&mut self, piece: &Piece<'_>, at: Place) {
+    fn as_text(&mut self, piece: &Piece<'_>, at: Position) {
         let field = piece.field;
         let text = piece.folded();
         self.look_for_hidden_in(piece);
@@ -308,7 +308,7 @@ impl Recovered {
         self.entries.push((key, Node { value: Value::Text(value), at, written: None }));
     }
 
-    fn lose(&mut self, field: &str, at: Place) {
+    fn lose(&mut self, field: &str, at: Position) {
         self.lost.get_or_insert_with(|| (Shown::clipped(field, MAX_SHOWN).to_string(), at));
     }
 
@@ -321,7 +321,7 @@ impl Recovered {
     /// a flow map, behind `?`, merged, or with a key that only an escape spells out.
     fn look_for_hidden(&mut self, lines: &[&str], first_line: u32) {
         for (n, line) in lines.iter().enumerate() {
-            let at = Place { line: first_line.saturating_add(count(n)), column: 1 };
+            let at = Position { line: first_line.saturating_add(count(n)), column: 1 };
             if let Some(field) = hidden(line) {
                 self.lose(field, at);
             }

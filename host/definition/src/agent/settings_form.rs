@@ -7,12 +7,12 @@ use belljar_policy::{Permission, Shown, ToolName};
 
 use super::Unavailable;
 use super::stated::reading;
-use super::tool_list::Reader;
+use super::tool_list::ToolListReader;
 use super::tools::Written;
 use crate::fields::shown;
 use crate::yaml::{Key, Node, Value};
 
-impl Reader<'_, '_, '_, '_> {
+impl ToolListReader<'_, '_, '_, '_> {
     /// Takes an entry of the map that is one of the settings; `false` = it is none, and names a
     /// tool.
     pub(super) fn setting(&mut self, key: &Key, node: &Node) -> bool {

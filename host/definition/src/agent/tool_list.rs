@@ -12,7 +12,7 @@ use super::names::{Behind, Entry, split_names, split_words, tools_behind};
 use super::tools::{KnownTools, Meaning, Written};
 use super::{Decider, Translated, Unavailable};
 use crate::Dialect;
-use crate::diagnostic::Place;
+use crate::diagnostic::Position;
 use crate::fields::{Fields, boolean, shown};
 use crate::yaml::{Key, Node, Value};
 
@@ -44,7 +44,7 @@ pub(super) struct ToolList {
     pub(super) read_only: Option<(String, u32)>,
 }
 
-pub(super) struct Reader<'r, 'f, 'p, 'k> {
+pub(super) struct ToolListReader<'r, 'f, 'p, 'k> {
     pub(super) fields: &'r mut Fields<'f, 'p>,
     pub(super) dialect: Dialect,
     pub(super) known: &'k KnownTools,
@@ -56,7 +56,7 @@ pub(super) struct Reader<'r, 'f, 'p, 'k> {
 impl ToolList {
     pub(super) fn read(fields: &mut Fields<'_, '_>, dialect: Dialect, known: &KnownTools) -> Self {
         let field = (String::new(), 0);
-        let mut reader = Reader { fields, dialect, known, list: Self::default(), field };
+        let mut reader = ToolListReader { fields, dialect, known, list: Self::default(), field };
         reader.allow("tools");
         reader.allow("allowedTools");
         reader.deny("disallowedTools");
@@ -105,7 +105,7 @@ impl ToolList {
     }
 }
 
-impl Reader<'_, '_, '_, '_> {
+impl ToolListReader<'_, '_, '_, '_> {
     /// A field that lists what is allowed. A second such field narrows the first.
     fn allow(&mut self, name: &'static str) {
         // Several spellings of one field may stand there.
@@ -421,7 +421,7 @@ fn lower(
 }
 
 /// Reports where a field that narrows was lost.
-pub(super) fn say_lost(field: &str, at: Place, fields: &mut Fields<'_, '_>) {
+pub(super) fn say_lost(field: &str, at: Position, fields: &mut Fields<'_, '_>) {
     let message = format!("`{field}` cannot be read here, so the agent gets no tools");
     let hint = "correct the YAML above; every field begins its line".to_owned();
     fields.findings.warning(at, "lost-field", message, Some(hint));

@@ -16,7 +16,7 @@ use belljar_policy::{
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use super::{GrantSpec, Grantee, MountSpec, Settings, defaults};
-use crate::diagnostic::{Diagnostic, Findings, Place};
+use crate::diagnostic::{Diagnostic, Findings, Position};
 use crate::{AgentId, Visibility};
 
 /// Stands in suggestions where only the operator can know the directory.
@@ -257,7 +257,7 @@ impl Settings {
 pub(super) fn failed(path: &Path, why: &str) -> Vec<Diagnostic> {
     let mut findings = Findings::new(path);
     let hint = "edit the file by hand; `belljar explain --json` shows the lines";
-    findings.error_hint(Place::default(), "grant-edit", why, hint);
+    findings.error_hint(Position::default(), "grant-edit", why, hint);
     findings.finish()
 }
 

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 use belljar_policy::{Access, Grants, HostRule, Mount, Permission, SecretName, ToolName};
 
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, Position};
 use crate::{AgentId, KnownTools, Missing, Scope, Shapes, Slug, SubagentsAsk, ToolsAs, Visibility};
 
 pub use command::{command_of, grant_command};
@@ -201,7 +201,7 @@ struct Layer {
 struct NamedTool {
     tool: ToolName,
     path: PathBuf,
-    at: Place,
+    at: Position,
 }
 
 impl Settings {

@@ -7,7 +7,7 @@ use belljar_policy::Shown;
 
 use super::schema::Loader;
 use super::{Grantee, Settings};
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{Diagnostic, Position, Severity};
 use crate::toml_read::Item;
 use crate::{AgentId, Catalog, CatalogEntry, Scope, Slug, TeamDefinition, suggest};
 
@@ -17,7 +17,7 @@ pub(super) struct NamedAgent {
     name: String,
     by: By,
     path: PathBuf,
-    at: Place,
+    at: Position,
 }
 
 /// The place that names an agent, and so how the name is read.

@@ -435,7 +435,7 @@ impl<'t> Loader<'_, 't, '_> {
                 let known = self.settings.secrets.keys().map(SecretName::as_str);
                 let hint = suggest::did_you_mean(name.as_str(), known)
                     .unwrap_or_else(|| format!("add a section `[secrets.{name}]`"));
-                let at = crate::diagnostic::Place::default();
+                let at = crate::diagnostic::Position::default();
                 self.reader.findings.warning(at, "unknown-secret", message, Some(hint));
             }
         }

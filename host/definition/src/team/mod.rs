@@ -22,8 +22,8 @@ mod template;
 
 use std::path::{Path, PathBuf};
 
-use crate::diagnostic::{Findings, Place};
-use crate::filed::{FileRead, Filed, Kind};
+use crate::diagnostic::{Findings, Position};
+use crate::filed::{FileKind, FileRead, Filed};
 use crate::{NotAnAgent, Slug, frontmatter};
 
 pub use template::Template;
@@ -120,8 +120,8 @@ impl TeamDefinition {
 }
 
 impl Filed for TeamDefinition {
-    const KIND: &'static Kind =
-        &Kind { noun: "team", a_noun: "a team", folder: "teams", max_bytes: MAX_TEAM };
+    const KIND: &'static FileKind =
+        &FileKind { noun: "team", a_noun: "a team", folder: "teams", max_bytes: MAX_TEAM };
 
     type Context = ();
 
@@ -164,7 +164,7 @@ impl Filed for TeamDefinition {
 }
 
 /// Reports where a file stops being UTF-8.
-pub(crate) fn say_not_utf8(at: Place, findings: &mut Findings<'_>) {
+pub(crate) fn say_not_utf8(at: Position, findings: &mut Findings<'_>) {
     let message = "the file is not UTF-8 from here on";
     findings.error_hint(at, "not-utf8", message, "save it as UTF-8");
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use belljar_policy::Shown;
 
 use super::{Join, MAX_TEAM_AGENTS, Member, Stage, TeamBudget, TeamDefinition, Template};
-use crate::diagnostic::{Findings, Place};
+use crate::diagnostic::{Findings, Position};
 use crate::fields::{self, Fields, shown};
 use crate::yaml::{Key, Node, Value};
 use crate::{filed, suggest};
@@ -26,7 +26,7 @@ const MEMBER_KEYS: &[&str] = &["agent", "context", "task"];
 const BUDGET_KEYS: &[&str] = &["steps", "tokens", "fuel", "timeoutSeconds"];
 
 pub(super) fn read(path: &Path, text: &str, findings: &mut Findings<'_>) -> Option<TeamDefinition> {
-    let start = Place { line: 1, column: 1 };
+    let start = Position { line: 1, column: 1 };
     let entries = fields::entries(text, 1, "the file", findings)?;
     let mut fields = Fields::new(entries, start, findings).within("to the file");
     let name = required(&mut fields, "name", TEAM_KEYS);
@@ -189,7 +189,7 @@ fn members(
     members.into_iter().collect()
 }
 
-fn member(index: usize, at: Place, fields: &mut Fields<'_, '_>) -> Option<Member> {
+fn member(index: usize, at: Position, fields: &mut Fields<'_, '_>) -> Option<Member> {
     let agent = required(fields, "agent", STAGE_KEYS);
     let agent_at = fields.place("agent");
     let agent = agent.filter(|name| {

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use belljar_definition::{
-    AgentDefinition, AgentId, Dialect, Missing, Parsed, Settings, Status, parse_agent, status,
+    AgentDefinition, AgentId, AgentReadiness, Dialect, Missing, Parsed, Settings, parse_agent,
+    readiness,
 };
 use belljar_policy::Rights;
 
@@ -287,12 +288,11 @@ fn an_agent_is_ready_ready_with_warnings_or_blocked_and_says_why() {
         settings.overlays.by_default = overlays;
         let grants = settings.grants(&id, definition.visibility, Path::new("/ws"));
         let (_, notes) = Rights::effective(&definition.asked, &grants, None);
-        let status = status(&definition, &grants, &notes, &diagnostics, missing);
+        let status = readiness(&definition, &grants, &notes, &diagnostics, missing);
         let lines = match &status {
-            Status::Ready => &[][..],
-            Status::ReadyWithWarnings { warnings: lines } | Status::Blocked { reasons: lines } => {
-                lines
-            }
+            AgentReadiness::Ready => &[][..],
+            AgentReadiness::ReadyWithWarnings { warnings: lines }
+            | AgentReadiness::Blocked { reasons: lines } => lines,
         };
         format!("{}\n{}", status.as_str(), lines.join("\n"))
     };

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use belljar_policy::{DenyCode, Shown};
-use belljar_sandbox::{Outgoing, OutgoingSpec, Reply};
+use belljar_sandbox::{HttpReply, Outgoing, OutgoingSpec};
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, StatusCode};
@@ -65,7 +65,7 @@ impl Asking<'_> {
         url: &str,
         method: Method,
         posted: Option<Posted>,
-    ) -> Result<Reply, AuthError> {
+    ) -> Result<HttpReply, AuthError> {
         let Self { server, gate, spec } = self;
         let scope = scope(server, url).inspect_err(|why| {
             gate.deny(DenyCode::HostNotAllowed, "a server of tokens", why.to_string());
@@ -97,7 +97,7 @@ impl Asking<'_> {
         Ok(got)
     }
 
-    async fn json(&self, url: &str, got: &mut Reply) -> Result<Value, AuthError> {
+    async fn json(&self, url: &str, got: &mut HttpReply) -> Result<Value, AuthError> {
         let shown = Shown::clipped(url, MAX_SHOWN);
         let bytes = at_most(got, MAX_DOCUMENT).await;
         let bytes = bytes.map_err(|why| AuthError(format!("`{shown}`: {why}")))?;

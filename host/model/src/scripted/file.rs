@@ -6,7 +6,7 @@ use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::check::Expect;
-use crate::{StopReason, Usage};
+use crate::{StopReason, TokenUsage};
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
@@ -76,7 +76,7 @@ pub(crate) struct Tokens {
     pub(crate) output: u64,
 }
 
-impl From<Tokens> for Usage {
+impl From<Tokens> for TokenUsage {
     fn from(tokens: Tokens) -> Self {
         Self {
             input_tokens: tokens.input,
@@ -86,8 +86,8 @@ impl From<Tokens> for Usage {
     }
 }
 
-impl From<Usage> for Tokens {
-    fn from(usage: Usage) -> Self {
+impl From<TokenUsage> for Tokens {
+    fn from(usage: TokenUsage) -> Self {
         Self { input: usage.input_tokens, cached: usage.cached_tokens, output: usage.output_tokens }
     }
 }

@@ -73,7 +73,7 @@ pub use record::{Recorder, Recording, RecordingError};
 pub use transcript::{ScriptError, Transcript};
 
 use crate::{
-    CallContext, ChatModel, ChatRequest, Message, ModelError, Phase, Reply, StreamEvent, Usage,
+    CallContext, ChatModel, ChatRequest, Message, ModelError, Phase, Reply, StreamEvent, TokenUsage,
 };
 use transcript::{Ending, Script, Turn};
 
@@ -295,12 +295,12 @@ async fn hang(cx: &CallContext<'_>, silent: bool) -> ModelError {
 }
 
 /// A usage that depends on nothing but what was sent and said.
-fn estimate(request: &ChatRequest, turn: &Turn) -> Usage {
+fn estimate(request: &ChatRequest, turn: &Turn) -> TokenUsage {
     let system: usize = request.system.iter().map(String::len).sum();
     let tools: usize =
         request.tools.iter().map(|tool| tool.name.len() + tool.description.len()).sum();
     let messages: usize = request.messages.iter().map(message_bytes).sum();
-    Usage {
+    TokenUsage {
         input_tokens: tokens(system + tools + messages),
         cached_tokens: 0,
         output_tokens: tokens(turn.say.len() + turn.call_bytes),

@@ -8,7 +8,7 @@ use super::check::Expect;
 use super::file;
 use crate::limits::{MAX_TOOL_CALLS, MAX_TRANSCRIPT_BYTES};
 use crate::text::{listed, quoted};
-use crate::{ModelError, StopReason, ToolCall, Usage};
+use crate::{ModelError, StopReason, TokenUsage, ToolCall};
 
 /// The version of the format that this crate reads and writes.
 pub(crate) const VERSION: u32 = 1;
@@ -50,7 +50,7 @@ pub(super) struct Turn {
     pub(super) calls: Vec<Call>,
     /// Bytes of all names and arguments in `calls`.
     pub(super) call_bytes: usize,
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Option<TokenUsage>,
     pub(super) ending: Ending,
 }
 
@@ -233,7 +233,7 @@ impl Turn {
             say: turn.say.unwrap_or_default(),
             call_bytes: calls.iter().map(|call| call.name.len() + call.arguments.len()).sum(),
             calls,
-            usage: turn.usage.map(Usage::from),
+            usage: turn.usage.map(TokenUsage::from),
             ending,
         })
     }

@@ -2,7 +2,9 @@
 
 use crate::limits::{MAX_ARGUMENT_BYTES, MAX_NAME_BYTES, MAX_TEXT_BYTES, MAX_TOOL_CALLS};
 use crate::text::quoted;
-use crate::{ChatRequest, Message, ModelError, Reply, StopReason, StreamEvent, ToolCall, Usage};
+use crate::{
+    ChatRequest, Message, ModelError, Reply, StopReason, StreamEvent, TokenUsage, ToolCall,
+};
 
 /// Passes events to the caller, and knows whether the answer has begun: from then on nothing
 /// is retried.
@@ -40,7 +42,7 @@ impl<'e> Sink<'e> {
 pub(crate) struct Answer {
     text: String,
     calls: Vec<PartialCall>,
-    pub(crate) usage: Usage,
+    pub(crate) usage: TokenUsage,
     pub(crate) stop: Option<StopReason>,
     /// Number that the ids made up for calls carry, so that they are unique in a conversation.
     turn: usize,

@@ -2,7 +2,7 @@
 
 use belljar_model::{
     CallContext, ChatModel, Effort, KeySource, Message, ModelError, Provider, StopReason,
-    StreamEvent, ToolChoice, Usage,
+    StreamEvent, TokenUsage, ToolChoice,
 };
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ async fn text_thinking_and_usage_are_streamed_and_collected() {
     let (result, events) = chat(&anthropic(&server), &first_turn(), &CallContext::new("a")).await;
     let reply = result.unwrap();
     assert_eq!((reply.text.as_str(), &reply.stop), ("Hello", &StopReason::EndTurn));
-    assert_eq!(reply.usage, Usage { input_tokens: 100, cached_tokens: 70, output_tokens: 9 });
+    assert_eq!(reply.usage, TokenUsage { input_tokens: 100, cached_tokens: 70, output_tokens: 9 });
     assert_eq!(
         events,
         [

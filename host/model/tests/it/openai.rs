@@ -2,7 +2,7 @@
 
 use belljar_model::{
     CallContext, ChatModel, ChatRequest, Effort, MaxTokensField, ModelError, Provider, StopReason,
-    StreamEvent, ToolChoice, Usage,
+    StreamEvent, TokenUsage, ToolChoice,
 };
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ async fn text_thinking_and_usage_are_streamed_and_collected() {
     let (result, events) = chat(&openai(&server), &first_turn(), &CallContext::new("a")).await;
     let reply = result.unwrap();
     assert_eq!((reply.text.as_str(), &reply.stop), ("Hello", &StopReason::EndTurn));
-    assert_eq!(reply.usage, Usage { input_tokens: 100, cached_tokens: 80, output_tokens: 7 });
+    assert_eq!(reply.usage, TokenUsage { input_tokens: 100, cached_tokens: 80, output_tokens: 7 });
     assert_eq!(
         events,
         [
@@ -175,7 +175,7 @@ async fn llama_cpp_timings_count_what_the_usage_leaves_out() {
     let both = json!({"choices": [], "usage": usage, "timings": timings}).to_string();
     let alone = json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "timings": timings})
         .to_string();
-    let expected = Usage { input_tokens: 237, cached_tokens: 236, output_tokens: 35 };
+    let expected = TokenUsage { input_tokens: 237, cached_tokens: 236, output_tokens: 35 };
     assert_eq!(answer(&[&hello, &finish("stop"), &both, DONE]).await.usage, expected);
     assert_eq!(answer(&[&hello, &alone, DONE]).await.usage, expected);
 }
@@ -183,7 +183,7 @@ async fn llama_cpp_timings_count_what_the_usage_leaves_out() {
 #[tokio::test]
 async fn an_answer_without_usage_or_done_is_complete_when_it_has_a_finish() {
     let reply = answer(&[&delta(json!({"content": "hi"})), &finish("stop")]).await;
-    assert_eq!((reply.text.as_str(), reply.usage), ("hi", Usage::default()));
+    assert_eq!((reply.text.as_str(), reply.usage), ("hi", TokenUsage::default()));
 }
 
 #[tokio::test]

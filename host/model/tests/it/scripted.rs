@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use belljar_model::{
     CallContext, ChatModel, ChatRequest, Message, ModelError, Phase, ScriptError, ScriptedModel,
-    StopReason, StreamEvent, Transcript, Usage,
+    StopReason, StreamEvent, TokenUsage, Transcript,
 };
 use proptest::prelude::*;
 
@@ -60,7 +60,7 @@ async fn a_transcript_is_played_in_order() {
             call("call_1_3", "file_list", "{}"),
         ]
     );
-    assert_eq!(first.usage, Usage { input_tokens: 100, cached_tokens: 40, output_tokens: 5 });
+    assert_eq!(first.usage, TokenUsage { input_tokens: 100, cached_tokens: 40, output_tokens: 5 });
     assert_eq!(first.stop, StopReason::ToolUse);
     assert_eq!(events[..2], [StreamEvent::Started, StreamEvent::TextDelta("Let me look.".into())]);
     assert_eq!(model.unplayed().len(), 1);

@@ -46,7 +46,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 pub use self::keeper::{keep, keep_program};
 pub use self::message::Made;
 use self::message::{Duties, Request};
-pub use self::serve::{Keepers, Making, Vault, serve};
+pub use self::serve::{BrokerVault, Keepers, Making, serve};
 use crate::program::{Known, Program};
 use crate::running::{BrokerChild, KEPT, PROJECT_DIR, Running, START_WAIT};
 
@@ -64,7 +64,7 @@ pub(crate) const ITSELF: &str = "/proc/self/exe";
 
 /// The programs that a broker may start.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub struct BrokerSetup {
     /// The hidden arguments that make this program a broker, which calls [`serve`] first thing
     /// in `main`.
     pub broker: Vec<OsString>,
@@ -105,11 +105,11 @@ impl Broker {
     /// # Errors
     ///
     /// When there are no more processes or descriptors, and everywhere but on Linux.
-    pub fn start(setup: Setup) -> io::Result<Self> {
+    pub fn start(setup: BrokerSetup) -> io::Result<Self> {
         if !cfg!(target_os = "linux") {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let Setup { broker, hooks, programs, workspace, cache, settings } = setup;
+        let BrokerSetup { broker, hooks, programs, workspace, cache, settings } = setup;
         let (own, theirs) = message::socket()?;
         let duties = Duties { hooks, programs, cache, settings };
         let kept = KEPT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));

@@ -37,12 +37,12 @@ const ANSWER_WAIT: Duration = Duration::from_millis(100);
 #[cfg(target_os = "linux")]
 const END_WAIT: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
 
-/// The work of a [`Vault`].
+/// The work of a [`BrokerVault`].
 pub type Making<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + 'a>>;
 
 /// The things that a broker keeps for its process: made of components, in a directory that the
 /// process itself neither reads nor writes.
-pub trait Vault: Sync {
+pub trait BrokerVault: Sync {
     /// Called once, before anything else; `None` = nothing is kept from one process to the next.
     fn open(&self, directory: Option<&Path>);
 
@@ -80,7 +80,7 @@ pub struct Keepers<'a> {
 
 /// The body of a broker: reads on stdin what it may start, then takes requests on stdout until
 /// the process that made it is gone. A program calls this first thing in `main`.
-pub fn serve(keepers: Keepers<'_>, vault: &dyn Vault) -> ExitCode {
+pub fn serve(keepers: Keepers<'_>, vault: &dyn BrokerVault) -> ExitCode {
     crate::process::inherit_nothing();
     crate::process::conceal();
     #[cfg(target_os = "linux")]
@@ -106,7 +106,7 @@ fn duties() -> io::Result<Duties> {
 /// Ends this process when no more requests can come. By then nobody waits for an answer, so all that
 /// still runs is ended first; of what a request brought along, a thread may wait for ever, so none is
 /// waited for.
-fn take_requests(duties: &Duties, keepers: Keepers<'_>, vault: &dyn Vault) -> ! {
+fn take_requests(duties: &Duties, keepers: Keepers<'_>, vault: &dyn BrokerVault) -> ! {
     let socket = io::stdout();
     let running = AtomicUsize::new(0);
     let programs = AtomicUsize::new(0);
@@ -117,7 +117,7 @@ fn take_requests(duties: &Duties, keepers: Keepers<'_>, vault: &dyn Vault) -> ! 
                 ended => break ended.map(drop),
             };
             let Some(mut order) = Order::of(received) else { continue };
-            let Some(place) = Place::take(&running, MAX_REQUESTS) else {
+            let Some(place) = RunningSlot::take(&running, MAX_REQUESTS) else {
                 tell(&mut order.control, &Answer::Refused("too much runs already".to_owned()));
                 continue;
             };
@@ -157,7 +157,7 @@ fn start(command: &mut Command) -> io::Result<Child> {
 struct Outside<'a> {
     duties: &'a Duties,
     keepers: Keepers<'a>,
-    vault: &'a dyn Vault,
+    vault: &'a dyn BrokerVault,
     /// How many programs run.
     programs: &'a AtomicUsize,
 }
@@ -220,7 +220,7 @@ impl Outside<'_> {
         control: &mut UnixStream,
     ) -> io::Result<Answer> {
         let known = known(number, self.duties).map_err(io::Error::other)?;
-        let _place = Place::take(self.programs, MAX_PROGRAMS)
+        let _place = RunningSlot::take(self.programs, MAX_PROGRAMS)
             .ok_or_else(|| io::Error::other("too many programs run already"))?;
         let command = program(known, self.keepers.program)?;
         if self.vault.identify(&known.program).map_err(io::Error::other)? != digest {
@@ -338,16 +338,16 @@ fn answering(file: OwnedFd) -> Option<UnixStream> {
 }
 
 /// One of so many, given back when dropped.
-struct Place<'a>(&'a AtomicUsize);
+struct RunningSlot<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
+impl<'a> RunningSlot<'a> {
     fn take(count: &'a AtomicUsize, most: usize) -> Option<Self> {
         let place = Self(count);
         (count.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for RunningSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -535,10 +535,10 @@ mod tests {
     #[test]
     fn children_are_counted_and_given_back() {
         let count = AtomicUsize::new(0);
-        let places: Vec<_> = (0..8).filter_map(|_| Place::take(&count, 8)).collect();
+        let places: Vec<_> = (0..8).filter_map(|_| RunningSlot::take(&count, 8)).collect();
         assert_eq!(places.len(), 8);
-        assert!(Place::take(&count, 8).is_none());
+        assert!(RunningSlot::take(&count, 8).is_none());
         drop(places);
-        assert!(Place::take(&count, 8).is_some());
+        assert!(RunningSlot::take(&count, 8).is_some());
     }
 }

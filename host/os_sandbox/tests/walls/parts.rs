@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use belljar_os_sandbox::{
-    Broker, Known, Made, Making, Program, Running, Setup, Vault, Wall, conceal,
+    Broker, BrokerSetup, BrokerVault, Known, Made, Making, Program, Running, Wall, conceal,
 };
 use rustix::net::{AddressFamily as Family, Protocol, SocketType, socket};
 use rustix::process::{Signal, getppid, kill_process, test_kill_process};
@@ -17,7 +17,7 @@ use tokio::io::AsyncReadExt as _;
 /// Keeps one thing, and makes others by saying what they were to be made of.
 pub(crate) struct Shelf;
 
-impl Vault for Shelf {
+impl BrokerVault for Shelf {
     fn open(&self, directory: Option<&Path>) {
         if let Some(directory) = directory {
             fs::write(directory.join("opened"), "by the broker").unwrap();
@@ -213,7 +213,7 @@ pub(crate) fn start_with(dir: &Path, hooks: &[&str], programs: Vec<Known>) -> Br
     let hooks = hooks.iter().map(|hook| (*hook).to_owned()).collect();
     let (broker, workspace) = (vec!["broker".into()], dir.to_owned());
     let (cache, settings) = (Some(dir.join("removed")), Some(dir.join("settings")));
-    Broker::start(Setup { broker, hooks, programs, workspace, cache, settings }).unwrap()
+    Broker::start(BrokerSetup { broker, hooks, programs, workspace, cache, settings }).unwrap()
 }
 
 /// Puts a file of settings in place, and another in its place.

@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use belljar_policy::{
-    Access, Asked, Grants, LIMITS, Permission, Question, Rights, Source, ToolAsk, Writes, explain,
+    Access, Asked, Grants, LIMITS, Permission, Rights, RightsQuestion, Source, ToolAsk, Writes,
+    explain,
 };
 use proptest::prelude::*;
 
@@ -196,13 +197,13 @@ proptest! {
         for tool in TOOLS {
             let may = rights.permission(tool);
             let says = |question| explain(tool, &question, &asked, &ask, &grants, parent.as_ref());
-            prop_assert_eq!(says(Question::Call).permission, may);
+            prop_assert_eq!(says(RightsQuestion::Call).permission, may);
             for path in paths() {
                 let covering = || tool_rights.mounts().iter().filter(|m| m.guest.covers(path));
                 for access in [Access::Read, Access::ReadWrite] {
                     let fits = covering().any(|mount| mount.access >= access);
                     let expected = if fits { may } else { Permission::Deny };
-                    let question = Question::Path((*path).to_owned(), access);
+                    let question = RightsQuestion::Path((*path).to_owned(), access);
                     let explanation = says(question);
                     prop_assert_eq!(explanation.permission, expected, "{} {:?}", path, explanation);
                     prop_assert_eq!(explanation.decided_by.is_none(), expected == Permission::Allow);
@@ -211,7 +212,7 @@ proptest! {
             for target in targets() {
                 let fits = tool_rights.hosts().check(&target).is_ok();
                 let expected = if fits { may } else { Permission::Deny };
-                prop_assert_eq!(says(Question::Url(target.clone())).permission, expected, "{}", target);
+                prop_assert_eq!(says(RightsQuestion::Url(target.clone())).permission, expected, "{}", target);
             }
         }
     }
@@ -257,7 +258,7 @@ proptest! {
         let parent = above.map(|(asked, grants)| Rights::effective(&asked, &grants, None).0);
         let (rights, notes) = Rights::effective(&asked, &grants, parent.as_ref());
         for tool in TOOLS {
-            let says = explain(tool, &Question::Call, &asked, &ask, &grants, parent.as_ref());
+            let says = explain(tool, &RightsQuestion::Call, &asked, &ask, &grants, parent.as_ref());
             prop_assert_eq!(&rights.decision(tool), &says);
             let refused = rights.tool(tool).err().map(|denied| denied.by);
             let expected = says.decided_by.filter(|_| says.permission == Permission::Deny);
@@ -271,7 +272,7 @@ proptest! {
         let (alone, _) = Rights::effective(&asked, &grants, None);
         for target in targets() {
             let scope = alone.for_tool(&ask);
-            let question = Question::Url(target.clone());
+            let question = RightsQuestion::Url(target.clone());
             for tool in TOOLS.iter().filter(|tool| alone.tool(tool).is_ok()) {
                 let says = explain(tool, &question, &asked, &ask, &grants, None);
                 let refused = scope.hosts().check(&target).err().map(|denied| denied.by);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use belljar_policy::{
-    Access, Asked, Grants, GuestPath, Limits, Mount, MountAsk, Permission, Question, Rights,
+    Access, Asked, Grants, GuestPath, Limits, Mount, MountAsk, Permission, Rights, RightsQuestion,
     SecretName, Target, ToolAsk, ToolName, explain,
 };
 
@@ -100,12 +100,13 @@ fn manifest(tool: &str) -> ToolAsk {
     }
 }
 
-fn questions() -> Vec<(&'static str, String, Question)> {
+fn questions() -> Vec<(&'static str, String, RightsQuestion)> {
     let path = |tool, path: &str, access| {
-        (tool, format!("{access} {path}"), Question::Path(path.to_owned(), access))
+        (tool, format!("{access} {path}"), RightsQuestion::Path(path.to_owned(), access))
     };
-    let url = |tool, url: &str| (tool, url.to_owned(), Question::Url(Target::parse(url).unwrap()));
-    let call = |tool| (tool, "call".to_owned(), Question::Call);
+    let url =
+        |tool, url: &str| (tool, url.to_owned(), RightsQuestion::Url(Target::parse(url).unwrap()));
+    let call = |tool| (tool, "call".to_owned(), RightsQuestion::Call);
     vec![
         call("file_read"),
         path("file_read", "/workspace/a", Access::Read),

@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 
 use belljar_policy::{
-    Access, Asked, Grants, GuestPath, Mount, Question, Rights, ToolAsk, ToolName, explain,
+    Access, Asked, Grants, GuestPath, Mount, Rights, RightsQuestion, ToolAsk, ToolName, explain,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -78,7 +78,7 @@ proptest! {
             }
         }
         let ask = ToolAsk { mounts: Some(Access::ReadWrite), ..ToolAsk::default() };
-        let question = Question::Path(path.clone(), wanted);
+        let question = RightsQuestion::Path(path.clone(), wanted);
         let answer = explain("file_read", &question, &Asked::default(), &ask, &grants, None);
         let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
         let lies_below = |mount: &Mount| {

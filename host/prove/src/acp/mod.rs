@@ -16,7 +16,7 @@ use async_trait::async_trait;
 
 use self::stage::Stage;
 use crate::attack::{Attack, Escape, Kind, Report};
-use crate::part::Part;
+use crate::part::ProvePart;
 
 /// How long an attack may go on before it counts as not stopped.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,7 +65,7 @@ impl AcpPart {
 }
 
 #[async_trait]
-impl Part for AcpPart {
+impl ProvePart for AcpPart {
     fn ids(&self) -> Vec<&'static str> {
         attacks().map(|attack| attack.id).collect()
     }

@@ -22,7 +22,7 @@ use tokio::sync::OnceCell;
 
 use self::stage::{Stage, Template};
 use crate::attack::{Attack, Kind, Report, Stopped};
-use crate::part::Part;
+use crate::part::ProvePart;
 
 /// Most memory that the program may have had at any time, in bytes. What it takes for an honest
 /// library is a fifth of it; the bomb that it is here for took 2.8 GiB.
@@ -74,7 +74,7 @@ impl Libraries {
 }
 
 #[async_trait]
-impl Part for Libraries {
+impl ProvePart for Libraries {
     fn ids(&self) -> Vec<&'static str> {
         attacks().map(|attack| attack.id).collect()
     }

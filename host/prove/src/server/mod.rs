@@ -26,7 +26,7 @@ use self::neighbour::{Neighbour, Seen};
 pub use self::stage::Setup;
 use self::stage::Stage;
 use crate::attack::{Attack, Escape, Kind, Report, Stopped};
-use crate::part::Part;
+use crate::part::ProvePart;
 
 /// How long an attack may go on before it counts as not stopped.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,7 +51,7 @@ impl ServerPart {
 }
 
 #[async_trait]
-impl Part for ServerPart {
+impl ProvePart for ServerPart {
     fn ids(&self) -> Vec<&'static str> {
         attacks().map(|attack| attack.id).collect()
     }

@@ -14,7 +14,7 @@ use super::acts::{Act, Control, all};
 use super::stage::{Answer, Stage};
 use super::told::{failure, told};
 use crate::attack::{Kind, Report};
-use crate::part::Part;
+use crate::part::ProvePart;
 
 /// How long a child may take before it counts as not stopped.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -47,7 +47,7 @@ impl WallPart {
 }
 
 #[async_trait]
-impl Part for WallPart {
+impl ProvePart for WallPart {
     fn ids(&self) -> Vec<&'static str> {
         all().map(|act| act.id).collect()
     }

@@ -29,7 +29,7 @@ const KEY_FILE: &str = "key";
 
 /// The content of an entry; part of what its digest covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CacheKind {
     /// Machine code.
     Artifact,
     /// Checked descriptions.
@@ -42,7 +42,7 @@ pub(crate) struct Cache {
     key: [u8; KEY],
 }
 
-impl Kind {
+impl CacheKind {
     fn suffix(self) -> &'static str {
         match self {
             Self::Artifact => "cwasm",
@@ -62,7 +62,7 @@ impl Cache {
     }
 
     /// The content of an entry, if it is there and genuine.
-    pub(crate) fn get(&self, kind: Kind, name: &str) -> Option<Vec<u8>> {
+    pub(crate) fn get(&self, kind: CacheKind, name: &str) -> Option<Vec<u8>> {
         let path = self.path(kind, name);
         match self.read(&path, kind, name) {
             Ok(content) => Some(content),
@@ -76,20 +76,20 @@ impl Cache {
 
     /// Writes an entry, whole or not at all. A cache that cannot be written costs time, not
     /// correctness, so a failure is only logged.
-    pub(crate) fn put(&self, kind: Kind, name: &str, content: &[u8]) {
+    pub(crate) fn put(&self, kind: CacheKind, name: &str, content: &[u8]) {
         let path = self.path(kind, name);
         if let Err(error) = self.write(&path, kind, name, content) {
             tracing::warn!(target: "belljar::sandbox", path = %path.shown(), "a cache entry is not written: {error}");
         }
     }
 
-    fn path(&self, kind: Kind, name: &str) -> PathBuf {
+    fn path(&self, kind: CacheKind, name: &str) -> PathBuf {
         let tag = self.mac(kind, name, b"name").finalize().into_bytes();
         let hidden: String = tag.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         self.dir.join(format!("{hidden}.{}", kind.suffix()))
     }
 
-    fn read(&self, path: &Path, kind: Kind, name: &str) -> io::Result<Vec<u8>> {
+    fn read(&self, path: &Path, kind: CacheKind, name: &str) -> io::Result<Vec<u8>> {
         let bad = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
         let file = File::open(path)?;
         let size = file.metadata()?.len();
@@ -107,7 +107,7 @@ impl Cache {
         Ok(body)
     }
 
-    fn write(&self, path: &Path, kind: Kind, name: &str, content: &[u8]) -> io::Result<()> {
+    fn write(&self, path: &Path, kind: CacheKind, name: &str, content: &[u8]) -> io::Result<()> {
         let tag = self.mac(kind, name, content).finalize().into_bytes();
         let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&self.dir)?;
         file.write_all(MAGIC)?;
@@ -117,7 +117,7 @@ impl Cache {
         Ok(())
     }
 
-    fn mac(&self, kind: Kind, name: &str, content: &[u8]) -> Hmac<Sha256> {
+    fn mac(&self, kind: CacheKind, name: &str, content: &[u8]) -> Hmac<Sha256> {
         // A key of the hash's own length is always accepted; the fallback is another MAC,
         // which verifies nothing.
         let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.key)
@@ -210,16 +210,20 @@ mod tests {
     #[test]
     fn what_was_put_is_got_by_another_process_too() {
         let (_dir, cache) = cache();
-        cache.put(Kind::Artifact, "a", b"code");
-        assert_eq!(Cache::open(&cache.dir).unwrap().get(Kind::Artifact, "a").unwrap(), b"code");
-        assert_eq!(cache.get(Kind::Describe, "a"), None);
-        assert_eq!(cache.get(Kind::Artifact, "b"), None);
+        cache.put(CacheKind::Artifact, "a", b"code");
+        assert_eq!(
+            Cache::open(&cache.dir).unwrap().get(CacheKind::Artifact, "a").unwrap(),
+            b"code"
+        );
+        assert_eq!(cache.get(CacheKind::Describe, "a"), None);
+        assert_eq!(cache.get(CacheKind::Artifact, "b"), None);
     }
 
     #[test]
     fn the_names_of_the_files_say_nothing_of_what_is_in_them() {
         let ((_dir, cache), (_other_dir, other)) = (cache(), self::cache());
-        let name = |cache: &Cache| cache.path(Kind::Artifact, "a").file_name().unwrap().to_owned();
+        let name =
+            |cache: &Cache| cache.path(CacheKind::Artifact, "a").file_name().unwrap().to_owned();
         assert_ne!(name(&cache), name(&other));
         let again = Cache::open(&cache.dir).unwrap();
         assert_eq!(name(&cache), name(&again));
@@ -228,34 +232,34 @@ mod tests {
     #[test]
     fn altered_truncated_renamed_and_foreign_entries_are_not_used() {
         let (_dir, cache) = cache();
-        cache.put(Kind::Artifact, "a", b"code");
-        let path = cache.path(Kind::Artifact, "a");
+        cache.put(CacheKind::Artifact, "a", b"code");
+        let path = cache.path(CacheKind::Artifact, "a");
         let good = fs::read(&path).unwrap();
         let mut altered = good.clone();
         *altered.last_mut().unwrap() ^= 1;
         for bad in [altered, good[..good.len() - 1].to_vec(), b"code".to_vec(), Vec::new()] {
             fs::write(&path, bad).unwrap();
-            assert_eq!(cache.get(Kind::Artifact, "a"), None);
+            assert_eq!(cache.get(CacheKind::Artifact, "a"), None);
         }
-        fs::write(cache.path(Kind::Artifact, "b"), &good).unwrap();
-        assert_eq!(cache.get(Kind::Artifact, "b"), None, "bound to its name");
-        fs::write(cache.path(Kind::Describe, "a"), &good).unwrap();
-        assert_eq!(cache.get(Kind::Describe, "a"), None, "bound to its kind");
+        fs::write(cache.path(CacheKind::Artifact, "b"), &good).unwrap();
+        assert_eq!(cache.get(CacheKind::Artifact, "b"), None, "bound to its name");
+        fs::write(cache.path(CacheKind::Describe, "a"), &good).unwrap();
+        assert_eq!(cache.get(CacheKind::Describe, "a"), None, "bound to its kind");
         let (_other_dir, other) = self::cache();
-        fs::write(other.path(Kind::Artifact, "a"), &good).unwrap();
-        assert_eq!(other.get(Kind::Artifact, "a"), None, "bound to its directory's key");
+        fs::write(other.path(CacheKind::Artifact, "a"), &good).unwrap();
+        assert_eq!(other.get(CacheKind::Artifact, "a"), None, "bound to its directory's key");
         fs::write(&path, &good).unwrap();
-        assert_eq!(cache.get(Kind::Artifact, "a").unwrap(), b"code");
+        assert_eq!(cache.get(CacheKind::Artifact, "a").unwrap(), b"code");
     }
 
     #[test]
     fn a_directory_that_was_open_to_others_loses_its_entries() {
         let (_dir, cache) = cache();
-        cache.put(Kind::Artifact, "a", b"code");
+        cache.put(CacheKind::Artifact, "a", b"code");
         fs::set_permissions(&cache.dir, fs::Permissions::from_mode(0o755)).unwrap();
         let again = Cache::open(&cache.dir).unwrap();
         assert_eq!(fs::metadata(&cache.dir).unwrap().mode() & 0o777, 0o700);
-        assert_eq!(again.get(Kind::Artifact, "a"), None);
+        assert_eq!(again.get(CacheKind::Artifact, "a"), None);
     }
 
     #[test]

@@ -11,13 +11,13 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::component::bindings::exports::belljar::tool::tools::{Definition, Hints as WitHints};
-use crate::component::cache::{Cache, Kind as Kept};
+use crate::component::cache::{Cache, CacheKind};
 use crate::component::compile::WAIT;
 use crate::component::described::{self, Claim, DescribeLimits};
 use crate::component::inspect;
-use crate::component::kind::Kind;
+use crate::component::kind::ComponentKind;
 use crate::component::load::Loader;
-use crate::component::throwaway::{self, Bounds};
+use crate::component::throwaway::{self, ThrowawayBounds};
 use crate::component::tool_info::{Hints, ToolInfo};
 use crate::component::wasm::{Digest, Wasm};
 use crate::error::DescribeError;
@@ -92,7 +92,7 @@ impl Describer {
 
     async fn ask_once(&self, wasm: &Wasm) -> Result<Described, DescribeError> {
         if let Ok(found) = inspect::check(wasm.bytes())
-            && found.kind == Some(Kind::Command)
+            && found.kind == Some(ComponentKind::Command)
         {
             return Ok(Described::Command);
         }
@@ -104,7 +104,7 @@ impl Describer {
             return Ok(tools.into());
         }
         let name = tools_name(wasm.digest(), &self.limits);
-        let found = self.cache.as_ref().and_then(|cache| cache.get(Kept::Describe, &name));
+        let found = self.cache.as_ref().and_then(|cache| cache.get(CacheKind::Describe, &name));
         if let Some(found) = found
             && let Ok(tools) = serde_json::from_slice::<Vec<ToolInfo>>(&found)
         {
@@ -115,7 +115,7 @@ impl Describer {
         if let Some(cache) = &self.cache
             && let Ok(text) = serde_json::to_vec(&tools)
         {
-            cache.put(Kept::Describe, &name, &text);
+            cache.put(CacheKind::Describe, &name, &text);
         }
         Ok(tools.into())
     }
@@ -148,7 +148,7 @@ impl Describer {
             return Ok(functions.claims(limits.tools));
         }
         let texts = limits.description_bytes.saturating_add(limits.schema_bytes);
-        let bounds = Bounds {
+        let bounds = ThrowawayBounds {
             fuel: limits.fuel,
             memory_bytes: limits.memory_bytes,
             time: limits.time,

@@ -7,7 +7,7 @@ use wasmparser::{BinaryReaderError, ComponentExternalKind, Encoding, Parser, Pay
 
 use crate::LoadError;
 use crate::component::interfaces::{is_hook_export, is_tool_export, need};
-use crate::component::kind::{Form, Kind, kind_of};
+use crate::component::kind::{ComponentKind, Form, kind_of};
 use crate::component::wasm::Digest;
 
 /// The largest component. A Python tool with its interpreter has 18 MB.
@@ -35,7 +35,7 @@ pub struct Inspection {
     /// The `belljar:hook/hooks` export, as it spells it; `None` = not a belljar hook.
     pub hook_export: Option<String>,
     /// The way in which it is used; `None` = it exports nothing that can be.
-    pub kind: Option<Kind>,
+    pub kind: Option<ComponentKind>,
 }
 
 /// One import.

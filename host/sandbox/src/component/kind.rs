@@ -7,7 +7,7 @@ use crate::component::interfaces::{is_command_export, is_hook_export, is_tool_ex
 /// The way in which a component is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ComponentKind {
     /// It exports `belljar:tool/tools`, and says itself what it offers.
     Tool,
     /// It exports `wasi:cli/run`: one tool, whose arguments become a command line.
@@ -29,27 +29,29 @@ pub(crate) enum Form {
 /// The kind that these exports make. A component that exports the contract is a tool, whatever
 /// else it exports. `None` = nothing that can be used; so is an interface of belljar's own in a
 /// version that this host does not know, which means something else than its types say.
-pub(crate) fn kind_of<'a>(exports: impl Iterator<Item = (&'a str, Form)> + Clone) -> Option<Kind> {
+pub(crate) fn kind_of<'a>(
+    exports: impl Iterator<Item = (&'a str, Form)> + Clone,
+) -> Option<ComponentKind> {
     let has = |is: fn(&str) -> bool| {
         exports.clone().any(|(name, form)| form == Form::Interface && is(name))
     };
     if has(is_tool_export) {
-        return Some(Kind::Tool);
+        return Some(ComponentKind::Tool);
     }
     if has(is_hook_export) {
-        return Some(Kind::Hook);
+        return Some(ComponentKind::Hook);
     }
     if exports.clone().any(|(name, _)| name.starts_with("belljar:")) {
         return None;
     }
     if has(is_command_export) {
-        return Some(Kind::Command);
+        return Some(ComponentKind::Command);
     }
     let callable = |(_, form)| matches!(form, Form::Interface | Form::Function);
-    exports.clone().any(callable).then_some(Kind::Functions)
+    exports.clone().any(callable).then_some(ComponentKind::Functions)
 }
 
-impl std::fmt::Display for Kind {
+impl std::fmt::Display for ComponentKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Tool => "tool",
@@ -64,7 +66,7 @@ impl std::fmt::Display for Kind {
 mod tests {
     use super::*;
 
-    fn of(exports: &[(&'static str, Form)]) -> Option<Kind> {
+    fn of(exports: &[(&'static str, Form)]) -> Option<ComponentKind> {
         kind_of(exports.iter().copied())
     }
 
@@ -72,12 +74,12 @@ mod tests {
     fn the_contract_comes_first_and_its_unknown_versions_are_nothing() {
         let run = ("wasi:cli/run@0.2.3", Form::Interface);
         let tool = ("belljar:tool/tools@0.1.0", Form::Interface);
-        assert_eq!(of(&[run, tool]), Some(Kind::Tool));
-        assert_eq!(of(&[run, ("a:b/c", Form::Interface)]), Some(Kind::Command));
-        assert_eq!(of(&[("run", Form::Function)]), Some(Kind::Functions));
-        assert_eq!(of(&[("belljar:hook/hooks@0.1.0", Form::Interface)]), Some(Kind::Hook));
+        assert_eq!(of(&[run, tool]), Some(ComponentKind::Tool));
+        assert_eq!(of(&[run, ("a:b/c", Form::Interface)]), Some(ComponentKind::Command));
+        assert_eq!(of(&[("run", Form::Function)]), Some(ComponentKind::Functions));
+        assert_eq!(of(&[("belljar:hook/hooks@0.1.0", Form::Interface)]), Some(ComponentKind::Hook));
         assert_eq!(of(&[("belljar:tool/tools@9.0.0", Form::Interface), run]), None);
-        assert_eq!(of(&[("wasi:cli/run@0.3.0", Form::Interface)]), Some(Kind::Functions));
+        assert_eq!(of(&[("wasi:cli/run@0.3.0", Form::Interface)]), Some(ComponentKind::Functions));
         assert_eq!(of(&[("t", Form::Other)]), None);
         assert_eq!(of(&[]), None);
     }

@@ -9,12 +9,12 @@ use wasmtime::component::Component;
 
 use crate::Compiler;
 use crate::component::artifact::{Artifact, StockCode};
-use crate::component::cache::{Cache, Kind as Kept};
+use crate::component::cache::{Cache, CacheKind};
 use crate::component::compile::{adapt, compile};
 use crate::component::engine::{Engines, POOL_MEMORY, PoolPermit, TABLES, compatibility};
 use crate::component::functions::Functions;
 use crate::component::inspect::check;
-use crate::component::kind::Kind;
+use crate::component::kind::ComponentKind;
 use crate::component::turns::Turns;
 use crate::component::wasm::{Digest, Wasm};
 use crate::config::SlowCompile;
@@ -50,7 +50,7 @@ pub(crate) struct Loaded {
     slots: u32,
     http: bool,
     /// How it is used.
-    pub(crate) kind: Kind,
+    pub(crate) kind: ComponentKind,
     /// In the other engine, loaded when first needed.
     on_demand: OnceCell<Result<Linked, LoadError>>,
 }
@@ -96,7 +96,7 @@ impl Loader {
     /// A tool; see [`Self::load_any`].
     pub(crate) async fn load(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
         let loaded = self.load_any(wasm).await?;
-        if loaded.kind == Kind::Hook {
+        if loaded.kind == ComponentKind::Hook {
             return Err(LoadError::WrongWorld("it is a hook".to_owned()));
         }
         Ok(loaded)
@@ -105,7 +105,7 @@ impl Loader {
     /// A hook; see [`Self::load_any`].
     pub(crate) async fn load_hook(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
         let loaded = self.load_any(wasm).await?;
-        if loaded.kind != Kind::Hook {
+        if loaded.kind != ComponentKind::Hook {
             return Err(LoadError::NoHook);
         }
         Ok(loaded)
@@ -205,7 +205,7 @@ impl Loader {
         let artifact = self.compile(wasm).await?;
         let (loaded, artifact) = self.place_first(artifact, wasm).await?;
         if let Some(cache) = self.cache.clone() {
-            let write = move || cache.put(Kept::Artifact, &name, artifact.bytes());
+            let write = move || cache.put(CacheKind::Artifact, &name, artifact.bytes());
             tokio::task::spawn_blocking(write).await.map_err(crashed)?;
         }
         Ok(loaded)
@@ -235,7 +235,7 @@ impl Loader {
         let digest = wasm.digest();
         let look = move || {
             let name = code_name(digest, &engines)?;
-            let found = cache.and_then(|cache| cache.get(Kept::Artifact, &name));
+            let found = cache.and_then(|cache| cache.get(CacheKind::Artifact, &name));
             Ok((name, found.map(Artifact::trusted)))
         };
         tokio::task::spawn_blocking(look).await.map_err(crashed)?
@@ -308,7 +308,7 @@ fn place_first(engines: &Engines, artifact: &Artifact, wasm: Wasm) -> Result<Loa
     let any = pooled.as_ref().or_else(|| on_demand.get().and_then(|linked| linked.as_ref().ok()));
     let http = any.is_some_and(Linked::imports_http);
     let bound = any.map(|linked| linked.bind(Granted::NOTHING)).transpose()?;
-    let kind = bound.map_or(Kind::Tool, |bound| bound.exports.kind());
+    let kind = bound.map_or(ComponentKind::Tool, |bound| bound.exports.kind());
     Ok(Loaded { wasm, pooled, slots, http, kind, on_demand })
 }
 

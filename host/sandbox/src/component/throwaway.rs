@@ -13,11 +13,11 @@ use crate::imports::files::FilesCtx;
 use crate::imports::link::Granted;
 use crate::jar::limits::MemoryLimiter;
 use crate::jar::state::{Guest, Settings};
-use crate::jar::store::{Allowance, Done, Fault, Job, OpenStore};
+use crate::jar::store::{Allowance, Done, Job, OpenStore, RunFault};
 use crate::receipt::record::Record;
 
 /// The bounds of the job.
-pub(crate) struct Bounds {
+pub(crate) struct ThrowawayBounds {
     pub(crate) fuel: u64,
     /// Linear memory and tables.
     pub(crate) memory_bytes: u64,
@@ -32,7 +32,7 @@ pub(crate) async fn run(
     loader: &Loader,
     loaded: &Loaded,
     job: Job,
-    bounds: &Bounds,
+    bounds: &ThrowawayBounds,
     cancel: &CancellationToken,
 ) -> Result<Result<Done, String>, LoadError> {
     let granted = Granted::NOTHING;
@@ -52,12 +52,12 @@ pub(crate) async fn run(
     Ok(end.map_err(|fault| explain(&fault, bounds)))
 }
 
-fn explain(fault: &Fault, bounds: &Bounds) -> String {
+fn explain(fault: &RunFault, bounds: &ThrowawayBounds) -> String {
     match fault {
-        Fault::Trapped { detail, .. } => detail.clone(),
-        Fault::Exhausted(which) => which.to_string(),
-        Fault::TimedOut => format!("it took over {} seconds", bounds.time.as_secs()),
-        Fault::Cancelled => "it was cancelled".to_owned(),
-        Fault::Panicked => "the host failed".to_owned(),
+        RunFault::Trapped { detail, .. } => detail.clone(),
+        RunFault::Exhausted(which) => which.to_string(),
+        RunFault::TimedOut => format!("it took over {} seconds", bounds.time.as_secs()),
+        RunFault::Cancelled => "it was cancelled".to_owned(),
+        RunFault::Panicked => "the host failed".to_owned(),
     }
 }

@@ -18,7 +18,7 @@ use belljar_os_sandbox::{Made, Making, Running, Wall};
 use crate::Compiler;
 use crate::component::adapt::is_module;
 use crate::component::artifact::Artifact;
-use crate::component::cache::{Cache, Kind, MAX_ENTRY};
+use crate::component::cache::{Cache, CacheKind, MAX_ENTRY};
 use crate::component::compile::{compile, restrict, talk};
 use crate::component::describe::{Describer, tools_name};
 use crate::component::described::{self, Claim, DescribeLimits};
@@ -80,9 +80,9 @@ impl Vault {
     fn get(&self, made: Made, digest: Digest) -> Option<Vec<u8>> {
         let cache = self.cache.get()?.as_ref()?;
         match made {
-            Made::Code => cache.get(Kind::Artifact, &code_name(digest, &self.engines).ok()?),
+            Made::Code => cache.get(CacheKind::Artifact, &code_name(digest, &self.engines).ok()?),
             Made::Tools => {
-                cache.get(Kind::Describe, &tools_name(digest, &DescribeLimits::default()))
+                cache.get(CacheKind::Describe, &tools_name(digest, &DescribeLimits::default()))
             }
         }
     }
@@ -92,12 +92,12 @@ impl Vault {
         match made {
             Made::Code => {
                 if let Ok(name) = code_name(digest, &self.engines) {
-                    cache.put(Kind::Artifact, &name, bytes);
+                    cache.put(CacheKind::Artifact, &name, bytes);
                 }
             }
             Made::Tools => {
                 let name = tools_name(digest, &DescribeLimits::default());
-                cache.put(Kind::Describe, &name, bytes);
+                cache.put(CacheKind::Describe, &name, bytes);
             }
         }
     }
@@ -133,7 +133,7 @@ impl Vault {
     }
 }
 
-impl belljar_os_sandbox::Vault for Vault {
+impl belljar_os_sandbox::BrokerVault for Vault {
     fn open(&self, directory: Option<&Path>) {
         // Whoever made the broker has tried it, and has said what is wrong with it.
         let cache = directory.and_then(|directory| Cache::open(directory).ok());

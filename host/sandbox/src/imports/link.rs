@@ -27,7 +27,7 @@ use crate::component::bindings::hook::exports::belljar::hook::hooks::Verdict;
 use crate::component::contract::ToolIndices;
 use crate::component::functions::Functions;
 use crate::component::interfaces::{interface, is_hook_export, is_tool_export};
-use crate::component::kind::{Form, Kind, kind_of};
+use crate::component::kind::{ComponentKind, Form, kind_of};
 use crate::error::LoadError;
 use crate::imports::files;
 use crate::imports::http::{self, HasHttp as _};
@@ -72,12 +72,12 @@ pub(crate) enum Exports {
 }
 
 impl Exports {
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> ComponentKind {
         match self {
-            Self::Tool(_) => Kind::Tool,
-            Self::Hook(_) => Kind::Hook,
-            Self::Command(_) => Kind::Command,
-            Self::Functions(_) => Kind::Functions,
+            Self::Tool(_) => ComponentKind::Tool,
+            Self::Hook(_) => ComponentKind::Hook,
+            Self::Command(_) => ComponentKind::Command,
+            Self::Functions(_) => ComponentKind::Functions,
         }
     }
 }
@@ -324,9 +324,9 @@ fn foreign(engine: &Engine, component: &Component) -> Result<World, LoadError> {
     };
     let exports: Vec<_> = ty.exports(engine).map(|(name, item)| (name, form(&item.ty))).collect();
     match kind_of(exports.into_iter()) {
-        Some(Kind::Command) => Ok(World::Command),
-        Some(Kind::Functions) => Ok(World::Functions),
-        Some(Kind::Tool | Kind::Hook) | None => {
+        Some(ComponentKind::Command) => Ok(World::Command),
+        Some(ComponentKind::Functions) => Ok(World::Functions),
+        Some(ComponentKind::Tool | ComponentKind::Hook) | None => {
             let why = "it exports nothing that can be called, nor `belljar:tool/tools@0.1.0`";
             Err(LoadError::WrongWorld(why.to_owned()))
         }

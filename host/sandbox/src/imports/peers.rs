@@ -11,7 +11,7 @@ use crate::component::bindings::belljar::tool::{log, progress};
 use crate::component::bindings::exports::belljar::tool::tools as wit;
 use crate::component::contract::{VERSIONS, WITH_PEERS};
 use crate::jar::output::{Output, Part, ToolErrorKind};
-use crate::jar::peers::{PeerCall, PeerError, PeerResult, PeerTool, Reach, Within};
+use crate::jar::peers::{PeerCall, PeerError, PeerReach, PeerResult, PeerTool, Within};
 use crate::jar::state::Guest;
 use crate::receipt::Denial;
 
@@ -83,7 +83,7 @@ pub(crate) fn deny(linker: &mut Linker<Guest>, import: &str) -> wasmtime::Result
 fn list(cx: &mut StoreContextMut<'_, Guest>) -> wasmtime::Result<Vec<wit::Definition>> {
     let guest = cx.data_mut();
     guest.record.host_call();
-    let Reach::Open(peers, nest) = &guest.peers else { return Ok(Vec::new()) };
+    let PeerReach::Open(peers, nest) = &guest.peers else { return Ok(Vec::new()) };
     let all = peers.list().into_iter().filter(|peer| nest.shows(&peer.tool));
     let all: Vec<_> = all.map(definition).collect();
     let bytes = all.iter().map(|it| it.name.len() + it.description.len() + it.input_schema.len());
@@ -97,13 +97,13 @@ async fn calls(
 ) -> wasmtime::Result<Vec<Told>> {
     let guest = cx.data_mut();
     let (peers, nest) = match guest.peers.clone() {
-        Reach::Nobody => return nobody_many(cx, many.len()),
-        Reach::TooDeep(most) => {
+        PeerReach::Nobody => return nobody_many(cx, many.len()),
+        PeerReach::TooDeep(most) => {
             let what = format!("calls may not be nested deeper than {most} levels");
             noted(many.len()).for_each(|_| refuse(cx, DenyCode::LimitReached, &what));
             return the_same(cx, many.len(), ToolErrorKind::Denied, &what);
         }
-        Reach::Open(peers, nest) => (peers, nest),
+        PeerReach::Open(peers, nest) => (peers, nest),
     };
     many.iter().for_each(|_| guest.record.host_call());
     if many.is_empty() {

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::component::bindings::hook::exports::belljar::hook::hooks::Verdict;
 use crate::component::load::Loader;
-use crate::component::throwaway::{self, Bounds};
+use crate::component::throwaway::{self, ThrowawayBounds};
 use crate::component::wasm::Wasm;
 use crate::error::LoadError;
 use crate::jar::answer::is_object;
@@ -66,7 +66,7 @@ pub(crate) async fn judge(
     cancel: &CancellationToken,
 ) -> Result<HookVerdict, HookError> {
     let loaded = loader.load_hook(wasm).await?;
-    let bounds = Bounds { fuel: FUEL, memory_bytes: MEMORY, time, answer_bytes: ANSWER };
+    let bounds = ThrowawayBounds { fuel: FUEL, memory_bytes: MEMORY, time, answer_bytes: ANSWER };
     let job = Job::Judge(event.to_owned());
     match throwaway::run(loader, &loaded, job, &bounds, cancel).await? {
         Ok(Done::Judged(Ok(verdict))) => accept(verdict),

@@ -1,7 +1,7 @@
 //! The cost of a call, and its end.
 //!
 //! A store's fuel cannot be changed from outside while a call runs, so the store gets the
-//! call's share and [`Metered`] watches: wasmtime yields every [`INTERVAL`] units by waking
+//! call's share and [`MeteredCall`] watches: wasmtime yields every [`INTERVAL`] units by waking
 //! its own task and returning `Pending`, and that wake-up is told from one by I/O because it
 //! happens during the poll. Each yield is billed to the shared budget, which stops the call
 //! when a budget above it is used up; the exact figure is settled when the call ends.
@@ -156,7 +156,7 @@ impl Wake for YieldFlag {
 }
 
 /// A call under its bounds. Dropping it ends the guest at once.
-pub(crate) struct Metered<'a, F> {
+pub(crate) struct MeteredCall<'a, F> {
     call: Pin<&'a mut F>,
     bounds: Bounds<'a>,
     tally: &'a mut Tally,
@@ -172,7 +172,7 @@ struct Waits {
     budget: Cancelled,
 }
 
-impl<'a, F: Future> Metered<'a, F> {
+impl<'a, F: Future> MeteredCall<'a, F> {
     /// Runs `call` until it ends or a bound is reached.
     pub(crate) fn new(call: Pin<&'a mut F>, bounds: Bounds<'a>, tally: &'a mut Tally) -> Self {
         let flag = Arc::<YieldFlag>::default();
@@ -214,7 +214,7 @@ impl<'a, F: Future> Metered<'a, F> {
     }
 }
 
-impl<F: Future> Future for Metered<'_, F> {
+impl<F: Future> Future for MeteredCall<'_, F> {
     type Output = Result<F::Output, Stop>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

@@ -34,7 +34,7 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::component::bindings::exports::belljar::tool::tools::Call;
-use crate::component::kind::Kind;
+use crate::component::kind::ComponentKind;
 use crate::component::load::Loaded;
 use crate::component::wasm::Digest;
 use crate::error::{JarError, LoadError};
@@ -44,16 +44,16 @@ use crate::imports::link::{Bound, Granted};
 use crate::jar::answer::{accept, digest, is_object, tool_error};
 use crate::jar::course::Course;
 use crate::jar::limits::MemoryLimiter;
-use crate::jar::mounts::Held;
+use crate::jar::mounts::HeldMount;
 use crate::jar::noted::{micros, note};
 use crate::jar::operations::Operations;
 use crate::jar::output::{CallError, CallResult, Output, ToolErrorKind};
-use crate::jar::peers::{Peers, Reach, Within};
+use crate::jar::peers::{PeerReach, Peers, Within};
 use crate::jar::progress::ProgressSink;
 use crate::jar::queue::Queue;
 use crate::jar::reach::waits_for_itself;
 use crate::jar::state::{Guest, Settings};
-use crate::jar::store::{Allowance, Done, Fault, Job, OpenStore};
+use crate::jar::store::{Allowance, Done, Job, OpenStore, RunFault};
 use crate::overlay::Overlay;
 use crate::receipt::record::Record;
 use crate::receipt::withheld;
@@ -114,7 +114,7 @@ pub struct Jar {
     cancel: CancellationToken,
     /// The directories of the rights, open from the first moment: whatever becomes of their
     /// paths, all tools of the jar see the same ones.
-    held: Vec<Arc<Held>>,
+    held: Vec<Arc<HeldMount>>,
     slots: Vec<Slot>,
     names: HashMap<ToolName, (usize, Hints)>,
     queue: Queue,
@@ -171,7 +171,7 @@ struct Work<'a> {
 enum Failure {
     Refused(DenyCode),
     NotLoaded(LoadError),
-    Fault(Fault),
+    Fault(RunFault),
 }
 
 impl Jar {
@@ -383,7 +383,7 @@ impl Jar {
     ) -> Result<(Done, Budget), Failure> {
         let Work { job, shared, with, asked, time } = work;
         let CallWith { progress, peers, within, course, fresh } = with;
-        let cancelled = || Failure::Fault(Fault::Cancelled);
+        let cancelled = || Failure::Fault(RunFault::Cancelled);
         // INV-232: a call ends with the one that makes it.
         let cancel = within.map_or(&self.cancel, |within| &within.nest.stop);
         if cancel.is_cancelled() || self.budget.is_cancelled() {
@@ -423,8 +423,8 @@ impl Jar {
         let budget = given.budget.child(Level::Call, Caps::of_call(limits));
         let reach = self.reach(at, given, within, peers);
         let nest = match &reach {
-            Reach::Open(_, nest) => Some(Arc::clone(nest)),
-            Reach::Nobody | Reach::TooDeep(_) => None,
+            PeerReach::Open(_, nest) => Some(Arc::clone(nest)),
+            PeerReach::Nobody | PeerReach::TooDeep(_) => None,
         };
         // Also where this future is dropped.
         let _ends = nest.as_ref().map(|nest| nest.stop.clone().drop_guard());
@@ -440,7 +440,7 @@ impl Jar {
         };
         let ran = store.run(bound, job, &allowance).await;
         store.guest().progress = None;
-        store.guest().peers = Reach::Nobody;
+        store.guest().peers = PeerReach::Nobody;
         if let Some(nest) = nest {
             // Nothing that it called goes on behind it.
             nest.stop.cancel();
@@ -448,7 +448,7 @@ impl Jar {
         }
         note(receipt, &mut store, &ran, loading, begun.elapsed());
         // INV-221: a command's store has run to its end; the next call gets another.
-        if ran.end.is_ok() && bound.exports.kind() != Kind::Command {
+        if ran.end.is_ok() && bound.exports.kind() != ComponentKind::Command {
             // INV-350.
             if !fresh {
                 slot.put(store);
@@ -567,15 +567,15 @@ impl Failure {
             Self::NotLoaded(why) => {
                 (Ending::Refused(why.to_string()), CallError::NotLoaded(why.to_string()))
             }
-            Self::Fault(Fault::Trapped { name, detail }) => {
+            Self::Fault(RunFault::Trapped { name, detail }) => {
                 (Ending::Trapped(detail), CallError::Trapped(name))
             }
-            Self::Fault(Fault::Exhausted(which)) => {
+            Self::Fault(RunFault::Exhausted(which)) => {
                 (Ending::Exhausted(which.to_string()), CallError::Exhausted(which))
             }
-            Self::Fault(Fault::TimedOut) => (Ending::TimedOut, CallError::TimedOut(timeout)),
-            Self::Fault(Fault::Cancelled) => (Ending::Cancelled, CallError::Cancelled),
-            Self::Fault(Fault::Panicked) => {
+            Self::Fault(RunFault::TimedOut) => (Ending::TimedOut, CallError::TimedOut(timeout)),
+            Self::Fault(RunFault::Cancelled) => (Ending::Cancelled, CallError::Cancelled),
+            Self::Fault(RunFault::Panicked) => {
                 (Ending::HostFault("a host function panicked".to_owned()), CallError::HostFault)
             }
         };

@@ -26,7 +26,7 @@ const CLOSED_HOLDS: Duration = Duration::from_secs(1);
 /// Directories that are open now.
 #[derive(Default)]
 pub(crate) struct Mounts {
-    open: Mutex<HashMap<Key, Weak<Held>>>,
+    open: Mutex<HashMap<Key, Weak<HeldMount>>>,
     closed: Mutex<Option<Looked>>,
 }
 
@@ -43,7 +43,7 @@ struct Looked {
 type Key = (GuestPath, PathBuf, Access, Arc<[PathBuf]>, Closed, Arc<[PathBuf]>);
 
 /// One open directory.
-pub(crate) struct Held {
+pub(crate) struct HeldMount {
     pub(crate) mount: OpenMount,
     identity: (u64, u64),
 }
@@ -58,13 +58,13 @@ impl Mounts {
         work_directories: &Arc<[PathBuf]>,
         closed_directories: &Arc<[PathBuf]>,
         written_directories: &Arc<[PathBuf]>,
-    ) -> Result<Vec<Arc<Held>>, JarError> {
+    ) -> Result<Vec<Arc<HeldMount>>, JarError> {
         let closed = self.closed(closed_directories);
         let open = |mount: &Mount| {
             let opened = match overlays.get(&mount.guest) {
                 // The overlay holds its directory open, and shares it.
                 Some(overlay) => OpenMount::open_over(mount, overlay, work_directories, &closed)
-                    .and_then(|opened| Held::of(opened, mount, written_directories)),
+                    .and_then(|opened| HeldMount::of(opened, mount, written_directories)),
                 None => self.open_one(mount, work_directories, &closed, written_directories),
             };
             opened.map_err(|source| JarError::Mount {
@@ -97,7 +97,7 @@ impl Mounts {
         work: &Arc<[PathBuf]>,
         closed: &Closed,
         written: &Arc<[PathBuf]>,
-    ) -> io::Result<Arc<Held>> {
+    ) -> io::Result<Arc<HeldMount>> {
         let Mount { guest, host, access } = mount.clone();
         let key = (guest, host, access, Arc::clone(work), closed.clone(), Arc::clone(written));
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +107,7 @@ impl Mounts {
                 return Ok(held);
             }
         }
-        let held = Held::of(OpenMount::open(mount, work, closed)?, mount, written)?;
+        let held = HeldMount::of(OpenMount::open(mount, work, closed)?, mount, written)?;
         if open.len() >= SWEEP_AT {
             open.retain(|_, held| held.strong_count() > 0);
         }
@@ -116,7 +116,7 @@ impl Mounts {
     }
 }
 
-impl Held {
+impl HeldMount {
     fn of(mount: OpenMount, named: &Mount, written: &[PathBuf]) -> io::Result<Arc<Self>> {
         let mount = way::check(&named.host, mount, written)?;
         let identity = mount.identity()?;

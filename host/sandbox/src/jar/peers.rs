@@ -189,7 +189,7 @@ impl Nest {
 
 /// The other tools that a store's guest finds.
 #[derive(Clone, Default)]
-pub(crate) enum Reach {
+pub(crate) enum PeerReach {
     /// Nobody: there is no such right, or nobody provides it.
     #[default]
     Nobody,

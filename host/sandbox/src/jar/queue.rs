@@ -46,12 +46,12 @@ pub(crate) struct Ticket<'a> {
 
 /// Too many calls wait already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Full;
+pub(crate) struct QueueFull;
 
 impl Queue {
     /// Waits until a call of this lane may run. `shared` = may overlap with other shared
     /// calls of other lanes.
-    pub(crate) async fn enter(&self, lane: usize, shared: bool) -> Result<Ticket<'_>, Full> {
+    pub(crate) async fn enter(&self, lane: usize, shared: bool) -> Result<Ticket<'_>, QueueFull> {
         let (ticket, turn) = self.ask(lane, shared)?;
         if let Some(turn) = turn {
             // The sender is dropped only together with the entry, which this ticket holds.
@@ -77,7 +77,7 @@ impl Queue {
         &self,
         lane: usize,
         shared: bool,
-    ) -> Result<(Ticket<'_>, Option<oneshot::Receiver<()>>), Full> {
+    ) -> Result<(Ticket<'_>, Option<oneshot::Receiver<()>>), QueueFull> {
         let mut state = self.state();
         let entry = Entry { id: state.next, lane, shared };
         state.next += 1;
@@ -89,7 +89,7 @@ impl Queue {
         if state.waiting.len() >= MAX_WAITING {
             // Nothing was entered, so there is nothing to leave.
             std::mem::forget(ticket);
-            return Err(Full);
+            return Err(QueueFull);
         }
         let (start, turn) = oneshot::channel();
         state.waiting.push_back((entry, start));
@@ -219,7 +219,7 @@ mod tests {
         let queue = Queue::default();
         let (a, _) = queue.ask(0, false).unwrap();
         let waiting: Vec<_> = (0..MAX_WAITING).map(|_| queue.ask(0, false).unwrap()).collect();
-        assert_eq!(queue.ask(0, false).err(), Some(Full));
+        assert_eq!(queue.ask(0, false).err(), Some(QueueFull));
         drop((a, waiting));
         assert!(queue.ask(0, false).unwrap().1.is_none());
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use belljar_policy::ToolName;
 
-use crate::jar::peers::{Most, Nest, Peers, Reach, Within};
+use crate::jar::peers::{Most, Nest, PeerReach, Peers, Within};
 use crate::jar::{Given, Jar};
 
 impl Jar {
@@ -21,9 +21,9 @@ impl Jar {
         given: &Given,
         within: Option<&Within>,
         peers: Option<Arc<dyn Peers>>,
-    ) -> Reach {
+    ) -> PeerReach {
         let Some(peers) = peers.filter(|_| !given.rights.peers().is_empty()) else {
-            return Reach::Nobody;
+            return PeerReach::Nobody;
         };
         let limits = given.rights.limits();
         let most = Most { depth: limits.call_depth, calls: limits.nested_calls };
@@ -31,8 +31,8 @@ impl Jar {
         let own = own.map(|(name, _)| name.clone());
         let allowed = given.rights.peers().clone();
         match Nest::new(at, own, allowed, within, most, &self.cancel) {
-            Some(nest) => Reach::Open(peers, Arc::new(nest)),
-            None => Reach::TooDeep(most.depth),
+            Some(nest) => PeerReach::Open(peers, Arc::new(nest)),
+            None => PeerReach::TooDeep(most.depth),
         }
     }
 }

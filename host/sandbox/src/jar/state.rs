@@ -19,7 +19,7 @@ use crate::imports::http::{Connections, HasHttp, HttpCtx, HttpOptions, HttpView,
 use crate::imports::stdio::{Stdin, Stdio};
 use crate::jar::course::Following;
 use crate::jar::limits::{MAX_RANDOM, MAX_RESOURCES, MemoryLimiter};
-use crate::jar::peers::Reach;
+use crate::jar::peers::PeerReach;
 use crate::jar::progress::{Progress, ProgressSink};
 use crate::jar::standstill::Standstill;
 use crate::receipt::record::{Record, clip};
@@ -41,7 +41,7 @@ pub(crate) struct Guest {
     pub(crate) stderr: Stdio,
     pub(crate) progress: Option<ProgressSink>,
     /// The other tools that the running call finds.
-    pub(crate) peers: Reach,
+    pub(crate) peers: PeerReach,
     /// Its clock.
     pub(crate) standstill: Arc<Standstill>,
     /// Fuel that the calls which it made have used.
@@ -95,7 +95,7 @@ impl Guest {
             stdout,
             stderr,
             progress: None,
-            peers: Reach::Nobody,
+            peers: PeerReach::Nobody,
             standstill: Arc::default(),
             nested_fuel: 0,
         }

@@ -20,7 +20,7 @@ use crate::component::load::Opening;
 use crate::imports::link::{Bound, Exports, NotGranted};
 use crate::jar::command;
 use crate::jar::limits::{MAX_HANDLES, MAX_HOSTCALL};
-use crate::jar::meter::{Bounds, INTERVAL, Metered, Purse, Stop, Tally};
+use crate::jar::meter::{Bounds, INTERVAL, MeteredCall, Purse, Stop, Tally};
 use crate::jar::state::{Exited, Guest};
 
 /// The store of one tool. Fields drop in order: the store before its room in the pool.
@@ -58,7 +58,7 @@ pub(crate) enum Done {
 
 /// Why it gave nothing. The store is dead then.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum RunFault {
     /// A trap: its name, and all that is known of it.
     Trapped { name: String, detail: String },
     /// A budget ran out.
@@ -73,7 +73,7 @@ pub(crate) enum Fault {
 
 /// The time and fuel that running something took.
 pub(crate) struct Ran {
-    pub(crate) end: Result<Done, Fault>,
+    pub(crate) end: Result<Done, RunFault>,
     pub(crate) fuel: u64,
     pub(crate) guest_time: Duration,
     /// Until the store was instantiated; zero if it was before.
@@ -127,7 +127,7 @@ impl OpenStore {
         let mut tally = Tally::default();
         let mut opened = None;
         let end = if cap == 0 {
-            Err(Fault::Exhausted(used_up(purse, cap)))
+            Err(RunFault::Exhausted(used_up(purse, cap)))
         } else if let Err(error) = self.refuel(cap) {
             Err(fault(&error))
         } else {
@@ -139,12 +139,12 @@ impl OpenStore {
                 cancel: allowance.cancel,
             };
             let work = pin!(self.work(bound, job, &mut opened));
-            let metered = Metered::new(work, bounds, &mut tally);
+            let metered = MeteredCall::new(work, bounds, &mut tally);
             match AssertUnwindSafe(metered).catch_unwind().await {
                 Ok(Ok(Ok(done))) => Ok(done),
                 Ok(Ok(Err(error))) => Err(fault(&error)),
                 Ok(Err(stop)) => Err(stop.into()),
-                Err(_) => Err(Fault::Panicked),
+                Err(_) => Err(RunFault::Panicked),
             }
         };
         let used = cap.saturating_sub(self.store.get_fuel().unwrap_or(0));
@@ -152,12 +152,12 @@ impl OpenStore {
         let used = used.saturating_sub(self.guest().nested_fuel);
         let used = match &end {
             Ok(_) => used,
-            Err(Fault::Exhausted(_)) if cap == 0 => 0,
+            Err(RunFault::Exhausted(_)) if cap == 0 => 0,
             // What ran since the last yield is not known: bill the whole slice.
-            Err(Fault::Trapped { .. } | Fault::Panicked) => {
+            Err(RunFault::Trapped { .. } | RunFault::Panicked) => {
                 used.max(tally.guest_fuel).saturating_add(INTERVAL).min(cap)
             }
-            Err(Fault::Exhausted(_) | Fault::TimedOut | Fault::Cancelled) => {
+            Err(RunFault::Exhausted(_) | RunFault::TimedOut | RunFault::Cancelled) => {
                 used.max(tally.guest_fuel.min(cap))
             }
         };
@@ -227,13 +227,13 @@ impl OpenStore {
     }
 
     /// Names the budget behind a fault: fuel, or memory that the guest did not get.
-    fn explain(&mut self, fault: Fault, purse: Purse<'_>, cap: u64) -> Fault {
+    fn explain(&mut self, fault: RunFault, purse: Purse<'_>, cap: u64) -> RunFault {
         let refused = self.guest().memory.take_refused();
         match (fault, refused) {
-            (Fault::Trapped { name, .. }, _) if name == OUT_OF_FUEL => {
-                Fault::Exhausted(used_up(purse, cap))
+            (RunFault::Trapped { name, .. }, _) if name == OUT_OF_FUEL => {
+                RunFault::Exhausted(used_up(purse, cap))
             }
-            (Fault::Trapped { .. }, Some(refused)) => Fault::Exhausted(refused),
+            (RunFault::Trapped { .. }, Some(refused)) => RunFault::Exhausted(refused),
             (fault, _) => fault,
         }
     }
@@ -273,7 +273,7 @@ const IMAGE_TRIES: u32 = 8;
 
 const OUT_OF_FUEL: &str = "out of fuel";
 
-fn fault(error: &wasmtime::Error) -> Fault {
+fn fault(error: &wasmtime::Error) -> RunFault {
     let name = if let Some(trap) = error.downcast_ref::<Trap>() {
         match trap {
             Trap::OutOfFuel => OUT_OF_FUEL.to_owned(),
@@ -288,7 +288,7 @@ fn fault(error: &wasmtime::Error) -> Fault {
         "the host refused a call".to_owned()
     };
     let detail = Shown::clipped(&format!("{error:#}"), 500).to_string();
-    Fault::Trapped { name, detail }
+    RunFault::Trapped { name, detail }
 }
 
 fn used_up(purse: Purse<'_>, cap: u64) -> Exhausted {
@@ -296,7 +296,7 @@ fn used_up(purse: Purse<'_>, cap: u64) -> Exhausted {
     purse.exhausted().unwrap_or(call)
 }
 
-impl From<Stop> for Fault {
+impl From<Stop> for RunFault {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Exhausted(which) => Self::Exhausted(which),

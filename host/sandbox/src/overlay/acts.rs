@@ -10,11 +10,11 @@ use rustix::io::Errno;
 
 use super::layer::copy;
 use super::lower::is_file;
-use super::record::{Act, FileRecord, Origin, Record, Seen, Time, Times, mode};
+use super::record::{Act, FileRecord, FileTimes, IndexRecord, Origin, Seen, Time, mode};
 use super::rel::Rel;
 use super::room::{Full, Upper};
 use super::view::{At, Child, DirAt, Found, View};
-use crate::imports::files::walk::{Place, kind};
+use crate::imports::files::walk::{PathEnd, kind};
 
 /// Levels of directories below the root, and bytes of a path, at which something can be changed.
 /// Moving a directory may add as much again as is searched before; the index takes all that.
@@ -70,7 +70,7 @@ impl View<'_> {
     /// Makes a file where nothing is, and opens it.
     pub(crate) fn make_file(
         &mut self,
-        place: &Place<DirAt>,
+        place: &PathEnd<DirAt>,
         flags: OFlags,
     ) -> Result<(Arc<Upper>, File), Fault> {
         let (path, hidden) = self.free(place)?;
@@ -93,21 +93,21 @@ impl View<'_> {
         Ok((upper, opened))
     }
 
-    pub(crate) fn make_dir(&mut self, place: &Place<DirAt>) -> Result<(), Fault> {
+    pub(crate) fn make_dir(&mut self, place: &PathEnd<DirAt>) -> Result<(), Fault> {
         let (path, hidden) = self.free(place)?;
         self.has_room(1)?;
         self.commit(Act::Directory { path, origin: None, mode: NEW_DIRECTORY, hidden })
     }
 
     /// The bytes that have to be copied before what was found can be written.
-    pub(crate) fn to_copy(&self, place: &Place<DirAt>, found: &Found) -> Result<u64, Fault> {
+    pub(crate) fn to_copy(&self, place: &PathEnd<DirAt>, found: &Found) -> Result<u64, Fault> {
         Ok(self.source(place, found)?.map_or(0, |source| length(&source.stat)))
     }
 
     /// Opens a file for writing. Its content is copied first, at most this many bytes of it.
     pub(crate) fn open_to_write(
         &mut self,
-        place: &Place<DirAt>,
+        place: &PathEnd<DirAt>,
         found: &Found,
         flags: OFlags,
         keep: u64,
@@ -122,7 +122,7 @@ impl View<'_> {
     }
 
     /// The file that would be copied: its content is not in the layer.
-    fn source(&self, place: &Place<DirAt>, found: &Found) -> Result<Option<Source>, Fault> {
+    fn source(&self, place: &PathEnd<DirAt>, found: &Found) -> Result<Option<Source>, Fault> {
         let (rel, known, opened) = match found.child {
             Child::File(id) => match self.content_below(id) {
                 Some(rel) => {
@@ -147,7 +147,7 @@ impl View<'_> {
         Ok(Some(Source { file, stat, rel, known }))
     }
 
-    fn copy_up(&mut self, place: &Place<DirAt>, from: Source, keep: u64) -> Result<u64, Fault> {
+    fn copy_up(&mut self, place: &PathEnd<DirAt>, from: Source, keep: u64) -> Result<u64, Fault> {
         let seen = Seen::of(&from.stat);
         let identity = (seen.device, seen.inode);
         let (id, act) = match from.known {
@@ -201,7 +201,7 @@ impl View<'_> {
     /// Gives a place this content in one step; a file that is there loses the name. For the host.
     pub(super) fn put_file(
         &mut self,
-        place: &Place<DirAt>,
+        place: &PathEnd<DirAt>,
         from: &File,
         mode: u32,
     ) -> Result<(), Fault> {
@@ -254,7 +254,11 @@ impl View<'_> {
 
     /// Shows something of the lower directory that a guest cannot change at a place where nothing
     /// is. For the host.
-    pub(super) fn put_other(&mut self, place: &Place<DirAt>, origin: Origin) -> Result<(), Fault> {
+    pub(super) fn put_other(
+        &mut self,
+        place: &PathEnd<DirAt>,
+        origin: Origin,
+    ) -> Result<(), Fault> {
         let (path, hidden) = self.free(place)?;
         self.has_room(1)?;
         let id = self.state.tree.next_file();
@@ -263,7 +267,7 @@ impl View<'_> {
     }
 
     /// Takes a name away: of a file, or of an empty directory.
-    pub(crate) fn remove(&mut self, place: &Place<DirAt>, found: &Found) -> Result<(), Fault> {
+    pub(crate) fn remove(&mut self, place: &PathEnd<DirAt>, found: &Found) -> Result<(), Fault> {
         let name = place.name.as_deref().ok_or(Errno::INVAL)?;
         if kind(&found.stat) == FileType::Directory && !self.is_empty(place.at(), name, found)? {
             return Err(Errno::NOTEMPTY.into());
@@ -294,7 +298,7 @@ impl View<'_> {
     /// replaces.
     pub(crate) fn rename(
         &mut self,
-        [old, new]: [&Place<DirAt>; 2],
+        [old, new]: [&PathEnd<DirAt>; 2],
         found: &Found,
     ) -> Result<(), Fault> {
         let busy = Errno::BUSY;
@@ -359,7 +363,7 @@ impl View<'_> {
     /// Gives a file one more name.
     pub(crate) fn link(
         &mut self,
-        [old, new]: [&Place<DirAt>; 2],
+        [old, new]: [&PathEnd<DirAt>; 2],
         found: &Found,
     ) -> Result<(), Fault> {
         let (path, hidden) = self.free(new)?;
@@ -375,7 +379,7 @@ impl View<'_> {
     /// Sets times of what was found.
     pub(crate) fn touch(
         &mut self,
-        place: &Place<DirAt>,
+        place: &PathEnd<DirAt>,
         found: &Found,
         times: &Timestamps,
     ) -> Result<(), Fault> {
@@ -416,7 +420,7 @@ impl View<'_> {
     }
 
     /// Writes down what the lower directory has under a name, as it is there.
-    fn take_in(&mut self, place: &Place<DirAt>, path: &Rel, found: &Found) -> Result<u64, Fault> {
+    fn take_in(&mut self, place: &PathEnd<DirAt>, path: &Rel, found: &Found) -> Result<u64, Fault> {
         let name = place.name.as_deref().ok_or(Errno::INVAL)?;
         let lower = place.at().lower.as_ref().ok_or(Errno::NOENT)?;
         let seen = Seen::of(&found.stat);
@@ -429,7 +433,7 @@ impl View<'_> {
     }
 
     /// A path at which nothing is, and what the lower directory has there.
-    fn free(&self, place: &Place<DirAt>) -> Result<(Rel, Option<Seen>), Fault> {
+    fn free(&self, place: &PathEnd<DirAt>) -> Result<(Rel, Option<Seen>), Fault> {
         let name = place.name.as_deref().ok_or(Errno::EXIST)?;
         match self.look_up(place) {
             Ok(_) => return Err(Errno::EXIST.into()),
@@ -458,7 +462,7 @@ impl View<'_> {
     }
 
     /// The path of a place that is about to be changed.
-    pub(super) fn path_at(&self, place: &Place<DirAt>) -> Result<Rel, Errno> {
+    pub(super) fn path_at(&self, place: &PathEnd<DirAt>) -> Result<Rel, Errno> {
         let dir = self.path_of(place.at())?.ok_or(Errno::NOENT)?;
         let path = place.name.as_deref().map_or_else(|| dir.clone(), |name| dir.join(name));
         if place.name.as_ref().is_some_and(|name| name.len() > MAX_NAME) {
@@ -515,9 +519,9 @@ impl View<'_> {
     }
 
     pub(super) fn write_down(&mut self, act: Act) -> Result<(), Fault> {
-        let record = Record { at: Time::now(), act };
+        let record = IndexRecord { at: Time::now(), act };
         let state = &mut *self.state;
-        state.journal.append(&record)?;
+        state.index.append(&record)?;
         match state.tree.apply(&record) {
             Ok(None) => {}
             Ok(Some(id)) => {
@@ -525,13 +529,13 @@ impl View<'_> {
                 self.shared.layer.remove(id);
             }
             Err(_) => {
-                state.journal.take_back(&record);
+                state.index.take_back(&record);
                 return Err(Errno::IO.into());
             }
         }
-        if state.journal.is_long() {
+        if state.index.is_long() {
             // Where that fails, what is there still says the same, at greater length.
-            let _ = state.journal.replace(&state.tree.records());
+            let _ = state.index.replace(&state.tree.records());
         }
         Ok(())
     }
@@ -542,17 +546,17 @@ fn length(stat: &Stat) -> u64 {
 }
 
 /// Times for the index: the present is a time too.
-fn stated(times: &Timestamps) -> Times {
+fn stated(times: &Timestamps) -> FileTimes {
     let stated = |time: &Timespec| match time.tv_nsec {
         UTIME_OMIT => None,
         UTIME_NOW => Some(Time::now()),
         nanoseconds => Some(Time::of(time.tv_sec, nanoseconds)),
     };
-    Times { accessed: stated(&times.last_access), modified: stated(&times.last_modification) }
+    FileTimes { accessed: stated(&times.last_access), modified: stated(&times.last_modification) }
 }
 
 /// The times that a copy keeps: those of the file, or what was set instead.
-fn kept_times(stat: &Stat, times: Times) -> Timestamps {
+fn kept_times(stat: &Stat, times: FileTimes) -> Timestamps {
     let time = |set: Option<Time>, own: Time| {
         let Time { seconds, nanoseconds } = set.unwrap_or(own);
         Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() }

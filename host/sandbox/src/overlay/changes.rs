@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::Overlay;
 use super::digests::digest;
-use super::record::{Act, Kind, Seen, Time, Times};
+use super::record::{Act, FileTimes, Kind, Seen, Time};
 use super::rel::Rel;
 use super::tree::{Entry, FileNode, Node, ROOT};
 use super::view::{ReadFile, View};
@@ -230,7 +230,7 @@ impl<'a> Changes<'a> {
         });
         let (kind, original) = match origin {
             Some(origin) if Some(&origin.rel) == own => {
-                let kind = if record.copied || *times != Times::default() {
+                let kind = if record.copied || *times != FileTimes::default() {
                     ChangeKind::Modified
                 } else if record.mode != origin.seen.mode {
                     ChangeKind::Mode

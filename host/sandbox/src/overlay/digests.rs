@@ -19,7 +19,7 @@ const STEP: usize = 256 << 10;
 
 /// Files of which digests are wanted, and those that are made.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct DigestQueue {
     shared: Arc<Shared>,
 }
 
@@ -38,7 +38,7 @@ struct State {
     works: bool,
 }
 
-impl Queue {
+impl DigestQueue {
     pub(super) fn new(bases: Arc<Bases>) -> Self {
         let (state, idle) = (Mutex::default(), Condvar::new());
         Self { shared: Arc::new(Shared { state, idle, bases }) }

@@ -23,7 +23,7 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use super::acts::Fault;
-use super::journal::Journal;
+use super::index::Index;
 use super::layer::{Layer, copy};
 use super::lower::is_file;
 use super::record::{Origin, identity};
@@ -32,7 +32,7 @@ use super::room::Full;
 use super::view::{DirAt, Found, ReadFile, View};
 use super::{Overlay, OverlayError};
 use crate::imports::files::names::is_protected;
-use crate::imports::files::walk::{Place, Steps as _, kind};
+use crate::imports::files::walk::{PathEnd, Steps as _, kind};
 
 const BASE: &str = "base";
 const MINE: &str = "mine";
@@ -126,7 +126,7 @@ impl Overlay {
                 copy(&from, &to, u64::try_from(stat.st_size).unwrap_or(0))?;
                 to.set_modified(from.metadata()?.modified()?)?;
             }
-            Journal::begin(&layer.dir().try_clone_to_owned()?, &records)?;
+            Index::begin(&layer.dir().try_clone_to_owned()?, &records)?;
         }
         drop(view);
         std::fs::rename(next, dir)
@@ -364,7 +364,7 @@ impl Merge<'_> {
             match thing(&mut view, Some(&dir), &name)? {
                 Thing::Dir(_) => {}
                 Thing::Nothing => {
-                    view.make_dir(&Place::of_name(dir, name)).map_err(failed)?;
+                    view.make_dir(&PathEnd::of_name(dir, name)).map_err(failed)?;
                     self.merged.changed += 1;
                 }
                 Thing::File(_) | Thing::Other(_) => continue,
@@ -421,7 +421,7 @@ impl Merge<'_> {
             if !free {
                 continue;
             }
-            view.put_file(&Place::of_name(dir, name), &file.file, file.mode).map_err(failed)?;
+            view.put_file(&PathEnd::of_name(dir, name), &file.file, file.mode).map_err(failed)?;
             drop(view);
             self.merged.changed += 1;
             if n > 0 {
@@ -438,7 +438,7 @@ impl Merge<'_> {
         let Some((dir, name)) = place(&view, self.parent, to)? else { return Ok(()) };
         match thing(&mut view, Some(&dir), &name)? {
             Thing::Nothing => {
-                view.put_other(&Place::of_name(dir, name), origin.clone()).map_err(failed)?;
+                view.put_other(&PathEnd::of_name(dir, name), origin.clone()).map_err(failed)?;
                 self.merged.changed += 1;
             }
             Thing::Other(there) if there == *origin => {}
@@ -461,7 +461,7 @@ impl Merge<'_> {
             (Thing::Dir(_) | Thing::File(_) | Thing::Other(_), _) => false,
         };
         if same {
-            let place = Place::of_name(dir, name);
+            let place = PathEnd::of_name(dir, name);
             let found = view.find(&place)?;
             view.remove(&place, &found).map_err(failed)?;
             self.merged.changed += 1;
@@ -477,7 +477,7 @@ impl Merge<'_> {
         let mut view = self.parent.view();
         let Some((dir, name)) = place(&view, self.parent, to)? else { return Ok(()) };
         let Thing::Dir(_) = thing(&mut view, Some(&dir), &name)? else { return Ok(()) };
-        let place = Place::of_name(dir, name);
+        let place = PathEnd::of_name(dir, name);
         let found = view.find(&place)?;
         match view.remove(&place, &found) {
             Ok(()) => self.merged.changed += 1,
@@ -528,7 +528,7 @@ fn place(view: &View<'_>, overlay: &Overlay, path: &Rel) -> io::Result<Option<(D
 
 fn thing(view: &mut View<'_>, dir: Option<&DirAt>, name: &OsStr) -> io::Result<Thing> {
     let Some(dir) = dir else { return Ok(Thing::Nothing) };
-    let place = Place::of_name(dir.again()?, name.to_owned());
+    let place = PathEnd::of_name(dir.again()?, name.to_owned());
     let found = match view.find(&place) {
         Ok(found) => found,
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Thing::Nothing),
@@ -544,7 +544,7 @@ fn thing(view: &mut View<'_>, dir: Option<&DirAt>, name: &OsStr) -> io::Result<T
     })
 }
 
-fn opened(view: &mut View<'_>, place: &Place<DirAt>, found: &Found) -> io::Result<Option<File>> {
+fn opened(view: &mut View<'_>, place: &PathEnd<DirAt>, found: &Found) -> io::Result<Option<File>> {
     Ok(match view.open_to_read(place, found)? {
         ReadFile::Lower(_, file) | ReadFile::Upper(_, file) => Some(file),
         ReadFile::Special => None,

@@ -20,7 +20,7 @@ use super::layer::copy;
 use super::record::{Origin, Seen};
 use super::rel::Rel;
 use super::room::Upper;
-use super::tree::{Done, Known, Taken, TakenFile, Tree};
+use super::tree::{IndexTree, Known, SettledPaths, Taken, TakenFile};
 use super::way::{dir_at, place_at};
 use crate::Digest;
 
@@ -97,7 +97,7 @@ impl Overlay {
     /// When the index cannot be written; then nothing was done.
     pub fn settle(&self, number: u64, settled: &Settled) -> io::Result<()> {
         let moved = settled.moved.iter().map(|(from, to)| Ok((rel(from)?, rel(to)?)));
-        let done = Done {
+        let done = SettledPaths {
             gone: rels(&settled.gone)?,
             moved: moved.collect::<io::Result<_>>()?,
             directories: rels(&settled.directories)?,
@@ -292,14 +292,14 @@ impl Overlay {
     }
 
     /// Makes another index of this one, in one step.
-    fn rewrite(&self, change: impl FnOnce(&mut Tree) -> Vec<u64>) -> io::Result<()> {
+    fn rewrite(&self, change: impl FnOnce(&mut IndexTree) -> Vec<u64>) -> io::Result<()> {
         self.shared.digests.wait();
         let mut view = self.view();
         view.note_digests();
         let mut tree = view.state.tree.clone();
         let lost = change(&mut tree);
-        view.state.journal.replace(&tree.records())?;
-        view.state.journal.sync()?;
+        view.state.index.replace(&tree.records())?;
+        view.state.index.sync()?;
         view.state.tree = tree;
         for id in lost {
             view.state.uppers.remove(&id);

@@ -4,7 +4,7 @@
 //! where all changes go: contents under numbers, and an index that says which names mean what. No
 //! name of a guest becomes a name in the layer, so no guest can name or forge what stands there.
 //!
-//! - [`tree`] is the index in memory, [`record`] what it is made of, [`journal`] its form on disk;
+//! - [`tree`] is the index in memory, [`record`] what it is made of, [`index`] its form on disk;
 //! - [`lower`] and [`layer`] are the two directories;
 //! - [`view`] finds things in both as one, [`acts`] changes them, [`changes`] tells the host what
 //!   was changed;
@@ -27,7 +27,7 @@ mod changes;
 mod digests;
 mod fork;
 pub(crate) mod host;
-mod journal;
+mod index;
 mod layer;
 mod lower;
 mod record;
@@ -53,15 +53,15 @@ pub(crate) use self::acts::Fault;
 use self::bases::Bases;
 pub use self::changes::{Change, ChangeKind, Original};
 pub use self::fork::{Fork, MergeConflict, Merged};
-use self::journal::Journal;
+use self::index::Index;
 use self::layer::Layer;
 use self::lower::Root;
 use self::room::Room;
 pub(crate) use self::room::{Full, Growing, Upper};
 pub use self::room::{OverlayPool, OverlayQuota};
 pub(crate) use self::state::Reader;
-use self::state::{Shared, State};
-use self::tree::Tree;
+use self::state::{OverlayShared, State};
+use self::tree::IndexTree;
 use self::veil::Between;
 pub(crate) use self::view::{DirAt, DirRef, Found, ReadFile, View};
 
@@ -71,7 +71,7 @@ pub(crate) use self::view::{DirAt, DirRef, Found, ReadFile, View};
 /// is open once; a second time it is refused, in this process or another.
 #[derive(Clone)]
 pub struct Overlay {
-    shared: Arc<Shared>,
+    shared: Arc<OverlayShared>,
 }
 
 /// Why an overlay cannot be opened.
@@ -126,7 +126,7 @@ impl Overlay {
         layer: &Path,
         (quota, pool): (OverlayQuota, Option<OverlayPool>),
     ) -> Result<Self, OverlayError> {
-        let opened = Shared::open(lower, layer, Room::new(quota, pool));
+        let opened = OverlayShared::open(lower, layer, Room::new(quota, pool));
         let shared = opened.map_err(|source| {
             let (lower, layer) = (lower.to_owned(), layer.to_owned());
             OverlayError { lower, layer, source }
@@ -174,7 +174,7 @@ impl std::fmt::Debug for Overlay {
     }
 }
 
-impl Shared {
+impl OverlayShared {
     fn open(path: &Path, layer: &Path, room: Arc<Room>) -> io::Result<Self> {
         let mut lower = Root::open(path)?;
         let outside = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why);
@@ -204,8 +204,8 @@ impl Shared {
         if veil::lies_in(lower.handle().as_fd(), layer.dir())? {
             return Err(outside("the directory lies in its own layer"));
         }
-        let (journal, records) = Journal::open(layer.dir().try_clone_to_owned()?)?;
-        let mut tree = Tree::new();
+        let (index, records) = Index::open(layer.dir().try_clone_to_owned()?)?;
+        let mut tree = IndexTree::new();
         for record in &records {
             tree.apply(record).map_err(|_| misfit())?;
         }
@@ -213,20 +213,20 @@ impl Shared {
         bases.retain(&tree.digests());
         let uppers = adopt(&layer, &room, &mut tree)?;
         room.opens_with(tree.count());
-        let state = State { tree, journal, uppers, readers: HashMap::new(), live_readers: 0 };
+        let state = State { tree, index, uppers, readers: HashMap::new(), live_readers: 0 };
         Ok(Self {
             lower,
             path: path.to_owned(),
             layer,
             room,
             state: Mutex::new(state),
-            digests: digests::Queue::new(Arc::clone(&bases)),
+            digests: digests::DigestQueue::new(Arc::clone(&bases)),
             bases,
         })
     }
 }
 
-impl Drop for Shared {
+impl Drop for OverlayShared {
     fn drop(&mut self) {
         // It works in the layer, which somebody else may open next.
         self.digests.wait();
@@ -241,7 +241,11 @@ fn misfit() -> io::Error {
 }
 
 /// Takes over the contents that the index names, and removes those that it does not.
-fn adopt(layer: &Layer, room: &Arc<Room>, tree: &mut Tree) -> io::Result<HashMap<u64, Arc<Upper>>> {
+fn adopt(
+    layer: &Layer,
+    room: &Arc<Room>,
+    tree: &mut IndexTree,
+) -> io::Result<HashMap<u64, Arc<Upper>>> {
     let mut uppers = HashMap::new();
     for id in layer.ids()? {
         match tree.file(id).filter(|file| file.record.copied) {

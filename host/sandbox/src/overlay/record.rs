@@ -13,7 +13,7 @@ pub(crate) struct Time {
 
 /// Times that were set; what was not set is as it is below.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Times {
+pub(crate) struct FileTimes {
     pub(crate) accessed: Option<Time>,
     pub(crate) modified: Option<Time>,
 }
@@ -76,7 +76,7 @@ pub(crate) enum Act {
     /// A file's content is in the layer from now on.
     CopiedUp { id: u64 },
     /// Times of a directory, or of a file whose content is not in the layer.
-    Times { path: Rel, times: Times },
+    Times { path: Rel, times: FileTimes },
     /// The SHA-256 of what was seen.
     Digest { seen: Seen, digest: [u8; 32] },
     /// The host has changed the lower directory by what this index said, and the index with it.
@@ -86,7 +86,7 @@ pub(crate) enum Act {
 
 /// A change and its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct IndexRecord {
     pub(crate) at: Time,
     pub(crate) act: Act,
 }
@@ -171,7 +171,7 @@ impl Kind {
     }
 }
 
-impl Record {
+impl IndexRecord {
     /// The form on disk.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Out(Vec::with_capacity(128));
@@ -272,7 +272,7 @@ impl Record {
             6 => {
                 let path = from.rel()?;
                 let (accessed, modified) = (from.maybe(In::time)?, from.maybe(In::time)?);
-                Act::Times { path, times: Times { accessed, modified } }
+                Act::Times { path, times: FileTimes { accessed, modified } }
             }
             7 => Act::Digest { seen: from.seen()?, digest: from.take()? },
             8 => Act::Settled { number: from.number()? },
@@ -432,7 +432,7 @@ mod tests {
         let file = (any::<bool>(), 0u32..=MODE, prop::option::of(origin()))
             .prop_map(|(copied, mode, origin)| FileRecord { copied, mode, origin });
         let times = (prop::option::of(time()), prop::option::of(time()))
-            .prop_map(|(accessed, modified)| Times { accessed, modified });
+            .prop_map(|(accessed, modified)| FileTimes { accessed, modified });
         prop_oneof![
             (rel(), any::<u64>(), file, maybe(), any::<bool>()).prop_map(
                 |(path, id, file, hidden, new)| Act::File { path, id, file, hidden, new }
@@ -461,15 +461,15 @@ mod tests {
 
         #[test]
         fn a_record_is_read_as_it_was_written(at in time(), act in act()) {
-            let record = Record { at, act };
+            let record = IndexRecord { at, act };
             let bytes = record.encode();
-            prop_assert_eq!(Record::decode(&bytes), Some(record));
-            prop_assert_eq!(Record::decode(bytes.get(..bytes.len() - 1).unwrap()), None);
+            prop_assert_eq!(IndexRecord::decode(&bytes), Some(record));
+            prop_assert_eq!(IndexRecord::decode(bytes.get(..bytes.len() - 1).unwrap()), None);
         }
 
         #[test]
         fn any_bytes_are_a_record_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Some(record) = Record::decode(&bytes) {
+            if let Some(record) = IndexRecord::decode(&bytes) {
                 prop_assert_eq!(record.encode(), bytes);
             }
         }

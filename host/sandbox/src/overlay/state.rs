@@ -6,30 +6,30 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::bases::Bases;
-use super::digests::Queue;
-use super::journal::Journal;
+use super::digests::DigestQueue;
+use super::index::Index;
 use super::layer::Layer;
 use super::lower::Root;
-use super::record::Times;
+use super::record::FileTimes;
 use super::rel::Rel;
 use super::room::{Room, Upper};
-use super::tree::Tree;
+use super::tree::IndexTree;
 
 /// State that the clones of an overlay share.
-pub(crate) struct Shared {
+pub(crate) struct OverlayShared {
     pub(super) lower: Root,
     pub(super) path: PathBuf,
     pub(super) layer: Layer,
     pub(super) room: Arc<Room>,
     pub(super) state: Mutex<State>,
-    pub(super) digests: Queue,
+    pub(super) digests: DigestQueue,
     pub(super) bases: Arc<Bases>,
 }
 
 /// The part that changes.
 pub(crate) struct State {
-    pub(super) tree: Tree,
-    pub(super) journal: Journal,
+    pub(super) tree: IndexTree,
+    pub(super) index: Index,
     /// Files whose content lies in the layer and that have a name.
     pub(super) uppers: HashMap<u64, Arc<Upper>>,
     /// Files of the lower directory that are open for reading, by their paths there.
@@ -44,10 +44,10 @@ pub(crate) struct Reader {
     pub(super) identity: (u64, u64),
     pub(super) moved: OnceLock<(Arc<Upper>, Arc<File>)>,
     /// Times that were set while it had a name.
-    pub(super) times: Mutex<Times>,
+    pub(super) times: Mutex<FileTimes>,
 }
 
-impl Shared {
+impl OverlayShared {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,7 +3,7 @@
 //! Only what was changed has a place here, with the directories that lead to it. A directory that
 //! is the lower one's own has its path there in `lower`; so has one that was moved, with the path
 //! that it has in the lower directory. Names that a directory does not know are those of its lower
-//! directory. The one way to change a tree is [`Tree::apply`], for a change that is made now and
+//! directory. The one way to change a tree is [`IndexTree::apply`], for a change that is made now and
 //! for one that is read from the index.
 
 mod settle;
@@ -11,8 +11,8 @@ mod settle;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 
-pub(super) use self::settle::{Done, Known, Taken, TakenFile};
-use super::record::{Act, FileRecord, MODE, Origin, Record, Seen, Time, Times};
+pub(super) use self::settle::{Known, SettledPaths, Taken, TakenFile};
+use super::record::{Act, FileRecord, FileTimes, IndexRecord, MODE, Origin, Seen, Time};
 use super::rel::Rel;
 
 /// The number of the root.
@@ -20,7 +20,7 @@ pub(super) const ROOT: u64 = 0;
 
 /// All that differs.
 #[derive(Debug, Clone)]
-pub(super) struct Tree {
+pub(super) struct IndexTree {
     dirs: HashMap<u64, Directory>,
     files: HashMap<u64, FileNode>,
     /// Directories by what they are below.
@@ -43,7 +43,7 @@ pub(super) struct Directory {
     /// Its path below. `None` = nothing of the lower directory is seen through it.
     pub(super) origin: Option<Lower>,
     pub(super) entries: HashMap<OsString, Entry>,
-    pub(super) times: Times,
+    pub(super) times: FileTimes,
     /// When something in it changed last.
     pub(super) changed: Option<Time>,
     pub(super) mode: u32,
@@ -81,21 +81,21 @@ pub(super) struct FileNode {
     pub(super) names: u32,
     pub(super) record: FileRecord,
     /// Set on a file whose content is still below.
-    pub(super) times: Times,
+    pub(super) times: FileTimes,
 }
 
 /// A record that does not fit what stands before it.
 #[derive(Debug)]
 pub(super) struct Misfit;
 
-impl Tree {
+impl IndexTree {
     /// Nothing differs.
     pub(super) fn new() -> Self {
         let root = Directory {
             parent: None,
             origin: Some(Lower { rel: Rel::default(), seen: None }),
             entries: HashMap::new(),
-            times: Times::default(),
+            times: FileTimes::default(),
             changed: None,
             mode: MODE,
         };
@@ -180,7 +180,7 @@ impl Tree {
     }
 
     /// Makes a change. Gives the number of a file that has no name any more.
-    pub(super) fn apply(&mut self, record: &Record) -> Result<Option<u64>, Misfit> {
+    pub(super) fn apply(&mut self, record: &IndexRecord) -> Result<Option<u64>, Misfit> {
         let at = record.at;
         match &record.act {
             Act::File { path, id, file, hidden, new } => {
@@ -192,7 +192,7 @@ impl Tree {
                 if let Some(origin) = &file.origin {
                     self.files_by_lower.insert(origin.rel.clone(), *id);
                 }
-                let (record, times) = (file.clone(), Times::default());
+                let (record, times) = (file.clone(), FileTimes::default());
                 self.files.insert(*id, FileNode { names: 1, record, times });
                 let gone = self.put(dir, name, Some(Node::File(*id)), (*hidden, at))?;
                 if *new {
@@ -215,7 +215,7 @@ impl Tree {
                 let made = origin.is_none().then_some(at);
                 let id = self.add_dir(dir, name.clone(), lower, *mode);
                 if let (Some(at), Some(new)) = (made, self.dirs.get_mut(&id)) {
-                    new.times = Times { accessed: Some(at), modified: Some(at) };
+                    new.times = FileTimes { accessed: Some(at), modified: Some(at) };
                     new.changed = Some(at);
                 }
                 let gone = self.put(dir, name, Some(Node::Directory(id)), (*hidden, at))?;
@@ -234,7 +234,7 @@ impl Tree {
             Act::CopiedUp { id } => {
                 let file = self.files.get_mut(id).ok_or(Misfit)?;
                 file.record.copied = true;
-                file.times = Times::default();
+                file.times = FileTimes::default();
                 Ok(None)
             }
             Act::Times { path, times } => {
@@ -300,8 +300,8 @@ impl Tree {
         Ok(gone)
     }
 
-    fn set_times(&mut self, path: &Rel, times: Times, at: Time) -> Result<(), Misfit> {
-        let set = |known: &mut Times| {
+    fn set_times(&mut self, path: &Rel, times: FileTimes, at: Time) -> Result<(), Misfit> {
+        let set = |known: &mut FileTimes| {
             known.accessed = times.accessed.or(known.accessed);
             known.modified = times.modified.or(known.modified);
         };
@@ -362,7 +362,7 @@ impl Tree {
         if let Some(lower) = &origin {
             self.by_lower.insert(lower.rel.clone(), id);
         }
-        let (entries, times) = (HashMap::new(), Times::default());
+        let (entries, times) = (HashMap::new(), FileTimes::default());
         let parent = Some((parent, name));
         let dir = Directory { parent, origin, entries, times, changed: None, mode };
         self.dirs.insert(id, dir);
@@ -456,7 +456,7 @@ impl Tree {
     }
 
     /// The changes that lead here from nothing, for an index without a past.
-    pub(super) fn records(&self) -> Vec<Record> {
+    pub(super) fn records(&self) -> Vec<IndexRecord> {
         let mut dump = Dump::of(self);
         dump.dir(ROOT, &Rel::default());
         dump.digests();
@@ -470,18 +470,18 @@ impl Tree {
 
 /// A tree as it is written down.
 struct Dump<'a> {
-    tree: &'a Tree,
+    tree: &'a IndexTree,
     told: HashMap<u64, ()>,
     seen: Vec<Seen>,
-    records: Vec<Record>,
+    records: Vec<IndexRecord>,
     /// Since when the name is hidden that is told.
     at: Time,
     /// Last: telling an entry touches its directory.
-    times: Vec<Record>,
+    times: Vec<IndexRecord>,
 }
 
 impl<'a> Dump<'a> {
-    fn of(tree: &'a Tree) -> Self {
+    fn of(tree: &'a IndexTree) -> Self {
         Self {
             tree,
             told: HashMap::new(),
@@ -506,9 +506,9 @@ impl<'a> Dump<'a> {
                 Some(Node::Directory(id)) => self.sub_dir(id, path, entry.hidden),
             }
         }
-        if dir.times != Times::default() {
+        if dir.times != FileTimes::default() {
             let (at, path) = (dir.changed.unwrap_or_default(), path.clone());
-            self.times.push(Record { at, act: Act::Times { path, times: dir.times } });
+            self.times.push(IndexRecord { at, act: Act::Times { path, times: dir.times } });
         }
     }
 
@@ -521,7 +521,7 @@ impl<'a> Dump<'a> {
         self.seen.extend(node.record.origin.as_ref().map(|origin| origin.seen));
         let file = node.record.clone();
         self.tell(Act::File { path: path.clone(), id, file, hidden, new: false });
-        if node.times != Times::default() {
+        if node.times != FileTimes::default() {
             self.tell(Act::Times { path, times: node.times });
         }
     }
@@ -551,6 +551,6 @@ impl<'a> Dump<'a> {
     }
 
     fn tell(&mut self, act: Act) {
-        self.records.push(Record { at: self.at, act });
+        self.records.push(IndexRecord { at: self.at, act });
     }
 }

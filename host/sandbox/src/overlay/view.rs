@@ -10,16 +10,16 @@ use rustix::fs::{Dir, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::lower::{LowerDir, is_file};
-use super::record::{Origin, Seen, Time, Times, identity};
+use super::record::{FileTimes, Origin, Seen, Time, identity};
 use super::rel::{Rel, split};
 use super::room::Upper;
-use super::state::{Reader, Shared, State};
+use super::state::{OverlayShared, Reader, State};
 use super::tree::{Node, ROOT};
-use crate::imports::files::walk::{HostDir, Place, Steps, kind};
+use crate::imports::files::walk::{HostDir, PathEnd, Steps, kind};
 
 /// An overlay, looked at by one operation.
 pub(crate) struct View<'a> {
-    pub(super) shared: &'a Shared,
+    pub(super) shared: &'a OverlayShared,
     pub(super) state: MutexGuard<'a, State>,
 }
 
@@ -93,12 +93,12 @@ impl Reader {
         self.moved.get().map(|(upper, file)| (upper, file))
     }
 
-    fn times(&self) -> Times {
+    fn times(&self) -> FileTimes {
         *self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Times of the file were set, without a copy.
-    pub(super) fn set_times(&self, times: Times) {
+    pub(super) fn set_times(&self, times: FileTimes) {
         *self.times.lock().unwrap_or_else(PoisonError::into_inner) = times;
     }
 
@@ -166,7 +166,7 @@ impl Steps for View<'_> {
 }
 
 impl<'a> View<'a> {
-    pub(super) fn new(shared: &'a Shared) -> Self {
+    pub(super) fn new(shared: &'a OverlayShared) -> Self {
         Self { shared, state: shared.state() }
     }
 
@@ -269,7 +269,7 @@ impl<'a> View<'a> {
     }
 
     /// Where in the lower directory something comes from that a guest cannot change.
-    pub(super) fn origin(&self, place: &Place<DirAt>, found: &Found) -> Option<Origin> {
+    pub(super) fn origin(&self, place: &PathEnd<DirAt>, found: &Found) -> Option<Origin> {
         match found.child {
             Child::File(id) => self.state.tree.file(id)?.record.origin.clone(),
             Child::Lower => {
@@ -288,7 +288,7 @@ impl<'a> View<'a> {
     }
 
     /// The thing that stands at a place.
-    pub(crate) fn find(&self, place: &Place<DirAt>) -> Result<Found, Errno> {
+    pub(crate) fn find(&self, place: &PathEnd<DirAt>) -> Result<Found, Errno> {
         let found = self.look_up(place)?;
         if place.must_be_dir && kind(&found.stat) != FileType::Directory {
             return Err(Errno::NOTDIR);
@@ -297,7 +297,7 @@ impl<'a> View<'a> {
     }
 
     /// As [`Self::find`], also where only a directory would do.
-    pub(crate) fn look_up(&self, place: &Place<DirAt>) -> Result<Found, Errno> {
+    pub(crate) fn look_up(&self, place: &PathEnd<DirAt>) -> Result<Found, Errno> {
         match &place.name {
             None => self.itself(place.at()),
             Some(name) => self.find_name(place.at(), name),
@@ -412,7 +412,7 @@ impl<'a> View<'a> {
     /// Opens what was found for reading.
     pub(crate) fn open_to_read(
         &mut self,
-        place: &Place<DirAt>,
+        place: &PathEnd<DirAt>,
         found: &Found,
     ) -> Result<ReadFile, Errno> {
         let below = match found.child {
@@ -465,7 +465,7 @@ impl<'a> View<'a> {
     /// one that is empty.
     pub(crate) fn open_dir(
         &self,
-        place: &Place<DirAt>,
+        place: &PathEnd<DirAt>,
         found: &Found,
     ) -> Result<(DirRef, Option<Arc<File>>), Errno> {
         let entered;
@@ -566,8 +566,8 @@ impl<'a> View<'a> {
 /// Readers before those are swept out that nobody holds.
 const SWEEP_AT: usize = 1024;
 
-fn set_times(stat: &mut Stat, times: Times) {
-    let Times { accessed, modified } = times;
+fn set_times(stat: &mut Stat, times: FileTimes) {
+    let FileTimes { accessed, modified } = times;
     if let Some(Time { seconds, nanoseconds }) = accessed {
         (stat.st_atime, stat.st_atime_nsec) = (seconds as _, nanoseconds as _);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::rel::Rel;
 use super::view::{DirAt, View};
-use crate::imports::files::walk::{Place, Steps as _};
+use crate::imports::files::walk::{PathEnd, Steps as _};
 
 /// A directory as guests see it. `lower`: the lower directory.
 pub(super) fn dir_at(view: &View<'_>, lower: &Arc<File>, rel: &Rel) -> io::Result<DirAt> {
@@ -15,10 +15,14 @@ pub(super) fn dir_at(view: &View<'_>, lower: &Arc<File>, rel: &Rel) -> io::Resul
 }
 
 /// The place of a path in its directory.
-pub(super) fn place_at(view: &View<'_>, lower: &Arc<File>, path: &Rel) -> io::Result<Place<DirAt>> {
+pub(super) fn place_at(
+    view: &View<'_>,
+    lower: &Arc<File>,
+    path: &Rel,
+) -> io::Result<PathEnd<DirAt>> {
     let mut names = path.names();
     let name = names.next_back().ok_or(io::ErrorKind::IsADirectory)?;
-    Ok(Place::of_name(enter(view, lower, names)?, name.to_owned()))
+    Ok(PathEnd::of_name(enter(view, lower, names)?, name.to_owned()))
 }
 
 fn enter<'a>(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use belljar_kit::{TestHost, TestJar, command};
 use belljar_policy::Access;
 use belljar_sandbox::{
-    CallError, CommandForm, Kind, LoadError, Part, ToolErrorKind, Wasm, inspect,
+    CallError, CommandForm, ComponentKind, LoadError, Part, ToolErrorKind, Wasm, inspect,
 };
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ async fn call(jar: &TestJar, arguments: Value) -> (Value, String) {
 #[tokio::test]
 async fn a_command_gets_its_words_and_input_and_gives_output_and_code() {
     let host = TestHost::new();
-    assert_eq!(inspect(echo().bytes()).unwrap().kind, Some(Kind::Command));
+    assert_eq!(inspect(echo().bytes()).unwrap().kind, Some(ComponentKind::Command));
     let jar = host.jar([echo()]).await;
     let arguments = json!({ "args": ["-a", "b c"], "stdin": "six\n", "files": ["n.txt"] });
     for _ in 0..2 {

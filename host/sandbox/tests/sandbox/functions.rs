@@ -1,7 +1,7 @@
 //! Functions of components that know nothing of belljar, as tools.
 
 use belljar_kit::{TestHost, component, wat_tool};
-use belljar_sandbox::{CallError, Kind, Part, ToolErrorKind, Wasm, inspect};
+use belljar_sandbox::{CallError, ComponentKind, Part, ToolErrorKind, Wasm, inspect};
 use serde_json::{Value, json};
 
 /// Every type that JSON can hold. A list of it is given back as it came, which is the same few
@@ -79,7 +79,7 @@ fn everything() -> Value {
 #[tokio::test]
 async fn every_type_that_json_holds_comes_back_as_it_went() {
     let host = TestHost::new();
-    assert_eq!(inspect(values().bytes()).unwrap().kind, Some(Kind::Functions));
+    assert_eq!(inspect(values().bytes()).unwrap().kind, Some(ComponentKind::Functions));
     let jar = host.jar([values()]).await;
     let mut other = everything();
     other["shape"] = json!("dot");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use belljar_agent::{Host, ResolvedAgent, RunError, canonical, model_of, resolve_entry};
 use belljar_catalogue::API_LIBRARY;
 use belljar_definition::{
-    AgentId, CatalogEntry, Diagnostic, NotAnAgent, Parsed, Scope, Severity, Slug, Status,
+    AgentId, AgentReadiness, CatalogEntry, Diagnostic, NotAnAgent, Parsed, Scope, Severity, Slug,
     parse_agent_in,
 };
 use serde::Serialize;
@@ -168,7 +168,7 @@ impl AgentText {
 impl DefinitionBody {
     /// The same, with what the operator of this host would type; `admin`: whoever asks may know.
     pub(crate) fn with_command(agent: &ResolvedAgent, host: &Host, admin: bool) -> Self {
-        let blocked = matches!(agent.status, Status::Blocked { .. });
+        let blocked = matches!(agent.status, AgentReadiness::Blocked { .. });
         let hint = Some(&agent.hint).filter(|hint| admin && blocked && !hint.is_empty());
         let command = hint.map(|hint| host.for_its_tenant(hint));
         Self { command, model_problem: no_model(agent, host), ..Self::of(agent) }

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use belljar_changes::{ApplyOptions, Changes, ChangesError, FileChange, Kind as Change, Node};
+use belljar_changes::{ApplyOptions, Changes, ChangesError, FileChange, FileDifference, Node};
 use belljar_changes::{Selection, Stat, Undone};
 use belljar_policy::{GuestPath, Shown};
-use belljar_session::{Place, ReviewError, SessionReview};
+use belljar_session::{DirectoryReview, ReviewError, SessionReview};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -297,7 +297,7 @@ impl Seen {
     /// decides about more says that they know how many there are, and as of when.
     fn has_all(
         &self,
-        place: &Place,
+        place: &DirectoryReview,
         selection: &Selection,
     ) -> Result<Result<(), Problem>, ReviewError> {
         let changes = place.review.changes()?;
@@ -325,7 +325,7 @@ fn unsaid(there: usize) -> Problem {
     )
 }
 
-fn find<'a>(review: &'a SessionReview, guest: &GuestPath) -> Option<&'a Place> {
+fn find<'a>(review: &'a SessionReview, guest: &GuestPath) -> Option<&'a DirectoryReview> {
     review.places().iter().find(|place| place.guest == *guest)
 }
 
@@ -348,7 +348,7 @@ fn guest(place: Option<String>) -> Result<GuestPath, Problem> {
 }
 
 fn body(
-    place: &Place,
+    place: &DirectoryReview,
     changes: &Changes,
     with_patch: bool,
     skip: usize,
@@ -416,11 +416,11 @@ impl std::io::Write for Bounded {
 
 fn change(file: &FileChange) -> ChangeBody {
     let (kind, from) = match &file.kind {
-        Change::Added => ("added", None),
-        Change::Modified => ("modified", None),
-        Change::Deleted => ("deleted", None),
-        Change::Renamed { from, .. } => ("renamed", Some(shown(from))),
-        Change::Mode => ("mode", None),
+        FileDifference::Added => ("added", None),
+        FileDifference::Modified => ("modified", None),
+        FileDifference::Deleted => ("deleted", None),
+        FileDifference::Renamed { from, .. } => ("renamed", Some(shown(from))),
+        FileDifference::Mode => ("mode", None),
     };
     ChangeBody {
         path: shown(&file.path),

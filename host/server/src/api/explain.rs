@@ -114,7 +114,7 @@ pub(crate) async fn read(
 
 impl VoteBody {
     fn of(vote: &Vote) -> Self {
-        let (verdict, why) = (vote.verdict.to_string(), vote.why.clone());
+        let (verdict, why) = (vote.stance.to_string(), vote.why.clone());
         Self { source: word(&vote.source), verdict, why }
     }
 }

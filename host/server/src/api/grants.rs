@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use belljar_agent::{ResolveError, ResolvedAgent, resolve};
-use belljar_definition::Status;
+use belljar_definition::AgentReadiness;
 use belljar_policy::{LIMITS, Permission};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -123,11 +123,11 @@ impl GrantsBody {
 }
 
 /// Why an agent is not simply ready.
-pub(crate) fn reasons(status: &Status) -> &[String] {
+pub(crate) fn reasons(status: &AgentReadiness) -> &[String] {
     match status {
-        Status::Ready => &[],
-        Status::ReadyWithWarnings { warnings } => warnings,
-        Status::Blocked { reasons } => reasons,
+        AgentReadiness::Ready => &[],
+        AgentReadiness::ReadyWithWarnings { warnings } => warnings,
+        AgentReadiness::Blocked { reasons } => reasons,
     }
 }
 

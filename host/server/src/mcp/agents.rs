@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_agent::{ResolvedAgent, RunStatus, resolve_all};
-use belljar_definition::{Status, Visibility};
+use belljar_definition::{AgentReadiness, Visibility};
 use belljar_policy::Shown;
 use belljar_session::{
     OpenQuestion, PersonAnswer, QuestionKind, RunningTurn, ServiceError, StoredTurnOf, TurnRequest,
@@ -84,7 +84,7 @@ async fn all(client: &Client) -> Result<Vec<AgentTool>, ServiceError> {
     let all: Vec<ResolvedAgent> = all.map_err(|error| ServiceError::Agent(error.to_string()))?;
     let open = all.iter().filter(|agent| {
         agent.definition.visibility == Visibility::UserFacing
-            && !matches!(agent.status, Status::Blocked { .. })
+            && !matches!(agent.status, AgentReadiness::Blocked { .. })
             && agent.id.slug.as_str() != IDENTITY
     });
     let tool = |agent: &ResolvedAgent| {

@@ -1,7 +1,7 @@
 //! `GET /v1/models`: the agents that may be talked to.
 
 use belljar_agent::{ResolvedAgent, resolve_all};
-use belljar_definition::{Status, Visibility};
+use belljar_definition::{AgentReadiness, Visibility};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -51,7 +51,7 @@ async fn agents(ctx: &Ctx) -> Result<Vec<Model>, Problem> {
     let all: Vec<ResolvedAgent> = all.map_err(|error| Problem::bug(&error.to_string()))?;
     let open = all.iter().filter(|agent| {
         agent.definition.visibility == Visibility::UserFacing
-            && !matches!(agent.status, Status::Blocked { .. })
+            && !matches!(agent.status, AgentReadiness::Blocked { .. })
     });
     let model = |agent: &ResolvedAgent| {
         let same = all.iter().filter(|other| other.id.slug == agent.id.slug).count();

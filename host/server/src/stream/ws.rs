@@ -103,7 +103,7 @@ pub(crate) async fn upgrade(
     let keys = offered(&headers).filter(|offer| offer.starts_with(SUBPROTOCOL));
     let protocols = std::iter::once(PROTOCOL).chain(keys).map(str::to_owned);
     // One of its address's connections as long as it is open.
-    let place = Place(ctx.app.clone(), place.map(|Extension(place)| place.work()));
+    let place = SocketSlot(ctx.app.clone(), place.map(|Extension(place)| place.work()));
     Ok(socket
         .protocols(protocols)
         .read_buffer_size(READ_BUFFER)
@@ -122,9 +122,9 @@ pub(crate) async fn upgrade(
 }
 
 /// A place among the WebSockets, given back when it is dropped.
-struct Place(crate::app::App, #[expect(dead_code, reason = "dropped")] Option<Busy>);
+struct SocketSlot(crate::app::App, #[expect(dead_code, reason = "dropped")] Option<Busy>);
 
-impl Drop for Place {
+impl Drop for SocketSlot {
     fn drop(&mut self) {
         self.0.sockets().remove();
     }

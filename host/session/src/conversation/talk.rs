@@ -1,5 +1,5 @@
 //! A conversation: one agent, the messages so far, and a budget above all its turns. Knows of
-//! no database; `record::session_journal` joins it with one.
+//! no database; `record::saved_session` joins it with one.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use belljar_agent::Host;
 use belljar_agent::ResolvedAgent;
 use belljar_agent::events::EventSink;
 use belljar_agent::frame;
-use belljar_agent::{Outcome, RunStatus as Status, Usage};
+use belljar_agent::{Outcome, RunStatus, Usage};
 use belljar_agent::{RunSpec, caps_of_run, run};
 
 /// An agent with the messages so far.
@@ -119,7 +119,7 @@ impl Conversation {
     }
 
     /// How much of the past each turn is sent. Default: [`History::Compacted`], for which a
-    /// [`crate::SessionJournal`] makes the summaries.
+    /// [`crate::SavedSession`] makes the summaries.
     #[must_use]
     pub fn with_history(mut self, history: History) -> Self {
         self.history = history;
@@ -270,11 +270,11 @@ impl Conversation {
 }
 
 /// The stand-in for an answer.
-fn unanswered(status: Status) -> Message {
+fn unanswered(status: RunStatus) -> Message {
     let text = match status {
-        Status::Cancelled => frame::STOPPED,
-        Status::Partial => frame::LIMITED,
-        Status::Failed | Status::Completed => frame::BROKEN,
+        RunStatus::Cancelled => frame::STOPPED,
+        RunStatus::Partial => frame::LIMITED,
+        RunStatus::Failed | RunStatus::Completed => frame::BROKEN,
     };
     Message::Assistant { text: text.to_owned(), calls: Vec::new() }
 }

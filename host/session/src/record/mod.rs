@@ -1,5 +1,5 @@
-//! A session in the store: its journal and recorder, its turns, rows and events, whoever watches, and
-//! runs read again.
+//! A session in the store: its turns and their journals, its rows and events, whoever watches, and runs
+//! read again.
 
 pub(crate) mod api_agents;
 pub(crate) mod cause;
@@ -10,10 +10,10 @@ pub(crate) mod layers;
 pub(crate) mod lock;
 pub(crate) mod past;
 pub(crate) mod place;
-pub(crate) mod recorder;
 pub(crate) mod rows;
 pub(crate) mod runs;
 pub(crate) mod saved_run;
-pub(crate) mod session_journal;
+pub(crate) mod saved_session;
 pub(crate) mod steps;
 pub(crate) mod turn;
+pub(crate) mod turn_journal;

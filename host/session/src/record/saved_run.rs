@@ -12,7 +12,7 @@ use crate::record::layers::remove_stale_layers;
 use crate::record::lock::SessionLock;
 use crate::record::lock::locks;
 use crate::record::rows::{History, PersonContent, PersonMetadata};
-use crate::record::session_journal::{JournalError, Saved, SessionJournal, SessionOf};
+use crate::record::saved_session::{Saved, SavedSession, SessionError, SessionOf};
 use belljar_agent::Host;
 use belljar_agent::RunSpec;
 use belljar_agent::events::EventSink;
@@ -33,14 +33,14 @@ pub async fn run_saved(
     spec: RunSpec,
     events: EventSink,
     cancel: CancellationToken,
-) -> Result<Saved, JournalError> {
+) -> Result<Saved, SessionError> {
     let mut conversation = Conversation::of_run(&spec);
-    let mut journal = journal(store, host, SessionKind::Run);
+    let mut session = new_session(store, host, SessionKind::Run);
     let said = PersonContent { text: spec.task, context: spec.context };
     let of = SessionOf::of(&conversation);
-    let mut turn = journal.begin_turn(&of, said, conversation.begins()).await?;
+    let mut turn = session.begin_turn(&of, said, conversation.begins()).await?;
     turn.state.control = spec.control;
-    Ok(journal.perform(turn, &mut conversation, host, events, cancel).await)
+    Ok(session.perform(turn, &mut conversation, host, events, cancel).await)
 }
 
 /// Runs a team as the one turn of a session of its own, which has the id of the run. Its agents
@@ -54,8 +54,8 @@ pub async fn run_team_saved(
     spec: TeamSpec,
     events: EventSink,
     cancel: CancellationToken,
-) -> Result<Saved<TeamOutcome>, JournalError> {
-    let mut journal = journal(store, host, SessionKind::Team);
+) -> Result<Saved<TeamOutcome>, SessionError> {
+    let mut session = new_session(store, host, SessionKind::Team);
     let name = spec.team.id.slug.to_string();
     let of = SessionOf {
         agent: spec.team.id.to_string(),
@@ -70,13 +70,13 @@ pub async fn run_team_saved(
         history: Some(History::default()),
         ..PersonMetadata::default()
     };
-    let mut turn = journal.begin_turn(&of, said, begun).await?;
-    let recorder = journal.record(&mut turn, host);
-    let layers = journal.layers(host);
+    let mut turn = session.begin_turn(&of, said, begun).await?;
+    let journal = session.record(&mut turn, host);
+    let layers = session.layers(host);
     let spec = TeamSpec { layers: layers.clone(), ..spec };
-    let events = recorder.events(events);
+    let events = journal.events(events);
     let run = turn.run.clone();
-    let outcome = run_team_as(&recorder.host(host), spec, run, events, cancel).await;
+    let outcome = run_team_as(&journal.host(host), spec, run, events, cancel).await;
     if let Some(layers) = layers {
         layers.close();
     }
@@ -84,7 +84,7 @@ pub async fn run_team_saved(
     // For an agent that resumes this session.
     let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
     let added = [Message::user(frame::beside(&name, turn.text(), &whole)), noted];
-    let unsaved = journal.conclude(&recorder, &whole, &added).await;
+    let unsaved = session.conclude(&journal, &whole, &added).await;
     Ok(Saved { outcome, unsaved })
 }
 
@@ -105,6 +105,6 @@ pub async fn prune_runs(store: &Store, keep: u64) -> Result<u64, StoreError> {
     Ok(deleted)
 }
 
-fn journal(store: &Store, host: &Host, kind: SessionKind) -> SessionJournal {
-    SessionJournal::new(store.clone(), Arc::clone(&host.clock)).of_kind(kind)
+fn new_session(store: &Store, host: &Host, kind: SessionKind) -> SavedSession {
+    SavedSession::new(store.clone(), Arc::clone(&host.clock)).of_kind(kind)
 }

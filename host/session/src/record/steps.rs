@@ -1,7 +1,7 @@
 //! The steps of a stored turn, for whoever replays it.
 
 use belljar_agent::{LoggedResult, StepEntry, StepKind};
-use belljar_model::{Message, Reply, StopReason, Usage};
+use belljar_model::{Message, Reply, StopReason, TokenUsage};
 use belljar_store::{MessageStatus, Store, StoreError};
 
 use crate::record::rows;
@@ -46,7 +46,7 @@ fn of_messages(turn: &Turn) -> Vec<StepEntry> {
                     true => StopReason::EndTurn,
                     false => StopReason::ToolUse,
                 };
-                let (text, calls, usage) = (text.clone(), calls.clone(), Usage::default());
+                let (text, calls, usage) = (text.clone(), calls.clone(), TokenUsage::default());
                 let reply = Reply { text, calls, usage, stop };
                 steps.push(entry(step, 0, StepKind::Said { notes: Vec::new(), reply }));
             }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use belljar_definition::Status;
+use belljar_definition::AgentReadiness;
 use belljar_policy::{Caps, LimitsRequest, Shown};
 use belljar_store::{SessionKind, StoredSession};
 use tracing::Instrument as _;
 
 use super::admission::Permit;
-use super::limits::Place;
+use super::limits::TurnSlot;
 use super::questions::TurnQuestions;
 use super::running::{Claim, Purpose, RunningTurn};
 use super::types::{ServiceError, TurnRequest};
@@ -18,7 +18,7 @@ use super::{Inner, RETRY_AFTER, Service};
 use crate::conversation::talk::Conversation;
 use crate::record::past::Past;
 use crate::record::rows::History;
-use crate::record::session_journal::{SessionJournal, Words};
+use crate::record::saved_session::{SavedSession, Words};
 use crate::record::turn::{Open, Turn};
 use crate::trace;
 use belljar_agent::Asker;
@@ -51,7 +51,7 @@ pub(super) enum Waits {
 pub(super) struct Admitted {
     pub(super) host: Arc<Host>,
     pub(super) agent: Arc<ResolvedAgent>,
-    _places: (Place, Permit),
+    _places: (TurnSlot, Permit),
 }
 
 impl Service {
@@ -76,7 +76,7 @@ impl Service {
         let bytes = bytes.saturating_add(request.brought.bytes());
         inner.allowance.room(&inner.store, bytes).await?;
         let admitted = inner.admitted(name, Waits::InLine).await?;
-        let (mut journal, past) = inner.open(id, known).await?;
+        let (mut saved, past) = inner.open(id, known).await?;
         if past.as_ref().is_some_and(|past| past.unfinished.is_some()) {
             // It waits for its turn to be resumed.
             return Err(ServiceError::Busy(claim.session().to_owned()));
@@ -96,8 +96,8 @@ impl Service {
         }
         let needed = || least_tokens(&admitted.host, &conversation, &words);
         inner.allowance.step(&inner.store, &*inner.clock, needed).await?;
-        let turn = journal.by(&request.actor).say_with(&conversation, words).await?;
-        Ok(inner.run(claim, admitted, journal, conversation, turn))
+        let turn = saved.by(&request.actor).say_with(&conversation, words).await?;
+        Ok(inner.run(claim, admitted, saved, conversation, turn))
     }
 }
 
@@ -107,12 +107,12 @@ impl Inner {
         self: &Arc<Self>,
         mut claim: Claim,
         admitted: Admitted,
-        mut journal: SessionJournal,
+        mut saved: SavedSession,
         mut conversation: Conversation,
         turn: Turn<Open>,
     ) -> RunningTurn {
         let agent = conversation.agent().id.to_string();
-        let running = claim.is(&turn, agent, journal.last_event());
+        let running = claim.is(&turn, agent, saved.last_event());
         let session = running.session.clone();
         let mut host = Host::clone(&admitted.host);
         host.asker = Arc::new(TurnQuestions {
@@ -127,22 +127,22 @@ impl Inner {
         let performing = async move {
             let cancel = claim.cancel.clone();
             let counted = tally.listening();
-            let saved = journal.perform(turn, &mut conversation, &host, counted, cancel).await;
-            tally.ended(&saved.outcome);
-            if let Some(error) = &saved.unsaved {
+            let done = saved.perform(turn, &mut conversation, &host, counted, cancel).await;
+            tally.ended(&done.outcome);
+            if let Some(error) = &done.unsaved {
                 tracing::error!(
                     target: "belljar::session",
                     session = %claim.session(),
                     "the outcome of a turn could not be stored: {error}"
                 );
             }
-            belljar_agent::trace::turn_ended(&traced, &saved.outcome);
+            belljar_agent::trace::turn_ended(&traced, &done.outcome);
             let end = claim.end.clone();
             claim.turn_ended();
             // Whoever waits for the end may begin the next turn.
-            drop((journal, claim, admitted));
+            drop((saved, claim, admitted));
             // An error: nobody waits.
-            let _ = end.send(Some(Arc::new(saved.outcome)));
+            let _ = end.send(Some(Arc::new(done.outcome)));
         };
         let task = tokio::spawn(performing.instrument(span));
         Claim::runs(self, &session, task.abort_handle());
@@ -154,17 +154,17 @@ impl Inner {
         &self,
         id: String,
         known: Option<StoredSession>,
-    ) -> Result<(SessionJournal, Option<Past>), ServiceError> {
+    ) -> Result<(SavedSession, Option<Past>), ServiceError> {
         let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
-        let journal = SessionJournal::new(store, clock)
+        let saved = SavedSession::new(store, clock)
             .of_kind(SessionKind::Api)
             .watched_by(Arc::clone(&self.hub))
             .beside(self.layers().clone());
         match known {
-            None => Ok((journal.called(id), None)),
+            None => Ok((saved.called(id), None)),
             Some(session) => {
-                let (journal, past) = journal.resume_session(session).await?;
-                Ok((journal, Some(past)))
+                let (saved, past) = saved.resume_session(session).await?;
+                Ok((saved, Some(past)))
             }
         }
     }
@@ -231,7 +231,7 @@ impl Inner {
         &self,
         jars: usize,
         waits: Waits,
-    ) -> Result<(Place, Permit), ServiceError> {
+    ) -> Result<(TurnSlot, Permit), ServiceError> {
         let place = match waits {
             Waits::InLine => self.allowance.place().await?,
             Waits::Surely => self.allowance.waits().await?,
@@ -276,7 +276,7 @@ impl Inner {
 
 /// Refuses an agent that cannot be run on this host as it is.
 pub(super) fn runnable(host: &Host, agent: &ResolvedAgent) -> Result<(), ServiceError> {
-    if let Status::Blocked { reasons } = &agent.status {
+    if let AgentReadiness::Blocked { reasons } = &agent.status {
         let (agent, reasons) = (agent.id.to_string(), reasons.clone());
         return Err(ServiceError::Blocked { agent, reasons });
     }

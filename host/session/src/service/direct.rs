@@ -12,7 +12,7 @@ use belljar_agent::{
     Attachment, DirectCall, DirectResult, DirectSpec, DirectTool, DirectTools, Host, Part, RunId,
     Served, caps_of_run, resolve_direct,
 };
-use belljar_definition::{Status, builtin_tools};
+use belljar_definition::{AgentReadiness, builtin_tools};
 use belljar_policy::{Level, Shown};
 use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockReadGuard};
 
@@ -22,7 +22,7 @@ use super::types::ServiceError;
 use super::{Inner, RETRY_AFTER, Service};
 use crate::record::lock::{SessionLock, locks};
 use crate::record::place::TurnPlace;
-use crate::record::session_journal::JournalError;
+use crate::record::saved_session::SessionError;
 use crate::review::{ReviewError, SessionReview};
 
 /// How old the settings of a call may be.
@@ -90,7 +90,7 @@ impl Service {
         let lock = match SessionLock::take(&dir, &id) {
             Ok(Some(lock)) => lock,
             Ok(None) => return Err(ServiceError::Busy(id)),
-            Err(source) => return Err(JournalError::Lock { session: id, dir, source }.into()),
+            Err(source) => return Err(SessionError::Lock { session: id, dir, source }.into()),
         };
         let message = inner.new_id();
         let place_of_turn = TurnPlace {
@@ -236,7 +236,7 @@ impl DirectSession {
         let agent = resolve_direct(host, &self.agent, &inner.workspace);
         let agent =
             agent.ok_or_else(|| ServiceError::Agent(format!("`{}` is no name", self.agent)))?;
-        if let Status::Blocked { reasons } = &agent.status {
+        if let AgentReadiness::Blocked { reasons } = &agent.status {
             let (agent, reasons) = (agent.id.to_string(), reasons.clone());
             return Err(ServiceError::Blocked { agent, reasons });
         }

@@ -52,7 +52,7 @@ const METERED: [Meter; 2] = [Meter::Tokens, Meter::Fuel];
 
 /// The place of one turn.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct TurnSlot {
     _waits: OwnedSemaphorePermit,
     _runs: OwnedSemaphorePermit,
 }
@@ -84,23 +84,23 @@ impl Allowance {
     }
 
     /// Waits for a place; an error where too many wait already.
-    pub(crate) async fn place(&self) -> Result<Place, ServiceError> {
+    pub(crate) async fn place(&self) -> Result<TurnSlot, ServiceError> {
         let full = |_| ServiceError::TenantFull { retry_after: RETRY_AFTER };
         let waits = Arc::clone(&self.places).try_acquire_owned().map_err(full)?;
         self.runs(waits).await
     }
 
     /// As [`Allowance::place`], however many wait.
-    pub(crate) async fn waits(&self) -> Result<Place, ServiceError> {
+    pub(crate) async fn waits(&self) -> Result<TurnSlot, ServiceError> {
         let waits = Arc::clone(&self.places).acquire_owned().await;
         self.runs(waits.map_err(|_| ServiceError::Draining)?).await
     }
 
-    async fn runs(&self, waits: OwnedSemaphorePermit) -> Result<Place, ServiceError> {
+    async fn runs(&self, waits: OwnedSemaphorePermit) -> Result<TurnSlot, ServiceError> {
         let runs = Arc::clone(&self.turns).acquire_owned().await;
         // The semaphore is never closed.
         let runs = runs.map_err(|_| ServiceError::Draining)?;
-        Ok(Place { _waits: waits, _runs: runs })
+        Ok(TurnSlot { _waits: waits, _runs: runs })
     }
 
     /// INV-116: an error where the tenant would have more stored than it may, with `more` bytes.

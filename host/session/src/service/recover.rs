@@ -92,14 +92,14 @@ impl Inner {
         let (limits, history) =
             (begun.limits.unwrap_or_default(), begun.history.unwrap_or_default());
         let name = left.session.agent.clone();
-        let (mut journal, past) = self.open(String::new(), Some(left.session)).await?;
+        let (mut saved, past) = self.open(String::new(), Some(left.session)).await?;
         let Some(mut past) = past else { return Ok(None) };
         let admitted = match self.admitted(&name, Waits::Surely).await {
             Ok(admitted) => admitted,
             // It waits for the next start.
             Err(ServiceError::Draining | ServiceError::HostFull { .. }) => return Ok(None),
             Err(error) => {
-                journal.give_up(past).await?;
+                saved.give_up(past).await?;
                 return Err(error);
             }
         };
@@ -107,7 +107,7 @@ impl Inner {
         let Some(turn) = past.unfinished.take() else { return Ok(None) };
         let agent = Arc::clone(&admitted.agent);
         let conversation = self.conversation(agent, None, limits, history, Some(&past)).await?;
-        journal.by(&begun.actor.unwrap_or_default());
-        Ok(Some(self.run(claim, admitted, journal, conversation, turn)))
+        saved.by(&begun.actor.unwrap_or_default());
+        Ok(Some(self.run(claim, admitted, saved, conversation, turn)))
     }
 }

@@ -29,7 +29,7 @@ impl Service {
         let known = inner.store.session(session).await?;
         let claim = inner.claim(session, Purpose::Review).await?;
         let admitted = inner.admitted(&known.agent, Waits::InLine).await?;
-        let (mut journal, past) = inner.open(session.to_owned(), Some(known)).await?;
+        let (mut saved, past) = inner.open(session.to_owned(), Some(known)).await?;
         if past.as_ref().is_some_and(|past| past.unfinished.is_some()) {
             return Err(ServiceError::Busy(session.to_owned()));
         }
@@ -38,9 +38,9 @@ impl Service {
         let history = History::Compacted;
         let mut conversation = inner.conversation(agent, None, limits, history, past).await?;
         let (host, events) = (&admitted.host, EventSink::none());
-        let done = journal.compact(&mut conversation, host, events, cancel).await;
+        let done = saved.compact(&mut conversation, host, events, cancel).await;
         // Whoever waits for the session finds it free.
-        drop((journal, claim));
+        drop((saved, claim));
         done.map_err(|problem| match problem {
             Problem::Store(error) => error.into(),
             problem => ServiceError::Invalid(problem.to_string()),

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::record::rows::History;
-use crate::record::session_journal::JournalError;
+use crate::record::saved_session::SessionError;
 use crate::record::turn::Turn;
 use crate::review::ReviewError;
 
@@ -176,7 +176,7 @@ pub enum ServiceError {
     Review(ReviewError),
     /// A session cannot be resumed.
     #[error(transparent)]
-    Session(JournalError),
+    Session(SessionError),
 }
 
 impl From<StoreError> for ServiceError {
@@ -198,12 +198,12 @@ impl From<ReviewError> for ServiceError {
     }
 }
 
-impl From<JournalError> for ServiceError {
-    fn from(error: JournalError) -> Self {
+impl From<SessionError> for ServiceError {
+    fn from(error: SessionError) -> Self {
         match error {
-            JournalError::Store(error) => error.into(),
-            JournalError::Locked(session) => Self::Busy(session),
-            other @ (JournalError::Lock { .. } | JournalError::Nothing) => Self::Session(other),
+            SessionError::Store(error) => error.into(),
+            SessionError::Locked(session) => Self::Busy(session),
+            other @ (SessionError::Lock { .. } | SessionError::Nothing) => Self::Session(other),
         }
     }
 }

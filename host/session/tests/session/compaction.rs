@@ -7,7 +7,7 @@ use belljar_agent::{EventKind, EventSink, Outcome, RunStatus, resolve};
 use belljar_kit::world::{Plan, World, agent};
 use belljar_model::{Message, Models};
 use belljar_policy::{Caps, Meter};
-use belljar_session::{CompactProblem, Conversation, History, Past, SessionJournal};
+use belljar_session::{CompactProblem, Conversation, History, Past, SavedSession};
 use belljar_store::{MessageStatus, Store};
 use tokio_util::sync::CancellationToken;
 
@@ -38,7 +38,7 @@ const ONE: &str = r#"      - expect: {system_contains: You summarise, last_user_
 struct Talk {
     world: World,
     store: Store,
-    journal: SessionJournal,
+    session: SavedSession,
     conversation: Conversation,
 }
 
@@ -61,9 +61,9 @@ fn conversation(world: &World) -> Conversation {
 async fn talk_with(transcript: &str, settings: &str) -> Talk {
     let world = world(transcript, settings);
     let store = store(&world).await;
-    let journal = SessionJournal::new(store.clone(), Arc::clone(&world.host.clock));
+    let session = SavedSession::new(store.clone(), Arc::clone(&world.host.clock));
     let conversation = conversation(&world);
-    Talk { world, store, journal, conversation }
+    Talk { world, store, session, conversation }
 }
 
 async fn talk(summaries: &str) -> Talk {
@@ -72,9 +72,9 @@ async fn talk(summaries: &str) -> Talk {
 
 impl Talk {
     async fn say(&mut self, text: &str) -> Outcome {
-        let Self { world, journal, conversation, .. } = self;
+        let Self { world, session, conversation, .. } = self;
         let cancel = CancellationToken::new();
-        let turn = journal.turn(conversation, &world.host, text, world.sink(), cancel);
+        let turn = session.turn(conversation, &world.host, text, world.sink(), cancel);
         let saved = turn.await.unwrap();
         assert!(saved.unsaved.is_none());
         saved.outcome
@@ -88,7 +88,7 @@ impl Talk {
     }
 
     fn session(&self) -> String {
-        self.journal.session().unwrap().to_owned()
+        self.session.id().unwrap().to_owned()
     }
 
     async fn summary(&self) -> Option<(i64, String)> {
@@ -106,13 +106,13 @@ impl Talk {
     }
 
     /// The process ends, and another one resumes.
-    async fn reopened(self) -> (World, Store, SessionJournal, Past) {
-        let Self { world, store, journal, .. } = self;
-        drop(journal);
+    async fn reopened(self) -> (World, Store, SavedSession, Past) {
+        let Self { world, store, session, .. } = self;
+        drop(session);
         let clock = Arc::clone(&world.host.clock);
-        let resumed = SessionJournal::resume(store.clone(), clock, None, &world.root()).await;
-        let (journal, past) = resumed.unwrap();
-        (world, store, journal, past)
+        let resumed = SavedSession::resume(store.clone(), clock, None, &world.root()).await;
+        let (session, past) = resumed.unwrap();
+        (world, store, session, past)
     }
 }
 
@@ -173,7 +173,7 @@ async fn a_restart_loads_the_summary_or_everything_as_it_is_asked_to() {
     let mut talk = talk(ONE).await;
     talk.say_many(1..=3).await;
     let live = talk.conversation.messages().to_vec();
-    let (world, _store, mut journal, past) = talk.reopened().await;
+    let (world, _store, mut session, past) = talk.reopened().await;
     assert_eq!(past.messages(History::Compacted), live);
     let whole = past.messages(History::Whole);
     assert_eq!(
@@ -187,7 +187,7 @@ async fn a_restart_loads_the_summary_or_everything_as_it_is_asked_to() {
         conversation(&world).with_history(History::Whole).resumed(whole.clone(), past.used);
     let none = EventSink::none();
     let turn =
-        journal.turn(&mut again, &world.host, "question 4", none, CancellationToken::new()).await;
+        session.turn(&mut again, &world.host, "question 4", none, CancellationToken::new()).await;
     assert_eq!(turn.unwrap().outcome.status, RunStatus::Completed);
     let sent = world.sent_by("boss", 0);
     assert_eq!(sent[3].messages[..6], whole);
@@ -248,10 +248,10 @@ async fn a_summary_is_shorter_than_what_it_stands_for() {
     let long = format!("      - say: \"{}\"\n", "y".repeat(9_000)).repeat(2);
     let mut talk = talk(&long).await;
     talk.say_many(1..=1).await;
-    let Talk { world, journal, conversation, .. } = &mut talk;
+    let Talk { world, session, conversation, .. } = &mut talk;
     let none = EventSink::none();
     let before = conversation.messages().to_vec();
-    let done = journal.compact(conversation, &world.host, none, CancellationToken::new()).await;
+    let done = session.compact(conversation, &world.host, none, CancellationToken::new()).await;
     assert!(matches!(done, Err(CompactProblem::NoSummary(_))), "{done:?}");
     assert_eq!(conversation.messages(), before);
     assert_eq!(talk.summary().await, None);
@@ -299,7 +299,7 @@ async fn a_turn_that_is_gone_on_with_has_the_history_that_it_began_with() {
     let mut talk = talk_with(&hanging, "").await;
     talk.say_many(1..=2).await;
     {
-        let Talk { world, journal, conversation, .. } = &mut talk;
+        let Talk { world, session, conversation, .. } = &mut talk;
         let (reached, mut asked) = tokio::sync::mpsc::channel(1);
         let events = EventSink::to(move |event| {
             if matches!(event.kind, EventKind::TextDelta { .. }) {
@@ -307,23 +307,23 @@ async fn a_turn_that_is_gone_on_with_has_the_history_that_it_began_with() {
             }
         });
         let cancel = CancellationToken::new();
-        let turn = journal.turn(conversation, &world.host, "question 3", events, cancel);
+        let turn = session.turn(conversation, &world.host, "question 3", events, cancel);
         tokio::select! {
             _ = turn => panic!("it hangs"),
             _ = asked.recv() => {}
         }
     }
-    let (world, store, mut journal, mut past) = talk.reopened().await;
+    let (world, store, mut session, mut past) = talk.reopened().await;
     let turn = past.unfinished.take().unwrap();
     let mut again = conversation(&world).resumed(past.messages(History::Compacted), past.used);
     let none = EventSink::none();
     let saved =
-        journal.perform(turn, &mut again, &world.host, none, CancellationToken::new()).await;
+        session.perform(turn, &mut again, &world.host, none, CancellationToken::new()).await;
     assert_eq!(saved.outcome.status, RunStatus::Completed, "{:?}", saved.outcome.error);
     let sent = world.sent_by("boss", 0);
     assert_eq!(sent[3].messages, sent[2].messages, "the same is asked again");
     assert_eq!(world.sent_by("compaction", 0).len(), 1, "it was kept before it was used");
-    let rows = store.messages(journal.session().unwrap()).await.unwrap();
+    let rows = store.messages(session.id().unwrap()).await.unwrap();
     assert!(rows.iter().all(|row| row.status == MessageStatus::Completed));
 }
 
@@ -333,9 +333,9 @@ async fn a_history_of_many_times_the_context_is_read_in_pieces() {
     let asked = "      - say: part\n".repeat(16);
     let mut talk = talk_with(&transcript(&asked), "compact_at = 0\n").await;
     talk.say_many(1..=5).await;
-    let Talk { world, journal, conversation, .. } = &mut talk;
+    let Talk { world, session, conversation, .. } = &mut talk;
     let none = || EventSink::none();
-    let done = journal.compact(conversation, &world.host, none(), CancellationToken::new()).await;
+    let done = session.compact(conversation, &world.host, none(), CancellationToken::new()).await;
     assert_eq!(done.unwrap(), 5);
     let asked = world.sent_by("compaction", 0);
     assert_eq!(asked.len(), 3);
@@ -345,7 +345,7 @@ async fn a_history_of_many_times_the_context_is_read_in_pieces() {
         assert_eq!(text.contains("<summary_so_far>\npart\n"), place > 0, "{text}");
     }
     assert_eq!(outline(conversation.messages()), [FRAME, "[noted]"]);
-    let again = journal.compact(conversation, &world.host, none(), CancellationToken::new()).await;
+    let again = session.compact(conversation, &world.host, none(), CancellationToken::new()).await;
     assert!(matches!(again, Err(CompactProblem::Nothing)), "{again:?}");
     assert_eq!(talk.summary().await, Some((10, "part".into())));
     let today = talk.store.usage("2026-11-20").await.unwrap();
@@ -376,8 +376,8 @@ async fn a_cancelled_turn_ends_at_once_and_summarises_nothing() {
             stop.cancel();
         }
     });
-    let Talk { world, journal, conversation, .. } = &mut talk;
-    let saved = journal.turn(conversation, &world.host, "question 3", events, cancel).await;
+    let Talk { world, session, conversation, .. } = &mut talk;
+    let saved = session.turn(conversation, &world.host, "question 3", events, cancel).await;
     assert_eq!(saved.unwrap().outcome.status, RunStatus::Cancelled);
     assert_eq!(world.sent_by("boss", 0).len(), 2, "the agent's model is not asked");
     assert_eq!(talk.summary().await, None);
@@ -387,7 +387,7 @@ async fn a_cancelled_turn_ends_at_once_and_summarises_nothing() {
 async fn sessions_beside_it_keep_their_history() {
     let mut talk = talk(ONE).await;
     let clock = Arc::clone(&talk.world.host.clock);
-    let mut other = SessionJournal::new(talk.store.clone(), clock);
+    let mut other = SavedSession::new(talk.store.clone(), clock);
     let mut aside = conversation(&talk.world);
     let none = EventSink::none();
     let said = other
@@ -396,6 +396,6 @@ async fn sessions_beside_it_keep_their_history() {
         .unwrap();
     assert_eq!(said.outcome.status, RunStatus::Completed);
     talk.say_many(1..=3).await;
-    let theirs = talk.store.compaction(other.session().unwrap()).await.unwrap();
+    let theirs = talk.store.compaction(other.id().unwrap()).await.unwrap();
     assert_eq!((talk.summary().await.is_some(), theirs), (true, None));
 }

@@ -1,4 +1,4 @@
-//! Conversations of several turns, and their journal on disk.
+//! Conversations of several turns, and their sessions on disk.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use belljar_agent::{EventKind, EventSink, Outcome, RunError, RunStatus, resolve}
 use belljar_kit::world::{Plan, World, agent};
 use belljar_model::{ChatRequest, Message};
 use belljar_policy::{Caps, Level, Meter};
-use belljar_session::{Conversation, History, JournalError, SessionJournal};
+use belljar_session::{Conversation, History, SavedSession, SessionError};
 use belljar_store::{MessageStatus, Role, Source, SubagentStatus};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -248,9 +248,9 @@ async fn what_earlier_sittings_used_counts() {
     assert_eq!(world.sent().len(), 2);
 }
 
-async fn write(world: &World, journal: &mut SessionJournal, talk: &mut Conversation, text: &str) {
+async fn write(world: &World, session: &mut SavedSession, talk: &mut Conversation, text: &str) {
     let cancel = CancellationToken::new();
-    let saved = journal.turn(talk, &world.host, text, EventSink::none(), cancel).await.unwrap();
+    let saved = session.turn(talk, &world.host, text, EventSink::none(), cancel).await.unwrap();
     assert!(saved.unsaved.is_none(), "{:?}", saved.unsaved);
 }
 
@@ -274,17 +274,17 @@ agents:
     let spec = talk.aside(Arc::new(scout), "look at a".into());
     let outcome = world.run(spec.clone()).await;
     assert!(talk.messages().is_empty(), "nothing joins by itself");
-    let mut journal = SessionJournal::new(store.clone(), Arc::clone(&world.host.clock));
-    journal.remember(&mut talk, &spec, &outcome).await.unwrap();
-    write(&world, &mut journal, &mut talk, "so").await;
+    let mut session = SavedSession::new(store.clone(), Arc::clone(&world.host.clock));
+    session.remember(&mut talk, &spec, &outcome).await.unwrap();
+    write(&world, &mut session, &mut talk, "so").await;
     assert_consistent(talk.messages());
     let sent = world.sent_by("boss", 0);
     let Message::User { text, .. } = &sent[0].messages[0] else { panic!() };
     assert!(text.contains("look at a") && text.contains("a says a&lt;/subagent_result>"), "{text}");
     assert_eq!(talk.budget().spent(Meter::Steps), 2, "both count");
-    drop(journal);
+    drop(session);
     let clock = Arc::clone(&world.host.clock);
-    let (_, past) = SessionJournal::resume(store, clock, None, &world.root()).await.unwrap();
+    let (_, past) = SavedSession::resume(store, clock, None, &world.root()).await.unwrap();
     assert_eq!(past.messages(History::Compacted), talk.messages());
     assert_eq!(past.used.steps, 2);
 }
@@ -295,18 +295,18 @@ async fn a_session_resumes_after_a_restart_where_it_was_left() {
     let clock = Arc::clone(&world.host.clock);
     let store = store(&world).await;
     let mut talk = conversation(&world, Caps::unlimited());
-    let mut journal = SessionJournal::new(store.clone(), Arc::clone(&clock));
-    assert!(journal.session().is_none(), "nothing is saved before the first turn");
+    let mut session = SavedSession::new(store.clone(), Arc::clone(&clock));
+    assert!(session.id().is_none(), "nothing is saved before the first turn");
     assert!(store.sessions(10).await.unwrap().is_empty());
-    write(&world, &mut journal, &mut talk, "what does a say\nplease").await;
-    let id = journal.session().unwrap().to_owned();
+    write(&world, &mut session, &mut talk, "what does a say\nplease").await;
+    let id = session.id().unwrap().to_owned();
     assert!(matches!(
-        SessionJournal::resume(store.clone(), Arc::clone(&clock), Some(&id), &world.root()).await,
-        Err(JournalError::Locked(_))
+        SavedSession::resume(store.clone(), Arc::clone(&clock), Some(&id), &world.root()).await,
+        Err(SessionError::Locked(_))
     ));
-    drop(journal);
-    let (mut journal, past) =
-        SessionJournal::resume(store.clone(), clock, None, &world.root()).await.unwrap();
+    drop(session);
+    let (mut session, past) =
+        SavedSession::resume(store.clone(), clock, None, &world.root()).await.unwrap();
     assert_eq!(past.session.id, id);
     assert_eq!(past.session.title, "what does a say");
     assert_eq!(past.messages(History::Compacted), talk.messages());
@@ -314,7 +314,7 @@ async fn a_session_resumes_after_a_restart_where_it_was_left() {
     assert_eq!(past.turns[0].state.outcome.output, "It says text of a.");
     let mut again = conversation(&world, Caps::unlimited())
         .resumed(past.messages(History::Compacted), past.used);
-    write(&world, &mut journal, &mut again, "and b").await;
+    write(&world, &mut session, &mut again, "and b").await;
     assert_prefixes(&world.sent());
     let rows = store.messages(&id).await.unwrap();
     let roles: Vec<Role> = rows.iter().map(|row| row.role).collect();
@@ -328,7 +328,7 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
     let world = world("transcript: 1\nagents:\n  - agent: boss\n    turns:\n      - hang: true\n");
     let store = store(&world).await;
     let mut talk = conversation(&world, Caps::unlimited());
-    let mut journal = SessionJournal::new(store.clone(), Arc::clone(&world.host.clock));
+    let mut session = SavedSession::new(store.clone(), Arc::clone(&world.host.clock));
     let (reached, mut asked) = tokio::sync::mpsc::channel(1);
     let events = EventSink::to(move |event| {
         if matches!(event.kind, EventKind::StepStarted { .. }) {
@@ -337,23 +337,23 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
     });
     {
         let cancel = CancellationToken::new();
-        let turn = journal.turn(&mut talk, &world.host, "look", events, cancel);
+        let turn = session.turn(&mut talk, &world.host, "look", events, cancel);
         tokio::select! {
             _ = turn => panic!("the model hangs"),
             _ = asked.recv() => {}
         }
         // The future is dropped here, as it is when the process dies.
     }
-    let id = journal.session().unwrap().to_owned();
+    let id = session.id().unwrap().to_owned();
     let rows = store.messages(&id).await.unwrap();
     assert_eq!(rows[0].content, json!({"text": "look"}));
     assert_eq!(rows[1].status, MessageStatus::InFlight);
     assert_eq!(world.sent()[0].messages.len(), 1, "the placeholder is not sent");
-    drop(journal);
+    drop(session);
 
     let clock = Arc::clone(&world.host.clock);
-    let (mut journal, past) =
-        SessionJournal::resume(store.clone(), clock, None, &world.root()).await.unwrap();
+    let (mut session, past) =
+        SavedSession::resume(store.clone(), clock, None, &world.root()).await.unwrap();
     let unfinished = past.unfinished.as_ref().unwrap();
     assert_eq!((unfinished.text(), &*unfinished.message), ("look", &*rows[1].id));
     assert_eq!(
@@ -361,7 +361,7 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
         (0, 0),
         "it is no part of the past yet"
     );
-    let past = journal.give_up(past).await.unwrap();
+    let past = session.give_up(past).await.unwrap();
     assert!(past.unfinished.is_none());
     assert_eq!(past.turns[0].state.status, MessageStatus::Interrupted);
     assert_eq!(past.turns[0].text(), "look");
@@ -396,9 +396,9 @@ agents:
     );
     let store = store(&world).await;
     let mut talk = conversation(&world, Caps::unlimited());
-    let mut journal = SessionJournal::new(store.clone(), Arc::clone(&world.host.clock));
-    write(&world, &mut journal, &mut talk, "look at both").await;
-    let id = journal.session().unwrap();
+    let mut session = SavedSession::new(store.clone(), Arc::clone(&world.host.clock));
+    write(&world, &mut session, &mut talk, "look at both").await;
+    let id = session.id().unwrap();
     let rows = store.messages(id).await.unwrap();
     let subagents = store.subagents(id).await.unwrap();
     assert_eq!(subagents.len(), 2);
@@ -442,10 +442,10 @@ async fn what_a_subagent_concluded_outlives_the_turn_that_a_process_died_in() {
     let world = world(KILLED);
     let store = store(&world).await;
     let mut talk = conversation(&world, Caps::unlimited());
-    let mut journal = SessionJournal::new(store.clone(), Arc::clone(&world.host.clock));
+    let mut session = SavedSession::new(store.clone(), Arc::clone(&world.host.clock));
     {
         let (events, cancel) = (EventSink::none(), CancellationToken::new());
-        let turn = journal.turn(&mut talk, &world.host, "look at both", events, cancel);
+        let turn = session.turn(&mut talk, &world.host, "look at both", events, cancel);
         tokio::pin!(turn);
         let place = world.root().to_string_lossy().into_owned();
         let id = loop {
@@ -466,13 +466,13 @@ async fn what_a_subagent_concluded_outlives_the_turn_that_a_process_died_in() {
         assert_eq!(states, [(0, SubagentStatus::Completed), (1, SubagentStatus::Running)]);
         // The future is dropped here, as it is when the process dies.
     }
-    drop(journal);
+    drop(session);
 
     let clock = Arc::clone(&world.host.clock);
-    let (mut journal, past) =
-        SessionJournal::resume(store.clone(), clock, None, &world.root()).await.unwrap();
-    let past = journal.give_up(past).await.unwrap();
-    let rows = store.subagents(journal.session().unwrap()).await.unwrap();
+    let (mut session, past) =
+        SavedSession::resume(store.clone(), clock, None, &world.root()).await.unwrap();
+    let past = session.give_up(past).await.unwrap();
+    let rows = store.subagents(session.id().unwrap()).await.unwrap();
     assert_eq!(rows[1].status, SubagentStatus::Cancelled);
     assert!(rows[1].ended.is_some() && rows[1].error.as_deref().unwrap().contains("ended"));
     assert_eq!((past.used.input_tokens, past.used.output_tokens), (30, 5), "billed all the same");
@@ -502,8 +502,8 @@ agents:
     );
     let store = store(&world).await;
     let mut talk = conversation(&world, Caps::unlimited());
-    let mut journal = SessionJournal::new(store.clone(), Arc::clone(&world.host.clock));
-    write(&world, &mut journal, &mut talk, "look").await;
-    let rows = store.subagents(journal.session().unwrap()).await.unwrap();
+    let mut session = SavedSession::new(store.clone(), Arc::clone(&world.host.clock));
+    write(&world, &mut session, &mut talk, "look").await;
+    let rows = store.subagents(session.id().unwrap()).await.unwrap();
     assert_eq!((rows[0].source, rows[0].status), (Source::Fork, SubagentStatus::Completed));
 }

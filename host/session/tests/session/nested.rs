@@ -80,7 +80,7 @@ async fn resumed(manifest: &'static str, kept: &[StepEntry]) -> (World, Outcome,
     (world, outcome, all)
 }
 
-/// The files that calls were begun for which stand in the log, as their results or arguments name them.
+/// The files that calls were begun for which stand in the journal, as their results or arguments name them.
 fn begun(kept: &[StepEntry]) -> Vec<&'static str> {
     let of = |entry: &StepEntry| {
         let nested = entry.agent.contains('@');
@@ -344,7 +344,7 @@ fn is_child(entry: &StepEntry) -> bool {
     matches!(entry.kind, StepKind::Child { .. })
 }
 
-/// The log up to the end of the script, without what its subagents did meanwhile.
+/// The journal up to the end of the script, without what its subagents did meanwhile.
 fn without_scouts(whole: &[StepEntry]) -> Vec<StepEntry> {
     let ended = |entry: &StepEntry| {
         &*entry.agent == "boss" && entry.step == 1 && matches!(entry.kind, StepKind::Result(_))

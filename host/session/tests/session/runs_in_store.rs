@@ -7,7 +7,7 @@ use belljar_kit::world::{Plan, World, agent, stock};
 use belljar_model::Message;
 use belljar_policy::{Caps, LimitsRequest};
 use belljar_session::{
-    Admission, Conversation, History, Service, ServiceLimits, SessionJournal, Turn, find_run,
+    Admission, Conversation, History, SavedSession, Service, ServiceLimits, Turn, find_run,
     newest_runs, prune_runs, run_saved, run_team_saved, shown_status,
 };
 use belljar_store::{MessageStatus, SessionKind, Store, StoreError, SubagentStatus};
@@ -232,8 +232,8 @@ async fn a_run_whose_process_died_shows_what_is_kept_and_is_resumed() {
     assert_eq!(server.recover().await.unwrap(), 0, "it is the person's who began it");
     let clock = Arc::clone(&next.host.clock);
     let workspace = world.root();
-    let resumed = SessionJournal::resume(store.clone(), clock, Some(&id), &workspace).await;
-    let (mut journal, mut past) = resumed.unwrap();
+    let resumed = SavedSession::resume(store.clone(), clock, Some(&id), &workspace).await;
+    let (mut session, mut past) = resumed.unwrap();
     let in_flight = shown_status(&store, &id, MessageStatus::InFlight);
     assert_eq!(in_flight, MessageStatus::InFlight, "it is locked again");
     let turn = past.unfinished.take().unwrap();
@@ -242,7 +242,7 @@ async fn a_run_whose_process_died_shows_what_is_kept_and_is_resumed() {
     let agent = Arc::clone(&next.spec("boss", "").agent);
     let mut talk = Conversation::new(agent, workspace, Caps::unlimited());
     let (events, cancel) = (EventSink::none(), CancellationToken::new());
-    let done = journal.perform(turn, &mut talk, &next.host, events.clone(), cancel.clone()).await;
+    let done = session.perform(turn, &mut talk, &next.host, events.clone(), cancel.clone()).await;
     assert_eq!(done.outcome.output, "Both are done.", "{:?}", done.outcome.error);
     let Some(Message::User { text, .. }) = talk.messages().first() else { panic!() };
     assert_eq!(text, "Context:\nknown\n\nTask:\nthe task");
@@ -255,8 +255,8 @@ async fn a_run_whose_process_died_shows_what_is_kept_and_is_resumed() {
     );
 
     // Whoever says something more has a conversation, and that is never taken away.
-    journal.turn(&mut talk, &next.host, "and then", events, cancel).await.unwrap();
-    drop(journal);
+    session.turn(&mut talk, &next.host, "and then", events, cancel).await.unwrap();
+    drop(session);
     assert_eq!(store.session(&id).await.unwrap().kind, SessionKind::Chat);
     assert_eq!(prune_runs(&store, 0).await.unwrap(), 0);
     assert_eq!(store.messages(&id).await.unwrap().len(), 4);
@@ -314,9 +314,9 @@ async fn the_stages_of_a_team_whose_process_died_are_kept() {
     let clock = Arc::clone(&world.host.clock);
     let workspace = world.workspace.path();
     let id = session(&record).to_owned();
-    let resumed = SessionJournal::resume(store.clone(), clock, Some(&id), workspace).await;
-    let (mut journal, past) = resumed.unwrap();
-    let past = journal.give_up(past).await.unwrap();
+    let resumed = SavedSession::resume(store.clone(), clock, Some(&id), workspace).await;
+    let (mut session, past) = resumed.unwrap();
+    let past = session.give_up(past).await.unwrap();
     let messages = past.messages(History::Compacted);
     let [.., Message::Assistant { text, .. }] = messages.as_slice() else { panic!() };
     assert!(text.contains("Found."), "{text}");
@@ -335,13 +335,13 @@ async fn only_runs_are_pruned_and_none_that_somebody_has_open() {
         ids.push(run(&world, &store).await.run.to_string());
     }
     let clock = || Arc::clone(&world.host.clock);
-    let mut chat = SessionJournal::new(store.clone(), clock());
+    let mut chat = SavedSession::new(store.clone(), clock());
     let agent = Arc::clone(&world.spec("boss", "").agent);
     let workspace = world.root();
     let mut talk = Conversation::new(agent, workspace.clone(), Caps::unlimited());
     let (events, cancel) = (EventSink::none(), CancellationToken::new());
     chat.turn(&mut talk, &world.host, "hello", events, cancel).await.unwrap();
-    let talked = chat.session().unwrap().to_owned();
+    let talked = chat.id().unwrap().to_owned();
     drop(chat);
     let (runs, more) = newest_runs(&store, 2).await.unwrap();
     assert_eq!((runs.len(), more), (2, true));
@@ -351,7 +351,7 @@ async fn only_runs_are_pruned_and_none_that_somebody_has_open() {
     assert_eq!((runs.len(), more), (4, false));
     assert_eq!(prune_runs(&store, 2).await.unwrap(), 1);
     assert!(store.session(&ids[0]).await.is_err(), "the oldest");
-    let open = SessionJournal::resume(store.clone(), clock(), Some(&ids[1]), &workspace).await;
+    let open = SavedSession::resume(store.clone(), clock(), Some(&ids[1]), &workspace).await;
     assert_eq!(prune_runs(&store, 0).await.unwrap(), 1);
     assert!(store.session(&ids[1]).await.is_ok(), "somebody has it open");
     drop(open);

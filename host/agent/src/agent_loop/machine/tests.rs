@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use belljar_model::{ToolSpec, Usage};
+use belljar_model::{TokenUsage, ToolSpec};
 use belljar_policy::{Asked, Grants, Permission, Rights, ToolName};
 
 use super::*;
@@ -46,7 +46,7 @@ fn reply(text: &str, calls: &[(&str, &str)]) -> Input {
     Input::Replied(Reply {
         text: text.into(),
         calls: calls.iter().map(call).collect(),
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         stop: if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse },
     })
 }
@@ -83,7 +83,7 @@ fn a_reply_without_calls_completes_the_run_with_its_text() {
 fn a_blank_last_answer_leaves_the_last_text_that_was_not() {
     let mut it = calling();
     it.step(Input::Answered(vec![answer("x")]), &FREE);
-    assert_eq!(finish(it.step(reply(" \n", &[]), &FREE)).status, Status::Completed);
+    assert_eq!(finish(it.step(reply(" \n", &[]), &FREE)).status, RunStatus::Completed);
     assert_eq!(it.into_transcript().output, "first");
 }
 
@@ -105,7 +105,7 @@ fn used_up_steps_give_one_last_step_without_tools() {
     assert_eq!(*last, Message::user(LAST_STEP));
     // Calls that it asks for all the same are not even looked at.
     let ending = finish(it.step(reply("so far", &[("b", "look")]), &gauge));
-    assert_eq!(ending.status, Status::Partial);
+    assert_eq!(ending.status, RunStatus::Partial);
     assert_eq!(it.into_transcript().output, "so far");
 }
 
@@ -148,7 +148,7 @@ fn a_prompt_that_cannot_fit_the_tokens_is_never_sent() {
     let mut it = new_loop();
     it.push(Message::user("x".repeat(1_000)));
     let gauge = Gauge { tokens_left: 10, ..FREE };
-    assert_eq!(finish(it.step(Input::Begin, &gauge)).status, Status::Partial);
+    assert_eq!(finish(it.step(Input::Begin, &gauge)).status, RunStatus::Partial);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn an_answer_cut_at_the_models_own_limit_is_partial() {
     let cut = Reply {
         text: "half".into(),
         calls: vec![],
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         stop: StopReason::MaxTokens,
     };
     assert_eq!(finish(it.step(Input::Replied(cut), &FREE)), Ending::partial(RunError::OutputCut));
@@ -196,7 +196,7 @@ fn an_interrupted_answer_keeps_its_part() {
 fn an_event_out_of_turn_ends_the_run_instead_of_the_host() {
     let mut it = new_loop();
     let ending = finish(it.step(Input::Answered(vec![]), &FREE));
-    assert_eq!(ending.status, Status::Failed);
+    assert_eq!(ending.status, RunStatus::Failed);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::clock::RunId;
 use crate::outcome::ChildOrigin;
-use crate::outcome::{ChildSummary, Outcome, RunError, Status, Usage};
+use crate::outcome::{ChildSummary, Outcome, RunError, RunStatus, Usage};
 
 /// How a team ended. Always made, whatever happened.
 #[derive(Debug, Clone, Serialize)]
@@ -16,7 +16,7 @@ pub struct TeamOutcome {
     pub team: String,
     /// `completed` when every stage did; `partial` when one ended early, or a budget of the
     /// team ran out after some stage; `failed` when a stage failed.
-    pub status: Status,
+    pub status: RunStatus,
     /// The output of the last stage that has one. Foreign text: escape it before a person
     /// sees it.
     pub output: String,
@@ -43,7 +43,7 @@ pub struct StageOutcome {
     /// Whether its agents ran side by side.
     pub parallel: bool,
     /// `partial` also when a member of a stage with `join: any` failed.
-    pub status: Status,
+    pub status: RunStatus,
     /// Its output; of several agents, each under a heading, in the order written.
     pub output: String,
     /// Its agents, in the order written.
@@ -80,12 +80,12 @@ impl TeamOutcome {
     /// The agent that decided how the team ended, with its stage, where one did: of the last
     /// stage that ended so, the first that did not complete.
     pub fn culprit(&self) -> Option<(usize, &MemberOutcome)> {
-        if self.status == Status::Completed {
+        if self.status == RunStatus::Completed {
             return None;
         }
         let stage = self.stages.iter().rfind(|stage| stage.status == self.status)?;
-        let of = |status: Status| stage.agents.iter().find(|a| a.outcome.status == status);
-        let other = || stage.agents.iter().find(|a| a.outcome.status != Status::Completed);
+        let of = |status: RunStatus| stage.agents.iter().find(|a| a.outcome.status == status);
+        let other = || stage.agents.iter().find(|a| a.outcome.status != RunStatus::Completed);
         of(self.status).or_else(other).map(|agent| (stage.stage, agent))
     }
 

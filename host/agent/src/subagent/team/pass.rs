@@ -4,7 +4,7 @@ use belljar_definition::{Join, Member};
 
 use super::outcome::MemberOutcome;
 use crate::limits::MAX_CONCLUSION_BYTES;
-use crate::outcome::Status;
+use crate::outcome::RunStatus;
 use crate::prompt::frame;
 
 /// Stands before what a stage is given of the stage before, where its member has no task of
@@ -55,7 +55,7 @@ pub(crate) fn output(agents: &[MemberOutcome]) -> String {
     let text = |agent: &MemberOutcome| {
         let said = agent.outcome.output.trim_end();
         let note = match agent.outcome.status {
-            Status::Completed => String::new(),
+            RunStatus::Completed => String::new(),
             status => format!(" ({status})"),
         };
         format!("## {}{note}\n\n{said}", name(agent))
@@ -65,20 +65,20 @@ pub(crate) fn output(agents: &[MemberOutcome]) -> String {
 }
 
 /// How a stage ended, from how its agents did.
-pub(crate) fn status(agents: &[MemberOutcome], join: Join) -> Status {
+pub(crate) fn status(agents: &[MemberOutcome], join: Join) -> RunStatus {
     let count = |status| agents.iter().filter(|agent| agent.outcome.status == status).count();
-    let failed = count(Status::Failed);
-    if count(Status::Cancelled) > 0 {
-        return Status::Cancelled;
+    let failed = count(RunStatus::Failed);
+    if count(RunStatus::Cancelled) > 0 {
+        return RunStatus::Cancelled;
     }
     let enough = match join {
         Join::All => failed == 0,
         Join::Any => failed < agents.len(),
     };
-    match (enough, failed + count(Status::Partial)) {
-        (false, _) => Status::Failed,
-        (true, 0) => Status::Completed,
-        (true, _) => Status::Partial,
+    match (enough, failed + count(RunStatus::Partial)) {
+        (false, _) => RunStatus::Failed,
+        (true, 0) => RunStatus::Completed,
+        (true, _) => RunStatus::Partial,
     }
 }
 

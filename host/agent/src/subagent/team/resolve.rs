@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use belljar_definition::{
-    AgentId, Diagnostic, GrantChange, Member, Scope, Severity, Stage, Status, TeamDefinition,
-    Visibility, grant_command,
+    AgentId, AgentReadiness, Diagnostic, GrantChange, Member, Scope, Severity, Stage,
+    TeamDefinition, Visibility, grant_command,
 };
 use belljar_policy::{Narrowing, Shown};
 
@@ -145,7 +145,7 @@ fn unknown(error: &ResolveError) -> Problem {
 }
 
 fn if_ready(agent: ResolvedAgent) -> Result<ResolvedAgent, Problem> {
-    let Status::Blocked { reasons } = &agent.status else { return Ok(agent) };
+    let AgentReadiness::Blocked { reasons } = &agent.status else { return Ok(agent) };
     let reasons = Shown::new(&reasons.join("; ")).to_string();
     let message = format!("agent `{}` is blocked: {reasons}", agent.id);
     let command = &agent.hint;
@@ -189,12 +189,12 @@ fn within_team(
             agent.id
         );
         agent.status = match agent.status {
-            Status::Ready => Status::ReadyWithWarnings { warnings: vec![message] },
-            Status::ReadyWithWarnings { mut warnings } => {
+            AgentReadiness::Ready => AgentReadiness::ReadyWithWarnings { warnings: vec![message] },
+            AgentReadiness::ReadyWithWarnings { mut warnings } => {
                 warnings.push(message);
-                Status::ReadyWithWarnings { warnings }
+                AgentReadiness::ReadyWithWarnings { warnings }
             }
-            blocked @ Status::Blocked { .. } => blocked,
+            blocked @ AgentReadiness::Blocked { .. } => blocked,
         };
     }
     agent.rights = rights;

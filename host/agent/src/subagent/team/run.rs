@@ -22,7 +22,7 @@ use crate::host::Host;
 use crate::layers::Layers;
 use crate::limits::{MAX_CHILDREN_PER_RUN, MAX_KEPT_TASK_BYTES, PARALLEL_CHILDREN, cut};
 use crate::outcome::ChildOrigin;
-use crate::outcome::{Outcome, RunError, Status, Usage};
+use crate::outcome::{Outcome, RunError, RunStatus, Usage};
 use crate::replay::journal::QueuedChild;
 use crate::rights::model::model_of;
 use crate::rights::resolve::ResolvedAgent;
@@ -80,7 +80,7 @@ pub async fn run_team_as(
     let mut run_of = Run::new(&spec, Arc::clone(&shared), Arc::clone(&path), cancel);
     let ending = match run_of.ready() {
         Ok(()) => run_of.stages().await,
-        Err(error) => (Status::Failed, Some(error)),
+        Err(error) => (RunStatus::Failed, Some(error)),
     };
     // Whatever may still hold this budget stops at its next check.
     run_of.budget.cancel();
@@ -112,7 +112,7 @@ pub async fn run_team_as(
 }
 
 /// How the team ends.
-type Ending = (Status, Option<RunError>);
+type Ending = (RunStatus, Option<RunError>);
 
 /// A member that is to run.
 struct Start {
@@ -223,32 +223,32 @@ impl<'a> Run<'a> {
             let error = first_error(&done, status);
             self.done.push(done);
             match status {
-                Status::Completed => {}
+                RunStatus::Completed => {}
                 // Without a word there is nothing to resume.
-                Status::Partial if silent => return (Status::Partial, error),
-                Status::Partial => early = early.or(error),
-                Status::Failed | Status::Cancelled => return (status, error),
+                RunStatus::Partial if silent => return (RunStatus::Partial, error),
+                RunStatus::Partial => early = early.or(error),
+                RunStatus::Failed | RunStatus::Cancelled => return (status, error),
             }
         }
         match early {
-            Some(error) => (Status::Partial, Some(error)),
-            None => (Status::Completed, None),
+            Some(error) => (RunStatus::Partial, Some(error)),
+            None => (RunStatus::Completed, None),
         }
     }
 
     /// How the team ends if there is no more of something that each stage needs.
     fn used_up(&self) -> Option<Ending> {
         if self.cancel.is_cancelled() || self.budget.is_cancelled() {
-            return Some((Status::Cancelled, Some(RunError::Cancelled)));
+            return Some((RunStatus::Cancelled, Some(RunError::Cancelled)));
         }
         let exhausted = |meter| -> Option<Exhausted> { self.budget.exhausted(meter) };
         let budget = [Meter::Steps, Meter::Tokens, Meter::Fuel].into_iter().find_map(exhausted);
         if let Some(exhausted) = budget {
-            return Some((Status::Partial, Some(RunError::Budget { exhausted })));
+            return Some((RunStatus::Partial, Some(RunError::Budget { exhausted })));
         }
         let (left, seconds) = self.time_left()?;
         let late = left.is_zero();
-        late.then_some((Status::Partial, Some(RunError::WallTime { seconds })))
+        late.then_some((RunStatus::Partial, Some(RunError::WallTime { seconds })))
     }
 
     /// The time that is left, and the whole in seconds.
@@ -344,7 +344,7 @@ impl<'a> Run<'a> {
                 let message =
                     format!("too many subagents in this run: at most {MAX_CHILDREN_PER_RUN}");
                 let error = RunError::Setup { message, hint: None };
-                not_started(&self.shared, &spec.agent, String::new(), Status::Failed, error)
+                not_started(&self.shared, &spec.agent, String::new(), RunStatus::Failed, error)
             }
         };
         let (path, spawn_index) = (path.to_string(), index.unwrap_or(0));
@@ -356,8 +356,9 @@ impl<'a> Run<'a> {
 
     async fn run(&self, spec: RunSpec, spawn_index: u32, path: Arc<str>) -> Outcome {
         let agent = Arc::clone(&spec.agent);
-        let not_run =
-            |agent, error| not_started(&self.shared, agent, String::new(), Status::Failed, error);
+        let not_run = |agent, error| {
+            not_started(&self.shared, agent, String::new(), RunStatus::Failed, error)
+        };
         let mut job = match job(&self.shared, spec, path, spawn_index, self.cancel.clone()) {
             Ok(job) => job,
             Err((agent, error)) => return not_run(&agent, error),
@@ -391,9 +392,9 @@ impl<'a> Run<'a> {
 }
 
 /// Why a stage ended as it did: the first of its agents' reasons that fits.
-fn first_error(stage: &StageOutcome, status: Status) -> Option<RunError> {
+fn first_error(stage: &StageOutcome, status: RunStatus) -> Option<RunError> {
     let error = |of: &MemberOutcome| of.outcome.error.clone();
     let same = stage.agents.iter().filter(|agent| agent.outcome.status == status);
-    let other = stage.agents.iter().filter(|agent| agent.outcome.status != Status::Completed);
+    let other = stage.agents.iter().filter(|agent| agent.outcome.status != RunStatus::Completed);
     same.chain(other).find_map(error)
 }

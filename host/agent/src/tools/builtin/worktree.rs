@@ -14,7 +14,7 @@ use crate::agent_loop::job::Job;
 use crate::agent_loop::ledger::Ledger;
 use crate::layers::{Layers, LayersError, Told};
 use crate::limits::MAX_TOLD_CHANGES;
-use crate::outcome::Status;
+use crate::outcome::RunStatus;
 use crate::tools::answer::Answer;
 use crate::tools::builtin::arguments::WorktreeCall;
 use crate::tools::call::Call;
@@ -186,12 +186,12 @@ pub(crate) async fn end(
     jar: &CurrentJar,
     job: &Job,
     ledger: &Ledger,
-    status: Status,
+    status: RunStatus,
 ) -> Vec<String> {
     let Some(worktree) = jar.worktree() else { return Vec::new() };
     let concluded = match status {
-        Status::Completed | Status::Partial => true,
-        Status::Failed | Status::Cancelled => !job.depth.is_child(),
+        RunStatus::Completed | RunStatus::Partial => true,
+        RunStatus::Failed | RunStatus::Cancelled => !job.depth.is_child(),
     };
     jar.moves(job, ledger, None).await;
     if !worktree.is_new && !worktree.layers.is_made() {

@@ -9,13 +9,13 @@ use belljar_model::ToolCall;
 use belljar_policy::{Denied, DenyCode, Shown, Source, ToolName, ToolPermit};
 use serde_json::{Map, Value};
 
-use super::input::Input;
+use super::input::HookInput;
 use super::{Hook, Hooks, Judgement, Verdict};
 use crate::agent_loop::agent::{Agent, Timer};
 use crate::agent_loop::machine::Ending;
 use crate::events::EventKind;
 use crate::limits::{MAX_HOOK_TEXT, MAX_NAME_BYTES, cut};
-use crate::outcome::{RunError, Status};
+use crate::outcome::{RunError, RunStatus};
 use crate::prompt::frame;
 use crate::tools::answer::Answer;
 use crate::tools::call::Call;
@@ -94,7 +94,7 @@ impl Agent<'_> {
             return;
         }
         let event = HookEvent::PreToolUse;
-        let input = Input::call(self.job, event, call, tool.as_str(), arguments.clone());
+        let input = HookInput::call(self.job, event, call, tool.as_str(), arguments.clone());
         let judgement = self.consult(hook, &input, Some(tool.as_str())).await;
         if let Some(new) = &judgement.arguments {
             match object(new) {
@@ -134,7 +134,8 @@ impl Agent<'_> {
             return answer;
         }
         let input = object(arguments(call.call)).unwrap_or_default();
-        let input = Input::call(self.job, event, call, name, input).with_response(&answer.content);
+        let input =
+            HookInput::call(self.job, event, call, name, input).with_response(&answer.content);
         let mut notes = String::new();
         for hook in self.hooks().matching(event, &names) {
             let judgement = self.consult(hook, &input, Some(name)).await;
@@ -157,7 +158,7 @@ impl Agent<'_> {
         if !self.job.depth.is_child() || !self.hooks().any(event, &names) {
             return Ok(String::new());
         }
-        let input = Input::start(self.job);
+        let input = HookInput::start(self.job);
         let work = async {
             let mut notes = String::new();
             for hook in self.hooks().matching(event, &names) {
@@ -190,10 +191,10 @@ impl Agent<'_> {
         let event =
             if self.job.depth.is_child() { HookEvent::SubagentStop } else { HookEvent::Stop };
         let names = self.names();
-        if ending.status == Status::Cancelled || !self.hooks().any(event, &names) {
+        if ending.status == RunStatus::Cancelled || !self.hooks().any(event, &names) {
             return None;
         }
-        let input = Input::stop(self.job, event, said, again);
+        let input = HookInput::stop(self.job, event, said, again);
         let work = async {
             let mut blocked = None;
             for hook in self.hooks().matching(event, &names) {
@@ -208,7 +209,7 @@ impl Agent<'_> {
         if self.hooked.halted.get().is_some() {
             return None;
         }
-        if again || ending.status != Status::Completed {
+        if again || ending.status != RunStatus::Completed {
             let message = "a hook would have it go on; it ends all the same".to_owned();
             self.job.warn(self.ledger, message);
             return None;
@@ -224,7 +225,7 @@ impl Agent<'_> {
 
     /// Asks one hook, tells everybody, and turns a missing answer into a refusal where the
     /// event has not happened yet.
-    async fn consult(&self, hook: &Hook, input: &Input, tool: Option<&str>) -> Judgement {
+    async fn consult(&self, hook: &Hook, input: &HookInput, tool: Option<&str>) -> Judgement {
         let job = self.job;
         let begun = Instant::now();
         let shared = &job.shared;

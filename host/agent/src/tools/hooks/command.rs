@@ -53,8 +53,7 @@ pub(crate) async fn run(
     stop: &CancellationToken,
 ) -> Result<Ran, String> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let (mut out, mut err) =
-        (LoggedResult::new(MAX_HOOK_STDOUT), LoggedResult::new(MAX_HOOK_STDERR));
+    let (mut out, mut err) = (Captured::new(MAX_HOOK_STDOUT), Captured::new(MAX_HOOK_STDERR));
     let ended = {
         let feed = async {
             if let Some(mut stdin) = stdin {
@@ -99,13 +98,13 @@ pub(crate) async fn run(
 }
 
 /// The first bytes of a stream; the rest is read and dropped, so that the writer never blocks.
-struct LoggedResult {
+struct Captured {
     bytes: Vec<u8>,
     limit: usize,
     cut: bool,
 }
 
-impl LoggedResult {
+impl Captured {
     fn new(limit: usize) -> Self {
         Self { bytes: Vec::new(), limit, cut: false }
     }

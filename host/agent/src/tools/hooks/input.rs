@@ -12,9 +12,9 @@ use crate::tools::call::Call;
 
 /// One event, without the directory, which depends on who is told.
 #[derive(Debug, Clone)]
-pub(crate) struct Input(Map<String, Value>);
+pub(crate) struct HookInput(Map<String, Value>);
 
-impl Input {
+impl HookInput {
     fn new(job: &Job, event: HookEvent) -> Self {
         let mut fields = Map::new();
         fields.insert("session_id".into(), job.shared.run.as_str().into());

@@ -7,7 +7,7 @@ use belljar_sandbox::{HookVerdict, Sandbox, Wasm};
 use tokio::io::AsyncReadExt as _;
 use tokio_util::sync::CancellationToken;
 
-use super::input::Input;
+use super::input::HookInput;
 use super::{Action, Component, Hook, Judgement, Verdict, command, output};
 
 /// Most bytes of a hook component: a Rust hook has 100 KiB, a script engine some MiB.
@@ -18,7 +18,7 @@ impl Hook {
     pub(crate) async fn ask(
         &self,
         sandbox: &Sandbox,
-        input: &Input,
+        input: &HookInput,
         workspace: &Path,
         stop: &CancellationToken,
     ) -> Result<Judgement, String> {

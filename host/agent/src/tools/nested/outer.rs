@@ -15,7 +15,7 @@ use crate::tools::nested::room::Room;
 pub(crate) struct Outer {
     /// Its id, which those of the calls in it begin with.
     id: String,
-    /// The address of those in the log.
+    /// The address of those in the journal.
     address: Arc<str>,
     /// Their log from before the process died.
     past: Option<Arc<AgentPast>>,
@@ -76,7 +76,7 @@ impl Outer {
         &self.address
     }
 
-    /// The log of its calls; `None` = it runs for the first time.
+    /// The journal of its calls; `None` = it runs for the first time.
     pub(crate) fn past(&self) -> Option<&Arc<AgentPast>> {
         self.past.as_ref()
     }
@@ -173,7 +173,7 @@ pub(crate) fn called(call: &ToolCall) -> String {
     Digest::of(format!("{}:{name}{arguments}", name.len()).as_bytes()).to_string()
 }
 
-/// The address in the log of the calls that a call makes. No subagent has it: in the id of a call that
+/// The address in the journal of the calls that a call makes. No subagent has it: in the id of a call that
 /// started one there is no `@`.
 pub(crate) fn address_within(caller: &str, step: u64, position: usize) -> Arc<str> {
     format!("{caller}@{step}.{position}").into()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use belljar_agent::{Host, ResolveError, ResolvedAgent, canonical, resolve, resolve_all};
-use belljar_definition::{Diagnostic, FileRead, Filed, Scope, Severity, Status};
+use belljar_definition::{AgentReadiness, Diagnostic, FileRead, Filed, Scope, Severity};
 use belljar_policy::{LIMITS, Permission, Shown, ShownPath as _};
 use serde_json::{Value, json};
 
@@ -129,9 +129,9 @@ fn limits(agent: &ResolvedAgent) -> Vec<String> {
 /// Why an agent is blocked, or is ready with warnings; `None` = it is neither.
 fn reasons(agent: &ResolvedAgent) -> Option<(Style, &[String])> {
     match &agent.status {
-        Status::Ready => None,
-        Status::ReadyWithWarnings { warnings } => Some((Style::Yellow, warnings)),
-        Status::Blocked { reasons } => Some((Style::Red, reasons)),
+        AgentReadiness::Ready => None,
+        AgentReadiness::ReadyWithWarnings { warnings } => Some((Style::Yellow, warnings)),
+        AgentReadiness::Blocked { reasons } => Some((Style::Red, reasons)),
     }
 }
 
@@ -311,9 +311,9 @@ fn exit(found: &[Diagnostic]) -> Exit {
 fn summary(agent: &ResolvedAgent) -> Value {
     let definition = &agent.definition;
     let reasons = match &agent.status {
-        Status::Ready => &Vec::new(),
-        Status::ReadyWithWarnings { warnings } => warnings,
-        Status::Blocked { reasons } => reasons,
+        AgentReadiness::Ready => &Vec::new(),
+        AgentReadiness::ReadyWithWarnings { warnings } => warnings,
+        AgentReadiness::Blocked { reasons } => reasons,
     };
     let tools: serde_json::Map<String, Value> = agent
         .rights
@@ -335,11 +335,11 @@ fn summary(agent: &ResolvedAgent) -> Value {
     })
 }
 
-pub(crate) fn status_cell(status: &Status) -> (String, Option<Style>) {
+pub(crate) fn status_cell(status: &AgentReadiness) -> (String, Option<Style>) {
     let style = match status {
-        Status::Ready => Style::Green,
-        Status::ReadyWithWarnings { .. } => Style::Yellow,
-        Status::Blocked { .. } => Style::Red,
+        AgentReadiness::Ready => Style::Green,
+        AgentReadiness::ReadyWithWarnings { .. } => Style::Yellow,
+        AgentReadiness::Blocked { .. } => Style::Red,
     };
     styled(style, status.as_str())
 }

@@ -1,7 +1,7 @@
 //! `belljar explain`: may this agent use that tool there, and which of the four sources says so.
 
 use belljar_agent::{Advice, Host, Unasked, resolve};
-use belljar_policy::{Explanation, Permission, Shown, Source, Verdict, Vote};
+use belljar_policy::{Explanation, Permission, Shown, Source, Stance, Vote};
 use serde_json::{Value, json};
 
 use crate::args::ExplainArgs;
@@ -59,7 +59,7 @@ fn told(
     command: Option<&str>,
 ) -> Value {
     let vote = |vote: &Vote| {
-        let verdict = vote.verdict.to_string();
+        let verdict = vote.stance.to_string();
         json!({ "source": vote.source, "verdict": verdict, "why": vote.why })
     };
     json!({
@@ -78,15 +78,15 @@ fn told(
 fn votes(answer: &Explanation, out: &Out) {
     let mut table = Table::new(out, &["source", "vote", "why"]);
     for vote in &answer.votes {
-        let style = match vote.verdict {
-            Verdict::Allows => Style::Green,
-            Verdict::Asks => Style::Yellow,
-            Verdict::Refuses => Style::Red,
-            Verdict::Silent => Style::Dim,
+        let style = match vote.stance {
+            Stance::Allows => Style::Green,
+            Stance::Asks => Style::Yellow,
+            Stance::Refuses => Style::Red,
+            Stance::Silent => Style::Dim,
         };
         let decided = answer.decided_by == Some(vote.source);
         let why = if decided { format!("{} (this decided)", vote.why) } else { vote.why.clone() };
-        table.row([plain(vote.source), styled(style, vote.verdict), plain(Shown::new(&why))]);
+        table.row([plain(vote.source), styled(style, vote.stance), plain(Shown::new(&why))]);
     }
     table.print(out);
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use belljar_changes::{Applied, ApplyOptions, Changes, FileChange, Node};
 use belljar_policy::ShownPath as _;
-use belljar_session::{Place, SessionReview};
+use belljar_session::{DirectoryReview, SessionReview};
 use belljar_store::{Store, StoredSession};
 use serde_json::json;
 
@@ -104,7 +104,7 @@ pub(crate) fn apply(
 }
 
 /// The report of what was done, and what was left, with the command for the rest.
-fn report(place: &Place, changes: &Changes, applied: &Applied, out: &Out) {
+fn report(place: &DirectoryReview, changes: &Changes, applied: &Applied, out: &Out) {
     let files = |paths: &[PathBuf]| {
         let is_file = |file: &&FileChange| file.node != Node::Directory;
         changes.files().iter().filter(is_file).filter(|file| paths.contains(&file.path)).count()

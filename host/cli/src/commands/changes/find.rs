@@ -6,7 +6,7 @@ use belljar_agent::LayersError;
 use belljar_changes::{Changes, Selection};
 use belljar_policy::{GuestPath, Shown, ShownPath as _, WORKSPACE};
 use belljar_session::{
-    Place, ReviewError, SessionReview, find_run, has_layers, newest_with_layers,
+    DirectoryReview, ReviewError, SessionReview, find_run, has_layers, newest_with_layers,
 };
 use belljar_store::{Store, StoreError, StoredSession};
 
@@ -35,7 +35,7 @@ impl Paths {
     }
 
     /// The selection of a directory; `None` = nothing of it. No path at all is everything.
-    pub(crate) fn of(&self, place: &Place) -> Result<Option<Selection>, Failure> {
+    pub(crate) fn of(&self, place: &DirectoryReview) -> Result<Option<Selection>, Failure> {
         if self.0.is_empty() {
             return Ok(Some(Selection::all()));
         }
@@ -43,7 +43,7 @@ impl Paths {
     }
 
     /// The same where no path at all is nothing.
-    pub(crate) fn named(&self, place: &Place) -> Result<Option<Selection>, Failure> {
+    pub(crate) fn named(&self, place: &DirectoryReview) -> Result<Option<Selection>, Failure> {
         let here = self.0.iter().filter(|(guest, _)| *guest == place.guest);
         let here: Vec<&PathBuf> = here.map(|(_, path)| path).collect();
         if here.is_empty() {
@@ -60,7 +60,7 @@ impl Paths {
     }
 
     /// Refuses a path at which nothing is changed: who decides about it means another.
-    pub(crate) fn all_changed(&self, all: &[(&Place, Changes)]) -> Result<(), Failure> {
+    pub(crate) fn all_changed(&self, all: &[(&DirectoryReview, Changes)]) -> Result<(), Failure> {
         let changed = |(guest, path): &&(GuestPath, PathBuf)| {
             let here = all.iter().filter(|(place, _)| place.guest == *guest);
             here.flat_map(|(_, changes)| changes.files()).any(|file| file.path.starts_with(path))
@@ -76,7 +76,7 @@ impl Paths {
     }
 }
 
-fn path(typed: &str, places: &[Place]) -> Result<(GuestPath, PathBuf), Failure> {
+fn path(typed: &str, places: &[DirectoryReview]) -> Result<(GuestPath, PathBuf), Failure> {
     let wrong = |why: &str| {
         Err(Failure::usage(format!("`{}` {why}", Shown::clipped(typed, 200)))
             .hint("name a path below the workspace, as `belljar changes --stat` shows it"))
@@ -207,7 +207,7 @@ fn nothing(word: Option<&str>) -> Failure {
 }
 
 /// A directory, for a person: the workspace by its path here.
-pub(crate) fn shown(place: &Place) -> String {
+pub(crate) fn shown(place: &DirectoryReview) -> String {
     match place.guest.as_str() {
         WORKSPACE => format!("`{}`", place.directory.shown()),
         guest => format!("`{}` (seen at `{guest}`)", place.directory.shown()),

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use belljar_changes::{Changes, Stat};
-use belljar_session::{Place, SessionReview};
+use belljar_session::{DirectoryReview, SessionReview};
 use belljar_store::{Store, StoredSession};
 use serde_json::json;
 
@@ -61,7 +61,7 @@ fn look(args: &ChangesArgs, found: &Found, out: &Out) -> Result<Exit, Failure> {
 pub(crate) fn selected<'a>(
     review: &'a SessionReview,
     paths: &Paths,
-) -> Result<Vec<(&'a Place, Changes)>, Failure> {
+) -> Result<Vec<(&'a DirectoryReview, Changes)>, Failure> {
     let mut all = Vec::new();
     for (place, changes) in review.changes().map_err(find::refused)? {
         if let Some(selection) = paths.of(place)? {
@@ -80,7 +80,7 @@ pub(crate) fn selected<'a>(
 /// Shows changes to a person, with the lines or without.
 pub(crate) fn shown(
     session: &StoredSession,
-    all: &[(&Place, Changes)],
+    all: &[(&DirectoryReview, Changes)],
     with_lines: bool,
     out: &Out,
 ) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! Changes for a person: what would run later first, then the files, then the lines.
 
-use belljar_changes::{Changes, Clash, FileChange, Kind, Node, Stat};
+use belljar_changes::{Changes, Clash, FileChange, FileDifference, Node, Stat};
 use belljar_policy::{Shown, ShownPath as _};
 
 use crate::setup::exit::{Failure, chain};
@@ -17,7 +17,7 @@ pub(crate) fn files(changes: &Changes, out: &Out) {
     // A new directory is told by what is in it.
     let told = all.iter().enumerate().filter(|(at, file)| {
         let below = all.get(at + 1).is_some_and(|next| next.path.starts_with(&file.path));
-        !(below && file.node == Node::Directory && file.kind == Kind::Added)
+        !(below && file.node == Node::Directory && file.kind == FileDifference::Added)
     });
     let (later, others): (Vec<_>, Vec<_>) =
         told.map(|(_, file)| file).partition(|file| file.runs_later.is_some());
@@ -39,9 +39,11 @@ fn list(files: &[&FileChange], out: &Out) {
     let mut table = Table::new(out, &["", "", "", ""]);
     for file in files.iter().take(MAX_LISTED) {
         let style = match file.kind {
-            Kind::Added => Style::Green,
-            Kind::Deleted => Style::Red,
-            Kind::Modified | Kind::Renamed { .. } | Kind::Mode => Style::Yellow,
+            FileDifference::Added => Style::Green,
+            FileDifference::Deleted => Style::Red,
+            FileDifference::Modified | FileDifference::Renamed { .. } | FileDifference::Mode => {
+                Style::Yellow
+            }
         };
         table.row([
             styled(style, word(file)),
@@ -58,11 +60,11 @@ fn list(files: &[&FileChange], out: &Out) {
 
 fn word(file: &FileChange) -> &'static str {
     match file.kind {
-        Kind::Added => "new",
-        Kind::Modified => "changed",
-        Kind::Deleted => "deleted",
-        Kind::Renamed { .. } => "renamed",
-        Kind::Mode => "mode",
+        FileDifference::Added => "new",
+        FileDifference::Modified => "changed",
+        FileDifference::Deleted => "deleted",
+        FileDifference::Renamed { .. } => "renamed",
+        FileDifference::Mode => "mode",
     }
 }
 
@@ -70,7 +72,7 @@ fn word(file: &FileChange) -> &'static str {
 pub(crate) fn name(file: &FileChange) -> String {
     let slash = if file.node == Node::Directory { "/" } else { "" };
     match &file.kind {
-        Kind::Renamed { from, .. } => {
+        FileDifference::Renamed { from, .. } => {
             format!("{}{slash} (was {}{slash})", file.path.shown(), from.shown())
         }
         _ => format!("{}{slash}", file.path.shown()),

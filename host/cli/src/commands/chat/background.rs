@@ -1,13 +1,13 @@
 //! Runs that a person started in the background of a chat.
 
 use belljar_agent::{EventSink, Host, RunSpec};
-use belljar_session::{JournalError, Saved, run_saved};
+use belljar_session::{Saved, SessionError, run_saved};
 use belljar_store::Store;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// An agent that has ended: its number, what it was, its outcome.
-pub(super) type Ended = (u32, RunSpec, Result<Saved, JournalError>);
+pub(super) type Ended = (u32, RunSpec, Result<Saved, SessionError>);
 
 /// The runs, the oldest first.
 #[derive(Default)]
@@ -20,7 +20,7 @@ struct Running {
     number: u32,
     spec: RunSpec,
     cancel: CancellationToken,
-    task: JoinHandle<Result<Saved, JournalError>>,
+    task: JoinHandle<Result<Saved, SessionError>>,
 }
 
 impl Background {

@@ -18,7 +18,7 @@ use belljar_agent::{Host, ResolvedAgent, resolve, resolve_all};
 use belljar_definition::Visibility;
 use belljar_model::Models;
 use belljar_policy::{Caps, LimitsRequest, Meter, Shown, ShownPath as _};
-use belljar_session::{Conversation, History, JournalError, Past, SessionJournal, Turn};
+use belljar_session::{Conversation, History, Past, SavedSession, SessionError, Turn};
 use belljar_store::{MessageStatus, SessionKind, Store};
 
 use self::complete::Words;
@@ -33,7 +33,7 @@ use crate::setup::home::{Places, create_private};
 use crate::setup::host::{self, Assembly};
 use crate::setup::once::remove_left;
 use crate::setup::walls::Walls;
-use crate::term::asker::Terminal;
+use crate::term::asker::TerminalAsker;
 use crate::term::out::{Out, Style};
 use crate::term::progress::{Progress, To};
 
@@ -89,7 +89,7 @@ fn host(args: &ChatArgs, places: &Places, out: &Out, progress: &Progress) -> Res
     if let Some(path) = &args.transcript {
         assembly = assembly.with_models(Models::single(Arc::new(transcript::scripted(path)?)));
     }
-    let asker = Arc::new(Terminal::new(out, progress));
+    let asker = Arc::new(TerminalAsker::new(out, progress));
     assembly.showing(progress).asking(asker).host()
 }
 
@@ -102,21 +102,21 @@ async fn chat(
     store: Store,
 ) -> Result<Exit, Failure> {
     let clock = Arc::clone(&host.clock);
-    let (journal, mut past) = match &args.resume {
-        None => (SessionJournal::new(store, clock), None),
+    let (session, mut past) = match &args.resume {
+        None => (SavedSession::new(store, clock), None),
         Some(which) => {
             let which = Some(which.as_str()).filter(|which| !which.is_empty());
-            let resumed = SessionJournal::resume(store, clock, which, &places.workspace).await;
-            let (mut journal, mut past) = resumed.map_err(not_resumed)?;
+            let resumed = SavedSession::resume(store, clock, which, &places.workspace).await;
+            let (mut session, mut past) = resumed.map_err(not_resumed)?;
             same_workspace(&past, &places.workspace)?;
             if past.session.kind == SessionKind::Team {
                 no_team(args, &past)?;
                 if past.unfinished.is_some() {
                     // No agent can resume the turn of a team; it is told what is kept.
-                    past = journal.give_up(past).await.map_err(not_resumed)?;
+                    past = session.give_up(past).await.map_err(not_resumed)?;
                 }
             }
-            (journal, Some(past))
+            (session, Some(past))
         }
     };
     let name = match (&args.agent, &past) {
@@ -137,7 +137,7 @@ async fn chat(
         .map_err(|error| Failure::new(format!("failed to read from stdin: {error}")))?;
     let interrupts = Interrupts::listen()
         .map_err(|error| Failure::new(format!("failed to listen for signals: {error}")))?;
-    let mut chat = Chat::new(host, places, out, progress, conversation, journal, interrupts);
+    let mut chat = Chat::new(host, places, out, progress, conversation, session, interrupts);
     if let Some(turn) = past.as_mut().and_then(|past| past.unfinished.take()) {
         chat.resume(turn).await;
     }
@@ -208,18 +208,18 @@ fn no_team(args: &ChatArgs, past: &Past) -> Result<(), Failure> {
     .hint(format!("`belljar receipts {id}` shows its outcome")))
 }
 
-fn not_resumed(error: JournalError) -> Failure {
+fn not_resumed(error: SessionError) -> Failure {
     match &error {
-        JournalError::Nothing => {
+        SessionError::Nothing => {
             Failure::usage(error.to_string()).hint("`belljar chat` begins one")
         }
-        JournalError::Locked(_) => {
+        SessionError::Locked(_) => {
             Failure::new(error.to_string()).hint("leave it there, or begin another one here")
         }
-        JournalError::Store(belljar_store::StoreError::NotFound { .. }) => {
+        SessionError::Store(belljar_store::StoreError::NotFound { .. }) => {
             Failure::usage(error.to_string())
         }
-        JournalError::Store(_) | JournalError::Lock { .. } => Failure::new(chain(&error)),
+        SessionError::Store(_) | SessionError::Lock { .. } => Failure::new(chain(&error)),
     }
 }
 

@@ -6,7 +6,7 @@ use belljar_agent::{Host, Outcome, RunStatus, TeamSpec, resolve_team};
 use belljar_changes::Stat;
 use belljar_policy::{LimitsRequest, Shown};
 use belljar_session::{
-    Conversation, JournalError, Open, Saved, SessionJournal, Turn, run_saved, run_team_saved,
+    Conversation, Open, Saved, SavedSession, SessionError, Turn, run_saved, run_team_saved,
 };
 use belljar_store::StoreError;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +36,7 @@ pub(super) struct Chat<'a> {
     out: &'a Out,
     progress: &'a Progress,
     conversation: Conversation,
-    journal: SessionJournal,
+    session: SavedSession,
     interrupts: Interrupts,
     background: Background,
     /// The worst ending of a turn: the exit code where nobody looked on.
@@ -59,7 +59,7 @@ impl<'a> Chat<'a> {
         out: &'a Out,
         progress: &'a Progress,
         conversation: Conversation,
-        journal: SessionJournal,
+        session: SavedSession,
         interrupts: Interrupts,
     ) -> Self {
         let background = Background::default();
@@ -69,7 +69,7 @@ impl<'a> Chat<'a> {
             out,
             progress,
             conversation,
-            journal,
+            session,
             interrupts,
             background,
             worst: Exit::Completed,
@@ -85,7 +85,7 @@ impl<'a> Chat<'a> {
         self.progress.begin_turn();
         let events = self.progress.sink();
         let (talk, host) = (&mut self.conversation, self.host);
-        let turn = self.journal.perform(turn, talk, host, events, cancel.clone());
+        let turn = self.session.perform(turn, talk, host, events, cancel.clone());
         let saved = until_done(turn, &mut self.interrupts, &cancel, self.progress).await;
         self.conclude_turn(saved).await;
     }
@@ -97,7 +97,7 @@ impl<'a> Chat<'a> {
         for ended in self.background.stop_all().await {
             self.announce(ended).await;
         }
-        if let Some(session) = self.journal.session() {
+        if let Some(session) = self.session.id() {
             self.out.note(format_args!("`belljar chat --resume {session}` resumes this"));
         }
         let exit = exit?;
@@ -182,7 +182,7 @@ impl<'a> Chat<'a> {
     async fn say(&mut self, text: &str) -> Result<(), Failure> {
         let cancel = CancellationToken::new();
         self.progress.begin_turn();
-        let turn = self.journal.turn(
+        let turn = self.session.turn(
             &mut self.conversation,
             self.host,
             text,
@@ -202,30 +202,30 @@ impl<'a> Chat<'a> {
 
     async fn conclude_turn(&mut self, saved: Saved) {
         let spoke = self.progress.end_turn();
-        let session = self.journal.session().unwrap_or_default().to_owned();
+        let session = self.session.id().unwrap_or_default().to_owned();
         self.conclude_run(&session, saved, spoke).await;
         self.say_changes();
     }
 
     /// `/changes`, `/apply`, `/discard` and `/undo`: the overlay of this conversation.
     async fn decide(&mut self, action: Action, rest: &str) -> Result<(), Failure> {
-        let Some(id) = self.journal.session().map(str::to_owned) else {
+        let Some(id) = self.session.id().map(str::to_owned) else {
             return Err(Failure::usage("nothing is changed: the conversation has not begun"));
         };
-        let session = self.journal.store().session(&id).await.map_err(failed)?;
-        let Some(layers) = self.journal.layers(self.host) else { return Ok(()) };
+        let session = self.session.store().session(&id).await.map_err(failed)?;
+        let Some(layers) = self.session.layers(self.host) else { return Ok(()) };
         let out = self.out;
         tokio::task::block_in_place(|| overlay::decide(action, rest, &session, layers, out))
     }
 
     /// Says what the conversation has changed in its overlay, if that is more or less than before.
     fn say_changes(&mut self) {
-        let store = self.journal.store();
-        let Some(session) = self.journal.session() else { return };
+        let store = self.session.store();
+        let Some(session) = self.session.id() else { return };
         if !belljar_session::has_layers(store, session) {
             return;
         }
-        let Some(layers) = self.journal.layers(self.host) else { return };
+        let Some(layers) = self.session.layers(self.host) else { return };
         let said = tokio::task::block_in_place(|| overlay::stat(layers));
         match said {
             Ok(stat) if stat == self.changed => {}
@@ -243,7 +243,7 @@ impl<'a> Chat<'a> {
         self.progress.begin_turn();
         let events = self.progress.sink();
         let (talk, host) = (&mut self.conversation, self.host);
-        let work = self.journal.compact(talk, host, events, cancel.clone());
+        let work = self.session.compact(talk, host, events, cancel.clone());
         let done = until_done(work, &mut self.interrupts, &cancel, self.progress).await;
         self.progress.end_turn();
         done.map(|_| ()).map_err(|error| {
@@ -265,7 +265,7 @@ impl<'a> Chat<'a> {
         let agent = super::agent(self.host, name, false, self.places)?;
         let spec = self.conversation.aside(agent, task.trim().to_owned());
         if flag == Some("-b") {
-            let store = self.journal.store().clone();
+            let store = self.session.store().clone();
             let number = self.background.start(store, self.host.clone(), spec);
             self.out.note(format_args!("number {number} runs; /cancel {number} stops it"));
             return Ok(());
@@ -273,7 +273,7 @@ impl<'a> Chat<'a> {
         let cancel = CancellationToken::new();
         self.progress.begin_turn();
         let events = self.progress.sink();
-        let store = self.journal.store();
+        let store = self.session.store();
         let run = run_saved(store, self.host, spec.clone(), events, cancel.clone());
         let saved = until_done(run, &mut self.interrupts, &cancel, self.progress).await;
         let spoke = self.progress.end_turn();
@@ -281,7 +281,7 @@ impl<'a> Chat<'a> {
         let outcome = &done.outcome;
         self.conversation.count(outcome);
         if flag == Some("-k") {
-            let saved = self.journal.remember(&mut self.conversation, &spec, outcome).await;
+            let saved = self.session.remember(&mut self.conversation, &spec, outcome).await;
             if let Err(error) = saved {
                 let why = chain(&error);
                 self.out.warning(format_args!("the conclusion is not saved: {why}"));
@@ -314,7 +314,7 @@ impl<'a> Chat<'a> {
         };
         let cancel = CancellationToken::new();
         self.progress.begin_turn();
-        let (store, events) = (self.journal.store(), self.progress.sink());
+        let (store, events) = (self.session.store(), self.progress.sink());
         let run = run_team_saved(store, self.host, spec, events, cancel.clone());
         let saved = until_done(run, &mut self.interrupts, &cancel, self.progress).await;
         let spoke = self.progress.end_turn();
@@ -415,7 +415,7 @@ impl<'a> Chat<'a> {
         let used = self.out.paint_err(Style::Dim, receipts::usage(outcome));
         self.out.note(used);
         let keep = self.host.settings.keep_runs;
-        saving::conclude(self.journal.store(), session, outcome, keep, self.out).await;
+        saving::conclude(self.session.store(), session, outcome, keep, self.out).await;
     }
 
     /// Says what went wrong, and goes on.
@@ -426,7 +426,7 @@ impl<'a> Chat<'a> {
 }
 
 /// A run that could not be saved before it began.
-fn not_begun(error: JournalError) -> Failure {
+fn not_begun(error: SessionError) -> Failure {
     Failure::new(format!("nothing was run: {}", chain(&error)))
 }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use belljar_agent::{HookCheck, Host, absent_directories, resolve_all, resolve_all_teams};
-use belljar_definition::{Diagnostic, Severity, Status};
+use belljar_definition::{AgentReadiness, Diagnostic, Severity};
 
 use super::super::libraries::State;
 use super::{Check, Finding, bad, check};
@@ -44,8 +44,10 @@ fn ready(host: &Host, places: &Places) -> Check {
         Ok(agents) => agents,
         Err(error) => return check("agents", Finding::Bad, error.to_string()),
     };
-    let blocked =
-        agents.iter().filter(|agent| matches!(agent.status, Status::Blocked { .. })).count();
+    let blocked = agents
+        .iter()
+        .filter(|agent| matches!(agent.status, AgentReadiness::Blocked { .. }))
+        .count();
     let problems = host.library.problems();
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let text = format!("{} ready, {blocked} blocked, {errors} errors", agents.len() - blocked);

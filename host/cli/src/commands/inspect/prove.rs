@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use belljar_policy::Shown;
-use belljar_prove::{AcpPart, Libraries, Options, Part, Report, ServerPart, Setup, Suite};
+use belljar_prove::{AcpPart, Libraries, Options, ProvePart, Report, ServerPart, Setup, Suite};
 use serde_json::json;
 
 use crate::args::ProveArgs;
@@ -25,7 +25,7 @@ const MAX_WHY: usize = 2_000;
 
 pub(crate) fn run(args: &ProveArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
     let parts = parts(args, places)?;
-    let chosen: Vec<(&dyn Part, Vec<&'static str>)> = parts
+    let chosen: Vec<(&dyn ProvePart, Vec<&'static str>)> = parts
         .iter()
         .map(|part| (&**part, chosen(&**part, args.only.as_deref())))
         .filter(|(_, ids)| !ids.is_empty())
@@ -57,9 +57,9 @@ pub(crate) fn run(args: &ProveArgs, places: &Places, out: &Out) -> Result<Exit, 
 }
 
 /// The parts that the command line names; all of them where it names none.
-fn parts(args: &ProveArgs, places: &Places) -> Result<Vec<Box<dyn Part>>, Failure> {
+fn parts(args: &ProveArgs, places: &Places) -> Result<Vec<Box<dyn ProvePart>>, Failure> {
     let all = !(args.sandbox || args.server || args.editor || args.wall || args.libraries);
-    let mut parts: Vec<Box<dyn Part>> = Vec::new();
+    let mut parts: Vec<Box<dyn ProvePart>> = Vec::new();
     if all || args.sandbox {
         parts.push(Box::new(suite(places)?));
     }
@@ -79,7 +79,7 @@ fn parts(args: &ProveArgs, places: &Places) -> Result<Vec<Box<dyn Part>>, Failur
     Ok(parts)
 }
 
-fn chosen(part: &dyn Part, only: Option<&str>) -> Vec<&'static str> {
+fn chosen(part: &dyn ProvePart, only: Option<&str>) -> Vec<&'static str> {
     part.ids().into_iter().filter(|id| only.is_none_or(|word| id.contains(word))).collect()
 }
 
@@ -113,7 +113,7 @@ fn editor(places: &Places) -> Result<AcpPart, Failure> {
 /// Makes the attacks, one at a time: times and memory are each one's own. Also says whether a
 /// person had enough before the last.
 async fn made(
-    chosen: &[(&dyn Part, Vec<&'static str>)],
+    chosen: &[(&dyn ProvePart, Vec<&'static str>)],
     out: &Out,
 ) -> Result<(Vec<Report>, bool), Failure> {
     let number: usize = chosen.iter().map(|(_, ids)| ids.len()).sum();

@@ -17,7 +17,7 @@ use crate::args::replay::ReplayArgs;
 use crate::commands::catalogue::agents;
 use crate::commands::inspect::replay_shown;
 use crate::commands::run::runner;
-use crate::commands::run::transcript::Recorder;
+use crate::commands::run::transcript::TranscriptFile;
 use crate::setup::data::failed;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, create_private};
@@ -73,7 +73,7 @@ pub(crate) fn run(
         }
         return Err(unknown(&args.run));
     }
-    let recorder = args.record.as_deref().map(Recorder::create).transpose()?;
+    let transcript_file = args.record.as_deref().map(TranscriptFile::create).transpose()?;
     if !args.of.is_named() {
         create_private(&places.sessions())
             .and_then(|()| places.gather_sessions())
@@ -97,7 +97,8 @@ pub(crate) fn run(
                     all.of(&tenant.name, &tenant.id)
                 }
             };
-            let recording = recorder.as_ref().map(|recorder| recorder.recording.clone());
+            let recording =
+                transcript_file.as_ref().map(|transcript_file| transcript_file.recording.clone());
             Work { args, host: &host, places: &whose.places, directory: &directory, out }
                 .replay(&own, recording, &progress)
                 .await
@@ -109,8 +110,8 @@ pub(crate) fn run(
     runtime.shutdown_background();
     progress.finish();
     let replayed = replayed?;
-    if let Some(recorder) = recorder {
-        recorder.write(out)?;
+    if let Some(transcript_file) = transcript_file {
+        transcript_file.write(out)?;
     }
     replay_shown::show(&replayed, args.json, out)?;
     Ok(match replayed.first() {

@@ -2,7 +2,7 @@
 
 use belljar_definition::builtin_tools::SPAWN_AGENT;
 use belljar_definition::suspicion::RULES;
-use belljar_definition::{BUILTIN_TOOLS, Status};
+use belljar_definition::{AgentReadiness, BUILTIN_TOOLS};
 use belljar_policy::{Permission, Shown};
 use serde_json::{Value, json};
 
@@ -135,13 +135,16 @@ pub(super) fn agent(agent: &Agent) -> Value {
 
 /// How many there are of each status: `12 agents: 3 ready, 9 blocked`.
 pub(super) fn count(vetted: &Vetted) -> String {
-    let number = |wanted: fn(&Status) -> bool| {
+    let number = |wanted: fn(&AgentReadiness) -> bool| {
         vetted.agents.iter().filter(|agent| wanted(&agent.resolved.status)).count()
     };
     let counts = [
-        (number(|status| matches!(status, Status::Ready)), "ready"),
-        (number(|status| matches!(status, Status::ReadyWithWarnings { .. })), "with warnings"),
-        (number(|status| matches!(status, Status::Blocked { .. })), "blocked"),
+        (number(|status| matches!(status, AgentReadiness::Ready)), "ready"),
+        (
+            number(|status| matches!(status, AgentReadiness::ReadyWithWarnings { .. })),
+            "with warnings",
+        ),
+        (number(|status| matches!(status, AgentReadiness::Blocked { .. })), "blocked"),
         (vetted.suspicious(), "suspicious"),
     ];
     let counts: Vec<String> = counts

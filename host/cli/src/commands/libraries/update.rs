@@ -12,7 +12,7 @@ use super::vetting::vet;
 use super::{installed, report, wall};
 use crate::args::library::UpdateArgs;
 use crate::args::server::TenantArg;
-use crate::libraries::{Collected, File, Installed, Shelf};
+use crate::libraries::{Collected, GatheredFile, Installed, Shelf};
 use crate::setup::agreed::agreed;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, read_bounded};
@@ -122,14 +122,14 @@ fn put(
     name: &Slug,
     before: &Installed,
     revision: Option<String>,
-    files: &[File],
+    files: &[GatheredFile],
 ) -> Result<(), Failure> {
     let source = before.source.clone();
     shelf.install(name, files, |directory, files| Installed { directory, source, revision, files })
 }
 
 /// Whether a file of the source is what a person agreed to.
-fn is_agreed(library: &Installed, file: &File) -> bool {
+fn is_agreed(library: &Installed, file: &GatheredFile) -> bool {
     let digest = library.files.get(Path::new(&file.path));
     digest.is_some_and(|digest| *digest == Digest::of(&file.bytes))
 }
@@ -142,7 +142,7 @@ fn on_disk(library: &Installed, places: &Places) -> Collected {
         let Ok(bytes) = read_bounded(&dir.join(below), MAX_DEFINITION as u64) else { continue };
         if Digest::of(&bytes) == *digest {
             let path = below.to_string_lossy().into_owned();
-            collected.files.push(File { path, bytes });
+            collected.files.push(GatheredFile { path, bytes });
         }
     }
     collected

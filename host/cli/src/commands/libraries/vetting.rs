@@ -8,7 +8,7 @@ use belljar_definition::suspicion::{Suspicion, suspicions};
 use belljar_definition::{AgentContext, Catalog, Content, Scope, SkipReason, Slug, SourceFile};
 use belljar_policy::Shown;
 
-use crate::libraries::{Collected, File, LeftOut};
+use crate::libraries::{Collected, GatheredFile, LeftOutFile};
 use crate::setup::home::Places;
 
 /// A source that was looked at as the library of this name.
@@ -17,7 +17,7 @@ pub(super) struct Vetted {
     /// In the order of their paths.
     pub(super) agents: Vec<Agent>,
     /// Files that were meant as agents and are none that can be used.
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) left_out: Vec<LeftOutFile>,
     /// How many more of them there are.
     pub(super) unnamed: usize,
     /// Files without frontmatter: documentation.
@@ -27,7 +27,7 @@ pub(super) struct Vetted {
 }
 
 pub(super) struct Agent {
-    pub(super) file: File,
+    pub(super) file: GatheredFile,
     /// The agent as it would be under the grants as they stand.
     pub(super) resolved: ResolvedAgent,
     pub(super) suspicions: Vec<Suspicion>,
@@ -36,7 +36,7 @@ pub(super) struct Agent {
 /// Parses what was collected, as the catalogue will.
 pub(super) fn vet(host: &Host, places: &Places, name: &Slug, collected: Collected) -> Vetted {
     let Collected { files, mut left_out, unnamed, folders } = collected;
-    let source = |file: &File| SourceFile {
+    let source = |file: &GatheredFile| SourceFile {
         scope: Scope::Library(name.to_string()),
         root: PathBuf::new(),
         path: PathBuf::from(&file.path),
@@ -62,7 +62,7 @@ pub(super) fn vet(host: &Host, places: &Places, name: &Slug, collected: Collecte
                 format!("line {}: {}", found.line, found.message)
             }),
         };
-        left_out.push(LeftOut { path, why });
+        left_out.push(LeftOutFile { path, why });
     }
     let mut agents = Vec::new();
     for file in files {
@@ -82,7 +82,7 @@ pub(super) fn vet(host: &Host, places: &Places, name: &Slug, collected: Collecte
 
 impl Vetted {
     /// The files to install.
-    pub(super) fn files(&self) -> Vec<File> {
+    pub(super) fn files(&self) -> Vec<GatheredFile> {
         self.agents.iter().map(|agent| agent.file.clone()).collect()
     }
 

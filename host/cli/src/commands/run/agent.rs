@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use belljar_agent::{MAKE_IT, ResolvedAgent, RunSpec, resolve};
-use belljar_definition::Status as Readiness;
+use belljar_definition::AgentReadiness;
 use belljar_policy::Shown;
 
 use crate::args::RunArgs;
@@ -44,7 +44,7 @@ pub(crate) fn run(
 
 /// Blocked agents run only with `--partial`.
 pub(crate) fn runnable(agent: &ResolvedAgent, partial: bool) -> Result<(), Failure> {
-    let Readiness::Blocked { reasons } = &agent.status else { return Ok(()) };
+    let AgentReadiness::Blocked { reasons } = &agent.status else { return Ok(()) };
     if partial && agent.may_be_partial() {
         return Ok(());
     }

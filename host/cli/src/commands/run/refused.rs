@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use belljar_agent::{Host, Outcome, ResolvedAgent, missing, resolve, rule};
 use belljar_definition::{GrantChange, grant_command};
-use belljar_policy::{DenyCode, Permission, Question, Shown, Source, Target};
+use belljar_policy::{DenyCode, Permission, RightsQuestion, Shown, Source, Target};
 
 use crate::commands::tools::{manifest_of, refused};
 use crate::setup::home::Places;
@@ -46,7 +46,7 @@ fn way(
 ) -> Option<String> {
     let manifest = manifest_of(host, tool).ok()?;
     let (asked, grants) = (&agent.definition.asked, &agent.grants);
-    let question = Question::Url(target.clone());
+    let question = RightsQuestion::Url(target.clone());
     let answer = belljar_policy::explain(tool, &question, asked, &manifest, grants, None);
     let change = match (answer.permission, answer.decided_by) {
         (Permission::Deny, Some(Source::Grants)) => missing(agent, tool, &question)?,

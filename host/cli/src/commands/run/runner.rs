@@ -12,7 +12,7 @@ use belljar_agent::{
 use belljar_changes::Stat;
 use belljar_model::Models;
 use belljar_policy::{Shown, ShownPath as _};
-use belljar_session::{JournalError, run_saved, run_team_saved};
+use belljar_session::{SessionError, run_saved, run_team_saved};
 use belljar_store::{Store, StoreError};
 use serde::Serialize;
 use serde_json::json;
@@ -23,14 +23,14 @@ use crate::args::{OutputFormat, RunOptions};
 use crate::commands::changes::look;
 use crate::commands::inspect::receipts;
 use crate::commands::run::saving::{self, Saved};
-use crate::commands::run::transcript::{self, Recorder};
+use crate::commands::run::transcript::{self, TranscriptFile};
 use crate::commands::run::{attachments, refused, task, team};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
 use crate::setup::host::{self, Assembly};
 use crate::setup::once::layers_for_once;
 use crate::setup::walls::{Through, Walls};
-use crate::term::asker::Terminal;
+use crate::term::asker::TerminalAsker;
 use crate::term::out::{Out, Style};
 use crate::term::progress::{Progress, To, status_style};
 
@@ -68,7 +68,7 @@ impl Work {
         host: &Host,
         events: EventSink,
         cancel: CancellationToken,
-    ) -> Result<(Ended, Option<StoreError>), JournalError> {
+    ) -> Result<(Ended, Option<StoreError>), SessionError> {
         Ok(match self {
             Self::Agent(spec) => {
                 let done = run_saved(store, host, *spec, events, cancel).await?;
@@ -144,12 +144,12 @@ pub(crate) fn run(
     work: impl FnOnce(&Host, String) -> Result<Work, Failure>,
 ) -> Result<Exit, Failure> {
     let task = task::task(given)?;
-    let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
+    let transcript_file = options.record.as_deref().map(TranscriptFile::create).transpose()?;
     saving::make_ready(places, options.no_save)?;
     let (transcript, attachments) = (options.transcript.as_deref(), options.attachments.as_deref());
     walls.up(places, &through(transcript, attachments, places))?;
     let progress = Progress::new(out, To::Notes);
-    let host = assembly(options, places, out, &progress, recorder.as_ref())?.host()?;
+    let host = assembly(options, places, out, &progress, transcript_file.as_ref())?.host()?;
     progress.problems(host.tools.problems());
     let work = work(&host, task)?;
     let printer = Printer::new(options.format(), out, &progress);
@@ -177,8 +177,8 @@ pub(crate) fn run(
     for warning in host.sandbox.warnings() {
         out.warning(warning);
     }
-    if let Some(recorder) = recorder {
-        recorder.write(out)?;
+    if let Some(transcript_file) = transcript_file {
+        transcript_file.write(out)?;
     }
     printer.print(&outcome, changed)?;
     receipts::crashes(&outcome.summary(), out);
@@ -195,20 +195,20 @@ fn assembly<'a>(
     places: &'a Places,
     out: &'a Out,
     progress: &Progress,
-    recorder: Option<&Recorder>,
+    transcript_file: Option<&TranscriptFile>,
 ) -> Result<Assembly<'a>, Failure> {
     let mut assembly = Assembly::new(places, out)?;
     if let Some(path) = &options.transcript {
         let model = transcript::scripted(path)?;
         assembly = assembly.with_models(Models::single(Arc::new(model)));
     }
-    if let Some(recorder) = recorder {
-        assembly = assembly.recorded(recorder.recording.clone());
+    if let Some(transcript_file) = transcript_file {
+        assembly = assembly.recorded(transcript_file.recording.clone());
     }
     if options.format() == OutputFormat::Text {
         assembly = assembly.showing(progress);
     }
-    Ok(assembly.asking(Arc::new(Terminal::new(out, progress))))
+    Ok(assembly.asking(Arc::new(TerminalAsker::new(out, progress))))
 }
 
 /// Runs it: as the one turn of a session, or without leaving anything behind.

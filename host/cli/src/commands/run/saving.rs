@@ -3,7 +3,7 @@
 
 use belljar_agent::Outcome;
 use belljar_changes::Stat;
-use belljar_session::{JournalError, KEEP_RUNS, note_files, prune_runs};
+use belljar_session::{KEEP_RUNS, SessionError, note_files, prune_runs};
 use belljar_store::{Store, StoreError};
 
 use crate::setup::exit::{Failure, chain};
@@ -35,7 +35,7 @@ pub(crate) async fn open(places: &Places) -> Result<Store, Failure> {
 }
 
 /// A run that could not be saved before it began.
-pub(crate) fn not_begun(error: JournalError) -> Failure {
+pub(crate) fn not_begun(error: SessionError) -> Failure {
     not_run(&error)
 }
 

@@ -25,13 +25,13 @@ pub(crate) fn scripted(path: &Path) -> Result<ScriptedModel, Failure> {
 }
 
 /// A transcript in the making.
-pub(crate) struct Recorder {
+pub(crate) struct TranscriptFile {
     path: PathBuf,
     file: File,
     pub(crate) recording: Recording,
 }
 
-impl Recorder {
+impl TranscriptFile {
     /// Opens the file before the run begins: behind the OS sandbox it could not be made, and a path
     /// that cannot be written is known before anything is paid for. What the file holds stays until
     /// there is something to replace it.

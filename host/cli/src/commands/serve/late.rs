@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{HookAction, HookSetting, ModelKind, ServerSetting, Settings};
-use belljar_os_sandbox::Reach;
+use belljar_os_sandbox::WallReach;
 use belljar_policy::{Access, Mount, ShownPath as _};
 
 use crate::setup::home::Places;
@@ -18,7 +18,7 @@ pub(crate) fn fit(
     began: &Settings,
     now: &Settings,
     places: &Places,
-    reach: Option<&Reach>,
+    reach: Option<&WallReach>,
 ) -> Vec<String> {
     let mut late: Vec<String> = server(&new.server, &began.server);
     if new.require_os_sandbox != began.require_os_sandbox {
@@ -77,7 +77,7 @@ pub(crate) fn mounts(
 }
 
 /// The access to a tenant's mount that a server can give: it reads all that is a tenant's own.
-pub(crate) fn most_of_tenant(mount: &Mount, reach: Option<&Reach>) -> Option<Access> {
+pub(crate) fn most_of_tenant(mount: &Mount, reach: Option<&WallReach>) -> Option<Access> {
     let writes = reach.is_none_or(|reach| reach.writes(&mount.host));
     Some(if writes { Access::ReadWrite } else { unwritten(mount) })
 }
@@ -89,7 +89,7 @@ fn unwritten(mount: &Mount) -> Access {
 
 /// The access to a mount of the operator's that a server can give: no more than its OS sandbox let
 /// through; `reach` is that, `None` = anywhere.
-pub(crate) fn most(mount: &Mount, reach: Option<&Reach>) -> Option<Access> {
+pub(crate) fn most(mount: &Mount, reach: Option<&WallReach>) -> Option<Access> {
     match reach {
         None => Some(Access::ReadWrite),
         Some(reach) if reach.writes(&mount.host) => Some(Access::ReadWrite),

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use belljar_agent::{Hooks, Host};
 use belljar_definition::{HookSetting, ModelSetting, Settings};
-use belljar_os_sandbox::Reach;
+use belljar_os_sandbox::WallReach;
 use belljar_policy::Access;
 use belljar_sandbox::Sandbox;
 use belljar_server::{OpenError, Tenants};
@@ -36,7 +36,7 @@ pub(crate) struct Opener {
     /// The operator's own.
     pub(crate) own: Arc<Own>,
     /// Where the OS sandbox lets this process reach; `None` = anywhere.
-    pub(crate) reach: Option<Reach>,
+    pub(crate) reach: Option<WallReach>,
     /// The words of this server to the commands of this machine.
     pub(crate) running: Option<Running>,
     /// The settings that wait for a restart of tenants that have such, by their ids.

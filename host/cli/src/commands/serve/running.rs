@@ -10,7 +10,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use belljar_definition::Settings;
-use belljar_os_sandbox::Reach;
+use belljar_os_sandbox::WallReach;
 use belljar_store::TENANT;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ struct Head {
     /// The operator's workspace, as this server has it.
     workspace: PathBuf,
     /// `None` = anywhere: it has no OS sandbox.
-    reach: Option<Reach>,
+    reach: Option<WallReach>,
 }
 
 /// The words of this server, until it is dropped.
@@ -53,14 +53,18 @@ pub(crate) struct Running {
 pub(crate) struct Told {
     workspace: PathBuf,
     /// Where it reaches; `None` = anywhere.
-    reach: Option<Reach>,
+    reach: Option<WallReach>,
     /// The tenants that it has opened, by their ids.
     open: BTreeSet<String>,
 }
 
 impl Running {
     /// Tells where this process reaches, and takes away what servers have left that were killed.
-    pub(crate) fn tell(data: &Data, workspace: &Path, reach: Option<&Reach>) -> io::Result<Self> {
+    pub(crate) fn tell(
+        data: &Data,
+        workspace: &Path,
+        reach: Option<&WallReach>,
+    ) -> io::Result<Self> {
         let directory = directory(data);
         create_private(&directory)?;
         for left in files(&directory) {

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{HookAction, Settings};
-use belljar_os_sandbox::Reach;
+use belljar_os_sandbox::WallReach;
 use belljar_policy::{Access, Mount, Shown, ShownPath as _};
 use belljar_server::OpenError;
 use belljar_store::{Registry, StoreError, TENANT, Tenant};
@@ -28,7 +28,7 @@ pub(crate) struct Tenancy {
     pub(crate) data: Data,
     /// Where the server's OS sandbox lets it reach, as it was when it started; `None` = anywhere,
     /// or wherever one that starts now would.
-    pub(crate) reach: Option<Reach>,
+    pub(crate) reach: Option<WallReach>,
 }
 
 /// The settings of a tenant, checked.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use belljar_definition::ToolManifest;
 use belljar_policy::{HostRule, PeersAsk, Shown, ShownPath as _, ToolAsk, ToolName};
-use belljar_sandbox::{Digest, Inspection, Kind, LoadError, Need, Sandbox, Wasm};
+use belljar_sandbox::{ComponentKind, Digest, Inspection, LoadError, Need, Sandbox, Wasm};
 
 use crate::args::tools::ToolAddArgs;
 use crate::commands::tools::install::{self, MANIFEST, New};
@@ -114,8 +114,10 @@ fn component(
         Err(error) => return Err(refused(error.to_string())),
     };
     match inspection.kind {
-        Some(Kind::Tool | Kind::Command | Kind::Functions) => Ok((bytes, inspection)),
-        Some(Kind::Hook) => Err(refused("it is a hook, and no tool".to_owned())
+        Some(ComponentKind::Tool | ComponentKind::Command | ComponentKind::Functions) => {
+            Ok((bytes, inspection))
+        }
+        Some(ComponentKind::Hook) => Err(refused("it is a hook, and no tool".to_owned())
             .hint("name it as `component` under `[[hooks]]` in `belljar.toml`")),
         None => Err(refused("it exports nothing that can be called".to_owned())
             .hint("`belljar tools inspect FILE` shows what it exports")),

@@ -2,7 +2,8 @@
 
 use belljar_policy::Shown;
 use belljar_sandbox::{
-    DescribeError, Digest, Inspection, Kind, LeftOut, LoadError, Need, ToolInfo, Wasm,
+    ComponentKind, DescribeError, Digest, Inspection, LeftOutFunction, LoadError, Need, ToolInfo,
+    Wasm,
 };
 use serde_json::json;
 
@@ -16,7 +17,7 @@ use crate::term::table::{self, Table, plain, styled};
 /// The things that a component offers, and those that it has and that are not offered.
 struct Offered {
     tools: Vec<ToolInfo>,
-    left_out: Vec<LeftOut>,
+    left_out: Vec<LeftOutFunction>,
 }
 
 /// Shows one component. Only `describe` runs guest code, in a throwaway store without any
@@ -58,18 +59,18 @@ fn describe(
     out: &Out,
 ) -> Result<Result<Offered, String>, Failure> {
     match inspection.kind {
-        Some(Kind::Hook) => {
+        Some(ComponentKind::Hook) => {
             let why = "it is a hook; name it as `component` under `[[hooks]]` in `belljar.toml`";
             return Ok(Err(why.to_owned()));
         }
         None => return Ok(Err("it exports nothing that can be called".to_owned())),
-        Some(Kind::Tool | Kind::Command | Kind::Functions) => {}
+        Some(ComponentKind::Tool | ComponentKind::Command | ComponentKind::Functions) => {}
     }
     let sandbox = host::sandbox(places, out)?;
     let runtime = host::small_runtime()?;
     let described = runtime.block_on(sandbox.describe(wasm));
     Ok(match described {
-        Ok(infos) if inspection.kind == Some(Kind::Functions) => {
+        Ok(infos) if inspection.kind == Some(ComponentKind::Functions) => {
             let left_out = runtime.block_on(sandbox.load(wasm));
             let left_out = left_out.map(|component| component.left_out().to_vec());
             Ok(Offered { tools: infos.to_vec(), left_out: left_out.unwrap_or_default() })
@@ -145,13 +146,13 @@ fn print(name: &str, inspection: &Inspection, offered: &Result<Offered, String>,
 }
 
 /// The functions that are not offered as tools.
-pub(super) fn left_out(functions: &[LeftOut], out: &Out) {
+pub(super) fn left_out(functions: &[LeftOutFunction], out: &Out) {
     if functions.is_empty() {
         return;
     }
     out.line("");
     let mut table = Table::new(out, &["not offered", "because"]);
-    for LeftOut { function, reason } in functions {
+    for LeftOutFunction { function, reason } in functions {
         table.row([plain(Shown::new(function)), styled(Style::Dim, reason)]);
     }
     table.print(out);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use belljar_conformance::{CaseResult, Stage, Verdict};
+use belljar_conformance::{CaseResult, CaseVerdict, SuiteStage};
 use belljar_policy::Shown;
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let wasm = read_component(&component.to_string_lossy())?;
     // Before the OS sandbox goes up: nobody listens on a new address behind it.
-    let stage = Stage::new()
+    let stage = SuiteStage::new()
         .map_err(|error| Failure::new(format!("the suite has no place to run: {error}")))?;
     let directory = stage.directory().to_path_buf();
     let through = Through {
@@ -47,9 +47,9 @@ pub(super) fn run(
     Ok(if failed { Exit::Failed } else { Exit::Completed })
 }
 
-fn print(verdicts: &[Verdict], out: &Out) {
+fn print(verdicts: &[CaseVerdict], out: &Out) {
     let mut table = Table::new(out, &["", "about", "case", ""]);
-    for Verdict { group, case, result } in verdicts {
+    for CaseVerdict { group, case, result } in verdicts {
         let (style, word, why) = word(result);
         table.row([styled(style, word), plain(group), plain(case), plain(Shown::new(why))]);
     }
@@ -73,7 +73,7 @@ fn word(result: &CaseResult) -> (Style, &'static str, &str) {
     }
 }
 
-fn as_json(verdict: &Verdict) -> Value {
+fn as_json(verdict: &CaseVerdict) -> Value {
     let (_, result, why) = word(&verdict.result);
     json!({ "about": verdict.group, "case": verdict.case, "result": result, "why": why })
 }

@@ -194,7 +194,7 @@ impl Stream {
         counts.cache_written = usage.cache_creation_input_tokens.unwrap_or(counts.cache_written);
         counts.cache_read = usage.cache_read_input_tokens.unwrap_or(counts.cache_read);
         counts.output = usage.output_tokens.unwrap_or(counts.output);
-        self.answer.usage = crate::Usage {
+        self.answer.usage = crate::TokenUsage {
             input_tokens: counts
                 .fresh
                 .saturating_add(counts.cache_written)

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::wire::answer::{PartialCall, other_stop};
 use crate::wire::{Answer, Decoder, Progress, Sink, failure};
-use crate::{ChatRequest, ModelError, Reply, StopReason, Usage};
+use crate::{ChatRequest, ModelError, Reply, StopReason, TokenUsage};
 
 /// The answer so far.
 pub(crate) struct Stream {
@@ -200,7 +200,7 @@ impl Stream {
             let details = usage.prompt_tokens_details.and_then(|details| details.cached_tokens);
             let cached = details.or(usage.prompt_cache_hit_tokens).or(cache_n);
             self.has_usage = true;
-            self.answer.usage = Usage {
+            self.answer.usage = TokenUsage {
                 input_tokens: usage.prompt_tokens.unwrap_or(0),
                 cached_tokens: cached.unwrap_or(self.answer.usage.cached_tokens),
                 output_tokens: usage.completion_tokens.unwrap_or(0),
@@ -211,7 +211,7 @@ impl Stream {
                 let counted = &mut self.answer.usage.cached_tokens;
                 *counted = (*counted).max(cached);
             } else {
-                self.answer.usage = Usage {
+                self.answer.usage = TokenUsage {
                     input_tokens: timings.prompt_n.unwrap_or(0).saturating_add(cached),
                     cached_tokens: cached,
                     output_tokens: timings.predicted_n.unwrap_or(0),

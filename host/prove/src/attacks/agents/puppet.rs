@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use belljar_model::{
     CallContext, ChatModel, ChatRequest, ModelError, Models, Reply, StopReason, StreamEvent,
-    ToolCall, Usage,
+    TokenUsage, ToolCall,
 };
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ impl ChatModel for Puppet {
             let id = format!("{}-{}-{turn}-{n}", cx.agent, cx.spawn_index);
             ToolCall { id, name: name.to_owned(), arguments }
         });
-        let usage = Usage { input_tokens: 10, cached_tokens: 0, output_tokens: 10 };
+        let usage = TokenUsage { input_tokens: 10, cached_tokens: 0, output_tokens: 10 };
         let stop = StopReason::ToolUse;
         Ok(Reply { text: "on and on".to_owned(), calls: calls.collect(), usage, stop })
     }

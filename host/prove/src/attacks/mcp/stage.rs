@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::Arena;
 use crate::attack::{Escape, Stopped, Verdict};
 use crate::attacks::agents;
-use crate::peer::{Act, Asked, Peer, Script};
+use crate::peer::{Act, Peer, PeerRequest, Script};
 use crate::scene::{Plan, agent};
 
 /// The file that the neighbouring call of the agent reads.
@@ -20,7 +20,7 @@ const GENEROUS: u64 = 60;
 pub(super) struct Message<'a> {
     pub(super) method: &'a str,
     pub(super) body: &'a Value,
-    pub(super) asked: &'a Asked,
+    pub(super) asked: &'a PeerRequest,
 }
 
 /// A place where an agent was told something by a server.

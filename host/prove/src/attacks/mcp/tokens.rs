@@ -7,7 +7,7 @@ use serde_json::json;
 use super::stage::{Known, Met, meet, reply, said, server, status};
 use crate::Arena;
 use crate::attack::{Attack, Escape, Kind, Stopped};
-use crate::peer::{Act, Asked, Script};
+use crate::peer::{Act, PeerRequest, Script};
 
 /// The status of a server that wants a token.
 const WANTS: &str = "401 Unauthorized";
@@ -104,7 +104,7 @@ async fn repeated(arena: &Arena, shown: fn(&str) -> String) -> Stopped {
 
 /// A server that wants a token, and answers questions about it so.
 fn wanting(
-    challenge: impl Fn(&Asked) -> String + Send + Sync + 'static,
+    challenge: impl Fn(&PeerRequest) -> String + Send + Sync + 'static,
     document: impl Fn(&str, &str) -> Vec<Act> + Send + Sync + 'static,
 ) -> Script {
     server(move |message| {
@@ -118,7 +118,7 @@ fn wanting(
     })
 }
 
-fn plain(_: &Asked) -> String {
+fn plain(_: &PeerRequest) -> String {
     "www-authenticate: Bearer\r\n".to_owned()
 }
 
@@ -133,7 +133,7 @@ fn service() -> Known<'static> {
 /// Meets such a server; no token may be asked for, and its tool not be called.
 async fn refused(arena: &Arena, script: Script) -> Stopped {
     let met: Met = meet(arena, script, service()).await?;
-    let posted = |asked: &Asked| asked.head.starts_with("POST /token");
+    let posted = |asked: &PeerRequest| asked.head.starts_with("POST /token");
     if met.peer.asked().iter().any(posted) || met.count("tools/call") > 0 {
         return Err(Escape::new("a token was asked for, or the call was made"));
     }
@@ -142,7 +142,7 @@ async fn refused(arena: &Arena, script: Script) -> Stopped {
 
 async fn another_host(arena: &Arena) -> Stopped {
     let elsewhere = arena.forbidden();
-    let challenge = move |_: &Asked| {
+    let challenge = move |_: &PeerRequest| {
         format!("www-authenticate: Bearer resource_metadata=\"http://{elsewhere}/x\"\r\n")
     };
     refused(arena, wanting(challenge, |_, _| status("404 Not Found", ""))).await

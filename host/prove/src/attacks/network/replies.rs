@@ -9,7 +9,7 @@ use super::{both, broken_off, get, jar, with};
 use crate::Arena;
 use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::jar::Steps;
-use crate::peer::{Act, Asked, Peer, Script, reply};
+use crate::peer::{Act, Peer, PeerRequest, Script, reply};
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
@@ -141,7 +141,7 @@ async fn answered(arena: &Arena, bytes: impl Into<Vec<u8>>) -> Result<Steps, Esc
 
 /// The results of one question for each of these replies.
 async fn each(arena: &Arena, replies: &'static [&'static str]) -> Result<Steps, Escape> {
-    let script: Script = Arc::new(|asked: &Asked| {
+    let script: Script = Arc::new(|asked: &PeerRequest| {
         let path = asked.head.split(' ').nth(1).unwrap_or_default();
         let number: usize = path.trim_start_matches('/').parse().unwrap_or_default();
         let text = replies.get(number).copied().unwrap_or_default();
@@ -228,7 +228,7 @@ async fn upgrade(arena: &Arena) -> Stopped {
 
 async fn next_question(arena: &Arena) -> Stopped {
     // One path is answered with two replies in the same breath, the other with its own.
-    let script: Script = Arc::new(|asked: &Asked| {
+    let script: Script = Arc::new(|asked: &PeerRequest| {
         let text: &[u8] = if asked.head.starts_with("GET /first ") {
             b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfirst\
               HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\npoisoned"

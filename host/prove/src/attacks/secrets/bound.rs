@@ -11,7 +11,7 @@ use super::{bound, knows};
 use crate::Arena;
 use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::guests::PROBE;
-use crate::jar::JarBuilder;
+use crate::jar::AttackJarBuilder;
 use crate::peer::{Peer, page, reply};
 use crate::scene::{Plan, agent};
 
@@ -131,7 +131,7 @@ fn ignorant(arena: &Arena, peer: &Peer) -> Result<(), Escape> {
 }
 
 /// Runs the requests in a jar, and finds them all answered.
-async fn answered(builder: JarBuilder<'_>, requests: Vec<Value>) -> Stopped {
+async fn answered(builder: AttackJarBuilder<'_>, requests: Vec<Value>) -> Stopped {
     let jar = builder.open().await?;
     let steps = jar.steps(json!(requests)).await?;
     let mut told = String::new();

@@ -11,7 +11,7 @@ use super::{knows, number, unseen, withheld};
 use crate::Arena;
 use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::guests::PROBE;
-use crate::peer::{Act, Asked, Script, page};
+use crate::peer::{Act, PeerRequest, Script, page};
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
@@ -117,7 +117,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
 
 /// A script that answers the path `/n` with the `n`th of these bodies.
 fn pages(bodies: Vec<String>) -> Script {
-    Arc::new(move |asked: &Asked| {
+    Arc::new(move |asked: &PeerRequest| {
         let body = bodies.get(number(asked)).cloned().unwrap_or_default();
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
         vec![Act::Send((head + &body).into_bytes())]
@@ -126,7 +126,7 @@ fn pages(bodies: Vec<String>) -> Script {
 
 /// A script that answers the path `/n` with the `n`th of these texts, whatever they are.
 pub(super) fn raw(replies: Vec<String>) -> Script {
-    Arc::new(move |asked: &Asked| {
+    Arc::new(move |asked: &PeerRequest| {
         vec![Act::Send(replies.get(number(asked)).cloned().unwrap_or_default().into_bytes())]
     })
 }
@@ -135,7 +135,7 @@ pub(super) fn raw(replies: Vec<String>) -> Script {
 const DENIED: &[&str] = &["HttpRequestDenied"];
 
 async fn echo_server(arena: &Arena) -> Stopped {
-    let script: Script = Arc::new(|asked: &Asked| {
+    let script: Script = Arc::new(|asked: &PeerRequest| {
         let length = asked.head.len();
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{}", asked.head);
         vec![Act::Send(head.into_bytes())]

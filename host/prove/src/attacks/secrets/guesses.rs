@@ -14,7 +14,7 @@ use crate::Arena;
 use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::guests::PROBE;
 use crate::jar::{OpenJar, Steps};
-use crate::peer::{Act, Asked, Peer, Script, page};
+use crate::peer::{Act, Peer, PeerRequest, Script, page};
 
 const STOPPED_BY: &str = "nothing of a reply is passed on before all of it was searched (INV-103)";
 
@@ -92,7 +92,7 @@ fn guesses(value: &str) -> Vec<String> {
 
 /// A script that answers the path `/n` with what is made of the `n`th of these texts.
 fn answering(texts: Vec<String>, acts: fn(&str) -> Vec<Act>) -> Script {
-    Arc::new(move |asked: &Asked| {
+    Arc::new(move |asked: &PeerRequest| {
         texts.get(number(asked)).map(|text| acts(text)).unwrap_or_default()
     })
 }

@@ -83,7 +83,7 @@ async fn withheld(arena: &Arena, script: Script, paths: usize, words: &[&str]) -
 }
 
 /// The number that a path is.
-fn number(asked: &crate::peer::Asked) -> usize {
+fn number(asked: &crate::peer::PeerRequest) -> usize {
     let path = asked.head.split(' ').nth(1).unwrap_or_default();
     path.trim_start_matches('/').parse().unwrap_or_default()
 }

@@ -9,7 +9,7 @@ use crate::Arena;
 use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::guests::{self, PROBE};
 use crate::jar::{Call, OpenJar};
-use crate::peer::{Act, Asked, Peer, Script, page};
+use crate::peer::{Act, Peer, PeerRequest, Script, page};
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
@@ -169,7 +169,7 @@ async fn in_a_file(arena: &Arena) -> Stopped {
 
 /// A peer that repeats what it was sent.
 async fn echo(arena: &Arena) -> Result<(Peer, OpenJar), Escape> {
-    let script: Script = std::sync::Arc::new(|asked: &Asked| {
+    let script: Script = std::sync::Arc::new(|asked: &PeerRequest| {
         let length = asked.head.len();
         let text = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{}", asked.head);
         vec![Act::Send(text.into_bytes())]

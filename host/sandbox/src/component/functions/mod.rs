@@ -34,7 +34,7 @@ const BYTES_TYPE: &str = "application/octet-stream";
 /// The functions of one component.
 pub(crate) struct Functions {
     offered: Vec<Function>,
-    left_out: Vec<LeftOut>,
+    left_out: Vec<LeftOutFunction>,
     hints: Hints,
 }
 
@@ -50,7 +50,7 @@ struct Function {
 
 /// An exported function that is not offered as a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct LeftOutFunction {
     /// As the component spells it. Foreign text: escape it before a person sees it.
     pub function: String,
     /// Why, in words of the host's own.
@@ -80,9 +80,12 @@ impl Functions {
             match (usable, index) {
                 (Ok(()), Some(index)) => found.push((spelled, index, ty)),
                 (Ok(()), None) => {
-                    left_out.push(LeftOut { function: spelled, reason: "it is not there".into() });
+                    left_out.push(LeftOutFunction {
+                        function: spelled,
+                        reason: "it is not there".into(),
+                    });
                 }
-                (Err(reason), _) => left_out.push(LeftOut { function: spelled, reason }),
+                (Err(reason), _) => left_out.push(LeftOutFunction { function: spelled, reason }),
             }
             Ok(())
         };
@@ -117,7 +120,7 @@ impl Functions {
     }
 
     /// The functions that are not offered.
-    pub(crate) fn left_out(&self) -> &[LeftOut] {
+    pub(crate) fn left_out(&self) -> &[LeftOutFunction] {
         &self.left_out
     }
 
@@ -204,7 +207,7 @@ fn answer(ty: &ComponentFunc, results: Vec<Val>) -> Result<Output, ToolError> {
 }
 
 /// Why a component offers no function at all.
-fn nothing(left_out: &[LeftOut]) -> String {
+fn nothing(left_out: &[LeftOutFunction]) -> String {
     if left_out.is_empty() {
         return "it exports no function".to_owned();
     }

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::closed::{Closed, Led, lead};
 use super::names::is_protected;
-use super::walk::{HostDir, MAX_DEPTH, Place, kind};
+use super::walk::{HostDir, MAX_DEPTH, PathEnd, kind};
 
 /// Entries looked at before a directory is renamed. A directory with more stays where it
 /// is: the search has to be complete, and it has to end.
@@ -41,7 +41,7 @@ pub(crate) enum Meant {
 pub(crate) fn meant_by_protected_links<D: HostDir>(
     mount: &Path,
     root: BorrowedFd<'_>,
-    place: &Place<D>,
+    place: &PathEnd<D>,
 ) -> Meant {
     let here = meant_from(mount, root, "", &place.real);
     if place.parent_real().is_empty() || here == Meant::Itself {
@@ -85,7 +85,7 @@ fn is_at_or_below(path: &str, above: &str) -> bool {
 
 /// The content of a directory, as far as renaming it is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum DirContent {
     /// Nothing protected.
     Plain,
     /// A protected name at some depth, or a closed directory.
@@ -100,7 +100,7 @@ pub(crate) fn content(
     dir: BorrowedFd<'_>,
     name: &OsStr,
     closed: &Closed,
-) -> Result<Content, Errno> {
+) -> Result<DirContent, Errno> {
     let mut left = MAX_SEARCHED;
     search(dir, name, closed, 0, &mut left)
 }
@@ -111,14 +111,14 @@ fn search(
     closed: &Closed,
     depth: usize,
     left: &mut usize,
-) -> Result<Content, Errno> {
+) -> Result<DirContent, Errno> {
     if depth > MAX_DEPTH {
-        return Ok(Content::TooMuch);
+        return Ok(DirContent::TooMuch);
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let dir = openat(parent, name, flags, Mode::empty())?;
     if closed.is_open(&dir)? {
-        return Ok(Content::Protected);
+        return Ok(DirContent::Protected);
     }
     for entry in Dir::read_from(&dir)? {
         let entry = entry?;
@@ -127,14 +127,14 @@ fn search(
             continue;
         }
         if is_protected(&name.to_string_lossy()) {
-            return Ok(Content::Protected);
+            return Ok(DirContent::Protected);
         }
         *left = match left.checked_sub(1) {
             Some(left) => left,
-            None => return Ok(Content::TooMuch),
+            None => return Ok(DirContent::TooMuch),
         };
         if closed.may_be(entry.ino()) && closed.is_at(dir.as_fd(), name) {
-            return Ok(Content::Protected);
+            return Ok(DirContent::Protected);
         }
         let is_dir = match entry.file_type() {
             FileType::Unknown => {
@@ -145,10 +145,10 @@ fn search(
         };
         if is_dir {
             match search(dir.as_fd(), name, closed, depth + 1, left)? {
-                Content::Plain => {}
+                DirContent::Plain => {}
                 found => return Ok(found),
             }
         }
     }
-    Ok(Content::Plain)
+    Ok(DirContent::Plain)
 }

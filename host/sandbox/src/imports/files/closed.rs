@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Stat, statat};
 use rustix::io::Errno;
 
-use super::walk::{HostDir, Place};
+use super::walk::{HostDir, PathEnd};
 
 /// Names taken on the way that a path leads, the targets of links included.
 const MAX_STEPS: u32 = 1024;
@@ -68,7 +68,7 @@ impl Closed {
     }
 
     /// Whether the place is closed, lies in what is closed, leads there, or is where it would be made.
-    pub(crate) fn holds<D: HostDir>(&self, place: &Place<D>) -> bool {
+    pub(crate) fn holds<D: HostDir>(&self, place: &PathEnd<D>) -> bool {
         let Some(dir) = place.at().host_dir().filter(|_| !self.is_empty()) else {
             return false;
         };

@@ -11,11 +11,11 @@ use rustix::fs::{
 use rustix::io::Errno;
 use wasmtime_wasi::p2::FsResult;
 
-use super::alias::{Content, content};
+use super::alias::{DirContent, content};
 use super::closed::Closed;
 use super::open::Ask;
 use super::tree::{Tree, is};
-use super::walk::{Dir, Disk, Place, kind};
+use super::walk::{Dir, Disk, PathEnd, kind};
 use super::{Base, FilesCtx, Over, error};
 use crate::overlay::{Fault, Found};
 
@@ -24,15 +24,19 @@ impl Tree for Disk {
         Dir::Start(Arc::clone(&base.start.dir))
     }
 
-    fn find(&self, place: &Place) -> Result<Found, Errno> {
+    fn find(&self, place: &PathEnd) -> Result<Found, Errno> {
         place.stat().map(Found::on_disk)
     }
 
-    fn target(&self, place: &Place) -> FsResult<CString> {
+    fn target(&self, place: &PathEnd) -> FsResult<CString> {
         readlinkat(place.dir(), place.arg(), Vec::new()).map_err(error)
     }
 
-    fn open_dir(&self, place: &Place, _found: &Found) -> Result<(Arc<File>, Option<Over>), Errno> {
+    fn open_dir(
+        &self,
+        place: &PathEnd,
+        _found: &Found,
+    ) -> Result<(Arc<File>, Option<Over>), Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = openat(place.dir(), place.arg(), flags, Mode::empty())?;
         Ok((Arc::new(File::from(opened)), None))
@@ -42,7 +46,7 @@ impl Tree for Disk {
         &mut self,
         ctx: &FilesCtx,
         base: &Base,
-        place: &Place,
+        place: &PathEnd,
         found: Option<&Found>,
         ask: &Ask,
     ) -> FsResult<(File, Option<Over>)> {
@@ -66,35 +70,35 @@ impl Tree for Disk {
         Ok((file, None))
     }
 
-    fn make_dir(&mut self, place: &Place) -> Result<(), Fault> {
+    fn make_dir(&mut self, place: &PathEnd) -> Result<(), Fault> {
         // The process's umask narrows it.
         Ok(mkdirat(place.dir(), place.arg(), Mode::from_raw_mode(0o777))?)
     }
 
-    fn remove_dir(&mut self, place: &Place) -> Result<(), Fault> {
+    fn remove_dir(&mut self, place: &PathEnd) -> Result<(), Fault> {
         Ok(unlinkat(place.dir(), place.arg(), AtFlags::REMOVEDIR)?)
     }
 
-    fn unlink(&mut self, place: &Place, _found: &Found) -> Result<(), Fault> {
+    fn unlink(&mut self, place: &PathEnd, _found: &Found) -> Result<(), Fault> {
         Ok(unlinkat(place.dir(), place.arg(), AtFlags::empty())?)
     }
 
-    fn search(&self, place: &Place, closed: &Closed) -> Result<Content, Errno> {
+    fn search(&self, place: &PathEnd, closed: &Closed) -> Result<DirContent, Errno> {
         content(place.dir(), place.arg(), closed)
     }
 
-    fn rename(&mut self, old: &Place, new: &Place, found: &Found) -> Result<(), Fault> {
+    fn rename(&mut self, old: &PathEnd, new: &PathEnd, found: &Found) -> Result<(), Fault> {
         if is(&found.stat, FileType::RegularFile) {
             keep_mode(old, new);
         }
         Ok(renameat(old.dir(), old.arg(), new.dir(), new.arg())?)
     }
 
-    fn link(&mut self, old: &Place, new: &Place, _found: &Found) -> Result<(), Fault> {
+    fn link(&mut self, old: &PathEnd, new: &PathEnd, _found: &Found) -> Result<(), Fault> {
         Ok(linkat(old.dir(), old.arg(), new.dir(), new.arg(), AtFlags::empty())?)
     }
 
-    fn touch(&mut self, place: &Place, _found: &Found, times: &Timestamps) -> Result<(), Fault> {
+    fn touch(&mut self, place: &PathEnd, _found: &Found, times: &Timestamps) -> Result<(), Fault> {
         Ok(utimensat(place.dir(), place.arg(), times, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 }
@@ -104,7 +108,7 @@ const KEPT_MODE: u32 = 0o777;
 
 /// Gives a file the permissions of the file that it is about to replace. Best effort: a file that
 /// cannot be opened keeps its own.
-fn keep_mode(from: &Place, onto: &Place) {
+fn keep_mode(from: &PathEnd, onto: &PathEnd) {
     let Ok(replaced) = onto.stat() else { return };
     if !is(&replaced, FileType::RegularFile) {
         return;

@@ -9,7 +9,7 @@ use wasmtime_wasi::filesystem::{Descriptor, Dir, FsPerms, OpenMode};
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, ReaddirIterator};
 
-use super::over::Merged;
+use super::over::MergedListing;
 use super::paths::{descriptor_stat, entries, timestamps};
 use super::streams::{FileReader, FileWriter, Handle, read_billed, resize_billed, write_billed};
 use super::{Access, FilesView, Listing, MAX_LISTED, MAX_STREAMS, Over, error};
@@ -363,7 +363,7 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
         let held = open.as_ref().map_or(0, |listing| listing.held);
         self.ctx.listed = self.ctx.listed.saturating_sub(held);
         if open.is_some_and(|listing| listing.merged.is_some()) {
-            self.table.delete(Resource::<Merged>::new_own(stream.rep()))?;
+            self.table.delete(Resource::<MergedListing>::new_own(stream.rep()))?;
         } else {
             self.table.delete(stream)?;
         }

@@ -54,7 +54,7 @@ use self::ledger::{Counter, Slot};
 use self::mount::MountInfo;
 pub(crate) use self::mount::OpenMount;
 use self::tree::Tree;
-use self::walk::{Follow, HostDir, Place, Start, WalkError, walk_by};
+use self::walk::{Follow, HostDir, PathEnd, Start, WalkError, walk_by};
 use crate::overlay::{DirRef, Fault, Found, Reader, Upper};
 use crate::receipt::Denial;
 use crate::receipt::record::{Record, clip};
@@ -227,12 +227,12 @@ impl FilesCtx {
         from: &Base,
         path: &str,
         follow: Follow,
-    ) -> Result<Place<T::Dir>, FsError> {
+    ) -> Result<PathEnd<T::Dir>, FsError> {
         let first = tree.first(from);
         #[cfg(test)]
         if seam::allows_all() {
             // A whole path as the operating system takes it: what is never handed to it otherwise.
-            return Ok(Place::of_name(first, path.into()));
+            return Ok(PathEnd::of_name(first, path.into()));
         }
         match walk_by(tree, first, &from.start, path, follow) {
             Ok(place) => Ok(place),
@@ -254,7 +254,7 @@ impl FilesCtx {
         &self,
         what: &str,
         opened: &Opened,
-        place: &Place<D>,
+        place: &PathEnd<D>,
     ) -> Result<Meant, FsError> {
         let mount = &opened.mount;
         let protected = place.protected || mount.closed.holds(place);
@@ -272,7 +272,7 @@ impl FilesCtx {
         &self,
         what: &str,
         opened: &Opened,
-        place: &Place<D>,
+        place: &PathEnd<D>,
         meant: Meant,
     ) -> Result<(), FsError> {
         if meant == Meant::OnTheWay {

@@ -13,7 +13,7 @@ use wasmtime_wasi::filesystem::{Dir, FsPerms, OpenMode};
 use super::alias::{self, Meant};
 use super::closed::Closed;
 use super::names;
-use super::walk::{HostDir, Place};
+use super::walk::{HostDir, PathEnd};
 use crate::overlay::Overlay;
 
 /// A mount with its directory held open. Cloning shares the directory, so a store is opened
@@ -158,7 +158,7 @@ fn lies_in_protected(host: &Path, work_directories: &[PathBuf]) -> bool {
 }
 
 impl MountInfo {
-    pub(super) fn meant<D: HostDir>(&self, place: &Place<D>) -> Meant {
+    pub(super) fn meant<D: HostDir>(&self, place: &PathEnd<D>) -> Meant {
         alias::meant_by_protected_links(&self.real, self.root.dir.as_fd(), place)
     }
 

@@ -14,7 +14,7 @@ use wasmtime_wasi::p2::{FsError, FsResult};
 
 use super::ledger::Slot;
 use super::tree::Tree;
-use super::walk::{Follow, Place, kind};
+use super::walk::{Follow, PathEnd, kind};
 use super::{Base, FilesCtx, FilesView, Opened, Over, OverDir, SHOWN_PATH, error, on_tree};
 use crate::overlay::{Found, View};
 
@@ -147,7 +147,7 @@ impl FilesView<'_> {
         &mut self,
         tree: &T,
         base: &Base,
-        place: &Place<T::Dir>,
+        place: &PathEnd<T::Dir>,
         found: &Found,
         slot: Arc<Slot>,
     ) -> FsResult<Resource<Descriptor>> {
@@ -165,7 +165,7 @@ impl FilesView<'_> {
         &mut self,
         tree: &mut T,
         base: &Base,
-        place: &Place<T::Dir>,
+        place: &PathEnd<T::Dir>,
         found: Option<&Found>,
         ask: &Ask,
         slot: Arc<Slot>,
@@ -184,7 +184,7 @@ impl FilesView<'_> {
         &mut self,
         descriptor: Descriptor,
         base: &Base,
-        place: &Place<D>,
+        place: &PathEnd<D>,
         over: Option<Over>,
         slot: Arc<Slot>,
     ) -> FsResult<Resource<Descriptor>> {
@@ -241,7 +241,7 @@ impl FilesCtx {
 
 /// Permissions of wasmtime-wasi on the descriptor, the second layer below our own checks; and
 /// whether its directory is told to be one that can be changed.
-fn perms<D>(base: &Base, place: &Place<D>) -> (FsPerms, bool) {
+fn perms<D>(base: &Base, place: &PathEnd<D>) -> (FsPerms, bool) {
     match base.opened.mount.access {
         Access::ReadWrite if !place.protected => (FsPerms::ReadWrite, true),
         Access::Overlay => (FsPerms::ReadOnly, !place.protected),

@@ -13,13 +13,13 @@ use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::bindings::filesystem::types::{DirectoryEntry, ErrorCode};
 use wasmtime_wasi::p2::{FsResult, ReaddirIterator};
 
-use super::alias::{Content, MAX_SEARCHED};
+use super::alias::{DirContent, MAX_SEARCHED};
 use super::closed::Closed;
 use super::names::is_protected;
 use super::open::Ask;
 use super::paths::descriptor_type;
 use super::tree::{Tree, is};
-use super::walk::{HostDir as _, MAX_DEPTH, Place, Steps as _};
+use super::walk::{HostDir as _, MAX_DEPTH, PathEnd, Steps as _};
 use super::{Base, FilesCtx, FilesView, Listing, MAX_LISTED, Opened, Over, OverDir, error};
 use crate::overlay::{DirAt, Fault, Found, Overlay, ReadFile, View};
 
@@ -32,11 +32,11 @@ impl Tree for View<'_> {
         }
     }
 
-    fn find(&self, place: &Place<DirAt>) -> Result<Found, Errno> {
+    fn find(&self, place: &PathEnd<DirAt>) -> Result<Found, Errno> {
         View::find(self, place)
     }
 
-    fn target(&self, place: &Place<DirAt>) -> FsResult<CString> {
+    fn target(&self, place: &PathEnd<DirAt>) -> FsResult<CString> {
         // A slash after the name changes nothing.
         self.look_up(place).map_err(error)?;
         let name = place.name.as_deref().ok_or(ErrorCode::Invalid)?;
@@ -46,7 +46,7 @@ impl Tree for View<'_> {
 
     fn open_dir(
         &self,
-        place: &Place<DirAt>,
+        place: &PathEnd<DirAt>,
         found: &Found,
     ) -> Result<(Arc<File>, Option<Over>), Errno> {
         let (dir, lower) = View::open_dir(self, place, found)?;
@@ -58,7 +58,7 @@ impl Tree for View<'_> {
         &mut self,
         ctx: &FilesCtx,
         base: &Base,
-        place: &Place<DirAt>,
+        place: &PathEnd<DirAt>,
         found: Option<&Found>,
         ask: &Ask,
     ) -> FsResult<(File, Option<Over>)> {
@@ -93,11 +93,11 @@ impl Tree for View<'_> {
         Ok((file, Some(Over::Upper(upper))))
     }
 
-    fn make_dir(&mut self, place: &Place<DirAt>) -> Result<(), Fault> {
+    fn make_dir(&mut self, place: &PathEnd<DirAt>) -> Result<(), Fault> {
         View::make_dir(self, place)
     }
 
-    fn remove_dir(&mut self, place: &Place<DirAt>) -> Result<(), Fault> {
+    fn remove_dir(&mut self, place: &PathEnd<DirAt>) -> Result<(), Fault> {
         let found = View::find(self, place)?;
         if !is(&found.stat, FileType::Directory) {
             return Err(Errno::NOTDIR.into());
@@ -105,11 +105,11 @@ impl Tree for View<'_> {
         self.remove(place, &found)
     }
 
-    fn unlink(&mut self, place: &Place<DirAt>, found: &Found) -> Result<(), Fault> {
+    fn unlink(&mut self, place: &PathEnd<DirAt>, found: &Found) -> Result<(), Fault> {
         self.remove(place, found)
     }
 
-    fn search(&self, place: &Place<DirAt>, closed: &Closed) -> Result<Content, Errno> {
+    fn search(&self, place: &PathEnd<DirAt>, closed: &Closed) -> Result<DirContent, Errno> {
         let name = place.name.as_deref().ok_or(Errno::BUSY)?;
         let mut left = MAX_SEARCHED;
         search(self, &self.enter(place.at(), name)?, closed, 0, &mut left)
@@ -117,20 +117,25 @@ impl Tree for View<'_> {
 
     fn rename(
         &mut self,
-        old: &Place<DirAt>,
-        new: &Place<DirAt>,
+        old: &PathEnd<DirAt>,
+        new: &PathEnd<DirAt>,
         found: &Found,
     ) -> Result<(), Fault> {
         View::rename(self, [old, new], found)
     }
 
-    fn link(&mut self, old: &Place<DirAt>, new: &Place<DirAt>, found: &Found) -> Result<(), Fault> {
+    fn link(
+        &mut self,
+        old: &PathEnd<DirAt>,
+        new: &PathEnd<DirAt>,
+        found: &Found,
+    ) -> Result<(), Fault> {
         View::link(self, [old, new], found)
     }
 
     fn touch(
         &mut self,
-        place: &Place<DirAt>,
+        place: &PathEnd<DirAt>,
         found: &Found,
         times: &Timestamps,
     ) -> Result<(), Fault> {
@@ -145,35 +150,35 @@ fn search(
     closed: &Closed,
     depth: usize,
     left: &mut usize,
-) -> Result<Content, Errno> {
+) -> Result<DirContent, Errno> {
     if depth > MAX_DEPTH {
-        return Ok(Content::TooMuch);
+        return Ok(DirContent::TooMuch);
     }
     let below = dir.host_dir();
     if let Some(below) = below
         && closed.is_open(below)?
     {
-        return Ok(Content::Protected);
+        return Ok(DirContent::Protected);
     }
     for (name, file_type) in view.list_all(dir, *left as u64)? {
         if is_protected(&name.to_string_lossy()) {
-            return Ok(Content::Protected);
+            return Ok(DirContent::Protected);
         }
         *left = match left.checked_sub(1) {
             Some(left) => left,
-            None => return Ok(Content::TooMuch),
+            None => return Ok(DirContent::TooMuch),
         };
         if below.is_some_and(|below| closed.is_at(below, &name)) {
-            return Ok(Content::Protected);
+            return Ok(DirContent::Protected);
         }
         if file_type == FileType::Directory {
             match search(view, &view.enter(dir, OsStr::new(&name))?, closed, depth + 1, left)? {
-                Content::Plain => {}
+                DirContent::Plain => {}
                 found => return Ok(found),
             }
         }
     }
-    Ok(Content::Plain)
+    Ok(DirContent::Plain)
 }
 
 impl FilesView<'_> {
@@ -265,7 +270,7 @@ impl FilesView<'_> {
         };
         let entries: Vec<DirectoryEntry> = names.into_iter().filter_map(entry).collect();
         // Stands for it in the table.
-        let listing = self.table.push(Merged)?;
+        let listing = self.table.push(MergedListing)?;
         let merged = Some(entries.into_iter());
         self.ctx.listings.insert(listing.rep(), Listing { held, merged });
         self.ctx.listed += held;
@@ -279,4 +284,4 @@ impl FilesView<'_> {
 }
 
 /// A listing whose entries lie in [`FilesCtx`].
-pub(super) struct Merged;
+pub(super) struct MergedListing;

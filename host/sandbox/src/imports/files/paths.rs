@@ -13,9 +13,9 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{FsError, FsResult};
 
-use super::alias::{Content, Meant};
+use super::alias::{DirContent, Meant};
 use super::tree::{Tree, is};
-use super::walk::{Follow, Place, kind};
+use super::walk::{Follow, PathEnd, kind};
 use super::{Base, FilesView, Opened, Over, SHOWN_PATH, error, on_tree};
 
 impl FilesView<'_> {
@@ -26,7 +26,7 @@ impl FilesView<'_> {
         what: &str,
         base: &Base,
         path: &str,
-    ) -> Result<(Place<T::Dir>, Meant), FsError> {
+    ) -> Result<(PathEnd<T::Dir>, Meant), FsError> {
         let place = self.ctx.walk(tree, what, base, path, Follow::No)?;
         let meant = self.ctx.may_write(what, &base.opened, &place)?;
         Ok((place, meant))
@@ -40,13 +40,13 @@ impl FilesView<'_> {
         what: &str,
         base: &Base,
         path: &str,
-    ) -> Result<Place<T::Dir>, FsError> {
+    ) -> Result<PathEnd<T::Dir>, FsError> {
         let (place, meant) = self.writable(tree, what, base, path)?;
         self.ctx.may_move(what, &base.opened, &place, meant)?;
         Ok(place)
     }
 
-    fn refuse_place<D>(&self, what: &str, base: &Base, place: &Place<D>, why: &str) -> FsError {
+    fn refuse_place<D>(&self, what: &str, base: &Base, place: &PathEnd<D>, why: &str) -> FsError {
         let path = base.opened.mount.guest_path(&place.real);
         let facts = format!("`{}` {why}", Shown::clipped(&path, SHOWN_PATH));
         self.ctx.refuse(what, DenyCode::PathNotAllowed, facts)
@@ -152,7 +152,7 @@ impl FilesView<'_> {
         &mut self,
         tree: &mut T,
         base: &Base,
-        [old, new]: [&Place<T::Dir>; 2],
+        [old, new]: [&PathEnd<T::Dir>; 2],
     ) -> FsResult<()> {
         if old.name.is_none() || new.name.is_none() {
             return Err(ErrorCode::Busy.into());
@@ -164,12 +164,12 @@ impl FilesView<'_> {
             FileType::Directory => {
                 self.tire();
                 match tree.search(old, &base.opened.mount.closed).map_err(error)? {
-                    Content::Plain => {}
-                    Content::Protected => {
+                    DirContent::Plain => {}
+                    DirContent::Protected => {
                         let why = "holds what is protected";
                         return Err(self.refuse_place("rename", base, old, why));
                     }
-                    Content::TooMuch => {
+                    DirContent::TooMuch => {
                         let why = "holds too much to be searched for protected names";
                         return Err(self.refuse_place("rename", base, old, why));
                     }
@@ -210,7 +210,7 @@ impl FilesView<'_> {
         &mut self,
         tree: &mut T,
         base: &Base,
-        [old, new]: [&Place<T::Dir>; 2],
+        [old, new]: [&PathEnd<T::Dir>; 2],
     ) -> FsResult<()> {
         let found = tree.find(old).map_err(error)?;
         if !is(&found.stat, FileType::RegularFile) {

@@ -9,10 +9,10 @@ use rustix::fs::{Stat, Timestamps};
 use rustix::io::Errno;
 use wasmtime_wasi::p2::FsResult;
 
-use super::alias::Content;
+use super::alias::DirContent;
 use super::closed::Closed;
 use super::open::Ask;
-use super::walk::{HostDir, Place, Steps};
+use super::walk::{HostDir, PathEnd, Steps};
 use super::{Base, FilesCtx, Over};
 use crate::overlay::{Fault, Found};
 
@@ -22,15 +22,15 @@ pub(super) trait Tree: Steps<Dir: HostDir> {
     fn first(&self, base: &Base) -> Self::Dir;
 
     /// The thing that stands at a place.
-    fn find(&self, place: &Place<Self::Dir>) -> Result<Found, Errno>;
+    fn find(&self, place: &PathEnd<Self::Dir>) -> Result<Found, Errno>;
 
     /// The target of a link.
-    fn target(&self, place: &Place<Self::Dir>) -> FsResult<std::ffi::CString>;
+    fn target(&self, place: &PathEnd<Self::Dir>) -> FsResult<std::ffi::CString>;
 
     /// Opens a directory that was found, for listing.
     fn open_dir(
         &self,
-        place: &Place<Self::Dir>,
+        place: &PathEnd<Self::Dir>,
         found: &Found,
     ) -> Result<(Arc<File>, Option<Over>), Errno>;
 
@@ -40,45 +40,45 @@ pub(super) trait Tree: Steps<Dir: HostDir> {
         &mut self,
         ctx: &FilesCtx,
         base: &Base,
-        place: &Place<Self::Dir>,
+        place: &PathEnd<Self::Dir>,
         found: Option<&Found>,
         ask: &Ask,
     ) -> FsResult<(File, Option<Over>)>;
 
     /// Makes a directory.
-    fn make_dir(&mut self, place: &Place<Self::Dir>) -> Result<(), Fault>;
+    fn make_dir(&mut self, place: &PathEnd<Self::Dir>) -> Result<(), Fault>;
 
     /// Removes an empty directory.
-    fn remove_dir(&mut self, place: &Place<Self::Dir>) -> Result<(), Fault>;
+    fn remove_dir(&mut self, place: &PathEnd<Self::Dir>) -> Result<(), Fault>;
 
     /// Removes what was found and is no directory.
-    fn unlink(&mut self, place: &Place<Self::Dir>, found: &Found) -> Result<(), Fault>;
+    fn unlink(&mut self, place: &PathEnd<Self::Dir>, found: &Found) -> Result<(), Fault>;
 
     /// Whether a directory may be moved.
-    fn search(&self, place: &Place<Self::Dir>, closed: &Closed) -> Result<Content, Errno>;
+    fn search(&self, place: &PathEnd<Self::Dir>, closed: &Closed) -> Result<DirContent, Errno>;
 
     /// Moves what was found. A file gets the permissions of the one that it replaces: a guest cannot
     /// set permissions, so a tool that writes beside a file and renames would otherwise take away a
     /// script's executable bit.
     fn rename(
         &mut self,
-        old: &Place<Self::Dir>,
-        new: &Place<Self::Dir>,
+        old: &PathEnd<Self::Dir>,
+        new: &PathEnd<Self::Dir>,
         found: &Found,
     ) -> Result<(), Fault>;
 
     /// Gives a regular file one more name.
     fn link(
         &mut self,
-        old: &Place<Self::Dir>,
-        new: &Place<Self::Dir>,
+        old: &PathEnd<Self::Dir>,
+        new: &PathEnd<Self::Dir>,
         found: &Found,
     ) -> Result<(), Fault>;
 
     /// Sets times of what was found.
     fn touch(
         &mut self,
-        place: &Place<Self::Dir>,
+        place: &PathEnd<Self::Dir>,
         found: &Found,
         times: &Timestamps,
     ) -> Result<(), Fault>;

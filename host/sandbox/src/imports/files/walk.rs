@@ -82,7 +82,7 @@ pub(crate) trait HostDir {
 
 /// Where a path leads: a directory held open, and one name in it.
 #[derive(Debug)]
-pub(crate) struct Place<D = Dir> {
+pub(crate) struct PathEnd<D = Dir> {
     dir: D,
     /// The name in the directory; `None` = the directory itself.
     pub(crate) name: Option<OsString>,
@@ -136,7 +136,7 @@ impl HostDir for Dir {
     }
 }
 
-impl Place {
+impl PathEnd {
     /// The directory that holds the name.
     pub(crate) fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
@@ -152,7 +152,7 @@ impl Place {
     }
 }
 
-impl<D> Place<D> {
+impl<D> PathEnd<D> {
     /// A name in a directory, for the host itself: nothing is checked of it.
     pub(crate) fn of_name(dir: D, name: OsString) -> Self {
         let real = name.to_string_lossy().into_owned();
@@ -192,7 +192,7 @@ const PASS: OFlags = OFlags::RDONLY;
 
 /// Resolves a path of a directory of the host.
 #[cfg(test)]
-pub(crate) fn walk(start: &Start, path: &str, follow: Follow) -> Result<Place, WalkError> {
+pub(crate) fn walk(start: &Start, path: &str, follow: Follow) -> Result<PathEnd, WalkError> {
     walk_by(&Disk, Dir::Start(Arc::clone(&start.dir)), start, path, follow)
 }
 
@@ -203,7 +203,7 @@ pub(crate) fn walk_by<S: Steps>(
     start: &Start,
     path: &str,
     follow: Follow,
-) -> Result<Place<S::Dir>, WalkError> {
+) -> Result<PathEnd<S::Dir>, WalkError> {
     if path.is_empty() {
         return Err(Errno::NOENT.into());
     }
@@ -243,7 +243,7 @@ struct Walk<'a, S: Steps> {
 }
 
 impl<S: Steps> Walk<'_, S> {
-    fn run(mut self, follow: Follow, mut must_be_dir: bool) -> Result<Place<S::Dir>, WalkError> {
+    fn run(mut self, follow: Follow, mut must_be_dir: bool) -> Result<PathEnd<S::Dir>, WalkError> {
         let mut steps = 0;
         while let Some(name) = self.queue.pop_front() {
             steps += 1;
@@ -334,7 +334,7 @@ impl<S: Steps> Walk<'_, S> {
         self.stack.last().map_or(&self.first, |(dir, _)| dir)
     }
 
-    fn place(mut self, name: Option<OsString>, must_be_dir: bool) -> Place<S::Dir> {
+    fn place(mut self, name: Option<OsString>, must_be_dir: bool) -> PathEnd<S::Dir> {
         let real = self.real(name.as_deref());
         let mut parts = self.stack.iter().map(|(_, part)| part).chain(&name);
         let protected = self.start.protected
@@ -344,6 +344,6 @@ impl<S: Steps> Walk<'_, S> {
             Some((dir, _)) => dir,
             None => self.first,
         };
-        Place { dir, name, real, protected, must_be_dir }
+        PathEnd { dir, name, real, protected, must_be_dir }
     }
 }

@@ -19,7 +19,7 @@ use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody}
 
 use super::body::{ReplyBody, RequestBody};
 use super::connect::{Connected, Timeouts, connect};
-use super::metered::{FaultCell, MAX_REPLY, Metered};
+use super::metered::{FaultCell, MAX_REPLY, MeteredStream};
 use super::options::{Connections, HttpOptions};
 use super::refusal::{MAX_PATH, broken, deny};
 use super::secrets::{JarSecrets, Secret};
@@ -68,7 +68,7 @@ pub(crate) struct Checked {
 
 /// A place among the open connections of the store and of the jar, given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionSlot {
     _store: OwnedSemaphorePermit,
     _jar: OwnedSemaphorePermit,
 }
@@ -165,11 +165,11 @@ impl Gate {
         Ok(joined)
     }
 
-    pub(crate) fn place(&self) -> Result<Place, Error> {
+    pub(crate) fn place(&self) -> Result<ConnectionSlot, Error> {
         let take = |connections: &Connections| Arc::clone(&connections.0).try_acquire_owned().ok();
         let [store, jar] = &self.connections;
         match (take(store), take(jar)) {
-            (Some(store), Some(jar)) => Ok(Place { _store: store, _jar: jar }),
+            (Some(store), Some(jar)) => Ok(ConnectionSlot { _store: store, _jar: jar }),
             (None, _) | (_, None) => {
                 let facts = "no more connections may be open at the same time".to_owned();
                 deny(&self.record, DenyCode::LimitReached, facts);
@@ -184,12 +184,12 @@ impl Gate {
         checked: Checked,
         connected: Connected,
         times: Timeouts,
-        place: Place,
+        place: ConnectionSlot,
     ) -> Result<(Response<WasiBody>, Io), Error> {
         let target = checked.permit.target().to_string();
         let fault = FaultCell::default();
         let Connected { stream, here } = connected;
-        let metered = Metered::new(stream, Arc::clone(&self.record), fault.clone());
+        let metered = MeteredStream::new(stream, Arc::clone(&self.record), fault.clone());
         let broken = |error: hyper::Error| broken(&fault, &error);
         let (mut sender, connection) = http1::Builder::new()
             .max_headers(MAX_HEADERS)

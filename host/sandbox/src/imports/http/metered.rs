@@ -24,7 +24,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 /// Why a metered connection broke off. The layer above makes its own error of it and loses
 /// the reason, so it is kept here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum BodyFault {
     /// The egress budget is used up.
     Egress,
     /// The ingress budget is used up.
@@ -38,52 +38,52 @@ pub(crate) enum Fault {
 pub(crate) struct FaultCell(Arc<AtomicU8>);
 
 impl FaultCell {
-    pub(crate) fn get(&self) -> Option<Fault> {
+    pub(crate) fn get(&self) -> Option<BodyFault> {
         match self.0.load(Ordering::Relaxed) {
-            1 => Some(Fault::Egress),
-            2 => Some(Fault::Ingress),
-            3 => Some(Fault::Reply),
+            1 => Some(BodyFault::Egress),
+            2 => Some(BodyFault::Ingress),
+            3 => Some(BodyFault::Reply),
             _ => None,
         }
     }
 
     /// Keeps the first. Says whether this is it.
-    fn set(&self, fault: Fault) -> bool {
+    fn set(&self, fault: BodyFault) -> bool {
         let code = match fault {
-            Fault::Egress => 1,
-            Fault::Ingress => 2,
-            Fault::Reply => 3,
+            BodyFault::Egress => 1,
+            BodyFault::Ingress => 2,
+            BodyFault::Reply => 3,
         };
         self.0.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }
 
 /// See the module.
-pub(crate) struct Metered {
+pub(crate) struct MeteredStream {
     inner: Box<dyn Stream>,
     record: Arc<Record>,
     fault: FaultCell,
     received: u64,
 }
 
-impl Metered {
+impl MeteredStream {
     pub(crate) fn new(inner: Box<dyn Stream>, record: Arc<Record>, fault: FaultCell) -> Self {
         Self { inner, record, fault, received: 0 }
     }
 
-    fn fail(&self, fault: Fault, facts: String) -> io::Error {
+    fn fail(&self, fault: BodyFault, facts: String) -> io::Error {
         if self.fault.set(fault) {
             self.record.deny(Denial::new(DenyCode::LimitReached, "request", facts));
         }
         io::ErrorKind::QuotaExceeded.into()
     }
 
-    fn exhausted(&self, fault: Fault, exhausted: Exhausted) -> io::Error {
+    fn exhausted(&self, fault: BodyFault, exhausted: Exhausted) -> io::Error {
         self.fail(fault, exhausted.to_string())
     }
 }
 
-impl AsyncRead for Metered {
+impl AsyncRead for MeteredStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -97,17 +97,17 @@ impl AsyncRead for Metered {
         let read = buf.filled().len().saturating_sub(before) as u64;
         self.received = self.received.saturating_add(read);
         if let Err(exhausted) = self.record.bill(Meter::Ingress, read) {
-            return Poll::Ready(Err(self.exhausted(Fault::Ingress, exhausted)));
+            return Poll::Ready(Err(self.exhausted(BodyFault::Ingress, exhausted)));
         }
         if self.received > MAX_REPLY {
             let facts = format!("the reply has more than {MAX_REPLY} bytes");
-            return Poll::Ready(Err(self.fail(Fault::Reply, facts)));
+            return Poll::Ready(Err(self.fail(BodyFault::Reply, facts)));
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncWrite for Metered {
+impl AsyncWrite for MeteredStream {
     /// Takes the bytes from the budget first, so that nothing past it is sent.
     fn poll_write(
         mut self: Pin<&mut Self>,
@@ -116,7 +116,7 @@ impl AsyncWrite for Metered {
     ) -> Poll<io::Result<usize>> {
         let asked = buf.len() as u64;
         if let Err(exhausted) = self.record.reserve(Meter::Egress, asked) {
-            return Poll::Ready(Err(self.exhausted(Fault::Egress, exhausted)));
+            return Poll::Ready(Err(self.exhausted(BodyFault::Egress, exhausted)));
         }
         let result = Pin::new(&mut self.inner).poll_write(cx, buf);
         let written = match &result {

@@ -3,7 +3,7 @@
 use belljar_policy::DenyCode;
 use wasmtime_wasi_http::Error;
 
-use super::metered::{Fault, FaultCell};
+use super::metered::{BodyFault, FaultCell};
 use crate::receipt::Denial;
 use crate::receipt::record::{Record, clip};
 
@@ -18,8 +18,8 @@ pub(crate) fn deny(record: &Record, code: DenyCode, facts: String) -> Error {
 /// The error of a broken connection, by its true reason where the meter knows it.
 pub(crate) fn broken(fault: &FaultCell, error: &hyper::Error) -> Error {
     match fault.get() {
-        Some(Fault::Egress) => return Error::HttpRequestBodySize(None),
-        Some(Fault::Ingress | Fault::Reply) => return Error::HttpResponseBodySize(None),
+        Some(BodyFault::Egress) => return Error::HttpRequestBodySize(None),
+        Some(BodyFault::Ingress | BodyFault::Reply) => return Error::HttpResponseBodySize(None),
         None => {}
     }
     if error.is_parse_too_large() {

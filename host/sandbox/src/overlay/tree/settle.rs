@@ -4,14 +4,14 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 
-use super::super::record::{FileRecord, MODE, Origin, Seen, Time, Times};
+use super::super::record::{FileRecord, FileTimes, MODE, Origin, Seen, Time};
 use super::super::rel::{Rel, split};
-use super::{Entry, FileNode, Lower, Node, ROOT, Tree};
+use super::{Entry, FileNode, IndexTree, Lower, Node, ROOT};
 
 /// The state of the lower directory by now. Places in the lower directory are those before all
 /// moves; the others are where guests see things.
 #[derive(Debug, Default)]
-pub(crate) struct Done {
+pub(crate) struct SettledPaths {
     /// Places at which the lower directory has nothing any more.
     pub(crate) gone: Vec<Rel>,
     /// From a place in the lower directory to where guests see it.
@@ -64,7 +64,7 @@ impl Taken {
     }
 }
 
-impl Tree {
+impl IndexTree {
     /// The number of the last time that the host did something.
     pub(crate) fn settled(&self) -> u64 {
         self.settled
@@ -72,7 +72,7 @@ impl Tree {
 
     /// Sees the lower directory where it has what the index says. Gives the files that have no name
     /// any more.
-    pub(crate) fn settle(&mut self, number: u64, done: &Done) -> Vec<u64> {
+    pub(crate) fn settle(&mut self, number: u64, done: &SettledPaths) -> Vec<u64> {
         let mut lost = Vec::new();
         for lower in done.gone.iter().chain(done.moved.iter().map(|(from, _)| from)) {
             self.vacate(lower);
@@ -348,7 +348,7 @@ impl Tree {
                 let at_home = origin.is_some() && origin == own;
                 if at_home && !file.record.copied && file.names > 1 {
                     // It is as below, and its other names are links to it.
-                    file.times = Times::default();
+                    file.times = FileTimes::default();
                     return;
                 }
                 back.extend(origin.filter(|_| !at_home));
@@ -544,7 +544,7 @@ impl Tree {
             self.files_by_lower.insert(origin.rel.clone(), id);
         }
         self.passes(id);
-        self.files.insert(id, FileNode { names: 1, record, times: Times::default() });
+        self.files.insert(id, FileNode { names: 1, record, times: FileTimes::default() });
     }
 
     /// Counts anew, and forgets digests of what has no name.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use belljar_agent::events::Counts;
-use belljar_agent::{Brought, Outcome, RunId, RunStatus as Status, Usage};
+use belljar_agent::{Brought, Outcome, RunId, RunStatus, Usage};
 use belljar_model::{Message, ToolCall};
 use belljar_policy::LimitsRequest;
 use belljar_store::{MessageStatus, SubagentRecord, SubagentStatus};
@@ -198,23 +198,23 @@ fn batches(records: &[SubagentRecord]) -> Vec<Batch> {
 }
 
 /// How a turn ended, in the store's words.
-pub(crate) fn message_status(status: Status) -> MessageStatus {
+pub(crate) fn message_status(status: RunStatus) -> MessageStatus {
     match status {
-        Status::Completed => MessageStatus::Completed,
-        Status::Partial => MessageStatus::Partial,
-        Status::Failed => MessageStatus::Failed,
-        Status::Cancelled => MessageStatus::Cancelled,
+        RunStatus::Completed => MessageStatus::Completed,
+        RunStatus::Partial => MessageStatus::Partial,
+        RunStatus::Failed => MessageStatus::Failed,
+        RunStatus::Cancelled => MessageStatus::Cancelled,
     }
 }
 
 /// The same back: one that has not ended is as good as cancelled.
-pub(crate) fn outcome_status(status: MessageStatus) -> Status {
+pub(crate) fn outcome_status(status: MessageStatus) -> RunStatus {
     match status {
-        MessageStatus::Completed => Status::Completed,
-        MessageStatus::Partial => Status::Partial,
-        MessageStatus::Failed => Status::Failed,
+        MessageStatus::Completed => RunStatus::Completed,
+        MessageStatus::Partial => RunStatus::Partial,
+        MessageStatus::Failed => RunStatus::Failed,
         MessageStatus::Cancelled | MessageStatus::InFlight | MessageStatus::Interrupted => {
-            Status::Cancelled
+            RunStatus::Cancelled
         }
     }
 }

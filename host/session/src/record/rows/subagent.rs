@@ -1,8 +1,6 @@
 //! A subagent: its record is made when it is queued, and ends with its outcome.
 
-use belljar_agent::{
-    ChildOrigin, ChildSummary, Findings, Outcome, QueuedChild, RunStatus as Status, Usage,
-};
+use belljar_agent::{ChildOrigin, ChildSummary, Findings, Outcome, QueuedChild, RunStatus, Usage};
 use belljar_store::{Source, SubagentRecord, SubagentStatus};
 use serde::{Deserialize, Serialize};
 
@@ -179,23 +177,23 @@ pub(crate) fn end(record: &mut SubagentRecord, child: &ChildSummary) {
     record.ended = Some(outcome.ended.as_millisecond());
 }
 
-fn subagent_status(status: Status) -> SubagentStatus {
+fn subagent_status(status: RunStatus) -> SubagentStatus {
     match status {
-        Status::Completed => SubagentStatus::Completed,
-        Status::Partial => SubagentStatus::Partial,
-        Status::Failed => SubagentStatus::Failed,
-        Status::Cancelled => SubagentStatus::Cancelled,
+        RunStatus::Completed => SubagentStatus::Completed,
+        RunStatus::Partial => SubagentStatus::Partial,
+        RunStatus::Failed => SubagentStatus::Failed,
+        RunStatus::Cancelled => SubagentStatus::Cancelled,
     }
 }
 
 /// The same back: one that has not ended is as good as cancelled.
-pub(crate) fn child_status(status: SubagentStatus) -> Status {
+pub(crate) fn child_status(status: SubagentStatus) -> RunStatus {
     match status {
-        SubagentStatus::Completed => Status::Completed,
-        SubagentStatus::Partial => Status::Partial,
-        SubagentStatus::Failed => Status::Failed,
+        SubagentStatus::Completed => RunStatus::Completed,
+        SubagentStatus::Partial => RunStatus::Partial,
+        SubagentStatus::Failed => RunStatus::Failed,
         SubagentStatus::Cancelled | SubagentStatus::Queued | SubagentStatus::Running => {
-            Status::Cancelled
+            RunStatus::Cancelled
         }
     }
 }

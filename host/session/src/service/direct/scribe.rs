@@ -16,10 +16,10 @@ use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::record::place::TurnPlace;
-use crate::record::recorder::denied_call;
 use crate::record::rows::{
     self, AgentContent, AgentMetadata, PersonContent, PersonMetadata, value,
 };
+use crate::record::turn_journal::denied_call;
 
 /// Calls whose results wait to be stored; behind them the next one waits.
 const MAX_WAITING: usize = 256;

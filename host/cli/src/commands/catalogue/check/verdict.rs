@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use belljar_agent::{Host, resolve_entry};
 use belljar_definition::{
-    AgentDefinition, AgentId, Catalog, CatalogEntry, Diagnostic, MAX_DEFINITION, Parsed, Scope,
-    Severity, Shapes, SkipReason, Status, parse_agent_in, parse_too_large,
+    AgentDefinition, AgentId, AgentReadiness, Catalog, CatalogEntry, Diagnostic, MAX_DEFINITION,
+    Parsed, Scope, Severity, Shapes, SkipReason, parse_agent_in, parse_too_large,
 };
 use belljar_policy::{LIMITS, Permission, Shown, Wanted};
 use serde_json::{Map, Value, json};
@@ -155,9 +155,9 @@ impl<'a> Judge<'a> {
         let agent = resolve_entry(self.host, &entry, self.workspace);
         let CatalogEntry { definition, diagnostics, .. } = entry;
         let (kind, reasons) = match agent.status {
-            Status::Ready => (Kind::Ready, Vec::new()),
-            Status::ReadyWithWarnings { warnings } => (Kind::Warnings, warnings),
-            Status::Blocked { reasons } => (Kind::Blocked, reasons),
+            AgentReadiness::Ready => (Kind::Ready, Vec::new()),
+            AgentReadiness::ReadyWithWarnings { warnings } => (Kind::Warnings, warnings),
+            AgentReadiness::Blocked { reasons } => (Kind::Blocked, reasons),
         };
         let tools = agent.rights.tools().map(|(tool, may)| (tool.to_string(), may)).collect();
         let named = !matches!(&id.scope, Scope::Library(name) if name.is_empty());

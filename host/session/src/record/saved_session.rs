@@ -2,7 +2,7 @@
 //! acted on, and the outcome replaces a placeholder that was there before the run.
 //!
 //! `rows` says what stands in each row. The id of the agent's row is made before the run;
-//! subagents belong to it, and `recorder` writes them while the turn runs.
+//! subagents belong to it, and `turn_journal` writes them while the turn runs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,11 +28,11 @@ use crate::record::lock::locks;
 use crate::record::past::Past;
 use crate::record::past::past_of;
 use crate::record::place::TurnPlace;
-use crate::record::recorder::Recorder;
 use crate::record::rows::{
     self, AgentContent, AgentMetadata, PersonContent, PersonMetadata, value,
 };
 use crate::record::turn::{Open, Turn};
+use crate::record::turn_journal::TurnJournal;
 use belljar_agent::Brought;
 use belljar_agent::Host;
 use belljar_agent::Layers;
@@ -49,7 +49,7 @@ const LOCAL: &str = "local";
 const MAX_TITLE: usize = 80;
 
 /// A session on disk that turns are added to.
-pub struct SessionJournal {
+pub struct SavedSession {
     store: Store,
     clock: Arc<dyn Clock>,
     /// Who watches.
@@ -110,7 +110,7 @@ pub struct Saved<T = Outcome> {
 
 /// Why a session cannot be resumed.
 #[derive(Debug, thiserror::Error)]
-pub enum JournalError {
+pub enum SessionError {
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -132,9 +132,8 @@ pub enum JournalError {
     Nothing,
 }
 
-impl SessionJournal {
-    /// A journal whose session begins with its first turn: one that is left before that
-    /// leaves nothing behind.
+impl SavedSession {
+    /// A session that begins with its first turn: one that is left before that leaves nothing behind.
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         let actor = LOCAL.to_owned();
         let kind = SessionKind::Chat;
@@ -182,28 +181,28 @@ impl SessionJournal {
 
     /// Resumes a session: the one that `which` names by its id or the beginning of it,
     /// else the latest conversation of this workspace. An interrupted turn is the past's
-    /// `unfinished`: [`SessionJournal::perform`] resumes it.
+    /// `unfinished`: [`SavedSession::perform`] resumes it.
     pub async fn resume(
         store: Store,
         clock: Arc<dyn Clock>,
         which: Option<&str>,
         workspace: &Path,
-    ) -> Result<(Self, Past), JournalError> {
+    ) -> Result<(Self, Past), SessionError> {
         let session = match which {
             Some(prefix) => store.find_session(prefix).await?,
             None => {
                 let latest = store.latest_session(&workspace.to_string_lossy()).await?;
-                latest.ok_or(JournalError::Nothing)?
+                latest.ok_or(SessionError::Nothing)?
             }
         };
         Self::new(store, clock).resume_session(session).await
     }
 
-    /// Resumes this session, as [`SessionJournal::resume`] does.
+    /// Resumes this session, as [`SavedSession::resume`] does.
     pub(crate) async fn resume_session(
         mut self,
         session: StoredSession,
-    ) -> Result<(Self, Past), JournalError> {
+    ) -> Result<(Self, Past), SessionError> {
         self.lock(session.id.clone())?;
         let past = self.past(session).await?;
         Ok((self, past))
@@ -211,12 +210,12 @@ impl SessionJournal {
 
     /// Gives up a turn that cannot be resumed: it is marked as interrupted, and a note to the model
     /// says so.
-    pub async fn give_up(&mut self, past: Past) -> Result<Past, JournalError> {
+    pub async fn give_up(&mut self, past: Past) -> Result<Past, SessionError> {
         self.store.interrupt_in_flight(&past.session.id, self.now()).await?;
         self.past(Arc::unwrap_or_clone(past.session)).await
     }
 
-    async fn past(&mut self, session: StoredSession) -> Result<Past, JournalError> {
+    async fn past(&mut self, session: StoredSession) -> Result<Past, SessionError> {
         let mut messages = self.store.messages(&session.id).await?;
         let subagents = self.store.subagents(&session.id).await?;
         let last_event = self.store.last_event(&session.id).await?;
@@ -239,7 +238,7 @@ impl SessionJournal {
     }
 
     /// The session, once it has begun.
-    pub fn session(&self) -> Option<&str> {
+    pub fn id(&self) -> Option<&str> {
         self.open.as_ref().map(|open| open.session.as_str())
     }
 
@@ -257,7 +256,7 @@ impl SessionJournal {
         text: &str,
         events: EventSink,
         cancel: CancellationToken,
-    ) -> Result<Saved, JournalError> {
+    ) -> Result<Saved, SessionError> {
         let turn = self.say(conversation, text).await?;
         Ok(self.perform(turn, conversation, host, events, cancel).await)
     }
@@ -268,16 +267,16 @@ impl SessionJournal {
         &mut self,
         conversation: &Conversation,
         text: &str,
-    ) -> Result<Turn<Open>, JournalError> {
+    ) -> Result<Turn<Open>, SessionError> {
         self.say_with(conversation, Words { text: text.to_owned(), ..Words::default() }).await
     }
 
-    /// As [`SessionJournal::say`], with what its caller brings besides.
+    /// As [`SavedSession::say`], with what its caller brings besides.
     pub(crate) async fn say_with(
         &mut self,
         conversation: &Conversation,
         words: Words,
-    ) -> Result<Turn<Open>, JournalError> {
+    ) -> Result<Turn<Open>, SessionError> {
         let Words { text, context, brought, entrance, forget } = words;
         let said = PersonContent { text, context };
         let brought = Some(brought).filter(|brought| !brought.is_nothing());
@@ -285,13 +284,13 @@ impl SessionJournal {
         self.begin_turn(&SessionOf::of(conversation), said, begun).await
     }
 
-    /// As [`SessionJournal::say`]. The run has the id of the placeholder.
+    /// As [`SavedSession::say`]. The run has the id of the placeholder.
     pub(crate) async fn begin_turn(
         &mut self,
         of: &SessionOf<'_>,
         said: PersonContent,
         begun: PersonMetadata,
-    ) -> Result<Turn<Open>, JournalError> {
+    ) -> Result<Turn<Open>, SessionError> {
         let mut writes = Vec::with_capacity(3);
         let (asked, message) = (self.new_id(), self.new_id());
         if self.kind.is_run() && self.open.is_none() {
@@ -338,8 +337,8 @@ impl SessionJournal {
         events: EventSink,
         cancel: CancellationToken,
     ) -> Saved {
-        let recorder = self.record(&mut turn, host);
-        let events = recorder.events(events);
+        let journal = self.record(&mut turn, host);
+        let events = journal.events(events);
         let (limits, partial, mut brought) = (turn.limits(), turn.partial(), turn.brought());
         let Turn { run, said, state: Open { control, replay, mut first_event, .. }, .. } = turn;
         let mut used = Usage::default();
@@ -350,7 +349,7 @@ impl SessionJournal {
                 layers.forget_copies();
             }
             let events = Events::new(events.clone(), run.clone(), first_event);
-            let TurnPlace { store, session, .. } = &recorder.place;
+            let TurnPlace { store, session, .. } = &journal.place;
             let work =
                 Work { host, store, session, conversation, events: &events, cancel: &cancel };
             // Results go behind the calls that wait for them, which no summary may stand for.
@@ -377,13 +376,13 @@ impl SessionJournal {
             partial: spec.partial || partial,
             ..spec
         };
-        let mut outcome = conversation.run_turn(&recorder.host(host), spec, events, cancel).await;
+        let mut outcome = conversation.run_turn(&journal.host(host), spec, events, cancel).await;
         outcome.total += used;
         if let Some(layers) = layers {
             layers.close();
         }
         let added = conversation.messages().get(before..).unwrap_or_default();
-        let unsaved = self.conclude(&recorder, &outcome, added).await;
+        let unsaved = self.conclude(&journal, &outcome, added).await;
         Saved { outcome, unsaved }
     }
 
@@ -402,7 +401,7 @@ impl SessionJournal {
     }
 
     /// Records a turn of the open session from now on.
-    pub(crate) fn record(&self, turn: &mut Turn<Open>, host: &Host) -> Arc<Recorder> {
+    pub(crate) fn record(&self, turn: &mut Turn<Open>, host: &Host) -> Arc<TurnJournal> {
         let (session, last_event) = match &self.open {
             Some(open) => (open.session.clone(), open.last_event),
             None => (String::new(), 0),
@@ -416,20 +415,20 @@ impl SessionJournal {
             actor: self.actor.clone(),
         };
         let log = EventLog::new(&place, Arc::clone(&self.hub), last_event);
-        Recorder::new(place, log, Arc::clone(&host.journal), &mut turn.state)
+        TurnJournal::new(place, log, Arc::clone(&host.journal), &mut turn.state)
     }
 
     /// Puts the outcome of a turn in the place of its placeholder; `added` is what it adds to the
     /// conversation. Gives why that is not on disk, should it not be.
     pub(crate) async fn conclude(
         &mut self,
-        recorder: &Recorder,
+        journal: &TurnJournal,
         outcome: &Outcome,
         added: &[Message],
     ) -> Option<StoreError> {
         // Before the last events are shown: who reads the message then finds its outcome.
-        let finished = recorder.finish(outcome, added);
-        let last_event = recorder.log.close().await;
+        let finished = journal.finish(outcome, added);
+        let last_event = journal.log.close().await;
         if let Some(open) = &mut self.open {
             open.last_event = last_event;
         }
@@ -445,7 +444,7 @@ impl SessionJournal {
         events: EventSink,
         cancel: CancellationToken,
     ) -> Result<usize, CompactProblem> {
-        let session = self.session().ok_or(CompactProblem::Nothing)?.to_owned();
+        let session = self.id().ok_or(CompactProblem::Nothing)?.to_owned();
         let events = Events::new(events, RunId::new(&*self.clock), 0);
         let (store, session) = (&self.store, &*session);
         let work = Work { host, store, session, conversation, events: &events, cancel: &cancel };
@@ -469,7 +468,7 @@ impl SessionJournal {
         conversation: &mut Conversation,
         spec: &RunSpec,
         outcome: &Outcome,
-    ) -> Result<(), JournalError> {
+    ) -> Result<(), SessionError> {
         let asked = format!("`{}`: {}", spec.agent.id.slug, spec.task);
         let mut writes = Vec::with_capacity(3);
         let session = self.begin(&SessionOf::of(conversation), &asked, &mut writes)?;
@@ -505,7 +504,7 @@ impl SessionJournal {
         of: &SessionOf<'_>,
         text: &str,
         writes: &mut Vec<Write>,
-    ) -> Result<String, JournalError> {
+    ) -> Result<String, SessionError> {
         if let Some(open) = &mut self.open {
             let session = open.session.clone();
             if open.kind.is_run() && !self.kind.is_run() {
@@ -532,7 +531,7 @@ impl SessionJournal {
     }
 
     /// Writes the beginning of a turn. A session that could not be made is none.
-    async fn commit(&mut self, writes: Vec<Write>) -> Result<(), JournalError> {
+    async fn commit(&mut self, writes: Vec<Write>) -> Result<(), SessionError> {
         let done = self.store.enqueue(writes).await;
         match &mut self.open {
             Some(open) if done.is_ok() => open.saved = true,
@@ -542,7 +541,7 @@ impl SessionJournal {
         Ok(done?)
     }
 
-    fn lock(&mut self, session: String) -> Result<(), JournalError> {
+    fn lock(&mut self, session: String) -> Result<(), SessionError> {
         let dir = locks(&self.store);
         match SessionLock::take(&dir, &session) {
             Ok(Some(lock)) => {
@@ -551,8 +550,8 @@ impl SessionJournal {
                     Some(OpenSession { session, kind, last_event: 0, saved: false, _lock: lock });
                 Ok(())
             }
-            Ok(None) => Err(JournalError::Locked(session)),
-            Err(source) => Err(JournalError::Lock { session, dir, source }),
+            Ok(None) => Err(SessionError::Locked(session)),
+            Err(source) => Err(SessionError::Lock { session, dir, source }),
         }
     }
 
@@ -575,8 +574,8 @@ impl<'a> SessionOf<'a> {
     }
 }
 
-impl std::fmt::Debug for SessionJournal {
+impl std::fmt::Debug for SavedSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SessionJournal").field("session", &self.session()).finish_non_exhaustive()
+        f.debug_struct("SavedSession").field("session", &self.id()).finish_non_exhaustive()
     }
 }

@@ -1,5 +1,5 @@
-//! Persists one turn while it runs: its steps, its receipts and files, and its subagents. The store
-//! has what watchers see, and the turn resumes from there when the process dies.
+//! The journal of one turn, in the store: its steps, its receipts and files, and its subagents, while it
+//! runs. Watchers are shown what the store has, and the turn resumes from there when the process dies.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -27,8 +27,8 @@ const GIVEN_UP: &str = "it was still running when its turn was given up";
 /// Denials of one call that the audit log names; the receipt has all.
 const MAX_DENIALS: usize = 8;
 
-/// One turn.
-pub(crate) struct Recorder {
+/// The journal of one turn.
+pub(crate) struct TurnJournal {
     pub(crate) place: TurnPlace,
     pub(crate) log: EventLog,
     /// The host's own journal, which persists subagents besides, and steps where it says so.
@@ -46,7 +46,7 @@ struct Records {
     by_path: HashMap<Arc<str>, usize>,
 }
 
-impl Recorder {
+impl TurnJournal {
     /// Persists a turn, behind what is stored of it.
     pub(crate) fn new(
         place: TurnPlace,
@@ -222,7 +222,7 @@ pub(crate) fn denied_call(place: &TurnPlace, receipt: &CallReceipt) -> Option<Wr
 }
 
 #[async_trait]
-impl Journal for Recorder {
+impl Journal for TurnJournal {
     async fn subagents_queued(
         &self,
         run: &RunId,

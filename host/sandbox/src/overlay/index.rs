@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, openat, renameat};
 use sha2::{Digest as _, Sha256};
 
-use super::record::Record;
+use super::record::IndexRecord;
 
 /// The first bytes: what it is, and which version.
 const MAGIC: &[u8] = b"belljar overlay 1\n";
@@ -29,7 +29,7 @@ const SMALL: u64 = 256 << 10;
 
 /// The index, open for appending.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct Index {
     layer: OwnedFd,
     file: File,
     /// Where the next record goes.
@@ -40,9 +40,9 @@ pub(super) struct Journal {
     broken: bool,
 }
 
-impl Journal {
+impl Index {
     /// Opens the index of a layer, or begins one; drops a torn end.
-    pub(super) fn open(layer: OwnedFd) -> io::Result<(Self, Vec<Record>)> {
+    pub(super) fn open(layer: OwnedFd) -> io::Result<(Self, Vec<IndexRecord>)> {
         let mut file = File::from(open(&layer, NAME, OFlags::CREATE)?);
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
@@ -57,13 +57,13 @@ impl Journal {
     }
 
     /// Begins the index of a layer with these records.
-    pub(super) fn begin(layer: &OwnedFd, records: &[Record]) -> io::Result<()> {
+    pub(super) fn begin(layer: &OwnedFd, records: &[IndexRecord]) -> io::Result<()> {
         fresh(layer, records).map(drop)
     }
 
     /// Appends one record: on disk for whoever reads after this process was killed. After an error
     /// nothing of it is there.
-    pub(super) fn append(&mut self, record: &Record) -> io::Result<()> {
+    pub(super) fn append(&mut self, record: &IndexRecord) -> io::Result<()> {
         if self.broken {
             return Err(io::Error::other("an earlier change could not be written down"));
         }
@@ -78,7 +78,7 @@ impl Journal {
     }
 
     /// Takes the last record back: it did not fit.
-    pub(super) fn take_back(&mut self, record: &Record) {
+    pub(super) fn take_back(&mut self, record: &IndexRecord) {
         let len = frame(record).map_or(0, |bytes| bytes.len() as u64);
         self.len = self.len.saturating_sub(len);
         self.broken = self.file.set_len(self.len).is_err();
@@ -90,7 +90,7 @@ impl Journal {
     }
 
     /// Puts these records in the place of all. Where that fails the old ones stay.
-    pub(super) fn replace(&mut self, records: &[Record]) -> io::Result<()> {
+    pub(super) fn replace(&mut self, records: &[IndexRecord]) -> io::Result<()> {
         // Not again before it has grown as much once more, whether it works or not.
         self.compact = self.len;
         let file = fresh(&self.layer, records)?;
@@ -107,7 +107,7 @@ impl Journal {
 }
 
 /// Writes an index anew, beside the old one, and puts it in its place.
-fn fresh(layer: &OwnedFd, records: &[Record]) -> io::Result<File> {
+fn fresh(layer: &OwnedFd, records: &[IndexRecord]) -> io::Result<File> {
     let mut file = File::from(open(layer, NEXT, OFlags::CREATE | OFlags::TRUNC)?);
     let mut bytes = MAGIC.to_vec();
     for record in records {
@@ -128,7 +128,7 @@ fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     file.write_all_at(bytes, at)
 }
 
-fn frame(record: &Record) -> io::Result<Vec<u8>> {
+fn frame(record: &IndexRecord) -> io::Result<Vec<u8>> {
     let body = record.encode();
     let len = u32::try_from(body.len()).ok().filter(|_| body.len() <= MAX_RECORD);
     let len = len.ok_or_else(|| io::Error::other("the paths are too long for the index"))?;
@@ -147,7 +147,7 @@ fn sum(len: u32, body: &[u8]) -> [u8; SUM] {
 }
 
 /// The records, and the length of what they take. Less than was there = a torn end.
-fn parse(bytes: &[u8]) -> io::Result<(Vec<Record>, usize)> {
+fn parse(bytes: &[u8]) -> io::Result<(Vec<IndexRecord>, usize)> {
     let bad = |at: usize| {
         let why = format!("the index of the overlay is damaged at byte {at}");
         io::Error::new(io::ErrorKind::InvalidData, why)
@@ -171,7 +171,7 @@ fn parse(bytes: &[u8]) -> io::Result<(Vec<Record>, usize)> {
             // The last one may have been torn within; one before others was not.
             return if after.is_empty() { Ok((records, at)) } else { Err(bad(at)) };
         }
-        records.push(Record::decode(body).ok_or_else(|| bad(at))?);
+        records.push(IndexRecord::decode(body).ok_or_else(|| bad(at))?);
         rest = after;
     }
 }

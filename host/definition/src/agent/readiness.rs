@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 
 /// Whether an agent can run, and what stands in the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Status {
+pub enum AgentReadiness {
     /// It gets all that it asks for.
     Ready,
     /// It runs; its author meant some of it otherwise.
@@ -24,7 +24,7 @@ pub enum Status {
     },
 }
 
-impl Status {
+impl AgentReadiness {
     /// Whether it may run without `--partial`.
     pub fn is_ready(&self) -> bool {
         match self {
@@ -53,15 +53,15 @@ pub enum Missing {
     Blocks,
 }
 
-/// The status of a definition under its grants. `notes` are those of
+/// The readiness of a definition under its grants. `notes` are those of
 /// [`belljar_policy::Rights::effective`], `diagnostics` those of its file.
-pub fn status(
+pub fn readiness(
     definition: &AgentDefinition,
     grants: &Grants,
     notes: &[Narrowing],
     diagnostics: &[Diagnostic],
     missing: Missing,
-) -> Status {
+) -> AgentReadiness {
     let (withheld, narrowed): (Vec<_>, Vec<_>) =
         notes.iter().partition(|note| note.by == Source::Host);
     let mut reasons: Vec<String> = narrowed.iter().map(ToString::to_string).collect();
@@ -88,7 +88,7 @@ pub fn status(
         reasons.push("its file says `disable: true`".to_owned());
     }
     if !reasons.is_empty() {
-        return Status::Blocked { reasons };
+        return AgentReadiness::Blocked { reasons };
     }
     // What its file asks for and nobody has, reading the file has said.
     let said = diagnostics.iter().filter(|found| found.severity >= Severity::Warning);
@@ -102,7 +102,11 @@ pub fn status(
             warnings.push(format!("asks for `{key}` = {asked}; the grants give {granted}"));
         }
     }
-    if warnings.is_empty() { Status::Ready } else { Status::ReadyWithWarnings { warnings } }
+    if warnings.is_empty() {
+        AgentReadiness::Ready
+    } else {
+        AgentReadiness::ReadyWithWarnings { warnings }
+    }
 }
 
 /// Whether it asks for tools by name and gets none of them, some for want of them here.
