@@ -457,9 +457,10 @@ impl ToolPermit {
         Self { needs_answer: true, own_answer: true, ..self }
     }
 
-    /// The permit after that person said yes to this one call.
+    /// The permit after somebody who may said yes to this one call. Only the code that asks takes this
+    /// step, `agent/src/tools/approval/consent.rs`: `cargo xtask tidy` refuses it anywhere else.
     #[must_use]
-    pub fn answered(self) -> Self {
+    pub fn consented(self) -> Self {
         Self { needs_answer: false, own_answer: false, ..self }
     }
 }

@@ -22,6 +22,7 @@ use crate::subagent::background::Ended;
 use crate::subagent::planned::{Planned, Starting};
 use crate::subagent::progress::Batch;
 use crate::tools::answer::Answer;
+use crate::tools::approval::consent::{Instead, without_asking};
 use crate::tools::approval::questions::SAID_NO;
 use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::call::{Call, arguments};
@@ -118,16 +119,11 @@ impl<E: Effects> Rerunning<E> {
         decision: Decision,
         machine: &Loop,
     ) -> Answer {
-        let decision = match decision {
-            Decision::Tool(permit)
-                if self.rerun.has_network() && asks_for_hosts(agent, permit.tool()) =>
-            {
-                Decision::Tool(permit)
-            }
-            Decision::Tool(permit) => Decision::Tool(permit.answered()),
-            Decision::Builtin(permit, builtin) => Decision::Builtin(permit.answered(), builtin),
-            Decision::Refuse(refusal) => Decision::Refuse(refusal),
-            Decision::HandOver => Decision::HandOver,
+        let has_effect = matches!(&decision, Decision::Tool(permit)
+            if self.rerun.has_network() && asks_for_hosts(agent, permit.tool()));
+        let decision = match has_effect {
+            true => decision,
+            false => decision.with_permit(|permit| without_asking(permit, Instead::NoEffect)),
         };
         self.after.call(agent, call, decision, machine).await
     }
@@ -403,7 +399,7 @@ impl<E: Effects> Effects for Rerunning<E> {
         call: Call<'_>,
         permit: ToolPermit,
     ) -> Result<(), Refusal> {
-        self.after.permit_spawn(agent, call, permit.answered()).await
+        self.after.permit_spawn(agent, call, without_asking(permit, Instead::NoEffect)).await
     }
 
     async fn announce(

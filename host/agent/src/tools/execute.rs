@@ -18,6 +18,7 @@ use crate::outcome::CallReceipt;
 use crate::prompt::frame::HANDED_OVER;
 use crate::prompt::skills;
 use crate::tools::answer::Answer;
+use crate::tools::approval::consent::{Instead, without_asking};
 use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::call::Call;
 use crate::tools::call::arguments;
@@ -204,7 +205,10 @@ impl Agent<'_> {
         let again = self.effects.had_begun(call);
         // INV-258: whoever allowed it then is not asked once more; where nobody had to, and has to now,
         // somebody is.
-        let permit = if self.effects.was_asked(call) { permit.answered() } else { permit };
+        let permit = match self.effects.was_asked(call) {
+            true => without_asking(permit, Instead::AllowedBefore),
+            false => permit,
+        };
         let asked = permit.needs_answer();
         let permit = match self.permitted(call, permit).await {
             Ok(permit) => permit,

@@ -226,7 +226,7 @@ impl Jar {
     /// The order is that in which the returned futures are first polled.
     ///
     /// `arguments` must be a JSON object as text. The permit must be one of this jar's rights;
-    /// one that still needs a person's answer is refused ([`ToolPermit::answered`]).
+    /// one that still needs a person's answer is refused ([`ToolPermit::consented`]).
     ///
     /// Dropping the future ends the call at once; its store is discarded.
     pub async fn call(&self, permit: ToolPermit, arguments: &str) -> CallResult {

@@ -24,6 +24,12 @@ const UNSAFE_MODULES: &[&str] = &[
     "host/cli/src/setup/memory.rs",
 ];
 
+/// The step from a permit that needs an answer to one that needs none, and where it may stand: where it is
+/// defined, and in the code that asks.
+const CONSENT: &str = concat!("consen", "ted");
+const MAY_CONSENT: &[&str] =
+    &["host/policy/src/rights.rs", "host/agent/src/tools/approval/consent.rs"];
+
 /// Texts that no file may hold, and why. Split so that this table does not match itself.
 const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("#[ig", "nore"), "assert today's result instead, and say why"),
@@ -68,6 +74,14 @@ fn file_breaches(file: &File) -> Vec<String> {
         if uses_unsafe(code) && !UNSAFE_MODULES.contains(&file.path.as_str()) {
             breaches.push(format!("{}:{}: unsafe outside its modules", file.path, number + 1));
         }
+        if code.contains(CONSENT) && !MAY_CONSENT.contains(&file.path.as_str()) {
+            let asks = MAY_CONSENT.last().copied().unwrap_or_default();
+            breaches.push(format!(
+                "{}:{}: a permit without its answer: only `{asks}` takes that step",
+                file.path,
+                number + 1
+            ));
+        }
         if file.path.starts_with(PRINTS_PATHS) && code.contains(RAW_PATH) {
             breaches.push(format!(
                 "{}:{}: `{RAW_PATH}`: a path is a stranger's text; use `ShownPath::shown`",
@@ -101,6 +115,23 @@ mod tests {
         };
         assert_eq!(file_breaches(&file("host/cli/src/a.rs")).len(), 1);
         assert!(file_breaches(&file("host/xtask/src/a.rs")).is_empty());
+    }
+
+    #[test]
+    fn only_the_code_that_asks_makes_a_permit_that_needs_no_answer() {
+        let file = |path: &str| File {
+            path: path.into(),
+            text: concat!("//! B.\nlet permit = permit.consen", "ted();\n").into(),
+        };
+        for path in
+            ["host/agent/src/tools/execute.rs", "host/server/src/a.rs", "tests/kit/src/a.rs"]
+        {
+            let found = file_breaches(&file(path));
+            assert!(matches!(found.as_slice(), [one] if one.contains(":2: a permit")), "{found:?}");
+        }
+        for path in MAY_CONSENT {
+            assert!(file_breaches(&file(path)).is_empty());
+        }
     }
 
     #[test]

@@ -18,6 +18,8 @@ use crate::tools::call::Call;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Reason, Refusal};
 
+use super::consent::said_yes;
+
 /// The facts of a call that a person did not allow.
 pub(crate) const SAID_NO: &str = "the person who was asked said no";
 
@@ -41,13 +43,13 @@ impl Agent<'_> {
         if !permit.needs_own_answer()
             && known(&allowed.lock().unwrap_or_else(PoisonError::into_inner))
         {
-            return Ok(permit.answered());
+            return Ok(said_yes(permit));
         }
         let (code, facts) = match self.ask_permission(call, &permit).await {
-            Some(Approval::Yes) => return Ok(permit.answered()),
+            Some(Approval::Yes) => return Ok(said_yes(permit)),
             Some(Approval::ForRun) => {
                 allowed.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
-                return Ok(permit.answered());
+                return Ok(said_yes(permit));
             }
             Some(Approval::No) => (DenyCode::ToolNotAllowed, SAID_NO),
             Some(Approval::Nobody) => {

@@ -18,6 +18,7 @@ use crate::limits::{MAX_HOOK_TEXT, MAX_NAME_BYTES, cut};
 use crate::outcome::{RunError, RunStatus};
 use crate::prompt::frame;
 use crate::tools::answer::Answer;
+use crate::tools::approval::consent::{Instead, without_asking};
 use crate::tools::call::Call;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Decision, Dispatcher, Reason, Refusal};
@@ -75,7 +76,7 @@ impl Agent<'_> {
         if said.asked {
             decision.with_permit(ToolPermit::asking)
         } else if said.allowed {
-            decision.with_permit(ToolPermit::answered)
+            decision.with_permit(|permit| without_asking(permit, Instead::HookAllows))
         } else {
             decision
         }
