@@ -229,7 +229,7 @@ impl Maker<'_> {
         &mut self,
         path: &Path,
         at: usize,
-    ) -> Result<Option<(State, crate::journal::Kept)>, ChangesError> {
+    ) -> Result<Option<(State, crate::journal::KeptCopy)>, ChangesError> {
         let to = self.entry.kept(at);
         let state = self.changes.workspace.look(path).map_err(ChangesError::io("look at", path))?;
         let size = state.map_or(0, |state| state.size);
@@ -329,6 +329,24 @@ impl Maker<'_> {
         Ok(lost)
     }
 
+    /// Writes what both sides made of a file where the step takes it from, and keeps the agent's `own`,
+    /// which goes back into the overlay some day. Gives what was written.
+    fn merge(&mut self, file: &FileChange, own: File, at: usize) -> Result<File, ChangesError> {
+        let text = list::merged(&self.changes.overlay, &self.changes.workspace, file)?;
+        let Some(text) = text else {
+            return Err(ChangesError::ChangedMeanwhile { path: file.path.clone() });
+        };
+        let to = self.entry.merged(at);
+        let write = || -> std::io::Result<()> {
+            let mut copy = create(&to)?;
+            copy.write_all(&text)?;
+            copy.sync_all()
+        };
+        write().map_err(ChangesError::io("write", &to))?;
+        self.copy(&file.path, own, &self.entry.again(at))?;
+        File::open(&to).map_err(ChangesError::io("read", &to))
+    }
+
     fn come(
         &mut self,
         file: &FileChange,
@@ -363,29 +381,9 @@ impl Maker<'_> {
         }
         let merged = file.merges && !theirs(&file.path);
         let failed = |error: std::io::Error| ChangesError::io("read", &file.path)(error);
-        let content = if merged {
-            let to = self.entry.merged(at);
-            let text = list::merged(&self.changes.overlay, workspace, file)?;
-            let Some(text) = text else {
-                return Err(ChangesError::ChangedMeanwhile { path: file.path.clone() });
-            };
-            let write = || -> std::io::Result<()> {
-                let mut copy = create(&to)?;
-                copy.write_all(&text)?;
-                copy.sync_all()
-            };
-            write().map_err(ChangesError::io("write", &to))?;
-            // The agent's own goes back into the overlay some day.
-            let own = self.changes.overlay.open_file(&file.path);
-            let own = own.map_err(ChangesError::io("open", &file.path))?;
-            self.copy(&file.path, own, &self.entry.again(at))?;
-            File::open(&to).map_err(ChangesError::io("read", &to))?
-        } else {
-            self.changes
-                .overlay
-                .open_file(&file.path)
-                .map_err(ChangesError::io("open", &file.path))?
-        };
+        let own = self.changes.overlay.open_file(&file.path);
+        let own = own.map_err(ChangesError::io("open", &file.path))?;
+        let content = if merged { self.merge(file, own, at)? } else { own };
         let digest = list::digest(&content).map_err(failed)?.to_string();
         let before = match now {
             None => None,

@@ -112,28 +112,8 @@ pub(crate) fn choose(
     options: &ApplyOptions,
 ) -> Chosen {
     let needs = needs(files);
-    let mut parts: HashMap<&Path, Vec<usize>> = HashMap::new();
-    for (at, file) in files.iter().enumerate() {
-        if let Some(dir) = &file.part_of {
-            parts.entry(dir).or_default().push(at);
-        }
-    }
     let mut chosen = Chosen::default();
-    let mut taken = BTreeSet::new();
-    let selected = files.iter().enumerate().filter(|(_, file)| selection.takes(&file.path));
-    let mut open: Vec<usize> = selected.map(|(at, _)| at).collect();
-    while let Some(at) = open.pop() {
-        if !taken.insert(at) {
-            continue;
-        }
-        open.extend(needs.get(at).into_iter().flatten());
-        if let Some(file) = files.get(at)
-            && file.part_of.is_none()
-            && file.node == Node::Directory
-        {
-            open.extend(parts.get(file.path.as_path()).into_iter().flatten());
-        }
-    }
+    let taken = taken(files, &needs, selection);
     let mut dropped = BTreeSet::new();
     let mut held = BTreeMap::new();
     let mut conflicts: Vec<Option<Conflict>> = Vec::new();
@@ -184,6 +164,32 @@ pub(crate) fn choose(
     }
     leave_empty_dirs(files, &held, &mut chosen);
     chosen
+}
+
+/// What is selected and what that needs; of a directory all its parts.
+fn taken(files: &[FileChange], needs: &[Vec<usize>], selection: &Selection) -> BTreeSet<usize> {
+    let mut parts: HashMap<&Path, Vec<usize>> = HashMap::new();
+    for (at, file) in files.iter().enumerate() {
+        if let Some(dir) = &file.part_of {
+            parts.entry(dir).or_default().push(at);
+        }
+    }
+    let mut taken = BTreeSet::new();
+    let selected = files.iter().enumerate().filter(|(_, file)| selection.takes(&file.path));
+    let mut open: Vec<usize> = selected.map(|(at, _)| at).collect();
+    while let Some(at) = open.pop() {
+        if !taken.insert(at) {
+            continue;
+        }
+        open.extend(needs.get(at).into_iter().flatten());
+        if let Some(file) = files.get(at)
+            && file.part_of.is_none()
+            && file.node == Node::Directory
+        {
+            open.extend(parts.get(file.path.as_path()).into_iter().flatten());
+        }
+    }
+    taken
 }
 
 /// A new directory of whose content only such is left as would run later is left too: an empty one is

@@ -80,12 +80,10 @@ pub(crate) async fn prepare(
             }
         }
     }
-    if specs.len() > MAX_TOOLS {
-        for (name, _) in specs.drain(MAX_TOOLS..) {
-            advertised.remove(&name);
-            job.warn(ledger, format!("tool `{name}` is left out: more than {MAX_TOOLS} tools"));
-            left_out.insert(name, format!("the agent has more than {MAX_TOOLS} tools"));
-        }
+    for (name, _) in specs.drain(specs.len().min(MAX_TOOLS)..) {
+        advertised.remove(&name);
+        job.warn(ledger, format!("tool `{name}` is left out: more than {MAX_TOOLS} tools"));
+        left_out.insert(name, format!("the agent has more than {MAX_TOOLS} tools"));
     }
     let given: Vec<BuiltinTool> =
         advertised.keys().filter_map(|name| BuiltinTool::of(name.as_str())).collect();
@@ -102,16 +100,7 @@ pub(crate) async fn prepare(
     jar.get(job)?;
     let request = match &job.fork {
         Some(parent) => forked(parent, &job.first),
-        None => ChatRequest {
-            system: system(job, ledger, &listed, &given, &aliases),
-            messages: first_messages(job),
-            tools: specs,
-            choice: job.brought.choice.clone(),
-            max_output_tokens: job.brought.max_output_tokens,
-            temperature: job.brought.temperature,
-            effort: job.brought.effort,
-            foreign: false,
-        },
+        None => first_request(job, system(job, ledger, &listed, &given, &aliases), specs),
     };
     images::check(&request, &*job.model.model)
         .map_err(|message| RunError::Caller { message, images: true })?;
@@ -121,8 +110,8 @@ pub(crate) async fn prepare(
         left_out,
         for_overlays: Arc::clone(&job.agent.for_overlays),
     };
-    let dispatcher = Dispatcher::new(job.rights.clone(), advertised, aliases).saying(reasons);
-    let dispatcher = dispatcher.beside(callers);
+    let dispatcher = Dispatcher::new(job.rights.clone(), advertised, aliases);
+    let dispatcher = dispatcher.saying(reasons).beside(callers);
     let dispatcher = match &code {
         Some(code) => dispatcher.through(code),
         None => dispatcher,
@@ -134,6 +123,20 @@ pub(crate) async fn prepare(
     let machine = Loop::new(request, dispatcher).held_to(form);
     let remote = RemoteTools::of(remote);
     Ok(Prepared { machine, jar, delegates, repeatable, replayable, remote, peers })
+}
+
+/// The request of the first step.
+fn first_request(job: &Job, system: Vec<String>, tools: Vec<ToolSpec>) -> ChatRequest {
+    ChatRequest {
+        system,
+        messages: first_messages(job),
+        tools,
+        choice: job.brought.choice.clone(),
+        max_output_tokens: job.brought.max_output_tokens,
+        temperature: job.brought.temperature,
+        effort: job.brought.effort,
+        foreign: false,
+    }
 }
 
 /// The messages before the first step. The last one is the person's, or has the results that the

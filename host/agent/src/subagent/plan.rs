@@ -34,6 +34,7 @@ use crate::subagent::planned::Planned;
 use crate::subagent::progress::Batch;
 use crate::tools::approval::pause::Pause;
 use crate::tools::builtin::arguments::{Mode, SpawnArguments};
+use crate::tools::builtin::tool::Depth;
 use crate::tools::call::Call;
 use crate::tools::dispatch::{Reason, Refusal};
 
@@ -110,19 +111,7 @@ impl Agent<'_> {
         // A fork is the same agent, one level down: its file has bounded the tree already.
         let own = agent.definition.subagents.as_ref().filter(|_| !fork);
         let depth = job.depth.below(fork).bounded(own);
-        let blocked = &job.shared.host.settings.subagents.blocked_tools;
-        let allowed = self.delegates.allowed_tools();
-        let bar = |name: &ToolName| {
-            if !depth.admits(name) {
-                Some((Source::Host, "it is not offered at this depth of a run"))
-            } else if blocked.contains(name) {
-                Some((Source::Grants, "`blocked_tools` keeps it from subagents"))
-            } else if allowed.is_some_and(|allowed| !allowed.contains(name)) {
-                Some((Source::Parent, "`allowed_tools` keeps it from this subagent"))
-            } else {
-                None
-            }
-        };
+        let bar = |name: &ToolName| self.barred(depth, name);
         job.shared.control.add(path, &cancel);
         let mut notes = Vec::new();
         let rights = if fork {
@@ -133,16 +122,12 @@ impl Agent<'_> {
             notes.extend(narrowed.iter().map(Narrowing::to_string));
             rights
         };
-        let isolated = asked.isolation.is_some() || (!fork && agent.definition.isolated);
         let layers = self.layers();
+        let isolated = asked.isolation.is_some() || (!fork && agent.definition.isolated);
         let isolated = isolated && layers.is_some();
         let layers = layers.map(|of| if isolated { of.fork(address) } else { of });
         if isolated {
-            let direct = rights.mounts().iter().filter(|mount| mount.access == Access::ReadWrite);
-            notes.extend(direct.map(|mount| {
-                let guest = &mount.guest;
-                format!("`{guest}` is written directly: `isolation` copies only overlays")
-            }));
+            notes.extend(not_isolated(&rights));
         }
         let rights = if job.layers.is_some() { rights } else { rights.without_overlays() };
         if let Some(own) = layers.as_ref().filter(|_| isolated) {
@@ -189,6 +174,21 @@ impl Agent<'_> {
         })
     }
 
+    /// Who keeps a tool from a child at this depth, whatever it is granted, and why.
+    fn barred(&self, depth: Depth, name: &ToolName) -> Option<(Source, &'static str)> {
+        let blocked = &self.job.shared.host.settings.subagents.blocked_tools;
+        let allowed = self.delegates.allowed_tools();
+        if !depth.admits(name) {
+            Some((Source::Host, "it is not offered at this depth of a run"))
+        } else if blocked.contains(name) {
+            Some((Source::Grants, "`blocked_tools` keeps it from subagents"))
+        } else if allowed.is_some_and(|allowed| !allowed.contains(name)) {
+            Some((Source::Parent, "`allowed_tools` keeps it from this subagent"))
+        } else {
+            None
+        }
+    }
+
     fn model_of_child(&self, agent: &ResolvedAgent) -> Result<Resolved, RunError> {
         model_of(&self.job.shared.host, None, agent, Some(&self.job.model.name))
     }
@@ -229,6 +229,15 @@ async fn run_now(mut job: Job, shared: &Shared, agent: &ResolvedAgent, model: St
             not_started(shared, agent, model, RunStatus::Failed, RunError::Internal { message })
         }
     }
+}
+
+/// Notes about the mounts that isolation does not copy.
+fn not_isolated(rights: &Rights) -> impl Iterator<Item = String> + '_ {
+    let direct = rights.mounts().iter().filter(|mount| mount.access == Access::ReadWrite);
+    direct.map(|mount| {
+        let guest = &mount.guest;
+        format!("`{guest}` is written directly: `isolation` copies only overlays")
+    })
 }
 
 /// The child's rights: never more than the parent's, and only tools that nothing bars.

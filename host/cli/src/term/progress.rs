@@ -249,20 +249,11 @@ impl Inner {
                 let key = (Arc::clone(agent), call_id.clone());
                 let arguments = state.calls.remove(&key).unwrap_or_default();
                 self.call(agent, tool, &arguments, *ok, ending, (*fuel, *micros), *denials);
-                // A refusal by the host is its own ending.
-                if let Some(error) = error.as_ref().filter(|error| !ending.contains(*error)) {
-                    let error = self.paint(Style::Dim, Shown::clipped(error, MAX_SAID));
-                    self.own(agent, format_args!("  {error}"));
-                }
+                self.failure(agent, error.as_deref(), ending);
             }
             EventKind::SubagentBatchStart { children, background, .. } => {
                 self.say(&mut state, agent);
-                let how = if *background { " (in the background)" } else { "" };
-                for BatchChild { child, task } in children {
-                    let child = self.paint(Style::Bold, Shown::new(name_of(child)));
-                    let task = Shown::clipped(task, MAX_SAID);
-                    self.line(&format!("{}→ {child}{how}: {task}", indent(agent)));
-                }
+                self.batch(agent, children, *background);
             }
             EventKind::SubagentUpdate { counts, .. } => {
                 self.moving(agent, &format!("subagents: {}", counted(counts)));
@@ -276,17 +267,7 @@ impl Inner {
                 self.line(&format!("{from}← {child} {word}, {steps}, {tokens} tokens{error}"));
                 self.moving(agent, &format!("subagents: {}", counted(counts)));
             }
-            EventKind::Todos { items } => {
-                for TodoItem { content, status } in items {
-                    let mark = match *status {
-                        "completed" => self.paint(Style::Green, "✓"),
-                        "in_progress" => self.paint(Style::Yellow, "▸"),
-                        _ => self.paint(Style::Dim, "·"),
-                    };
-                    let content = Shown::clipped(content, MAX_SAID);
-                    self.own(agent, format_args!("{mark} {content}"));
-                }
-            }
+            EventKind::Todos { items } => self.todos(agent, items),
             // The person who is asked sees the question itself.
             EventKind::PermissionAsked { .. }
             | EventKind::QuestionAsked { .. }
@@ -302,13 +283,12 @@ impl Inner {
                 let tool = Shown::new(tool);
                 self.own(agent, format_args!("`{tool}` is not allowed: {answer}"));
             }
+            EventKind::HookRan { decision, .. } if decision == "pass" => {}
             EventKind::HookRan { event, tool, hook, decision, micros } => {
-                if decision != "pass" {
-                    let what = Shown::new(tool.as_deref().unwrap_or(event)).to_string();
-                    let time = table::micros(*micros);
-                    let text = format!("hook: {decision} {what}  {hook}, {time}");
-                    self.own(agent, self.paint(Style::Dim, text));
-                }
+                let what = Shown::new(tool.as_deref().unwrap_or(event)).to_string();
+                let time = table::micros(*micros);
+                let text = format!("hook: {decision} {what}  {hook}, {time}");
+                self.own(agent, self.paint(Style::Dim, text));
             }
             EventKind::TeamStarted { id, stages, .. } => {
                 let head = self.paint(Style::Bold, Shown::new(agent));
@@ -329,14 +309,7 @@ impl Inner {
                 let then = format_args!("attempt {attempt} in {after_ms} ms");
                 self.own(agent, format_args!("the model did not answer ({reason}); {then}"));
             }
-            EventKind::Warning { message } if state.has_warned(message) => {}
-            EventKind::Warning { message } => {
-                if state.warned.len() < MAX_WARNED {
-                    state.warned.push(message.clone());
-                }
-                let word = self.paint(Style::Yellow, "warning:");
-                self.own(agent, format_args!("{word} {}", Shown::new(message)));
-            }
+            EventKind::Warning { message } => self.warning(&mut state, agent, message),
             EventKind::BudgetWarning { meter, used, limit } => {
                 let word = self.paint(Style::Yellow, "warning:");
                 let (used, limit) = (table::count(*used), table::count(*limit));
@@ -382,6 +355,49 @@ impl Inner {
         let cost = self.paint(Style::Dim, cost);
         let tool = Shown::new(tool);
         self.own(agent, format_args!("{mark} {tool} {arguments}{ending}  {cost}"));
+    }
+
+    /// The reason of a call that failed. A refusal by the host is its own ending.
+    fn failure(&self, agent: &str, error: Option<&str>, ending: &str) {
+        if let Some(error) = error.filter(|error| !ending.contains(error)) {
+            let error = self.paint(Style::Dim, Shown::clipped(error, MAX_SAID));
+            self.own(agent, format_args!("  {error}"));
+        }
+    }
+
+    /// Subagents that begin, each with its task.
+    fn batch(&self, agent: &str, children: &[BatchChild], background: bool) {
+        let how = if background { " (in the background)" } else { "" };
+        for BatchChild { child, task } in children {
+            let child = self.paint(Style::Bold, Shown::new(name_of(child)));
+            let task = Shown::clipped(task, MAX_SAID);
+            self.line(&format!("{}→ {child}{how}: {task}", indent(agent)));
+        }
+    }
+
+    /// The list of an agent.
+    fn todos(&self, agent: &str, items: &[TodoItem]) {
+        for TodoItem { content, status } in items {
+            let mark = match *status {
+                "completed" => self.paint(Style::Green, "✓"),
+                "in_progress" => self.paint(Style::Yellow, "▸"),
+                _ => self.paint(Style::Dim, "·"),
+            };
+            let content = Shown::clipped(content, MAX_SAID);
+            self.own(agent, format_args!("{mark} {content}"));
+        }
+    }
+
+    /// A warning, unless it was shown.
+    fn warning(&self, state: &mut State, agent: &str, message: &str) {
+        if state.has_warned(message) {
+            return;
+        }
+        if state.warned.len() < MAX_WARNED {
+            state.warned.push(message.to_owned());
+        }
+        let word = self.paint(Style::Yellow, "warning:");
+        self.own(agent, format_args!("{word} {}", Shown::new(message)));
     }
 
     /// The words of an agent beside its calls.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use belljar_agent::Host;
 use belljar_definition::{Grantee, MAX_DEFINITION, Slug};
 use belljar_sandbox::Digest;
 use serde_json::json;
@@ -46,12 +47,9 @@ pub(super) fn run(
     let old = vet(&host, places, &name, on_disk(&library, places));
     let new = vet(&host, places, &name, collected);
     if new.agents.is_empty() {
-        return Err(Failure::usage(format!("there is no agent in {source} any more")).hint(
-            format!(
-                "library `{name}` stays as it is; `{}` takes it away",
-                of.command(&format!("belljar agents remove {name}"))
-            ),
-        ));
+        let remove = of.command(&format!("belljar agents remove {name}"));
+        return Err(Failure::usage(format!("there is no agent in {source} any more"))
+            .hint(format!("library `{name}` stays as it is; `{remove}` takes it away")));
     }
     let mut difference = Difference::of(&old, &new);
     // A file that was lost here and is as it was agreed to is no new one.
@@ -96,14 +94,8 @@ pub(super) fn run(
         out.line("files were moved; no agent changed");
     }
     report::left_out(&new, out);
-    let is_whole = |to: &&Grantee| matches!(to, Grantee::Library(library) if *library == name);
-    if let Some(whole) = host.settings.grantees().find(is_whole)
-        && !difference.added.is_empty()
-    {
-        out.warning(format_args!(
-            "`belljar.toml` grants rights to each agent of this library by `{whole}`, and the new \
-             ones will have them too"
-        ));
+    if !difference.added.is_empty() {
+        warn_of_grants(&host, &name, out);
     }
     out.line("");
     report::suspicions(difference.new_texts(), out);
@@ -115,6 +107,17 @@ pub(super) fn run(
     let word = out.paint(Style::Green, "updated");
     out.line(format_args!("{word} library `{name}`: {}", report::count(&new)));
     Ok(Exit::Completed)
+}
+
+/// New agents of a library have at once what is granted to all of it.
+fn warn_of_grants(host: &Host, name: &Slug, out: &Out) {
+    let is_whole = |to: &&Grantee| matches!(to, Grantee::Library(library) if library == name);
+    if let Some(whole) = host.settings.grantees().find(is_whole) {
+        out.warning(format_args!(
+            "`belljar.toml` grants rights to each agent of this library by `{whole}`, and the new \
+             ones will have them too"
+        ));
+    }
 }
 
 fn put(

@@ -16,6 +16,7 @@ mod test;
 mod words;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use belljar_agent::{Host, builtin_tool_specs};
 use belljar_catalogue::{Origin, ToolComponent};
@@ -191,62 +192,59 @@ fn list(json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
         host.tools.owner(info.name.as_str()).is_some_and(|owner| owner.name == component.name)
     });
     rows.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
-    if json {
-        let mut rows: Vec<Value> =
-            rows.iter().map(|(info, component)| as_json(info, component)).collect();
-        rows.extend(builtin_tool_specs().into_iter().map(|spec| {
-            json!({
-                "name": spec.name,
-                "description": spec.description,
-                "origin": "host",
-                "schema": spec.schema,
-            })
-        }));
-        rows.extend(of_servers(&host).map(|(server, name, tool)| {
-            json!({
-                "name": name,
-                "description": tool.description,
-                "origin": "mcp",
-                "server": server,
-                "schema": tool.schema,
-            })
-        }));
-        rows.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
-        out.json(&rows)?;
-    } else {
-        let headings = ["tool", "from", "asks for", "description"];
-        let mut table = Table::new(out, &headings).cut(MAX_DESCRIPTION);
-        for (info, component) in &rows {
-            table.row([
-                plain(&info.name),
-                plain(origin(component.origin)),
-                styled(Style::Dim, words::asks(&component.manifest.ask)),
-                plain(Shown::new(&info.description)),
-            ]);
-        }
-        for spec in builtin_tool_specs() {
-            table.row([
-                plain(&spec.name),
-                plain("host"),
-                styled(Style::Dim, "nothing"),
-                plain(Shown::new(&spec.description)),
-            ]);
-        }
-        for (server, name, tool) in of_servers(&host) {
-            table.row([
-                plain(name),
-                plain(format_args!("mcp {server}")),
-                styled(Style::Dim, "nothing"),
-                plain(Shown::new(&tool.description)),
-            ]);
-        }
-        table.print(out);
+    match json {
+        true => out.json(&all_as_json(&host, &rows))?,
+        false => print_all(&host, &rows, out),
     }
     for problem in host.tools.problems() {
         failed |= problem.severity == Severity::Error;
         out.diagnostic(problem);
     }
     Ok(if failed { Exit::Failed } else { Exit::Completed })
+}
+
+fn all_as_json(host: &Host, rows: &[(ToolInfo, Arc<ToolComponent>)]) -> Vec<Value> {
+    let mut all: Vec<Value> =
+        rows.iter().map(|(info, component)| as_json(info, component)).collect();
+    all.extend(builtin_tool_specs().into_iter().map(|spec| {
+        json!({
+            "name": spec.name,
+            "description": spec.description,
+            "origin": "host",
+            "schema": spec.schema,
+        })
+    }));
+    all.extend(of_servers(host).map(|(server, name, tool)| {
+        json!({
+            "name": name,
+            "description": tool.description,
+            "origin": "mcp",
+            "server": server,
+            "schema": tool.schema,
+        })
+    }));
+    all.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    all
+}
+
+fn print_all(host: &Host, rows: &[(ToolInfo, Arc<ToolComponent>)], out: &Out) {
+    let headings = ["tool", "from", "asks for", "description"];
+    let mut table = Table::new(out, &headings).cut(MAX_DESCRIPTION);
+    let mut row = |name: &str, from: &str, asks: &str, description: &str| {
+        let description = plain(Shown::new(description));
+        table.row([plain(name), plain(from), styled(Style::Dim, asks), description]);
+    };
+    for (info, component) in rows {
+        let asks = words::asks(&component.manifest.ask);
+        row(info.name.as_str(), origin(component.origin), &asks, &info.description);
+    }
+    for spec in builtin_tool_specs() {
+        row(&spec.name, "host", "nothing", &spec.description);
+    }
+    for (server, name, tool) in of_servers(host) {
+        row(name.as_str(), &format!("mcp {server}"), "nothing", &tool.description);
+    }
+    table.print(out);
 }
 
 /// The tools of MCP servers that were accepted, each with its server's name.
