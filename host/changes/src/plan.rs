@@ -166,7 +166,7 @@ pub(crate) fn choose(
     chosen
 }
 
-/// What is selected and what that needs; of a directory all its parts.
+/// The selected changes and those that they need; of a directory all its parts.
 fn taken(files: &[FileChange], needs: &[Vec<usize>], selection: &Selection) -> BTreeSet<usize> {
     let mut parts: HashMap<&Path, Vec<usize>> = HashMap::new();
     for (at, file) in files.iter().enumerate() {

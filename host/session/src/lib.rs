@@ -16,7 +16,7 @@ mod review;
 mod service;
 mod trace;
 
-pub use conversation::compaction::Problem as CompactProblem;
+pub use conversation::compaction::CompactProblem;
 pub use conversation::history::tokens_of;
 pub use conversation::talk::Conversation;
 pub use record::api_agents::api_agents;

@@ -76,12 +76,12 @@ pub(crate) struct Done {
     /// Its usage, also where there is no summary.
     pub(crate) used: Usage,
     /// Why there is none.
-    pub(crate) problem: Option<Problem>,
+    pub(crate) problem: Option<CompactProblem>,
 }
 
 /// Why there is no summary.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum CompactProblem {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -171,19 +171,23 @@ async fn compact(work: &Work<'_>, room: Room) -> Done {
     done
 }
 
-async fn summarise(work: &Work<'_>, room: Room, done: &mut Done) -> Result<Vec<Message>, Problem> {
+async fn summarise(
+    work: &Work<'_>,
+    room: Room,
+    done: &mut Done,
+) -> Result<Vec<Message>, CompactProblem> {
     let Work { host, store, session, conversation, .. } = *work;
     let Past { turns, compaction: before, .. } = past(store, store.session(session).await?).await?;
     if history::messages(&turns, before.as_ref()) != conversation.messages() {
-        return Err(Problem::NotStored);
+        return Err(CompactProblem::NotStored);
     }
     let first = turns.iter().take_while(|turn| history::stands_for(before.as_ref(), turn)).count();
     let open = turns.get(first..).unwrap_or_default();
     let (older, kept) = history::split(open, room.kept);
-    let last = older.last().ok_or(Problem::Nothing)?;
+    let last = older.last().ok_or(CompactProblem::Nothing)?;
     let tokens_before = history::tokens(conversation.messages());
     let model = host.models.resolve(Role::Compaction.name(), None);
-    let model = model.map_err(|error| Problem::NoModel(error.public()))?;
+    let model = model.map_err(|error| CompactProblem::NoModel(error.public()))?;
     done.turns = older.len();
     work.emit(|| EventKind::HistoryCompacting {
         turns: older.len(),
@@ -198,7 +202,7 @@ async fn summarise(work: &Work<'_>, room: Room, done: &mut Done) -> Result<Vec<M
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let pieces = material::pieces(history::joined(older).iter(), limit);
     if pieces.len() > MAX_CALLS {
-        return Err(Problem::TooLarge);
+        return Err(CompactProblem::TooLarge);
     }
     for (piece, step) in pieces.iter().zip(1..) {
         let request = ChatRequest {
@@ -213,7 +217,7 @@ async fn summarise(work: &Work<'_>, room: Room, done: &mut Done) -> Result<Vec<M
     kept.iter().for_each(|turn| history::add(&mut messages, turn));
     let tokens_after = history::tokens(&messages);
     if tokens_after >= tokens_before {
-        return Err(Problem::NoSummary(model.model.id().to_owned()));
+        return Err(CompactProblem::NoSummary(model.model.id().to_owned()));
     }
     let created = host.clock.now().as_millisecond();
     let compaction = Compaction { upto_sort_order: last.state.place, text, created };
@@ -235,13 +239,13 @@ impl Work<'_> {
         request: &ChatRequest,
         step: u64,
         used: &mut Usage,
-    ) -> Result<String, Problem> {
+    ) -> Result<String, CompactProblem> {
         let budget = self.conversation.budget();
         let is_over = budget.exhausted(Meter::Tokens).is_some();
         let prompt = prompt_bytes(request);
-        let Ok(held) = hold_tokens(budget, prompt, 0) else { return Err(Problem::Budget) };
+        let Ok(held) = hold_tokens(budget, prompt, 0) else { return Err(CompactProblem::Budget) };
         if is_over || budget.reserve(Meter::Steps, 1).is_err() {
-            return Err(Problem::Budget);
+            return Err(CompactProblem::Budget);
         }
         let timeouts = Timeouts { total: Some(CALL_TIME), ..Timeouts::default() };
         let cancel = self.cancel.clone();
@@ -268,13 +272,13 @@ impl Work<'_> {
                     // Its provider has counted what it read and wrote.
                     true => self.bill(prompt, &cut_off(prompt, partial.bytes), used),
                 }
-                return Err(Problem::Model { model: model.model.id().to_owned(), source });
+                return Err(CompactProblem::Model { model: model.model.id().to_owned(), source });
             }
         };
         trace::answered(&span, &reply);
         self.bill(prompt, &reply, used);
         let text = text_of(reply, request.max_output_tokens);
-        text.ok_or_else(|| Problem::NoSummary(model.model.id().to_owned()))
+        text.ok_or_else(|| CompactProblem::NoSummary(model.model.id().to_owned()))
     }
 
     fn bill(&self, prompt: u64, reply: &Reply, used: &mut Usage) {

@@ -17,7 +17,7 @@ use belljar_store::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::conversation::compaction::{self, Problem as CompactProblem, Work};
+use crate::conversation::compaction::{self, CompactProblem, Work};
 use crate::conversation::talk::Conversation;
 use crate::record::event_log::EventLog;
 use crate::record::hub::Hub;

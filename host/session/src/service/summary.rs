@@ -8,7 +8,7 @@ use super::Service;
 use super::begin::Waits;
 use super::running::Purpose;
 use super::types::ServiceError;
-use crate::conversation::compaction::Problem;
+use crate::conversation::compaction::CompactProblem;
 use crate::record::rows::History;
 
 impl Service {
@@ -42,7 +42,7 @@ impl Service {
         // Whoever waits for the session finds it free.
         drop((saved, claim));
         done.map_err(|problem| match problem {
-            Problem::Store(error) => error.into(),
+            CompactProblem::Store(error) => error.into(),
             problem => ServiceError::Invalid(problem.to_string()),
         })
     }

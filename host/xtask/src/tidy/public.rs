@@ -40,7 +40,7 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
             "Translated",
         ],
     ),
-    ("host/mcp", &["AcceptedError", "ServerError"]),
+    ("host/mcp", &["AcceptedError", "LeftOut", "ServerError"]),
     (
         "host/model",
         &[
@@ -54,7 +54,7 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
             "Unplayed",
         ],
     ),
-    ("host/policy", &["HostList", "HostPattern", "Port"]),
+    ("host/policy", &["HostList", "HostPattern", "InvalidName", "Port"]),
     ("host/prove", &["SoakReport", "scene"]),
     ("host/sandbox", &["Import", "JarBuildError", "JarError", "LogLine", "RECEIPT_VERSION"]),
     ("host/server", &["NoKeys", "StdioError"]),

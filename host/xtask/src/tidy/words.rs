@@ -28,6 +28,12 @@ const OLD: &[(&str, &str)] = &[
     (concat!("Turn", "Handle"), "RunningTurn"),
     (concat!("Turn", "End"), "Outcome"),
     (concat!("host", "_tools"), "builtin_tools"),
+    (concat!("host", " tool"), "a built-in tool"),
+    (concat!("host", "-provided"), "built-in"),
+    (concat!("Session", "Journal"), "SavedSession"),
+    (concat!("log of", " steps"), "the journal"),
+    (concat!("log of", " its steps"), "its journal"),
+    (concat!("struct ", "Desk"), "a name that says what it holds"),
 ];
 
 /// Where our own words stand.

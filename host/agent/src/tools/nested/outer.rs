@@ -17,7 +17,7 @@ pub(crate) struct Outer {
     id: String,
     /// The address of those in the journal.
     address: Arc<str>,
-    /// Their log from before the process died.
+    /// Their journal from before the process died.
     past: Option<Arc<AgentPast>>,
     /// How many there are.
     made: AtomicUsize,

@@ -29,15 +29,15 @@ pub(crate) fn run(args: &DraftsArgs, operator: &Places, out: &Out) -> Result<Exi
         DraftsCommand::Promote { .. } => Whose::to_change(&args.of, operator)?,
     };
     let host = whose.host(out)?;
-    let desk = Desk { host: &host, of: &args.of, places: &whose.places, out };
+    let drafts = Drafts { host: &host, of: &args.of, places: &whose.places, out };
     match &args.command {
-        DraftsCommand::List { json } => desk.list(*json),
-        DraftsCommand::Promote { draft } => desk.promote_one(draft),
+        DraftsCommand::List { json } => drafts.list(*json),
+        DraftsCommand::Promote { draft } => drafts.promote_one(draft),
     }
 }
 
-/// The inputs of the checks.
-struct Desk<'a> {
+/// The drafts of one home, and how they are checked.
+struct Drafts<'a> {
     host: &'a Host,
     of: &'a TenantArg,
     places: &'a Places,
@@ -68,7 +68,7 @@ impl Draft {
     }
 }
 
-impl Desk<'_> {
+impl Drafts<'_> {
     fn list(&self, json: bool) -> Result<Exit, Failure> {
         let out = self.out;
         let drafts = self.all()?;
@@ -219,24 +219,24 @@ impl Desk<'_> {
 
 /// The checks of a kind besides its text.
 trait Check: Sized {
-    fn more(desk: &Desk<'_>, draft: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure>;
+    fn more(drafts: &Drafts<'_>, draft: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure>;
 }
 
 impl Check for AgentDefinition {
-    fn more(_: &Desk<'_>, _: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure> {
+    fn more(_: &Drafts<'_>, _: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure> {
         Ok(Vec::new())
     }
 }
 
 impl Check for Skill {
-    fn more(_: &Desk<'_>, _: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure> {
+    fn more(_: &Drafts<'_>, _: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure> {
         Ok(Vec::new())
     }
 }
 
 impl Check for TeamDefinition {
-    fn more(desk: &Desk<'_>, draft: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure> {
-        let (host, workspace) = (desk.host, &desk.places.workspace);
+    fn more(drafts: &Drafts<'_>, draft: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure> {
+        let (host, workspace) = (drafts.host, &drafts.places.workspace);
         let team = resolve_team_file(host, draft.id.clone(), draft.definition.clone(), workspace)
             .map_err(agents::not_found)?;
         Ok(team.problems.into_iter().map(crate::commands::catalogue::teams::mild).collect())

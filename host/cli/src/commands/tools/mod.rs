@@ -101,7 +101,7 @@ fn call(
     tools_call::run(call, &whose, out)
 }
 
-/// The requests of a tool's manifest. Host-provided tools and those of servers have none and ask for
+/// The requests of a tool's manifest. Built-in tools and those of servers have none and ask for
 /// nothing.
 pub(crate) fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Failure> {
     match host.tools.owner(tool) {

@@ -16,7 +16,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         id: "component-takes-the-names-of-others",
         kind: Kind::Component,
         tries: "describes itself as `file_read` and `spawn_agent`",
-        stopped_by: "names of built-in and host tools are taken (INV-21)",
+        stopped_by: "the names of stock and built-in tools are taken (INV-21)",
         told: "the name is taken",
         embedded: true,
         run: |arena| Box::pin(impostor(arena)),
