@@ -167,17 +167,7 @@ pub(crate) fn called(receipt: &Receipt) {
     if span.metadata().is_none_or(|span| span.target() != TRACE_TARGET || span.name() != TOOL) {
         return;
     }
-    let ending = match &receipt.ending {
-        Ending::Completed => "completed",
-        Ending::ToolError(_) => "tool-error",
-        Ending::Trapped(_) => "trapped",
-        Ending::Exhausted(_) => "exhausted",
-        Ending::TimedOut => "timed-out",
-        Ending::Cancelled => "cancelled",
-        Ending::BadOutput(_) => "bad-output",
-        Ending::Refused(_) => "refused",
-        Ending::HostFault(_) => "host-fault",
-    };
+    let ending = receipt.ending.as_str();
     span.record("belljar.ending", ending);
     span.record("belljar.fuel", amount(receipt.fuel));
     span.record("belljar.denials", count(receipt.denials.len()));

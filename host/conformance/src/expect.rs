@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use belljar_sandbox::{CallError, CallResult, Ending, Part, Progress};
+use belljar_sandbox::{CallError, CallResult, Part, Progress};
 use serde_json::{Value, json};
 
 use crate::cases::{self, Check, Expect, Logs, OneOrMore};
@@ -44,7 +44,7 @@ fn outcome(expect: &Expect, result: &CallResult) -> Option<String> {
         return error_fault(kinds, expect.says.as_deref(), result);
     }
     if let Some(endings) = &expect.ending {
-        let found = ending(&result.receipt.ending);
+        let found = result.receipt.ending.as_str();
         return (!endings.has(found))
             .then(|| format!("it ended as `{found}` and not as {endings}"));
     }
@@ -192,21 +192,6 @@ fn same(a: &Value, b: &Value) -> bool {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
         }
         (a, b) => a == b,
-    }
-}
-
-/// The word of `cases.yaml` for an ending.
-fn ending(ending: &Ending) -> &'static str {
-    match ending {
-        Ending::Completed => "completed",
-        Ending::ToolError(_) => "tool-error",
-        Ending::Trapped(_) => "trapped",
-        Ending::Exhausted(_) => "exhausted",
-        Ending::TimedOut => "timed-out",
-        Ending::Cancelled => "cancelled",
-        Ending::BadOutput(_) => "bad-output",
-        Ending::Refused(_) => "refused",
-        Ending::HostFault(_) => "host-fault",
     }
 }
 

@@ -281,19 +281,19 @@ const OPTIONS: &[(i32, &[i32])] = &[
     (libc::IPPROTO_IPV6, &[libc::IPV6_MTU_DISCOVER, libc::IPV6_RECVERR, libc::IPV6_V6ONLY]),
 ];
 
-/// Of `clone`: a thread of this process, which shares its memory; no process, no namespace.
-const THREAD: i32 = libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND;
-const NO_THREAD: i32 = libc::CLONE_NEWCGROUP
+/// Of `clone`: namespaces of its own. Nobody has any.
+pub(super) const NAMESPACES: i32 = libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWNET
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWUSER
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_PARENT
-    | libc::CLONE_PIDFD
-    | libc::CLONE_PTRACE
-    | libc::CLONE_VFORK;
+    | libc::CLONE_NEWUTS;
+
+/// Of `clone`: a thread of this process, which shares its memory; no process, no namespace.
+const THREAD: i32 = libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND;
+const NO_THREAD: i32 =
+    NAMESPACES | libc::CLONE_PARENT | libc::CLONE_PIDFD | libc::CLONE_PTRACE | libc::CLONE_VFORK;
 
 /// The calls that are left, and with which arguments.
 pub(super) fn rules(network: bool) -> Result<Rules, String> {

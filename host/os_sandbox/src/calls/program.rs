@@ -67,15 +67,7 @@ const OF_PROCESSES_HERE: &[i64] = &[libc::SYS_fork, libc::SYS_vfork];
 const OF_PROCESSES_HERE: &[i64] = &[];
 
 /// Of `clone`: kinds of processes that are seen differently, or belong to somebody else.
-const NO_PROCESS: i32 = libc::CLONE_NEWCGROUP
-    | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWNET
-    | libc::CLONE_NEWNS
-    | libc::CLONE_NEWPID
-    | libc::CLONE_NEWUSER
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_PARENT
-    | libc::CLONE_PTRACE;
+const NO_PROCESS: i32 = allowed::NAMESPACES | libc::CLONE_PARENT | libc::CLONE_PTRACE;
 
 /// One filter for each answer, as for a host; what ends a host is only refused here.
 pub(super) fn filters(

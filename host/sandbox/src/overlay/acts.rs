@@ -12,7 +12,7 @@ use super::layer::copy;
 use super::lower::is_file;
 use super::record::{Act, FileRecord, FileTimes, IndexRecord, Origin, Seen, Time, mode};
 use super::rel::Rel;
-use super::room::{Full, Upper};
+use super::room::{Full, Growing, Upper};
 use super::view::{At, Child, DirAt, Found, View};
 use crate::imports::files::walk::{PathEnd, kind};
 
@@ -174,6 +174,25 @@ impl View<'_> {
             }
             Ok(copied)
         });
+        self.settle_file(id, copied, growing, act)?;
+        self.state.uppers.insert(id, Arc::clone(&upper));
+        let reader = self.state.readers.get(&from.rel).and_then(std::sync::Weak::upgrade);
+        if let Some(reader) = reader {
+            let to = self.shared.layer.open_file(id, OFlags::RDONLY)?;
+            reader.move_to(identity, &upper, Arc::new(to));
+        }
+        self.shared.digests.add(seen, from.file);
+        Ok(id)
+    }
+
+    /// Writes down a file whose content was copied; where either failed, nothing is left of it.
+    fn settle_file(
+        &mut self,
+        id: u64,
+        copied: io::Result<u64>,
+        growing: Growing<'_>,
+        act: Act,
+    ) -> Result<(), Fault> {
         let done = match copied {
             Ok(copied) => {
                 growing.settle(copied);
@@ -184,18 +203,7 @@ impl View<'_> {
                 Err(error.into())
             }
         };
-        if let Err(fault) = done {
-            self.shared.layer.remove(id);
-            return Err(fault);
-        }
-        self.state.uppers.insert(id, Arc::clone(&upper));
-        let reader = self.state.readers.get(&from.rel).and_then(std::sync::Weak::upgrade);
-        if let Some(reader) = reader {
-            let to = self.shared.layer.open_file(id, OFlags::RDONLY)?;
-            reader.move_to(identity, &upper, Arc::new(to));
-        }
-        self.shared.digests.add(seen, from.file);
-        Ok(id)
+        done.inspect_err(|_| self.shared.layer.remove(id))
     }
 
     /// Gives a place this content in one step; a file that is there loses the name. For the host.
@@ -230,21 +238,9 @@ impl View<'_> {
             to.set_modified(from.metadata()?.modified()?)?;
             Ok(copied)
         });
-        let done = match copied {
-            Ok(copied) => {
-                growing.settle(copied);
-                let file = FileRecord { copied: true, mode, origin };
-                self.commit(Act::File { path, id, file, hidden, new: true })
-            }
-            Err(error) => {
-                drop(growing);
-                Err(error.into())
-            }
-        };
-        if let Err(fault) = done {
-            self.shared.layer.remove(id);
-            return Err(fault);
-        }
+        let file = FileRecord { copied: true, mode, origin };
+        let act = Act::File { path, id, file, hidden, new: true };
+        self.settle_file(id, copied, growing, act)?;
         self.state.uppers.insert(id, upper);
         if let (Some(seen), Some(original)) = (seen, original) {
             self.shared.digests.add(seen, original);

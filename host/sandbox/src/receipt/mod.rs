@@ -118,6 +118,23 @@ pub enum Ending {
     HostFault(String),
 }
 
+impl Ending {
+    /// One word for it, as receipts spell it.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::ToolError(_) => "tool-error",
+            Self::Trapped(_) => "trapped",
+            Self::Exhausted(_) => "exhausted",
+            Self::TimedOut => "timed-out",
+            Self::Cancelled => "cancelled",
+            Self::BadOutput(_) => "bad-output",
+            Self::Refused(_) => "refused",
+            Self::HostFault(_) => "host-fault",
+        }
+    }
+}
+
 /// Where the time of a call went, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {

@@ -1,6 +1,5 @@
 //! `belljar acp`: an agent for editors, over stdin and stdout.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use belljar_acp::{Entrance, Results};
@@ -10,10 +9,10 @@ use belljar_session::{Admission, Service};
 use belljar_store::Store;
 
 use crate::args::AcpArgs;
-use crate::commands::run::{runner, transcript};
+use crate::commands::run::{runner, saving, transcript};
 use crate::commands::serve::limits::limits;
 use crate::setup::exit::{Exit, Failure, chain};
-use crate::setup::home::{Places, create_private};
+use crate::setup::home::Places;
 use crate::setup::host::{self, Assembly};
 use crate::setup::once::remove_left;
 use crate::setup::walls::Walls;
@@ -33,12 +32,7 @@ pub(super) fn run(
         "an editor works in a directory of this machine, for whoever started it",
         "a tenant's agents are talked with at the server: `belljar serve`, with a key of the tenant",
     )?;
-    let failed = |path: &Path, error: std::io::Error| {
-        Failure::new(format!("failed to create `{}`: {error}", path.shown()))
-    };
-    let sessions = places.sessions();
-    create_private(&sessions).map_err(|error| failed(&sessions, error))?;
-    places.gather_sessions().map_err(|error| failed(&places.store(), error))?;
+    saving::make_sessions(places)?;
     let mut through = runner::through(args.transcript.as_deref(), None, places);
     let settings = host::settings(places)?;
     // `/apply` writes there, by the person's word.

@@ -293,6 +293,20 @@ pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic::of_file(path, "read", format!("cannot be read: {error}"))
 }
 
+/// Whether a word on the command line is a file rather than a name.
+pub(crate) fn is_file<D: Filed>(word: &str) -> bool {
+    let path = Path::new(word);
+    D::wants(path) || path.is_file()
+}
+
+/// The end of a `check`: all findings, for a program too.
+pub(crate) fn checked(found: &[Diagnostic], json: bool, out: &Out) -> Result<Exit, Failure> {
+    if json {
+        out.json(&found.iter().map(as_json).collect::<Vec<Value>>())?;
+    }
+    Ok(report(found, out))
+}
+
 /// Shows what is wrong with files; the code says whether anything is.
 pub(crate) fn report(found: &[Diagnostic], out: &Out) -> Exit {
     out.diagnostics(found);

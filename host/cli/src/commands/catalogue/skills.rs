@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use belljar_agent::ResolveError;
-use belljar_definition::{CatalogEntry, Diagnostic, FileRead, Filed as _, Severity, Skill};
+use belljar_definition::{CatalogEntry, Diagnostic, FileRead, Severity, Skill};
 use belljar_policy::{Shown, ShownPath as _};
 use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ fn check(skills: &[String], json: bool, whose: &Whose, out: &Out) -> Result<Exit
         }
     }
     for word in skills {
-        if is_file(word) {
+        if agents::is_file::<Skill>(word) {
             file(Path::new(word), json, &mut found, out);
             continue;
         }
@@ -86,17 +86,7 @@ fn check(skills: &[String], json: bool, whose: &Whose, out: &Out) -> Result<Exit
             good(&skill.definition, out);
         }
     }
-    if json {
-        let rows: Vec<Value> = found.iter().map(agents::as_json).collect();
-        out.json(&rows)?;
-    }
-    Ok(agents::report(&found, out))
-}
-
-/// Whether a word on the command line is a file rather than a name.
-fn is_file(word: &str) -> bool {
-    let path = Path::new(word);
-    Skill::wants(path) || path.is_file()
+    agents::checked(&found, json, out)
 }
 
 /// Reads a skill file; what is wrong with it goes to `found`.

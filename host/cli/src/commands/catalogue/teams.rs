@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use belljar_agent::{Host, ResolvedTeam, resolve_all_teams, resolve_team, resolve_team_file};
-use belljar_definition::{AgentId, Diagnostic, FileRead, Filed as _, Severity, TeamDefinition};
+use belljar_definition::{AgentId, Diagnostic, FileRead, Severity, TeamDefinition};
 use belljar_policy::{Shown, ShownPath as _};
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ fn check(teams: &[String], json: bool, whose: &Whose, out: &Out) -> Result<Exit,
         good = resolve_all_teams(&host, &places.workspace).map_err(agents::not_found)?;
     }
     for name in teams {
-        if is_file(name) {
+        if agents::is_file::<TeamDefinition>(name) {
             good.extend(file(Path::new(name), &host, places, &mut found)?);
         } else {
             good.push(resolve_team(&host, name, &places.workspace).map_err(agents::not_found)?);
@@ -95,17 +95,7 @@ fn check(teams: &[String], json: bool, whose: &Whose, out: &Out) -> Result<Exit,
             out.line(format_args!("{}: team `{name}`: {word}", Shown::new(&path)));
         }
     }
-    if json {
-        let rows: Vec<Value> = found.iter().map(agents::as_json).collect();
-        out.json(&rows)?;
-    }
-    Ok(agents::report(&found, out))
-}
-
-/// Whether a word on the command line is a file rather than a name.
-fn is_file(word: &str) -> bool {
-    let path = Path::new(word);
-    TeamDefinition::wants(path) || path.is_file()
+    agents::checked(&found, json, out)
 }
 
 /// Reads a team file as if it lay in the home; what is wrong with it goes to `found`.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use belljar_agent::{Host, ResolvedAgent, resolve, resolve_all};
 use belljar_definition::Visibility;
 use belljar_model::Models;
-use belljar_policy::{Caps, LimitsRequest, Meter, Shown, ShownPath as _};
+use belljar_policy::{Caps, LimitsRequest, Meter, Shown};
 use belljar_session::{Conversation, History, Past, SavedSession, SessionError, Turn};
 use belljar_store::{MessageStatus, SessionKind, Store};
 
@@ -27,9 +27,9 @@ use self::talk::Chat;
 use crate::args::ChatArgs;
 use crate::commands::catalogue::agents;
 use crate::commands::run::agent as single;
-use crate::commands::run::{runner, transcript};
+use crate::commands::run::{runner, saving, transcript};
 use crate::setup::exit::{Exit, Failure, chain};
-use crate::setup::home::{Places, create_private};
+use crate::setup::home::Places;
 use crate::setup::host::{self, Assembly};
 use crate::setup::once::remove_left;
 use crate::setup::walls::Walls;
@@ -50,12 +50,7 @@ pub(super) fn run(
     out: &Out,
 ) -> Result<Exit, Failure> {
     runner::nobodys(&args.nobodys)?;
-    let failed = |path: &Path, error: std::io::Error| {
-        Failure::new(format!("failed to create `{}`: {error}", path.shown()))
-    };
-    let sessions = places.sessions();
-    create_private(&sessions).map_err(|error| failed(&sessions, error))?;
-    places.gather_sessions().map_err(|error| failed(&places.store(), error))?;
+    saving::make_sessions(places)?;
     let mut through = runner::through(args.transcript.as_deref(), None, places);
     // `/apply` writes there, by the person's word.
     if host::settings(places).is_ok_and(|settings| settings.overlays.by_default) {

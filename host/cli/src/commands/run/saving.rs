@@ -1,8 +1,11 @@
 //! The store as runs use it: opened before anything is paid for, and closed when the
 //! outcome of a run is in it and older ones are gone.
 
+use std::path::Path;
+
 use belljar_agent::Outcome;
 use belljar_changes::Stat;
+use belljar_policy::ShownPath as _;
 use belljar_session::{KEEP_RUNS, SessionError, note_files, prune_runs};
 use belljar_store::{Store, StoreError};
 
@@ -26,6 +29,16 @@ pub(crate) fn make_ready(places: &Places, no_save: bool) -> Result<(), Failure> 
             Err(not_written("create", &path, &error).hint(WITHOUT))
         }
     }
+}
+
+/// The same where nothing goes without a store.
+pub(crate) fn make_sessions(places: &Places) -> Result<(), Failure> {
+    let failed = |path: &Path, error: std::io::Error| {
+        Failure::new(format!("failed to create `{}`: {error}", path.shown()))
+    };
+    let sessions = places.sessions();
+    create_private(&sessions).map_err(|error| failed(&sessions, error))?;
+    places.gather_sessions().map_err(|error| failed(&places.store(), error))
 }
 
 pub(crate) async fn open(places: &Places) -> Result<Store, Failure> {
