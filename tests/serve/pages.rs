@@ -2,7 +2,7 @@
 //! next one has the rest.
 
 use belljar_store::{
-    AuditEntry, MessageStatus, NewMessage, ReceiptRow, Role, Source, SubagentRecord,
+    AuditEntry, MessageStatus, NewMessage, ReceiptRow, Role, SubagentRecord, SubagentSource,
     SubagentStatus, Write,
 };
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn subagent(number: i64) -> SubagentRecord {
         parent_subagent_id: None,
         depth: 1,
         chain_id: "run".to_owned(),
-        source: Source::Preset,
+        source: SubagentSource::Preset,
         agent: "home/teller".to_owned(),
         display_name: "teller".to_owned(),
         goal: "look".to_owned(),

@@ -43,7 +43,7 @@ pub use image::{Image, ImageError};
 pub use key::{KeyError, KeySource};
 pub use model::{CallContext, ChatModel, StreamEvent, Timeouts};
 pub use registry::{Env, ModelResolveError, Models, Played, Resolved};
-pub use roles::{ALIASES, Alias, Role, Roles};
+pub use roles::{ALIASES, Alias, ModelRole, Roles};
 pub use scripted::{
     Recorder, Recording, RecordingError, ScriptError, ScriptMismatch, ScriptedModel, Transcript,
     Unplayed,

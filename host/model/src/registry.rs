@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::ChatModel;
 use crate::config::{ConfigError, ModelConfig, Provider};
-use crate::roles::{ALIASES, Alias, Role, Roles};
+use crate::roles::{ALIASES, Alias, ModelRole, Roles};
 use crate::scripted::{Recorder, Recording};
 use crate::text::{listed, quoted};
 
@@ -144,7 +144,7 @@ impl Models {
         {
             return Err(ModelResolveError::Reserved { name: name.clone() });
         }
-        for role in Role::ALL {
+        for role in ModelRole::ALL {
             match models.roles.get(role) {
                 Some(name) if !models.configs.contains_key(name) => {
                     return Err(ModelResolveError::RoleTarget {
@@ -234,7 +234,7 @@ impl Models {
             return Ok(name);
         }
         match ALIASES.iter().find(|alias| alias.name.eq_ignore_ascii_case(request)) {
-            Some(Alias { role: Some(Role::Main), .. }) => self.main(),
+            Some(Alias { role: Some(ModelRole::Main), .. }) => self.main(),
             Some(Alias { role: Some(role), .. }) => {
                 match self.chosen(*role) {
                     Some(name) => Ok(name),
@@ -266,21 +266,21 @@ impl Models {
     /// Who plays each role.
     pub fn played(&self) -> impl Iterator<Item = Played<'_>> {
         let main = self.main().ok();
-        Role::ALL.into_iter().map(move |role| {
-            let chosen = if role == Role::Main { main } else { self.chosen(role) };
+        ModelRole::ALL.into_iter().map(move |role| {
+            let chosen = if role == ModelRole::Main { main } else { self.chosen(role) };
             let by_main = chosen.is_none() && main.is_some();
             Played { role: role.name(), model: chosen.or(main), by_main }
         })
     }
 
     /// The model set for a role, or called like it.
-    fn chosen(&self, role: Role) -> Option<&str> {
+    fn chosen(&self, role: ModelRole) -> Option<&str> {
         let name = self.roles.get(role).unwrap_or(role.name());
         self.configs.get_key_value(name).map(|(name, _)| name.as_str())
     }
 
     fn main(&self) -> Result<&str, ModelResolveError> {
-        if let Some(name) = self.chosen(Role::Main) {
+        if let Some(name) = self.chosen(ModelRole::Main) {
             return Ok(name);
         }
         // A scripted model is never chosen by itself.

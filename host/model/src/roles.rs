@@ -5,7 +5,7 @@ use serde::Deserialize;
 /// A part that a model plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
-pub enum Role {
+pub enum ModelRole {
     /// The model that runs unless something else is asked for.
     Main,
     /// Cheap and quick.
@@ -18,7 +18,7 @@ pub enum Role {
     Fallback,
 }
 
-impl Role {
+impl ModelRole {
     /// All roles.
     pub const ALL: [Self; 5] =
         [Self::Main, Self::Fast, Self::Strong, Self::Compaction, Self::Fallback];
@@ -36,27 +36,27 @@ pub struct Alias {
     /// The name; upper and lower case are the same.
     pub name: &'static str,
     /// The role; `None` means the model of the parent agent, and `main` where there is none.
-    pub role: Option<Role>,
+    pub role: Option<ModelRole>,
     /// Whose word it is; for documentation.
     pub origin: &'static str,
 }
 
-const fn alias(name: &'static str, role: Role, origin: &'static str) -> Alias {
+const fn alias(name: &'static str, role: ModelRole, origin: &'static str) -> Alias {
     Alias { name, role: Some(role), origin }
 }
 
 /// Every alias. The documentation is made from this table too.
 pub const ALIASES: &[Alias] = &[
-    alias("main", Role::Main, "belljar, Netclaw"),
-    alias("fast", Role::Fast, "belljar, SmallCode"),
-    alias("strong", Role::Strong, "belljar, SmallCode"),
-    alias("compaction", Role::Compaction, "belljar, Netclaw"),
-    alias("fallback", Role::Fallback, "belljar, Netclaw"),
-    alias("default", Role::Main, "SmallCode"),
-    alias("medium", Role::Main, "SmallCode"),
-    alias("sonnet", Role::Main, "Claude Code"),
-    alias("opus", Role::Strong, "Claude Code"),
-    alias("haiku", Role::Fast, "Claude Code"),
+    alias("main", ModelRole::Main, "belljar, Netclaw"),
+    alias("fast", ModelRole::Fast, "belljar, SmallCode"),
+    alias("strong", ModelRole::Strong, "belljar, SmallCode"),
+    alias("compaction", ModelRole::Compaction, "belljar, Netclaw"),
+    alias("fallback", ModelRole::Fallback, "belljar, Netclaw"),
+    alias("default", ModelRole::Main, "SmallCode"),
+    alias("medium", ModelRole::Main, "SmallCode"),
+    alias("sonnet", ModelRole::Main, "Claude Code"),
+    alias("opus", ModelRole::Strong, "Claude Code"),
+    alias("haiku", ModelRole::Fast, "Claude Code"),
     Alias { name: "inherit", role: None, origin: "Claude Code" },
 ];
 
@@ -82,13 +82,13 @@ pub struct Roles {
 }
 
 impl Roles {
-    pub(crate) fn get(&self, role: Role) -> Option<&str> {
+    pub(crate) fn get(&self, role: ModelRole) -> Option<&str> {
         match role {
-            Role::Main => self.main.as_deref(),
-            Role::Fast => self.fast.as_deref(),
-            Role::Strong => self.strong.as_deref(),
-            Role::Compaction => self.compaction.as_deref(),
-            Role::Fallback => self.fallback.as_deref(),
+            ModelRole::Main => self.main.as_deref(),
+            ModelRole::Fast => self.fast.as_deref(),
+            ModelRole::Strong => self.strong.as_deref(),
+            ModelRole::Compaction => self.compaction.as_deref(),
+            ModelRole::Fallback => self.fallback.as_deref(),
         }
     }
 }

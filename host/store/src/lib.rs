@@ -80,7 +80,8 @@ pub use subagent::SubagentRecord;
 pub use turn::StoredTurn;
 pub use usage::{UsagePart, UsageRow};
 pub use words::{
-    JournalKind, KeyScope, MessageStatus, Role, SessionKind, Source, SubagentStatus, UnknownWord,
+    JournalKind, KeyScope, MessageStatus, Role, SessionKind, SubagentSource, SubagentStatus,
+    UnknownWord,
 };
 pub use write::Write;
 pub use writer::Committed;

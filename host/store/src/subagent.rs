@@ -9,7 +9,7 @@ use crate::open::{BadRow, Store};
 use crate::page::{Page, and_one, more};
 use crate::session;
 use crate::statement::{Nothing, Statement, json};
-use crate::words::{Source, SubagentStatus};
+use crate::words::{SubagentSource, SubagentStatus};
 
 /// One subagent.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -29,7 +29,7 @@ pub struct SubagentRecord {
     /// The run that it and all agents above it belong to.
     pub chain_id: String,
     /// Where its definition came from.
-    pub source: Source,
+    pub source: SubagentSource,
     /// Its identity: scope and slug.
     pub agent: String,
     /// The title for a person.
@@ -240,7 +240,7 @@ fn stored(row: &SqliteRow) -> Result<SubagentRecord, BadRow> {
         parent_subagent_id: row.try_get(4)?,
         depth: row.try_get(5)?,
         chain_id: row.try_get(6)?,
-        source: Source::parse(row.try_get(7)?).ok_or("unknown source")?,
+        source: SubagentSource::parse(row.try_get(7)?).ok_or("unknown source")?,
         agent: row.try_get(8)?,
         display_name: row.try_get(9)?,
         goal: row.try_get(10)?,

@@ -128,7 +128,7 @@ words! {
 
 words! {
     /// Where a subagent's definition came from.
-    Source {
+    SubagentSource {
         /// An agent by its name.
         Preset = "preset",
         /// A copy of its parent.
@@ -189,7 +189,7 @@ mod tests {
             assert_eq!(MessageStatus::parse(status.as_str()), Some(status));
         }
         assert_eq!(SubagentStatus::parse("COMPLETED"), None);
-        assert_eq!(Source::parse("team"), Some(Source::Team));
+        assert_eq!(SubagentSource::parse("team"), Some(SubagentSource::Team));
         assert_eq!(Role::parse("system"), None);
     }
 

@@ -13,7 +13,7 @@ use belljar_definition::{
     SourceFile, TeamDefinition,
 };
 use belljar_model::{
-    Effort, KeySource, MaxTokensField, ModelConfig, Models, Provider, Recording, Role, Roles,
+    Effort, KeySource, MaxTokensField, ModelConfig, ModelRole, Models, Provider, Recording, Roles,
 };
 use belljar_policy::{Access, Shown, ShownPath as _};
 use belljar_sandbox::{Sandbox, SandboxConfig, SandboxError, SlowCompile, Wasm};
@@ -223,13 +223,13 @@ pub(crate) fn models(settings: &Settings, places: &Places) -> Result<Models, Fai
     for (name, setting) in &settings.models {
         configs.insert(name.clone(), model_config(name, setting, places)?);
     }
-    let role = |role: Role| settings.roles.get(role.name()).cloned();
+    let role = |role: ModelRole| settings.roles.get(role.name()).cloned();
     let roles = Roles {
-        main: role(Role::Main),
-        fast: role(Role::Fast),
-        strong: role(Role::Strong),
-        compaction: role(Role::Compaction),
-        fallback: role(Role::Fallback),
+        main: role(ModelRole::Main),
+        fast: role(ModelRole::Fast),
+        strong: role(ModelRole::Strong),
+        compaction: role(ModelRole::Compaction),
+        fallback: role(ModelRole::Fallback),
     };
     Models::new(configs, roles, Box::new(|name| std::env::var(name).ok()))
         .map_err(|error| Failure::usage(error.to_string()))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_model::{
-    CallContext, ChatRequest, Message, ModelError, Reply, Resolved, Role, StopReason, Timeouts,
+    CallContext, ChatRequest, Message, ModelError, ModelRole, Reply, Resolved, StopReason, Timeouts,
 };
 use belljar_policy::Meter;
 use belljar_store::{Compaction, Store, StoreError};
@@ -186,7 +186,7 @@ async fn summarise(
     let (older, kept) = history::split(open, room.kept);
     let last = older.last().ok_or(CompactProblem::Nothing)?;
     let tokens_before = history::tokens(conversation.messages());
-    let model = host.models.resolve(Role::Compaction.name(), None);
+    let model = host.models.resolve(ModelRole::Compaction.name(), None);
     let model = model.map_err(|error| CompactProblem::NoModel(error.public()))?;
     done.turns = older.len();
     work.emit(|| EventKind::HistoryCompacting {

@@ -55,7 +55,7 @@ pub(crate) fn of_cancelled(records: &mut [SubagentRecord], status: RunStatus, by
 #[cfg(test)]
 mod tests {
     use super::*;
-    use belljar_store::Source;
+    use belljar_store::SubagentSource;
     use serde_json::json;
 
     fn record(id: &str, parent: Option<&str>, status: SubagentStatus) -> SubagentRecord {
@@ -67,7 +67,7 @@ mod tests {
             parent_subagent_id: parent.map(str::to_owned),
             depth: 1,
             chain_id: "r".to_owned(),
-            source: Source::Preset,
+            source: SubagentSource::Preset,
             agent: "home/scout".to_owned(),
             display_name: id.to_owned(),
             goal: "look".to_owned(),

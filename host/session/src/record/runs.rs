@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use belljar_store::{
-    MessageStatus, Source, Store, StoreError, StoredReceipt, StoredTurn, SubagentRecord, Write,
+    MessageStatus, Store, StoreError, StoredReceipt, StoredTurn, SubagentRecord, SubagentSource,
+    Write,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -217,9 +218,9 @@ impl Tree<'_> {
             spawn_index: result.spawn_index,
             path: result.path,
             origin: match record.source {
-                Source::Preset => ChildOrigin::Preset,
-                Source::Fork => ChildOrigin::Fork,
-                Source::Team => ChildOrigin::Team,
+                SubagentSource::Preset => ChildOrigin::Preset,
+                SubagentSource::Fork => ChildOrigin::Fork,
+                SubagentSource::Team => ChildOrigin::Team,
             },
             task: record.goal,
             context: record.context,

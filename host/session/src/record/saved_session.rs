@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use belljar_model::{Message, Role as ModelRole};
+use belljar_model::{Message, ModelRole};
 use belljar_policy::ShownPath as _;
 use belljar_store::{
     MessageStatus, NewMessage, Role, SessionKind, Store, StoreError, StoredSession, UsagePart,

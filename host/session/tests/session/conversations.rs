@@ -8,7 +8,7 @@ use belljar_kit::world::{Plan, World, agent};
 use belljar_model::{ChatRequest, Message};
 use belljar_policy::{Caps, Level, Meter};
 use belljar_session::{Conversation, History, SavedSession, SessionError};
-use belljar_store::{MessageStatus, Role, Source, SubagentStatus};
+use belljar_store::{MessageStatus, Role, SubagentSource, SubagentStatus};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -505,5 +505,5 @@ agents:
     let mut session = SavedSession::new(store.clone(), Arc::clone(&world.host.clock));
     write(&world, &mut session, &mut talk, "look").await;
     let rows = store.subagents(session.id().unwrap()).await.unwrap();
-    assert_eq!((rows[0].source, rows[0].status), (Source::Fork, SubagentStatus::Completed));
+    assert_eq!((rows[0].source, rows[0].status), (SubagentSource::Fork, SubagentStatus::Completed));
 }

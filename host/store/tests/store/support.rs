@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use belljar_store::{
     AuditEntry, Compaction, EventBlock, Finished, JournalEntry, JournalKind, MessageStatus,
-    NewAttachment, NewMessage, PermissionAnswer, ReceiptRow, Role, SessionKind, Source, Store,
-    StoreError, StoredSession, SubagentRecord, SubagentStatus, UsagePart, UsageRow, Write,
+    NewAttachment, NewMessage, PermissionAnswer, ReceiptRow, Role, SessionKind, Store, StoreError,
+    StoredSession, SubagentRecord, SubagentSource, SubagentStatus, UsagePart, UsageRow, Write,
 };
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
@@ -164,7 +164,7 @@ pub(crate) fn subagent(id: &str, message: &str, sort_order: i64) -> SubagentReco
         parent_subagent_id: None,
         depth: 1,
         chain_id: "run".into(),
-        source: Source::Preset,
+        source: SubagentSource::Preset,
         agent: "home/scout".into(),
         display_name: "scout".into(),
         goal: "look".into(),

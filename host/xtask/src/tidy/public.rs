@@ -1,7 +1,8 @@
 //! A crate shows what others use: a public name that stands nowhere outside its crate is a promise
-//! that nobody asked for. What only embedders need is listed here.
+//! that nobody asked for. What only embedders need is listed here. And each type has a name of its own: one
+//! that two crates show has to be looked up wherever it is met.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::File;
 
@@ -65,6 +66,10 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Names of types that several crates show: a type of another project, and the two kinds (of attacks, of
+/// problems) that never meet.
+const SHARED: &[&str] = &["CancellationToken", "Kind"];
+
 /// Where those stand who use a crate of the host.
 const USERS: &[&str] = &["host/", "tests/"];
 
@@ -77,7 +82,7 @@ pub(super) fn breaches(files: &[File]) -> Vec<String> {
     };
     let words: Vec<(&str, BTreeSet<&str>)> =
         files.iter().filter(code).map(|file| (file.path.as_str(), words(&file.text))).collect();
-    let mut breaches = Vec::new();
+    let mut breaches = shared(files);
     for file in files {
         let Some(root) = file.path.strip_suffix("/src/lib.rs") else { continue };
         if !root.starts_with("host/") {
@@ -101,6 +106,33 @@ pub(super) fn breaches(files: &[File]) -> Vec<String> {
             breaches.push(format!(
                 "host/xtask/src/tidy/public.rs: `{name}` of {root} needs no place in the list"
             ));
+        }
+    }
+    breaches
+}
+
+/// Types that two crates show by one name.
+fn shared(files: &[File]) -> Vec<String> {
+    let mut first: BTreeMap<String, &str> = BTreeMap::new();
+    let mut breaches = Vec::new();
+    for file in files {
+        if !file.path.starts_with("host/") || !file.path.ends_with("/src/lib.rs") {
+            continue;
+        }
+        // A type of a crate below, shown once more, is the same type.
+        let own = |statement: &&str| !statement.contains(concat!("pub use ", "belljar_"));
+        let own: String = file.text.split_inclusive(';').filter(own).collect();
+        let is_type = |name: &String| {
+            name.starts_with(char::is_uppercase) && !SHARED.contains(&name.as_str())
+        };
+        for name in exported(&own).into_iter().filter(is_type) {
+            match first.get(&name) {
+                None => drop(first.insert(name, &file.path)),
+                Some(other) => breaches.push(format!(
+                    "{}: `{name}` is the name of another type in {other}; say what this one is",
+                    file.path
+                )),
+            }
         }
     }
     breaches
@@ -153,6 +185,15 @@ mod tests {
         let found = breaches(&[library, inside, outside]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("`Unused` is public"), "{found:?}");
+    }
+
+    #[test]
+    fn a_name_of_two_types_is_a_breach_and_one_type_shown_twice_is_none() {
+        let first = file("host/a/src/lib.rs", "pub use b::Thing;\npub use c::run;");
+        let other = file("host/d/src/lib.rs", "pub use e::Thing;\npub use f::run;");
+        let again = file("host/g/src/lib.rs", concat!("pub use ", "belljar_a::Thing;"));
+        let found = shared(&[first, other, again]);
+        assert!(matches!(found.as_slice(), [one] if one.starts_with("host/d/")), "{found:?}");
     }
 
     #[test]

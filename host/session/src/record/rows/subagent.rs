@@ -1,7 +1,7 @@
 //! A subagent: its record is made when it is queued, and ends with its outcome.
 
 use belljar_agent::{ChildOrigin, ChildSummary, Findings, Outcome, QueuedChild, RunStatus, Usage};
-use belljar_store::{Source, SubagentRecord, SubagentStatus};
+use belljar_store::{SubagentRecord, SubagentSource, SubagentStatus};
 use serde::{Deserialize, Serialize};
 
 use super::rest::Rest;
@@ -133,9 +133,9 @@ pub(crate) fn queued_record(
         depth: i64::from(child.depth),
         chain_id: run,
         source: match child.origin {
-            ChildOrigin::Preset => Source::Preset,
-            ChildOrigin::Fork => Source::Fork,
-            ChildOrigin::Team => Source::Team,
+            ChildOrigin::Preset => SubagentSource::Preset,
+            ChildOrigin::Fork => SubagentSource::Fork,
+            ChildOrigin::Team => SubagentSource::Team,
         },
         agent: child.agent.clone(),
         display_name: format!("{name}#{}", child.spawn_index),
