@@ -192,7 +192,9 @@ impl Inner {
         match &event.kind {
             EventKind::RunResumed { kept } => {
                 state.root = Some(Arc::clone(agent));
-                self.line(&format!("resumes where the program ended ({kept} entries of its log)"));
+                self.line(&format!(
+                    "resumes where the program ended ({kept} entries of its journal)"
+                ));
             }
             EventKind::HistoryCompacting { turns, model } => {
                 let model = Shown::new(model);

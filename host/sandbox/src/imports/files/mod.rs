@@ -18,9 +18,9 @@
 
 mod alias;
 mod closed;
+mod counter;
 mod disk;
 mod host;
-mod ledger;
 mod mount;
 pub(crate) mod names;
 mod open;
@@ -50,7 +50,7 @@ use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
 
 use self::alias::Meant;
 pub(crate) use self::closed::Closed;
-use self::ledger::{Counter, Slot};
+use self::counter::{Counter, Slot};
 use self::mount::MountInfo;
 pub(crate) use self::mount::OpenMount;
 use self::tree::Tree;

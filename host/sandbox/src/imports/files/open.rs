@@ -12,7 +12,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{FsError, FsResult};
 
-use super::ledger::Slot;
+use super::counter::Slot;
 use super::tree::Tree;
 use super::walk::{Follow, PathEnd, kind};
 use super::{Base, FilesCtx, FilesView, Opened, Over, OverDir, SHOWN_PATH, error, on_tree};

@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use rustix::io::Errno;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
-use super::ledger::Slot;
+use super::counter::Slot;
 use super::{Content, refuse, reserve};
 use crate::overlay::{Full, Growing, Upper};
 use crate::receipt::record::Record;
