@@ -46,8 +46,8 @@ impl Answers for Requests<'_> {
             Said::Words(words) => Heard::Words(words),
             Said::Blank => Heard::Blank,
             Said::No => Heard::No,
-            // INV-361: whoever closes a question has sent nothing, and is asked no other in this call.
-            Said::Nobody | Said::Cancelled => Heard::Nobody,
+            Said::Nobody => Heard::Nobody,
+            Said::Cancelled => Heard::Closed,
         }
     }
 

@@ -175,7 +175,7 @@ async fn heard<'o>(
     let words = match person.question(&Asked { text, noted, options: &offered }).await {
         Heard::Words(words) => words.trim().to_lowercase(),
         Heard::No => return Err(Word::Declined),
-        Heard::Blank | Heard::Nobody => return Err(Word::Cancelled),
+        Heard::Blank | Heard::Nobody | Heard::Closed => return Err(Word::Cancelled),
     };
     match options.iter().find(|option| option.to_lowercase() == words).copied() {
         Some(MUTE) => {
@@ -218,7 +218,7 @@ async fn asked(
             },
             Heard::Blank if field.default.is_some() || !field.is_required => return Ok(None),
             Heard::No => return Err(Word::Declined),
-            Heard::Blank | Heard::Nobody => return Err(Word::Cancelled),
+            Heard::Blank | Heard::Nobody | Heard::Closed => return Err(Word::Cancelled),
         }
     }
     Err(Word::Cancelled)

@@ -79,6 +79,8 @@ pub enum Heard {
     No,
     /// There is nobody, or they did not come in time.
     Nobody,
+    /// They closed it: no word, and no field is left out by that.
+    Closed,
 }
 
 /// A text that a model has written for a server.

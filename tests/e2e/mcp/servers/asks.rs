@@ -104,6 +104,18 @@ fn a_granted_form_is_put_to_the_person_and_its_answer_fits_the_schema() {
     client.leave().exits(0);
 }
 
+/// INV-390.
+#[test]
+fn a_form_that_is_closed_midway_is_cancelled_and_its_suggestion_is_not_sent() {
+    let fields = json!({"a": {"type": "string", "default": "b"}});
+    let stage = asking("elicitation = true\n", vec![form("m", fields)]);
+    let mut client = person(&stage);
+    assert_eq!(called(&mut client, &["Answer it", ""]).len(), 2);
+    the_neighbour_works(&mut client);
+    client.leave().exits(0);
+    assert_eq!(replies(&stage), [json!({"action": "cancel"})]);
+}
+
 #[test]
 fn a_form_that_nobody_can_be_asked_about_is_cancelled() {
     let fields = json!({"a": {"type": "string", "default": "b"}});
