@@ -38,7 +38,7 @@ pub use accepted::{Accepted, AcceptedError};
 pub use auth::{AuthError, KeepTokens, Login, LoginAsk, Tokens, signing_keys};
 pub use call::CallSpec;
 pub use connection::Connection;
-pub use demands::{Answers, Asked, Granted, Heard, Sample, Sampled, SamplingGrant};
+pub use demands::{Answers, Granted, Heard, Sample, Sampled, SamplingGrant, ServerQuestion};
 pub use listing::{Difference, LeftOut, ListedTool, Listing};
 pub use program::ServerProgram;
 pub use revision::Revision;

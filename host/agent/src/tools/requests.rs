@@ -2,7 +2,7 @@
 //! asked, or a model, where the operator has granted that to the server.
 
 use async_trait::async_trait;
-use belljar_mcp::{Answers, Asked, Heard, Sample, Sampled, SamplingGrant};
+use belljar_mcp::{Answers, Heard, Sample, Sampled, SamplingGrant, ServerQuestion};
 use belljar_model::{CallContext, ChatRequest, Message, Reply, StopReason};
 use belljar_policy::{Meter, Shown};
 
@@ -40,8 +40,8 @@ pub(crate) struct Requests<'a> {
 
 #[async_trait]
 impl Answers for Requests<'_> {
-    async fn question(&self, asked: &Asked<'_>) -> Heard {
-        let Asked { text, noted, options } = *asked;
+    async fn question(&self, asked: &ServerQuestion<'_>) -> Heard {
+        let ServerQuestion { text, noted, options } = *asked;
         match self.agent.put(self.call, text, Some(noted), options).await {
             Said::Words(words) => Heard::Words(words),
             Said::Blank => Heard::Blank,

@@ -8,7 +8,7 @@ use super::address::Address;
 use super::field::{Field, Kind};
 use super::form::Form;
 use super::respondent::Respondent;
-use super::{Asked, Heard};
+use super::{Heard, ServerQuestion};
 
 /// How often a field is asked about.
 const MAX_TRIES: usize = 3;
@@ -172,7 +172,7 @@ async fn heard<'o>(
     options: &[&'o str],
 ) -> Result<&'o str, Word> {
     let offered: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
-    let words = match person.question(&Asked { text, noted, options: &offered }).await {
+    let words = match person.question(&ServerQuestion { text, noted, options: &offered }).await {
         Heard::Words(words) => words.trim().to_lowercase(),
         Heard::No => return Err(Word::Declined),
         Heard::Blank | Heard::Nobody | Heard::Closed => return Err(Word::Cancelled),
@@ -204,7 +204,10 @@ async fn asked(
     let noted = format!("{whose}{}", wanted(field));
     let mut text = noted.clone();
     for _ in 0..MAX_TRIES {
-        match person.question(&Asked { text: &text, noted: &noted, options: &options }).await {
+        match person
+            .question(&ServerQuestion { text: &text, noted: &noted, options: &options })
+            .await
+        {
             Heard::Words(words) => match field.kind.value_of(&words) {
                 Some(value) if is_shown_whole(field, &value, server) => return Ok(Some(value)),
                 Some(_) => {
@@ -278,7 +281,7 @@ mod tests {
 
     #[async_trait::async_trait]
     impl Answers for Person {
-        async fn question(&self, asked: &Asked<'_>) -> Heard {
+        async fn question(&self, asked: &ServerQuestion<'_>) -> Heard {
             self.read.lock().unwrap().push((asked.text.to_owned(), asked.options.to_vec()));
             self.noted.lock().unwrap().push(asked.noted.to_owned());
             let mut says = self.says.lock().unwrap();

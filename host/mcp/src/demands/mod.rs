@@ -28,7 +28,7 @@ use async_trait::async_trait;
 #[async_trait]
 pub trait Answers: Send + Sync {
     /// Puts a question to the person.
-    async fn question(&self, asked: &Asked<'_>) -> Heard;
+    async fn question(&self, asked: &ServerQuestion<'_>) -> Heard;
 
     /// Has a model write a text, within what is granted to this server and what the agent may use.
     /// The words are the server's.
@@ -58,7 +58,7 @@ pub trait Answers: Send + Sync {
 
 /// A question to the person. Its texts are escaped already.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct ServerQuestion<'a> {
     /// The words that they read.
     pub text: &'a str,
     /// The same without any word of theirs. INV-366: of the question this alone is stored, and of the

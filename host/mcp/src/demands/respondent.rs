@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Answers, Asked, Heard};
+use super::{Answers, Heard, ServerQuestion};
 
 /// Whoever answers questions in one call.
 pub(super) struct Respondent<'a> {
@@ -16,7 +16,7 @@ impl<'a> Respondent<'a> {
     }
 
     /// Puts a question to them, unless they were not there for another one.
-    pub(super) async fn question(&self, asked: &Asked<'_>) -> Heard {
+    pub(super) async fn question(&self, asked: &ServerQuestion<'_>) -> Heard {
         if self.is_gone() {
             return Heard::Nobody;
         }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use belljar_mcp::{
-    Accepted, Answers, Asked, CallSpec, Connection, Granted, Heard, ListedTool, Sample, Sampled,
-    SamplingGrant, Server,
+    Accepted, Answers, CallSpec, Connection, Granted, Heard, ListedTool, Sample, Sampled,
+    SamplingGrant, Server, ServerQuestion,
 };
 use belljar_policy::{Budget, Caps, Level, Limits, ToolName};
 use belljar_sandbox::{
@@ -30,7 +30,7 @@ struct Person {
 
 #[async_trait]
 impl Answers for Person {
-    async fn question(&self, _: &Asked<'_>) -> Heard {
+    async fn question(&self, _: &ServerQuestion<'_>) -> Heard {
         self.asked.notify_one();
         self.answers.notified().await;
         Heard::Words("Yes".to_owned())
