@@ -19,6 +19,13 @@ async fn ends(stream: crate::client::Stream, what: &str) {
         .unwrap_or_else(|_| panic!("{what} goes on"));
 }
 
+/// INV-382, INV-376: the times that the guide gives.
+#[test]
+fn a_stream_lasts_a_day_and_a_look_at_issuers_a_second() {
+    assert_eq!(belljar_server::DEFAULT_STREAM_LIFE, Duration::from_secs(24 * 60 * 60));
+    assert_eq!(belljar_server::DEFAULT_ISSUER_CHECK, Duration::from_secs(1));
+}
+
 /// INV-382.
 #[tokio::test]
 async fn a_stream_ends_with_its_day_whatever_opened_it_and_is_opened_anew() {

@@ -15,6 +15,7 @@ use belljar_session::{OpenQuestion, PersonAnswer, QuestionKind};
 use crate::door::{ACTOR, Connection, Door};
 use crate::limits::{MAX_OFFERED, MAX_TITLE};
 use crate::tool_call;
+use crate::updates::Clarify;
 
 /// The field of a form that holds the answer.
 const FIELD: &str = "answer";
@@ -112,14 +113,18 @@ pub(crate) async fn clarify(
     to: &Connection,
     shown_in: &str,
     turn: &str,
-    id: u64,
-    question: &str,
-    options: &[String],
+    asked: Clarify,
 ) {
-    // The event says of a private question what may be stored of it.
+    let Clarify { id, question, private, options } = asked;
+    let options = options.as_slice();
+    // The event says of a private question what may be stored of it. INV-361: one whose words are not to be
+    // had is not put to anybody.
     let whole = match open(door, turn, id) {
         Some((_, OpenQuestion { kind: QuestionKind::Clarify { question, .. }, .. })) => question,
-        Some(_) | None => question.to_owned(),
+        Some(_) | None if private => {
+            return answer(door, turn, id, PersonAnswer::Cancelled);
+        }
+        Some(_) | None => question,
     };
     let question = whole.as_str();
     let word = match door.client().forms {

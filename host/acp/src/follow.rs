@@ -97,9 +97,9 @@ pub(crate) async fn emit(
                     ask::permission(&door, &to, &session, &turn, id, *call).await;
                 });
             }
-            Out::Clarify { session, id, question, options } => {
+            Out::Clarify(session, asked) => {
                 tokio::spawn(async move {
-                    ask::clarify(&door, &to, &session, &turn, id, &question, &options).await;
+                    ask::clarify(&door, &to, &session, &turn, asked).await;
                 });
             }
         }

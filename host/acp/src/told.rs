@@ -69,6 +69,8 @@ pub(crate) enum Kind {
         id: u64,
         question: String,
         options: Vec<String>,
+        #[serde(default)]
+        private: bool,
     },
     Todos {
         items: Vec<Todo>,

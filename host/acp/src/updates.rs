@@ -28,7 +28,17 @@ pub(crate) enum Out {
     /// A call of this session waits for a person's word.
     Permission { session: String, id: u64, call: Box<ToolCallUpdate> },
     /// An agent wants to know something.
-    Clarify { session: String, id: u64, question: String, options: Vec<String> },
+    Clarify(String, Clarify),
+}
+
+/// A question of an agent, as its event has it.
+#[derive(Debug)]
+pub(crate) struct Clarify {
+    pub(crate) id: u64,
+    pub(crate) question: String,
+    /// Whether the event has only the words that may be stored.
+    pub(crate) private: bool,
+    pub(crate) options: Vec<String>,
 }
 
 /// Maps the events of one turn.
@@ -123,8 +133,8 @@ impl Updates {
                 let call = self.waits(agent, id, call_id, &tool, &arguments);
                 out.push(Out::Permission { session, id, call: Box::new(call) });
             }
-            Kind::QuestionAsked { id, question, options } => {
-                out.push(Out::Clarify { session, id, question, options });
+            Kind::QuestionAsked { id, question, options, private } => {
+                out.push(Out::Clarify(session, Clarify { id, question, private, options }));
             }
             Kind::Todos { items } => update(SessionUpdate::Plan(plan(items))),
             Kind::TeamStageStarted { stage, of, agents } => {

@@ -87,7 +87,7 @@ fn insert(rows: usize) -> String {
          fuel, micros, body, created) \
          SELECT r.column1, m.session_id, m.id, r.column2, r.column3, r.column4, r.column5, r.column6, \
          r.column7, r.column8, r.column9, r.column10, r.column11 \
-         FROM (VALUES {values}) r JOIN messages m JOIN sessions s ON s.id = m.session_id \
+         FROM (VALUES {values}) r CROSS JOIN messages m JOIN sessions s ON s.id = m.session_id \
          WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3"
     )
 }

@@ -236,9 +236,11 @@ impl DirectTools {
         };
         let call = own.as_ref().unwrap_or(&asked);
         let call = Call { step, position: 0, call, nested: None, fresh };
-        // INV-365: a server is told that its call has ended, and what it does is waited for. Anything else
-        // ends with its future.
-        let settles = matches!(&decision, Decision::Tool(it) if self.remote.has(it.tool()));
+        // INV-365: a server is told that its call has ended, and what it does is waited for, whether a client
+        // or a tool has called it. Anything else ends with its future.
+        let reaches =
+            |tool: &ToolName| self.remote.has(tool) || self.jar.may_call_others(&self.job, tool);
+        let settles = matches!(&decision, Decision::Tool(it) if reaches(it.tool()));
         let stop = self.stop.child_token();
         let agent = self.agent(&stop);
         let calling = AssertUnwindSafe(Live.call(&agent, call, decision, &self.machine));

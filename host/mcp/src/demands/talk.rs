@@ -149,12 +149,16 @@ impl<'a> Talk<'a> {
             return declined("it asks for too many forms in one call");
         }
         let waiting = self.waits.begin();
+        let was_gone = person.is_gone();
         let word = match &asked {
             Elicitation::Form(form) => fill(form, name, person).await,
             Elicitation::Address(address) => show(address, name, person).await,
         };
         drop(waiting);
-        answers.waited(name, !person.is_gone());
+        // A form that nobody was asked was waited for by nobody.
+        if !was_gone {
+            answers.waited(name, !person.is_gone());
+        }
         gate.log("asked", &format!("it asked the person, who {}", word.name()));
         Ok(word.result())
     }

@@ -140,7 +140,7 @@ pub(super) async fn call(
     let turn = match request.request_state {
         Some(state) => {
             let About::Question { session, message, question } =
-                client.states.open(&state, &bound)?
+                client.states.open(&state, &bound, client.tenant())?
             else {
                 return Err(ErrorData::invalid_params("`requestState` is not of an agent", None));
             };

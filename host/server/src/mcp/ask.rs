@@ -58,11 +58,11 @@ pub(super) fn answer(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
     let accepted = brought["action"] == "accept";
     let text = brought["content"]["answer"].as_str().filter(|_| accepted);
     match kind {
-        // INV-390: a form that is closed is neither a no nor left blank.
-        _ if brought["action"] == "cancel" => PersonAnswer::Cancelled,
+        // INV-390: a form that is closed is neither a no nor left blank, and a word that nobody knows is
+        // none.
+        _ if !accepted && brought["action"] != "decline" => PersonAnswer::Cancelled,
         QuestionKind::Permission { .. } => PersonAnswer::Permission(approval(text)),
-        QuestionKind::Clarify { .. } if brought["action"] == "decline" => PersonAnswer::Declined,
-        QuestionKind::Clarify { .. } if !accepted => PersonAnswer::Cancelled,
+        QuestionKind::Clarify { .. } if !accepted => PersonAnswer::Declined,
         QuestionKind::Clarify { .. } => PersonAnswer::Text(text.map(str::to_owned)),
     }
 }
@@ -101,13 +101,18 @@ mod tests {
             json!({"action": "accept", "content": {"answer": "YES"}}),
             json!({"action": "accept", "content": {"answer": true}}),
             json!({"action": "accept"}),
-            json!("yes"),
-            Value::Null,
         ] {
             assert_eq!(word(other.clone()), Approval::No, "{other}");
         }
-        let closed = json!({"action": "cancel", "content": {"answer": "yes"}});
-        assert_eq!(word(closed), Approval::Cancelled);
+        for other in [
+            json!({"action": "cancel", "content": {"answer": "yes"}}),
+            json!({"action": "Accept", "content": {"answer": "yes"}}),
+            json!({"content": {"answer": "yes"}}),
+            json!("yes"),
+            Value::Null,
+        ] {
+            assert_eq!(word(other.clone()), Approval::Cancelled, "{other}");
+        }
     }
 
     #[test]

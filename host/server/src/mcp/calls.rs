@@ -141,11 +141,13 @@ fn allowed(
     bound: &str,
     answers: Option<&InputResponses>,
 ) -> Result<Approval, ErrorData> {
-    let About::Call = client.states.open(state, bound)? else {
+    let About::Call = client.states.open(state, bound, client.tenant())? else {
         return Err(ErrorData::invalid_params("`requestState` is not of a call", None));
     };
     let brought = answers.and_then(|answers| answers.get(PERMISSION));
-    if brought.is_some_and(|brought| brought["action"] == "cancel") {
+    // A state without a word of the person's is no word: whoever was asked did not say no.
+    let said = brought.is_some_and(|it| it["action"] == "accept" || it["action"] == "decline");
+    if !said {
         return Ok(Approval::Cancelled);
     }
     let text = brought.filter(|brought| brought["action"] == "accept");

@@ -55,6 +55,17 @@ impl Client {
         self.direct.get_or_try_init(open).await
     }
 
+    /// Whether it has a jar.
+    pub(crate) fn is_placed(&self) -> bool {
+        self.direct.initialized()
+    }
+
+    /// The tenant: its id, or its name where it has none.
+    pub(crate) fn tenant(&self) -> &str {
+        let store = self.service.store();
+        store.tenant_id().unwrap_or(store.tenant())
+    }
+
     /// The id of its next call.
     pub(crate) fn next_call(&self) -> String {
         format!("mcp-{}", self.calls.fetch_add(1, Ordering::Relaxed) + 1)
@@ -62,9 +73,8 @@ impl Client {
 
     /// Whom its states are bound to: its tenant, its key and its session.
     pub(crate) fn bound_to(&self) -> String {
-        let store = self.service.store();
         let session = self.session.map_or_else(String::new, |session| session.to_string());
-        format!("{}/{session}/{}", store.tenant_id().unwrap_or(store.tenant()), self.actor)
+        format!("{}/{session}/{}", self.tenant(), self.actor)
     }
 
     /// Ends what its tools have under way; all that was done is stored then.

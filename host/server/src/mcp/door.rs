@@ -1,6 +1,7 @@
 //! The sessions of the door on HTTP, and whose they are.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -220,7 +221,14 @@ impl Clients for Keys {
         // Now, so that a tenant that is full says so here.
         if let Err(error) = client.direct().await {
             // However many come that have no place, nothing of them stays.
-            self.pool.lock().unwrap_or_else(PoisonError::into_inner).remove(&guest.key());
+            let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+            // But for one that another request of the key has found a place for meanwhile.
+            if let Entry::Occupied(entry) = pool.entry(guest.key())
+                && Arc::ptr_eq(&entry.get().0, &client)
+                && !client.is_placed()
+            {
+                entry.remove();
+            }
             return Err(refused(&error));
         }
         Ok(client)

@@ -12,15 +12,22 @@ use serde::{Deserialize, Serialize};
 /// How long a person may take.
 const LASTS: Duration = Duration::from_secs(15 * 60);
 
-/// States that were brought back and have not expired. Behind it, those of others expire first.
+/// States of a tenant that were brought back and have not expired. INV-391: whoever has so many waits until
+/// one of them expires, and no other tenant does.
 const MAX_USED: usize = 16_384;
+
+/// States that were brought back, each until it expires.
+type Used = HashMap<String, Instant>;
 
 /// The states of a process.
 pub(crate) struct States {
     codec: RequestStateCodec,
-    used: Mutex<HashMap<String, Instant>>,
+    /// By tenant.
+    used: Mutex<HashMap<String, Used>>,
     /// How long each of them is good.
     lasts: Duration,
+    /// See [`MAX_USED`].
+    most: usize,
 }
 
 /// The subject of a state.
@@ -51,7 +58,7 @@ impl States {
         getrandom::fill(&mut key)?;
         // Thirty-two bytes are what it asks for.
         let codec = RequestStateCodec::new_unchecked(key.to_vec());
-        Ok(Self { codec, used: Mutex::default(), lasts })
+        Ok(Self { codec, used: Mutex::default(), lasts, most: MAX_USED })
     }
 
     /// A state for whoever sends this request.
@@ -65,17 +72,25 @@ impl States {
         sealed.map_err(|_| failed())
     }
 
-    /// Takes a state that is brought back.
-    pub(crate) fn open(&self, state: &str, bound: &str) -> Result<About, ErrorData> {
+    /// Takes a state that a client of this tenant brings back.
+    pub(crate) fn open(&self, state: &str, bound: &str, tenant: &str) -> Result<About, ErrorData> {
         let refused = || ErrorData::invalid_params("`requestState` is not valid here", None);
         let opened = self.codec.open_json_with::<Sealed>(state, bound.as_bytes());
         let Sealed { nonce, about } = opened.map_err(|_| refused())?;
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if used.len() >= MAX_USED {
+        if !used.contains_key(tenant) {
+            // What tenants have left behind goes when another one comes.
+            used.retain(|_, of| {
+                of.retain(|_, until| *until > now);
+                !of.is_empty()
+            });
+        }
+        let used = used.entry(tenant.to_owned()).or_default();
+        if used.len() >= self.most {
             used.retain(|_, until| *until > now);
         }
-        if used.len() >= MAX_USED || used.contains_key(&nonce) {
+        if used.len() >= self.most || used.contains_key(&nonce) {
             return Err(refused());
         }
         used.insert(nonce, now + self.lasts);
@@ -93,19 +108,51 @@ mod tests {
     use super::*;
     use std::time::SystemTime;
 
+    const RED: &str = "red";
+
     #[test]
     fn a_state_is_good_once_for_the_same_key_and_request() {
         let states = States::new().unwrap();
         let bound = bound_to("red/key:a", "shell", "{}");
         let state = states.seal(About::Call, &bound).unwrap();
         for other in ["blue/key:a", "red/key:b"] {
-            assert!(states.open(&state, &bound_to(other, "shell", "{}")).is_err(), "{other}");
+            assert!(states.open(&state, &bound_to(other, "shell", "{}"), RED).is_err(), "{other}");
         }
-        assert!(states.open(&state, &bound_to("red/key:a", "shell", "{\"a\":1}")).is_err());
-        assert!(states.open(&state[1..], &bound).is_err());
-        assert!(States::new().unwrap().open(&state, &bound).is_err(), "of another process");
-        assert_eq!(states.open(&state, &bound).unwrap(), About::Call);
-        assert!(states.open(&state, &bound).is_err(), "a second time");
+        assert!(states.open(&state, &bound_to("red/key:a", "shell", "{\"a\":1}"), RED).is_err());
+        assert!(states.open(&state[1..], &bound, RED).is_err());
+        assert!(States::new().unwrap().open(&state, &bound, RED).is_err(), "of another process");
+        assert_eq!(states.open(&state, &bound, RED).unwrap(), About::Call);
+        assert!(states.open(&state, &bound, RED).is_err(), "a second time");
+    }
+
+    /// INV-391.
+    #[test]
+    fn a_tenant_that_brings_many_states_back_takes_none_of_its_neighbours() {
+        let states = States { most: 3, ..States::new().unwrap() };
+        let call = |key: &str| {
+            let bound = bound_to(key, "shell", "{}");
+            (states.seal(About::Call, &bound).unwrap(), bound)
+        };
+        let of = |key: &str, tenant: &str| {
+            let (state, bound) = call(key);
+            states.open(&state, &bound, tenant)
+        };
+        for _ in 0..3 {
+            of("red/key:a", RED).unwrap();
+        }
+        let (state, bound) = call("red/key:b");
+        assert!(states.open(&state, &bound, RED).is_err(), "one more than a tenant has");
+        of("blue/key:a", "blue").unwrap();
+        assert!(of("red/key:a", RED).is_err());
+        // Behind their time there is room again.
+        for until in states.used.lock().unwrap().values_mut().flat_map(Used::values_mut) {
+            *until = Instant::now();
+        }
+        assert_eq!(states.open(&state, &bound, RED).unwrap(), About::Call);
+        assert!(states.open(&state, &bound, RED).is_err(), "a second time");
+        of("green/key:a", "green").unwrap();
+        let left: Vec<_> = states.used.lock().unwrap().keys().cloned().collect();
+        assert!(!left.contains(&"blue".to_owned()), "{left:?}");
     }
 
     #[test]
@@ -114,15 +161,15 @@ mod tests {
         let states = States::new().unwrap();
         assert_eq!(states.lasts, Duration::from_secs(900));
         let state = states.seal(About::Call, &bound).unwrap();
-        assert_eq!(states.open(&state, &bound).unwrap(), About::Call);
+        assert_eq!(states.open(&state, &bound, RED).unwrap(), About::Call);
         let states = States::that_last(Duration::ZERO).unwrap();
         let state = states.seal(About::Call, &bound).unwrap();
         let past = SystemTime::now() + Duration::from_millis(2);
         while SystemTime::now() <= past {
             std::thread::yield_now();
         }
-        assert!(states.open(&state, &bound).is_err());
+        assert!(states.open(&state, &bound, RED).is_err());
         let forever = states.codec.seal_json(&About::Call).unwrap();
-        assert!(states.open(&forever, &bound).is_err(), "one that is bound to nothing");
+        assert!(states.open(&forever, &bound, RED).is_err(), "one that is bound to nothing");
     }
 }

@@ -30,6 +30,15 @@ const CONSENT: &str = concat!("consen", "ted");
 const MAY_CONSENT: &[&str] =
     &["host/policy/src/rights.rs", "host/agent/src/tools/approval/consent.rs"];
 
+/// The same step for a reason other than a person's yes, and the files that have such a reason.
+const UNASKED: &str = concat!("without_", "asking(");
+const MAY_LEAVE_UNASKED: &[&str] = &[
+    "host/agent/src/tools/approval/consent.rs",
+    "host/agent/src/tools/execute.rs",
+    "host/agent/src/tools/hooks/apply.rs",
+    "host/agent/src/replay/rerunning.rs",
+];
+
 /// Texts that no file may hold, and why. Split so that this table does not match itself.
 const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("#[ig", "nore"), "assert today's result instead, and say why"),
@@ -78,6 +87,13 @@ fn file_breaches(file: &File) -> Vec<String> {
             let asks = MAY_CONSENT.last().copied().unwrap_or_default();
             breaches.push(format!(
                 "{}:{}: a permit without its answer: only `{asks}` takes that step",
+                file.path,
+                number + 1
+            ));
+        }
+        if code.contains(UNASKED) && !MAY_LEAVE_UNASKED.contains(&file.path.as_str()) {
+            breaches.push(format!(
+                "{}:{}: a permit that nobody is asked for: the files with a reason are listed",
                 file.path,
                 number + 1
             ));
@@ -131,6 +147,17 @@ mod tests {
         }
         for path in MAY_CONSENT {
             assert!(file_breaches(&file(path)).is_empty());
+        }
+    }
+
+    #[test]
+    fn only_listed_files_have_a_reason_to_ask_nobody() {
+        let text = concat!("//! B.\nlet permit = without_", "asking(permit, reason);\n");
+        let file = |path: &str| File { path: path.into(), text: text.into() };
+        let found = file_breaches(&file("host/agent/src/tools/dispatch.rs"));
+        assert!(matches!(found.as_slice(), [one] if one.contains(":2: a permit")), "{found:?}");
+        for path in MAY_LEAVE_UNASKED {
+            assert!(file_breaches(&file(path)).is_empty(), "{path}");
         }
     }
 

@@ -134,6 +134,25 @@ fn a_form_that_nobody_can_be_asked_about_is_cancelled() {
     assert_eq!(receipts.matches("nobody came to its forms before").count(), 2, "{receipts}");
 }
 
+/// INV-361.
+#[test]
+fn forms_that_nobody_was_asked_are_not_missed() {
+    let fields = || json!({"a": {"type": "string", "default": "b"}});
+    let stage = asking("elicitation = true\n", vec![form("m", fields()), form("n", fields())]);
+    let mut client = stage.client();
+    // The second form of a call is put to nobody, as nobody came to the first.
+    for _ in 0..4 {
+        assert_eq!(called(&mut client, &[]), [""; 0]);
+    }
+    the_neighbour_works(&mut client);
+    client.leave().exits(0);
+    let sessions = stage.world.run(&["sessions", "list", "--json"]).exits(0).json();
+    let session = sessions[0]["id"].as_str().unwrap().to_owned();
+    let receipts = stage.world.run(&["receipts", &session, "--json"]).exits(0).stdout;
+    // Three were missed; both of the fourth call come behind them.
+    assert_eq!(receipts.matches("nobody came to its forms before").count(), 2, "{receipts}");
+}
+
 #[test]
 fn a_form_for_a_secret_or_of_another_shape_is_put_to_nobody() {
     let text = || json!({"type": "string"});

@@ -180,3 +180,33 @@ fn a_call_that_is_cancelled_leaves_no_command_in_the_midst_of_it() {
         assert!(!lives(second));
     }
 }
+
+/// INV-365.
+#[test]
+fn a_server_that_a_script_has_called_is_told_that_the_script_was_cancelled() {
+    let stage = Stage::new();
+    let settings = std::fs::read_to_string(stage.world.home().join("belljar.toml")).unwrap();
+    let settings = settings.replacen("'file_read'", "'file_read', 'run_javascript'", 1);
+    stage.world.home_file("belljar.toml", &settings);
+    let mut client = stage.client();
+    stage.mode("deaf");
+    let code = json!({"code": "tools.mcp__peer__echo({text: 'a'})"});
+    let id = client.request("tools/call", json!({"name": "run_javascript", "arguments": code}));
+    until("it works on the call", || stage.seen().contains(&"at work".to_owned()));
+    let cancelled = json!({"requestId": id});
+    stage.mode("honest");
+    client
+        .send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}));
+    let echo = json!({"name": "mcp__peer__echo", "arguments": {"text": "a"}});
+    let next = client.request("tools/call", echo);
+    let (text, is_error) = told(&client.answer(next));
+    assert!(!is_error && text.ends_with('a'), "{text}");
+    let [first, second] = stage.processes()[..] else { panic!("{:?}", stage.seen()) };
+    assert!(!lives(first) && lives(second), "{:?}", stage.seen());
+    let seen = stage.seen();
+    let heard = seen.iter().position(|line| line == "notifications/cancelled");
+    let works = seen.iter().position(|line| line == "works on");
+    assert!(heard < works && heard.is_some(), "{seen:?}");
+    the_neighbour_works(&mut client);
+    client.leave().exits(0);
+}
