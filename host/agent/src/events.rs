@@ -35,7 +35,7 @@
 //! | `subagent_done` | `batch`, `child`, `status`, `steps`, `tokens`, `error`, `counts` |
 //! | `permission_asked` | `id`, `call_id`, `tool`, `arguments` (cut), and all that the call could touch: `mounts` (`path`, `access`), `hosts` (rules), `secrets` (names) |
 //! | `permission_answered` | `id`, `call_id`, `tool`, `answer` (`yes`, `for_run`, `no`, `nobody`, `cancelled`) |
-//! | `question_asked` | `id`, `question`, `options`; from `clarify` |
+//! | `question_asked` | `id`, `question`, `options`; from `clarify`, or for an MCP server. `private` (absent where it is not): `true` = `question` is a shortened text, and the whole words stand in the list of open questions while it is open |
 //! | `question_answered` | `id`, `answered` |
 //! | `todos` | `items` (`content`, `status`) |
 //! | `hook_ran` | `event` (`PreToolUse`, ...), `tool` (absent where it is not about one), `hook` (its command or path, cut), `decision` (`pass`, `allow`, `ask`, `deny`, `narrow`, `halt`, `error`), `micros` |

@@ -8,7 +8,8 @@
 //!
 //! To resume, the loop is fed the journal, in the same order, instead of asking the model or a tool
 //! again. Nobody has seen anything that is not in the journal; the one exception is a call that had
-//! begun: it is answered as interrupted, never made again.
+//! begun. It is answered as interrupted and not made again, unless its tool only reads, its manifest says
+//! `resume = "replay"`, or it started subagents, which resume by themselves.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};

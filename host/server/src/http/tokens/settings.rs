@@ -1,5 +1,6 @@
 //! The operator's word on issuers, as it was found last. INV-381: whoever sends tokens does not decide how
-//! often the settings are looked at.
+//! often the settings are looked at. INV-376: what was taken away counts until a look that had begun before
+//! is no longer fresh; how long a look takes comes on top.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,7 +16,7 @@ type Word = Result<Arc<[IssuerSetting]>, Arc<str>>;
 /// The settings, looked at once in a while, by whoever comes first.
 pub(super) struct Settings {
     issuers: Arc<dyn Issuers>,
-    /// How long a look counts.
+    /// How long a look counts, from its end.
     fresh: Duration,
     last: Arc<Mutex<Option<(Instant, Word)>>>,
     /// Held by whoever looks.
@@ -31,7 +32,7 @@ impl Settings {
         &self.issuers
     }
 
-    /// Those that are in force, by a look that is no older than that.
+    /// Those that are in force, by a look that ended no longer ago than that.
     pub(super) async fn in_force(&self) -> Word {
         if let Some(word) = self.known() {
             return word;
