@@ -462,7 +462,9 @@ async fn a_token_logs_nobody_in_and_whoever_trusts_an_issuer_lets_nobody_in_with
     let issuer = Issuer::new();
     let trusted: Arc<dyn Issuers> = Arc::<Issuer>::clone(&issuer);
     let world = World::with(Plan { issuers: Some(trusted), keys: false, ..Plan::default() }).await;
-    world.call("GET", "/v1/sessions").send().await.is(401);
+    let told = world.call("GET", "/v1/sessions").send().await.is(401).problem("no-key");
+    let hint = told["hint"].as_str().unwrap();
+    assert!(hint.contains("`bj_…`") && hint.contains("a token of an issuer"), "{told}");
     world.call("GET", "/v1/sessions").key(&issuer.for_("alice")).send().await.is(200);
     let body = json!({"key": issuer.for_("alice")});
     let call = world.call("POST", "/v1/login").header("origin", &world.origin()).json(&body);

@@ -9,6 +9,8 @@ use belljar_policy::{Scheme, Shown, Target, TargetHost};
 use toml::de::DeTable;
 
 use super::schema::Loader;
+use crate::agent::list_of;
+use crate::suggest;
 use crate::toml_read::Item;
 
 const KEYS: &[&str] = &["url", "audience", "algorithms", "allow"];
@@ -25,6 +27,15 @@ const MAX_AUDIENCES: usize = 16;
 
 /// Bytes of an address, a name or a value of a claim.
 const MAX_TEXT: usize = 2_000;
+
+/// Bytes of the name of a tenant: the store makes none with a longer one (`Registry::create_tenant`).
+const MAX_TENANT: usize = 40;
+
+/// Characters of a wrong value that a message repeats.
+const MAX_SHOWN: usize = 60;
+
+/// A mistake that was reported already.
+struct Reported;
 
 /// An issuer whose tokens are taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +107,18 @@ impl TokenScope {
 }
 
 impl SignatureKind {
+    const ALL: [Self; 9] = [
+        Self::Rs256,
+        Self::Rs384,
+        Self::Rs512,
+        Self::Ps256,
+        Self::Ps384,
+        Self::Ps512,
+        Self::Es256,
+        Self::Es384,
+        Self::EdDsa,
+    ];
+
     /// Those that are taken where nothing is said: the ones that issuers use.
     pub const USUAL: [Self; 3] = [Self::Rs256, Self::Es256, Self::EdDsa];
 
@@ -119,24 +142,20 @@ impl std::str::FromStr for SignatureKind {
     type Err = ();
 
     fn from_str(name: &str) -> Result<Self, ()> {
-        let all = [
-            Self::Rs256,
-            Self::Rs384,
-            Self::Rs512,
-            Self::Ps256,
-            Self::Ps384,
-            Self::Ps512,
-            Self::Es256,
-            Self::Es384,
-            Self::EdDsa,
-        ];
-        all.into_iter().find(|kind| kind.as_str() == name).ok_or(())
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or(())
     }
 }
 
 impl<'t> Loader<'_, 't, '_> {
     /// The issuers of `[server]`, in the order of their names.
     pub(super) fn issuers(&mut self, server: &DeTable<'t>) -> Vec<IssuerSetting> {
+        if let Some(item) = server.get("issuers").filter(|item| item.get_ref().is_array()) {
+            let hint = "write `[server.issuers.NAME]`: each issuer has a name of its own";
+            let message = "`issuers` is an array, not a table";
+            let at = self.reader.at(item.span());
+            self.reader.findings.error_hint(at, "bad-value", message, hint);
+            return Vec::new();
+        }
         let tables = self.each(server, "issuers");
         if let (true, Some(item)) = (tables.len() > MAX_ISSUERS, server.get("issuers")) {
             self.too_many(item, "issuers", tables.len(), MAX_ISSUERS);
@@ -211,15 +230,32 @@ impl<'t> Loader<'_, 't, '_> {
         let Some(item) = table.get("algorithms") else {
             return Some(SignatureKind::USUAL.to_vec());
         };
-        let names = self.texts(item, "algorithms");
-        let known: Vec<_> =
-            names.iter().filter_map(|name| SignatureKind::from_str(name).ok()).collect();
-        if known.is_empty() || known.len() != names.len() {
-            let wants = "of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 and EdDSA; \
-                         whoever could check one with a shared secret could make it";
-            return self.reader.unfit("algorithms", item, wants);
+        let entries = self.reader.list("algorithms", item)?;
+        if entries.is_empty() {
+            let known = SignatureKind::ALL.map(SignatureKind::as_str);
+            return self.reader.unfit("algorithms", item, &format!("some of {}", list_of(&known)));
         }
-        Some(known)
+        let kinds: Vec<_> = entries.iter().filter_map(|entry| self.algorithm(entry)).collect();
+        (kinds.len() == entries.len()).then_some(kinds)
+    }
+
+    fn algorithm(&mut self, item: &Item<'_>) -> Option<SignatureKind> {
+        let name = self.reader.text_of("algorithms", item)?.trim();
+        if let Ok(kind) = SignatureKind::from_str(name) {
+            return Some(kind);
+        }
+        let why = match name {
+            "none" => "a token without a signature is anybody's, ",
+            name if name.starts_with("HS") => {
+                "whoever could check one with a shared secret could make it, "
+            }
+            _ => "",
+        };
+        let known = SignatureKind::ALL.map(SignatureKind::as_str);
+        let name = Shown::clipped(name, MAX_SHOWN);
+        let message = format!("`{name}` is not taken: {why}known are {}", list_of(&known));
+        self.reader.findings.error(self.reader.at(item.span()), "bad-value", message);
+        None
     }
 
     fn allow(&mut self, table: &DeTable<'t>) -> Vec<TokenRule> {
@@ -233,48 +269,99 @@ impl<'t> Loader<'_, 't, '_> {
         for item in items {
             let Some(table) = self.reader.table("allow", item) else { continue };
             self.reader.only(table, "`allow` of an issuer", ALLOW_KEYS);
-            rules.extend(self.rule(item, table));
+            rules.extend(self.rule(item, table).ok());
         }
         rules
     }
 
-    fn rule(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<TokenRule> {
-        let subject = self.reader.text(table, "subject");
-        let claim = self.reader.text(table, "claim");
-        let value = self.reader.text(table, "value");
+    fn rule(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Result<TokenRule, Reported> {
+        let subject = self.said(table, "subject")?;
+        let claim = self.said(table, "claim")?;
+        let value = self.said(table, "value")?;
         let claim = match (claim, value) {
-            (Some(claim), Some(value)) => Some((claim, value)),
+            (Some((_, claim)), Some((_, value))) => Some((claim.to_owned(), value.to_owned())),
             (None, None) => None,
             (Some(_), None) => {
-                return self.lacks(item, "`value`", "write what the claim has to be");
+                return Err(self.lacks(item, "`value`", "write what the claim has to be"));
             }
-            (None, Some(_)) => return self.lacks(item, "`claim`", "write whose value it is"),
+            (None, Some(_)) => return Err(self.lacks(item, "`claim`", "write whose value it is")),
         };
-        let unfit = |text: &String| text.is_empty() || text.len() > MAX_TEXT;
-        let blank = claim.as_ref().is_some_and(|(claim, value)| unfit(claim) || unfit(value));
-        if blank || subject.as_ref().is_some_and(unfit) {
-            return self.lacks(item, "a text", "no subject, claim or value is blank");
-        }
+        let subject = subject.map(|(_, subject)| subject.to_owned());
         if subject.is_none() && claim.is_none() {
             let hint = "write for whom it is: a `subject`, or a `claim` and its `value`";
-            return self.lacks(item, "`subject`", hint);
+            return Err(self.lacks(item, "`subject`", hint));
         }
-        let Some(tenant) = self.reader.text(table, "tenant").filter(|tenant| is_word(tenant))
-        else {
-            let hint = "write the tenant that whoever fits belongs to: `tenant = \"NAME\"`";
-            return self.lacks(item, "`tenant`", hint);
-        };
-        let scope = self.reader.text(table, "scope").unwrap_or_default();
-        let Some(scope) = TokenScope::ALL.into_iter().find(|known| known.as_str() == scope) else {
-            let hint = "write the most that it may do: `read-only`, `member` or `admin`";
-            return self.lacks(item, "`scope`", hint);
-        };
-        Some(TokenRule { subject, claim, tenant, scope })
+        let tenant = self.rule_tenant(item, table)?;
+        let scope = self.rule_scope(item, table)?;
+        Ok(TokenRule { subject, claim, tenant, scope })
     }
 
-    fn lacks<T>(&mut self, item: &Item<'_>, what: &str, hint: &str) -> Option<T> {
+    fn rule_tenant(&mut self, rule: &Item<'_>, table: &DeTable<'t>) -> Result<String, Reported> {
+        let Some((item, tenant)) = self.said(table, "tenant")? else {
+            let hint = "write the tenant that whoever fits belongs to: `tenant = \"NAME\"`";
+            return Err(self.lacks(rule, "`tenant`", hint));
+        };
+        if is_tenant_name(tenant) {
+            return Ok(tenant.to_owned());
+        }
+        let message = format!(
+            "`tenant` is `{}`, which is not 1 to {MAX_TENANT} of `a` to `z`, `0` to `9` and `-`, \
+             with no `-` in front",
+            Shown::clipped(tenant, MAX_SHOWN)
+        );
+        Err(self.amiss(item, message, None))
+    }
+
+    fn rule_scope(&mut self, rule: &Item<'_>, table: &DeTable<'t>) -> Result<TokenScope, Reported> {
+        let Some((item, scope)) = self.said(table, "scope")? else {
+            let hint = "write the most that it may do: `read-only`, `member` or `admin`";
+            return Err(self.lacks(rule, "`scope`", hint));
+        };
+        if let Some(known) = TokenScope::ALL.into_iter().find(|known| known.as_str() == scope) {
+            return Ok(known);
+        }
+        let known = TokenScope::ALL.map(TokenScope::as_str);
+        let message = format!(
+            "`scope` is `{}`, which is none of {}",
+            Shown::clipped(scope, MAX_SHOWN),
+            list_of(&known)
+        );
+        Err(self.amiss(item, message, suggest::did_you_mean(scope, known)))
+    }
+
+    /// The text of a rule with this key and its place, if it is there.
+    fn said<'a>(
+        &mut self,
+        table: &'a DeTable<'t>,
+        name: &str,
+    ) -> Result<Option<(&'a Item<'t>, &'a str)>, Reported> {
+        let Some(item) = table.get(name) else { return Ok(None) };
+        let Some(text) = self.reader.text_of(name, item) else { return Err(Reported) };
+        if text.is_empty() {
+            return Err(self.amiss(item, format!("`{name}` is blank"), None));
+        }
+        if text.len() > MAX_TEXT {
+            let bytes = text.len();
+            let message =
+                format!("`{name}` has {bytes} bytes, and at most {MAX_TEXT} are accepted");
+            return Err(self.amiss(item, message, None));
+        }
+        Ok(Some((item, text)))
+    }
+
+    /// Reports a value that is there and does not do.
+    fn amiss(&mut self, item: &Item<'_>, message: String, hint: Option<String>) -> Reported {
+        let at = self.reader.at(item.span());
+        match hint {
+            Some(hint) => self.reader.findings.error_hint(at, "bad-value", message, hint),
+            None => self.reader.findings.error(at, "bad-value", message),
+        }
+        Reported
+    }
+
+    fn lacks(&mut self, item: &Item<'_>, what: &str, hint: &str) -> Reported {
         self.missing(item, what, hint);
-        None
+        Reported
     }
 
     fn too_many(&mut self, item: &Item<'_>, what: &str, count: usize, most: usize) {
@@ -292,4 +379,13 @@ fn is_here(target: &Target) -> bool {
 
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_TEXT && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Whether a tenant could have this name.
+fn is_tenant_name(text: &str) -> bool {
+    let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty()
+        && text.len() <= MAX_TENANT
+        && !text.starts_with('-')
+        && text.bytes().all(letters)
 }

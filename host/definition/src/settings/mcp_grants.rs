@@ -45,6 +45,13 @@ impl<'t> Loader<'_, 't, '_> {
             }
             return None;
         };
+        if item.get_ref().is_bool() {
+            let hint = "name the model that writes and pays: `sampling = \"fast\"`";
+            let at = self.reader.at(item.span());
+            let message = "`sampling` is a boolean, not a text";
+            self.reader.findings.error_hint(at, "bad-value", message, hint);
+            return None;
+        }
         let model = self.reader.text_of("sampling", item)?;
         let (models, roles) = (self.settings.models.keys(), self.settings.roles.keys());
         let known: Vec<&str> = models.chain(roles).map(String::as_str).collect();

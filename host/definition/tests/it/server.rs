@@ -108,20 +108,43 @@ fn a_slip_in_an_issuer_is_one_clear_error() {
         ),
         ("[server.issuers.a]\nurl = 'https://a.test/#b'\naudience = 'a'".to_owned(), "a fragment"),
         ("[server.issuers.a]\nurl = 'https://a.test'\naudience = []".to_owned(), "a text without"),
-        (format!("{ISSUER}algorithms = ['HS256']"), "a shared secret"),
-        (format!("{ISSUER}algorithms = ['none']"), "a shared secret"),
-        (format!("{ISSUER}algorithms = []"), "a shared secret"),
+        (
+            format!("{ISSUER}algorithms = ['RS256', 'HS256']"),
+            "`HS256` is not taken: whoever could check one with a shared secret could make it, known \
+             are `RS256`, ",
+        ),
+        (format!("{ISSUER}algorithms = ['none']"), "`none` is not taken: a token without"),
+        (format!("{ISSUER}algorithms = ['RS1']"), "`RS1` is not taken: known are `RS256`, "),
+        (format!("{ISSUER}algorithms = []"), "`algorithms` must be some of `RS256`, "),
+        (format!("{ISSUER}algorithms = 'RS256'"), "write it in brackets"),
+        (format!("{ISSUER}algorithms = [5]"), "`algorithms` is an integer, not a text"),
+        (ISSUER.replace("[server.issuers.corp]", "[[server.issuers]]"), "`[server.issuers.NAME]`"),
         (format!("{ISSUER}scopes = []"), "not a key of an issuer"),
         (format!("{ISSUER}{}", ISSUER.replace(".corp", ".two")), "written twice"),
         (rule("tenant = 'red'\nscope = 'admin'"), "`subject` is missing"),
         (rule("subject = 'a'\nscope = 'admin'"), "`tenant` is missing"),
         (rule("subject = 'a'\ntenant = 'red'"), "`scope` is missing"),
-        (rule("subject = 'a'\ntenant = 'red'\nscope = 'all'"), "`scope` is missing"),
-        (rule("subject = ''\ntenant = 'red'\nscope = 'admin'"), "blank"),
+        (rule("subject = 'a'\ntenant = 'red'\nscope = 'all'"), "`scope` is `all`, which"),
+        (
+            rule("subject = 'a'\ntenant = 'red'\nscope = 'superuser'"),
+            "belljar.toml:8:9: error: `scope` is `superuser`, which is none of `read-only`, `member`, `admin`",
+        ),
+        (rule("subject = 'a'\ntenant = 'red'\nscope = 'readonly'"), "did you mean `read-only`?"),
+        (rule("subject = 'a'\ntenant = 'red'\nscope = 5"), "`scope` is an integer, not a text"),
+        (
+            rule("subject = 'a'\ntenant = 'my tenant'\nscope = 'admin'"),
+            "`tenant` is `my tenant`, which is not 1 to 40 of `a` to `z`",
+        ),
+        (rule("subject = 'a'\ntenant = 'Red'\nscope = 'admin'"), "`tenant` is `Red`, which"),
+        (rule("subject = 'a'\ntenant = ''\nscope = 'admin'"), "`tenant` is blank"),
+        (rule("subject = ''\ntenant = 'red'\nscope = 'admin'"), "`subject` is blank"),
+        (rule("subject = 5\ntenant = 'red'\nscope = 'admin'"), "`subject` is an integer"),
+        (rule("claim = 'a'\nvalue = ''\ntenant = 'red'\nscope = 'admin'"), "`value` is blank"),
         (rule("claim = 'a'\ntenant = 'red'\nscope = 'admin'"), "`value` is missing"),
         (rule("value = 'a'\ntenant = 'red'\nscope = 'admin'"), "`claim` is missing"),
     ] {
         let found = errors(&toml);
         assert!(found.contains(said), "{toml}: {found}");
+        assert_eq!(found.matches(": error: ").count(), 1, "{toml}: {found}");
     }
 }

@@ -11,7 +11,7 @@ use super::form::Unfit;
 const MAX_URL: usize = 2_000;
 
 /// Names at the end of a host that are of this machine or its network, and of no place in the internet.
-const LOCAL_ENDINGS: [&str; 10] = [
+const LOCAL_ENDINGS: [&str; 11] = [
     "localhost",
     "localdomain",
     "local",
@@ -22,6 +22,8 @@ const LOCAL_ENDINGS: [&str; 10] = [
     "home",
     "lan",
     "arpa",
+    // Services of a cluster: `api.default.svc`.
+    "svc",
 ];
 
 /// An address that a person is to open.
@@ -118,6 +120,7 @@ mod tests {
             "1.0.0.127.in-addr.arpa",
             "nas.lan",
             "nas.localdomain",
+            "api.default.svc",
             "\u{ff4c}\u{ff4f}\u{ff43}\u{ff41}\u{ff4c}host",
             "a.\u{ff4c}ocal",
             "1\u{3002}2\u{3002}3\u{3002}4",

@@ -227,8 +227,20 @@ impl Gatekeeper {
                 known => known,
             },
             Ok(None) if self.is_open().await => Ok(Caller::local()),
-            Ok(None) => Err(Stranger::because("there is no key in the request")),
+            Ok(None) => Err(self.without_word().await),
             Err(problem) => Err(Stranger { tried: true, ..Stranger::for_now(problem) }),
+        }
+    }
+
+    /// Whoever does not say who it is. Where an issuer is trusted, a token of it would do as well as a key.
+    async fn without_word(&self) -> Stranger {
+        let trusted = match self.tokens.get() {
+            Some(tokens) => tokens.are_trusted().await,
+            None => Some(false),
+        };
+        match trusted {
+            Some(true) => Stranger::without_token(),
+            Some(false) | None => Stranger::because("there is no key in the request"),
         }
     }
 

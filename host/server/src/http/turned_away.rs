@@ -74,6 +74,15 @@ impl Stranger {
         Self::for_now(problem)
     }
 
+    /// Somebody with neither a key nor a token, where both are taken.
+    pub(super) fn without_token() -> Self {
+        let problem = Problem::new(Kind::NoKey, "there is no key and no token in the request").hint(
+            "send `Authorization: Bearer …` with a key (`bj_…`), which the operator of this server makes, or \
+             with a token of an issuer that this server's metadata names",
+        );
+        Self::for_now(problem)
+    }
+
     /// The holder of a good token whom nobody has let in.
     pub(super) fn of_nobody(holder: &Holder) -> Self {
         let proven = Some(holder.actor().to_string());

@@ -80,6 +80,7 @@ async fn a_run_keeps_its_answers_and_results() {
         JournalKind::Begun,
         JournalKind::Result,
         JournalKind::Written,
+        JournalKind::Muted,
         JournalKind::Child,
     ];
     let entries = kinds.map(|kind| entry(kind, 0)).to_vec();
@@ -88,7 +89,7 @@ async fn a_run_keeps_its_answers_and_results() {
     store.finish_message("r", "r2", &finished()).await.unwrap();
     let left = store.journal_of("r", "r2").await.unwrap();
     let left: Vec<_> = left.into_iter().map(|entry| entry.kind).collect();
-    assert_eq!(left, kinds[..4], "how a subagent ended has a row of its own");
+    assert_eq!(left, kinds[..5], "how a subagent ended has a row of its own");
     assert!(store.delete_run("r").await.unwrap());
     assert!(store.journal_of("r", "r2").await.unwrap().is_empty());
 }

@@ -200,7 +200,10 @@ fn a_workspace_names_no_server_and_what_is_wrong_with_one_is_said() {
         ("[mcpServers.a]\nurl = 'https://a.test'\n", "here that is `mcp`"),
         ("[mcp.f]\ncommand = ['/bin/cat', 'x']\n", "write it without the brackets"),
         ("[mcp.f]\ncommand = '/bin/cat'\nargs = 'x'\n", "write it in brackets"),
-        ("[mcp.a]\nurl = 'https://a.test'\nsampling = true\n", "`sampling` is a boolean"),
+        (
+            "[mcp.a]\nurl = 'https://a.test'\nsampling = true\n",
+            "name the model that writes and pays",
+        ),
         ("[mcp.a]\nurl = 'https://a.test'\nsampling_tokens = 500\n", "`sampling` is missing"),
         (
             "[mcp.a]\nurl = 'https://a.test'\nsampling = 'm'\nsampling_tokens = 1\n",
