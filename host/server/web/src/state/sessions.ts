@@ -23,9 +23,11 @@ export const runningNow = computed(() => sessions.value.filter((row) => row.runn
 const EVERY = 5_000;
 const PAGE = 50;
 let timer = 0;
-let abort: AbortController | undefined;
+/** What reads the newest ones, and what reads older ones: neither ends the other. */
+let looking: AbortController | undefined;
+let reading: AbortController | undefined;
 
-async function page(before?: string): Promise<{ sessions: SessionRow[]; next?: string }> {
+async function page(abort: AbortController, before?: string): Promise<{ sessions: SessionRow[]; next?: string }> {
   const { q, kind, which } = narrowed.peek();
   const query = new URLSearchParams({ limit: String(PAGE) });
   if (q.trim()) query.set('q', q.trim());
@@ -33,16 +35,16 @@ async function page(before?: string): Promise<{ sessions: SessionRow[]; next?: s
   // Whoever waits for a person runs; which of them do is known by their questions.
   if (which !== 'all') query.set('running', 'true');
   if (before) query.set('before', before);
-  abort?.abort();
-  abort = new AbortController();
   return send('GET', `/v1/sessions?${query.toString()}`, undefined, { signal: abort.signal });
 }
 
 async function look(): Promise<void> {
   clearTimeout(timer);
   if (me.peek().state === 'in' && document.visibilityState === 'visible') {
+    looking?.abort();
+    looking = new AbortController();
     try {
-      const { sessions: rows, next } = await page();
+      const { sessions: rows, next } = await page(looking);
       // Older ones that were asked for stay behind those that are newer.
       const ids = new Set(rows.map((row) => row.id));
       const oldest = rows.at(-1)?.updated ?? 0;
@@ -72,6 +74,9 @@ export function narrow(to: Partial<Narrowed>): void {
   sessions.value = [];
   more.value = undefined;
   listed.value = false;
+  looking?.abort();
+  reading?.abort();
+  reading = undefined;
   clearTimeout(timer);
   timer = window.setTimeout(() => void look(), to.q === undefined ? 0 : 200);
 }
@@ -79,11 +84,20 @@ export function narrow(to: Partial<Narrowed>): void {
 /** Reads the ones behind the last. */
 export async function moreSessions(): Promise<void> {
   const before = more.peek();
-  if (before === undefined) return;
-  const { sessions: rows, next } = await page(before);
-  const ids = new Set(sessions.peek().map((row) => row.id));
-  sessions.value = [...sessions.peek(), ...rows.filter((row) => !ids.has(row.id))];
-  more.value = next;
+  if (before === undefined || reading) return;
+  const own = new AbortController();
+  reading = own;
+  try {
+    const { sessions: rows, next } = await page(own, before);
+    const ids = new Set(sessions.peek().map((row) => row.id));
+    sessions.value = [...sessions.peek(), ...rows.filter((row) => !ids.has(row.id))];
+    more.value = next;
+  } catch (error) {
+    const problem = Problem.of(error);
+    if (problem.kind !== 'aborted') sessionsProblem.value = problem;
+  } finally {
+    if (reading === own) reading = undefined;
+  }
 }
 
 let begun = false;
