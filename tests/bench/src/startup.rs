@@ -41,7 +41,16 @@ pub(crate) fn binary(root: &Path) -> anyhow::Result<PathBuf> {
             .with_context(|| format!("`{BINARY}` is {}", named.display()));
     }
     let optimised = !cfg!(debug_assertions);
-    let status = Command::new("cargo")
+    let mut cargo = Command::new("cargo");
+    // `cargo run` tells this program of itself, and the build script of ring asks for it: with it, ring and
+    // all above it would be built anew.
+    for (name, _) in std::env::vars_os() {
+        let told = name.to_string_lossy();
+        if told.starts_with("CARGO_PKG_") || told.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(&name);
+        }
+    }
+    let status = cargo
         .args(["build", "--quiet", "--bin", "belljar"])
         .args(optimised.then_some("--release"))
         .current_dir(root)
