@@ -90,7 +90,7 @@ async fn fill(world: &World) {
         Write::Receipts {
             session,
             message: PLACE.to_owned(),
-            receipts: (0..ROWS).map(receipt).collect(),
+            receipts: (0..ROWS).map(receipt).map(Into::into).collect(),
         },
     ];
     // More of them, as one of them is smaller.

@@ -73,7 +73,7 @@ async fn plant(world: &World, place: &str) {
             Write::Receipts {
                 session: session_id.clone(),
                 message: message_id.clone(),
-                receipts: vec![receipt],
+                receipts: vec![receipt.into()],
             },
             Write::Events { session: of().0, message: of().1, block },
             Write::Attachments {

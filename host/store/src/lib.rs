@@ -71,7 +71,7 @@ pub use login::{NewLogin, StoredLogin};
 pub use message::{Finished, NewMessage, StoredMessage};
 pub use open::{Store, TENANT};
 pub use page::{Page, Sought};
-pub use receipt::{ReceiptRow, StoredReceipt};
+pub use receipt::{NewReceipt, ReceiptRow, StoredReceipt};
 pub use registry::{MAX_TENANT_NAME, NewKey, Registry, StoredKey, Tenant};
 pub use schema::SCHEMA_VERSION;
 pub use session::{MAX_LISTED, SessionHead, StoredSession};

@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::open::{BadRow, Store};
 use crate::page::{Page, and_one, more};
 use crate::session::MAX_LISTED;
-use crate::statement::{Arg, Nothing, Statement, json};
+use crate::statement::{Arg, Nothing, Statement};
 
 /// The receipt of one call.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -39,6 +39,10 @@ pub struct ReceiptRow {
     pub created: i64,
 }
 
+/// A receipt to store, with its contents as text already: whoever stores many at once has little to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewReceipt([Arg; COLUMNS]);
+
 /// A receipt as it stands in the file.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct StoredReceipt {
@@ -49,67 +53,70 @@ pub struct StoredReceipt {
     pub receipt: ReceiptRow,
 }
 
-/// Rows that one statement stores. Each statement goes to the database's thread and comes back, which
-/// costs more than a row does.
-const TOGETHER: usize = 16;
+/// Statements for 1, 2, 4 and 8 rows. Each one goes to the database's thread and comes back, which costs more
+/// than a row does. One of many rows would hold a processor from threads that answer somebody.
+static INSERTS: LazyLock<[String; 4]> =
+    LazyLock::new(|| std::array::from_fn(|power| insert(1 << power)));
 
 /// More receipts of a message, in their order.
 pub(crate) fn add(
     tenant: &str,
     session: &str,
     message: &str,
-    rows: Vec<ReceiptRow>,
+    rows: Vec<NewReceipt>,
     to: &mut Vec<Statement>,
 ) -> Result<(), StoreError> {
-    static MANY: LazyLock<String> = LazyLock::new(|| insert(TOGETHER));
-    static ONE: LazyLock<String> = LazyLock::new(|| insert(1));
     let mut rows = rows.into_iter();
+    let inserts: &'static [String; 4] = &INSERTS;
     while rows.len() > 0 {
-        let (sql, count) = if rows.len() < TOGETHER { (&*ONE, 1) } else { (&*MANY, TOGETHER) };
-        let mut args = vec![tenant.into(), session.into(), message.into()];
-        for row in rows.by_ref().take(count) {
-            args.extend(columns(row)?);
+        let fits = inserts.iter().enumerate().rev().find(|(power, _)| 1 << power <= rows.len());
+        let Some((power, sql)) = fits else { break };
+        let mut args = Vec::with_capacity(3 + (COLUMNS << power));
+        args.extend([tenant.into(), session.into(), message.into()]);
+        for row in rows.by_ref().take(1 << power) {
+            args.extend(row.0);
         }
         to.push(Statement::new("store receipts", Nothing::NoMessage, sql, args)?);
     }
     Ok(())
 }
 
-/// The statement for so many rows; their columns follow the tenant, the session and the message.
+/// The statement for so many rows; their columns follow the tenant, the session and the message. The places
+/// have no numbers: the database would look for the one of each among all before it.
 fn insert(rows: usize) -> String {
-    let row = |row: usize| {
-        let columns = (0..COLUMNS).map(|column| format!("${}", 4 + row * COLUMNS + column));
-        format!("({})", columns.collect::<Vec<_>>().join(", "))
-    };
-    let values = (0..rows).map(row).collect::<Vec<_>>().join(", ");
+    let row = format!("({})", ["?"; COLUMNS].join(", "));
+    let values = vec![row; rows].join(", ");
     format!(
-        "INSERT INTO receipts (id, session_id, message_id, agent, step, call_id, tool, ok, ending, \
+        "WITH place (tenant, session, message) AS (VALUES (?, ?, ?)) \
+         INSERT INTO receipts (id, session_id, message_id, agent, step, call_id, tool, ok, ending, \
          fuel, micros, body, created) \
          SELECT r.column1, m.session_id, m.id, r.column2, r.column3, r.column4, r.column5, r.column6, \
          r.column7, r.column8, r.column9, r.column10, r.column11 \
-         FROM (VALUES {values}) r CROSS JOIN messages m JOIN sessions s ON s.id = m.session_id \
-         WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3"
+         FROM place CROSS JOIN sessions s CROSS JOIN messages m CROSS JOIN (VALUES {values}) r \
+         WHERE s.tenant = place.tenant AND s.id = place.session \
+         AND m.id = place.message AND m.session_id = s.id"
     )
 }
 
 /// Columns of a row that are its own.
 const COLUMNS: usize = 11;
 
-fn columns(row: ReceiptRow) -> Result<[Arg; COLUMNS], StoreError> {
-    let body = json("a receipt", &row.body)?;
-    Ok([
-        row.id.into(),
-        row.agent.into(),
-        row.step.into(),
-        row.call_id.into(),
-        row.tool.into(),
-        row.ok.into(),
-        row.ending.into(),
-        row.fuel.into(),
-        row.micros.into(),
-        body.into(),
-        row.created.into(),
-    ])
+impl From<ReceiptRow> for NewReceipt {
+    fn from(row: ReceiptRow) -> Self {
+        Self([
+            row.id.into(),
+            row.agent.into(),
+            row.step.into(),
+            row.call_id.into(),
+            row.tool.into(),
+            row.ok.into(),
+            row.ending.into(),
+            row.fuel.into(),
+            row.micros.into(),
+            row.body.to_string().into(),
+            row.created.into(),
+        ])
+    }
 }
 
 impl Store {

@@ -35,7 +35,7 @@ pub(crate) struct Statement {
 pub(crate) type SqliteQuery<'q> = Query<'q, Sqlite, SqliteArguments>;
 
 /// A value that is bound.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Arg {
     Text(Option<String>),
     Number(Option<i64>),

@@ -10,7 +10,7 @@ use crate::event::{self, EventBlock};
 use crate::journal::{self, JournalEntry};
 use crate::message::{self, Finished, NewMessage};
 use crate::open::Store;
-use crate::receipt::{self, ReceiptRow};
+use crate::receipt::{self, NewReceipt};
 use crate::session::{self, SessionHead, StoredSession};
 use crate::statement::Statement;
 use crate::subagent::{self, SubagentRecord};
@@ -102,7 +102,7 @@ pub enum Write {
         /// The placeholder of the turn.
         message: String,
         /// The receipts.
-        receipts: Vec<ReceiptRow>,
+        receipts: Vec<NewReceipt>,
     },
     /// A person's answer.
     Answer(PermissionAnswer),

@@ -1,6 +1,6 @@
 //! Other rows: receipts, answers, files, summaries, agents, usage.
 
-use belljar_store::{MAX_AGENT_BYTES, MAX_ATTACHMENT_BYTES, StoreError, Write};
+use belljar_store::{MAX_AGENT_BYTES, MAX_ATTACHMENT_BYTES, ReceiptRow, StoreError, Write};
 
 use crate::support::{
     Home, answer, attachment, everything, filled, full, part, receipt, summary, usage,
@@ -11,7 +11,7 @@ async fn receipts_are_the_latest_in_their_order() {
     let home = Home::new();
     let store = filled(&home).await;
     for (message, numbers) in [("m1", 0..3), ("m2", 3..6)] {
-        let receipts = numbers.map(|at| receipt(&format!("r{at}"), at)).collect();
+        let receipts = numbers.map(|at| receipt(&format!("r{at}"), at).into()).collect();
         let (session, message) = ("s".to_owned(), message.to_owned());
         store.enqueue(vec![Write::Receipts { session, message, receipts }]).await.unwrap();
     }
@@ -34,8 +34,9 @@ async fn many_receipts_are_stored_whole_or_not_at_all() {
     let home = Home::new();
     let store = filled(&home).await;
     let many = |numbers: std::ops::Range<i64>| numbers.map(|at| receipt(&format!("r{at:02}"), at));
-    let write = |message: &str, receipts: Vec<_>| {
+    let write = |message: &str, receipts: Vec<ReceiptRow>| {
         let (session, message) = ("s".to_owned(), message.to_owned());
+        let receipts = receipts.into_iter().map(Into::into).collect();
         vec![Write::Receipts { session, message, receipts }]
     };
     store.enqueue(write("m1", many(0..39).collect())).await.unwrap();

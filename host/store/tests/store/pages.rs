@@ -38,7 +38,7 @@ async fn pages_of_receipts_end_behind_their_bytes() {
         row
     });
     let (session, message) = ("s".to_owned(), "m2".to_owned());
-    let write = Write::Receipts { session, message, receipts: receipts.collect() };
+    let write = Write::Receipts { session, message, receipts: receipts.map(Into::into).collect() };
     store.enqueue(vec![write]).await.unwrap();
     let read = async |limit: u32, bytes: usize| {
         let bytes = i64::try_from(bytes).unwrap();

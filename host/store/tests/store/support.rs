@@ -235,7 +235,7 @@ pub(crate) fn hanging(session: &str, message: &str, mark: &str) -> Vec<Write> {
         EventBlock { first_seq, events: vec![r#"{"n":1}"#.into(), r#"{"text":",\\n"}"#.into()] };
     let records = vec![subagent(&id("agent"), &message, 0)];
     let entries = vec![entry(JournalKind::Said, 1)];
-    let receipts = vec![receipt(&id("receipt"), 20)];
+    let receipts = vec![receipt(&id("receipt"), 20).into()];
     let attachments = vec![attachment(&id("file"), b"\0bytes\xff")];
     let answer = answer(&id("answer"), &session, &message);
     let both = || (session.clone(), message.clone());

@@ -96,7 +96,7 @@ pub(crate) fn of_result(
     if let Some(receipt) = &result.receipt {
         let row = receipt_row(receipt, Some(entry.position), new_id(), now);
         let (session, message) = (session.clone(), message.clone());
-        writes.push(Write::Receipts { session, message, receipts: vec![row] });
+        writes.push(Write::Receipts { session, message, receipts: vec![row.into()] });
     }
     let attachment = |file: &Attachment| NewAttachment {
         id: new_id(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use belljar_agent::{DirectResult, Message, Usage, frame};
 use belljar_store::{
-    AuditEntry, MessageStatus, NewAttachment, NewMessage, ReceiptRow, Role, SessionKind,
+    AuditEntry, MessageStatus, NewAttachment, NewMessage, NewReceipt, Role, SessionKind,
     StoredSession, UsagePart, Write,
 };
 use serde_json::json;
@@ -42,7 +42,7 @@ pub(super) struct Scribe {
 /// The rows of one call's result.
 #[derive(Default)]
 struct Note {
-    receipts: Vec<ReceiptRow>,
+    receipts: Vec<NewReceipt>,
     attachments: Vec<NewAttachment>,
     denied: Vec<Write>,
     used: Usage,
@@ -64,7 +64,7 @@ impl Note {
             note.used.fuel = note.used.fuel.saturating_add(receipt.receipt.fuel);
             note.denied.extend(denied_call(place, receipt));
             let row = rows::receipt_row(receipt, None, place.new_id(), place.now());
-            note.receipts.push(row);
+            note.receipts.push(row.into());
         }
         note.attachments.extend(ids.iter().zip(&result.attachments).map(|(id, file)| {
             NewAttachment {
