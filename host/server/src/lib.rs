@@ -52,6 +52,6 @@ pub use http::problem::Kind;
 pub use http::respond::MAX_BODY;
 pub use http::strangers::{DEFAULT_AUDIT_DAYS, DEFAULT_STRANGER_NOTES};
 pub use http::tokens::Issuers;
-pub use mcp::{McpHandler, StdioError, serve_stdio};
+pub use mcp::{MCP_IDENTITY, McpHandler, StdioError, serve_stdio};
 pub use routes::{Needs, Object, Op, ROUTES, Route, Verb};
 pub use tenants::{OpenError, Tenants};

@@ -124,6 +124,19 @@ fn progress_is_told_and_a_call_that_is_cancelled_has_no_answer() {
 }
 
 #[test]
+fn the_rights_of_clients_are_explained_granted_and_taken_back_without_a_file_of_theirs() {
+    let world = world();
+    world.run(&["explain", "mcp", "file_read"]).exits(0).says("allowed: home/mcp");
+    let host = ["--host", "https://example.org"];
+    world.run(&[&["grant", "mcp", "--yes"], &host[..]].concat()).exits(0);
+    let settings = std::fs::read_to_string(world.home().join("belljar.toml")).unwrap();
+    assert!(settings.contains("[grants.mcp]\nhosts = [\"https://example.org\"]"), "{settings}");
+    world.run(&["explain", "home/mcp", "web_fetch", "https://example.org"]).exits(0);
+    world.run(&[&["revoke", "mcp", "--yes"], &host[..]].concat()).exits(0);
+    world.run(&["explain", "nobody", "file_read"]).exits(2).complains("no agent is called");
+}
+
+#[test]
 fn a_line_that_is_none_of_the_protocol_harms_nothing() {
     let world = world();
     let mut client = Client::start(&world, &[], Revision::Older);

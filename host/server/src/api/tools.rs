@@ -15,7 +15,7 @@ use crate::api::turn::named;
 use crate::app::Ctx;
 use crate::http::problem::Problem;
 use crate::http::respond::{Json, QueryOf};
-use crate::mcp::IDENTITY;
+use crate::mcp::MCP_IDENTITY;
 
 /// All tools, by name.
 #[derive(Debug, Serialize, ToSchema)]
@@ -92,10 +92,10 @@ pub(crate) async fn list(
 
 /// The names of the tools that an agent may use; `mcp` is whoever calls tools itself.
 async fn granted(ctx: &Ctx, name: String) -> Result<BTreeSet<String>, Problem> {
-    let agent = match name == IDENTITY {
+    let agent = match name == MCP_IDENTITY {
         true => {
             let service = ctx.service.clone();
-            let look = move || resolve_direct(&service.host(), IDENTITY, service.workspace());
+            let look = move || resolve_direct(&service.host(), MCP_IDENTITY, service.workspace());
             let found = tokio::task::spawn_blocking(look).await;
             found.map_err(|error| Problem::bug(&format!("looking for an agent failed: {error}")))?
         }

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::calls::{Progress, Way, text_of};
-use super::client::{Client, IDENTITY, refused};
+use super::client::{Client, MCP_IDENTITY, refused};
 use super::state::{About, bound_to};
 use super::{ask, tasks, uri};
 use crate::http::ids::is_id;
@@ -85,7 +85,7 @@ async fn all(client: &Client) -> Result<Vec<AgentTool>, ServiceError> {
     let open = all.iter().filter(|agent| {
         agent.definition.visibility == Visibility::UserFacing
             && !matches!(agent.status, AgentReadiness::Blocked { .. })
-            && agent.id.slug.as_str() != IDENTITY
+            && agent.id.slug.as_str() != MCP_IDENTITY
     });
     let tool = |agent: &ResolvedAgent| {
         let same = all.iter().filter(|other| other.id.slug == agent.id.slug).count();

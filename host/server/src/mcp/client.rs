@@ -11,8 +11,8 @@ use super::flow::Waits;
 use super::state::States;
 use super::watch::Touched;
 
-/// The agent whose grants are those of clients.
-pub(crate) const IDENTITY: &str = "mcp";
+/// The agent of the home whose grants are those of clients, be there a file of it or not.
+pub const MCP_IDENTITY: &str = "mcp";
 
 /// A client, for as long as its session lasts.
 pub(crate) struct Client {
@@ -51,7 +51,7 @@ impl Client {
 
     /// Its jar, made when it is first asked for.
     pub(crate) async fn direct(&self) -> Result<&DirectSession, ServiceError> {
-        let open = || self.service.direct(IDENTITY, &self.name, &self.actor);
+        let open = || self.service.direct(MCP_IDENTITY, &self.name, &self.actor);
         self.direct.get_or_try_init(open).await
     }
 

@@ -29,6 +29,6 @@ mod tasks;
 mod uri;
 mod watch;
 
-pub(crate) use self::client::IDENTITY;
+pub use self::client::MCP_IDENTITY;
 pub use self::handler::McpHandler;
 pub use self::stdio::{StdioError, serve_stdio};

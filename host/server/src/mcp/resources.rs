@@ -7,7 +7,7 @@ use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
-use super::client::{Client, IDENTITY, refused};
+use super::client::{Client, MCP_IDENTITY, refused};
 use super::uri::{self, Named};
 use super::{content, uri::parse};
 
@@ -94,7 +94,7 @@ pub(super) async fn read(client: &Client, uri: String) -> Result<ReadResourceRes
 /// client's own session, which may be all that its calls gave and wrote, are for the key that began it.
 async fn may_read(client: &Client, session: &str) -> bool {
     let Ok(stored) = client.service.store().session(session).await else { return false };
-    if stored.agent != format!("home/{IDENTITY}") {
+    if stored.agent != format!("home/{MCP_IDENTITY}") {
         return true;
     }
     let began = client.service.began(session).await;

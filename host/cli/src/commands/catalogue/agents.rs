@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use belljar_agent::{Host, ResolveError, ResolvedAgent, canonical, resolve, resolve_all};
+use belljar_agent::{
+    Host, ResolveError, ResolvedAgent, canonical, resolve, resolve_all, resolve_direct,
+};
 use belljar_definition::{AgentReadiness, Diagnostic, FileRead, Filed, Scope, Severity};
 use belljar_policy::{LIMITS, Permission, Shown, ShownPath as _};
+use belljar_server::MCP_IDENTITY;
 use serde_json::{Value, json};
 
 use crate::args::{AgentsArgs, AgentsCommand};
@@ -50,6 +53,19 @@ pub(crate) fn run(
 pub(crate) fn not_found(error: ResolveError) -> Failure {
     // Its text ends with a hint of its own.
     Failure::from(anyhow::Error::new(error)).exit(Exit::Usage)
+}
+
+/// The agent of this name; clients of MCP have rights even where no file describes them.
+pub(crate) fn found(host: &Host, name: &str, workspace: &Path) -> Result<ResolvedAgent, Failure> {
+    let unnamed = || is_of_clients(name).then(|| resolve_direct(host, MCP_IDENTITY, workspace));
+    resolve(host, name, workspace)
+        .or_else(|error| unnamed().flatten().ok_or(error))
+        .map_err(not_found)
+}
+
+/// Whether this names the rights that clients of MCP have.
+pub(crate) fn is_of_clients(name: &str) -> bool {
+    name.strip_prefix("home/").unwrap_or(name) == MCP_IDENTITY
 }
 
 /// Lists the agents, with at most `most` characters of each description. Where that is no bound,

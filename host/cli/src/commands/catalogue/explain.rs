@@ -1,10 +1,11 @@
 //! `belljar explain`: may this agent use that tool there, and which of the four sources says so.
 
-use belljar_agent::{Advice, Host, Unasked, resolve};
+use belljar_agent::{Advice, Host, Unasked};
 use belljar_policy::{Explanation, Permission, Shown, Source, Stance, Vote};
 use serde_json::{Value, json};
 
 use crate::args::ExplainArgs;
+use crate::commands::catalogue::agents;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
 use crate::setup::walls::Walls;
@@ -21,8 +22,7 @@ pub(crate) fn run(
     walls.up(places, &args.of.through(places)?)?;
     let whose = Whose::find(&args.of, places)?;
     let host = whose.host(out)?;
-    let agent = resolve(&host, &args.agent, &whose.places.workspace)
-        .map_err(crate::commands::catalogue::agents::not_found)?;
+    let agent = agents::found(&host, &args.agent, &whose.places.workspace)?;
     let (target, workspace) = (args.target.as_deref(), &whose.places.workspace);
     let advice = agent
         .advice(&host, workspace, &args.tool, target, args.write)

@@ -11,13 +11,14 @@ mod write;
 use std::path::Path;
 use std::sync::Arc;
 
-use belljar_agent::{Host, ResolvedAgent, resolve_entry};
+use belljar_agent::{Host, ResolvedAgent, resolve_direct, resolve_entry};
 use belljar_definition::{
     AgentId, CatalogEntry, DEFAULTS, GrantChange, Grantee, MountSpec, Scope, Settings, Visibility,
     apply_grants,
 };
 use belljar_policy::ShownPath as _;
 use belljar_policy::{Access, GuestPath, Permission, Shown, ToolName};
+use belljar_server::MCP_IDENTITY;
 
 use self::asked::Asks;
 use self::rights::usage;
@@ -243,6 +244,10 @@ fn agent(
     match catalog.find(name) {
         Ok(other) => Err(Failure::usage(format!("there is no agent `{id}`"))
             .hint(format!("`{name}` is found as `{}`; grant to that identity", other.id))),
+        Err(_) if agents::is_of_clients(&id.to_string()) => {
+            let of_clients = resolve_direct(host, MCP_IDENTITY, &writer.seen_by(id).workspace);
+            Ok((Visibility::default(), of_clients))
+        }
         // A team is granted what its agents have at most.
         Err(_) if host.teams.catalog().get(id).is_some() => Ok((Visibility::default(), None)),
         Err(_) if writer.args.absent => {
