@@ -42,6 +42,22 @@ fn a_tenant_is_not_deleted_while_a_rule_of_an_issuer_names_it() {
     world.run(&["tenants", "rm", "blue", "--yes"]).exits(0);
 }
 
+#[test]
+fn rules_that_let_nobody_in_are_named_when_the_server_starts() {
+    let world = World::new();
+    for tenant in ["red", "blue"] {
+        world.run(&["tenants", "add", tenant]).exits(0);
+    }
+    world.run(&["tenants", "disable", "blue"]).exits(0);
+    let rules = ["red", "blue", "green"].map(rule).concat();
+    world.home_file("belljar.toml", &format!("{CORP}{rules}"));
+    let done = Server::start(&world, &[]).terminate().exits(0);
+    assert!(!done.stderr.contains("tenant `red`"), "{}", done.stderr);
+    done.complains("tenant `green` is not there, so these rules let nobody in")
+        .complains("tenant `blue` is disabled")
+        .complains("subject `alice`, scope `admin`");
+}
+
 /// INV-377.
 #[test]
 fn a_server_that_trusts_an_issuer_is_not_said_to_be_open() {

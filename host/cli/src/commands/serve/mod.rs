@@ -209,6 +209,8 @@ async fn app(
     } else {
         // INV-377: nobody is let in without a key when they are taken away, either.
         store.registry().need_keys(now()).await.map_err(failed)?;
+        let tenants = store.registry().tenants().await.map_err(failed)?;
+        rules::say_idle(&server.issuers, &tenants, &opener.out);
     }
     for issuer in &server.issuers {
         opener.out.note(format_args!("tokens of {} are taken", Shown::clipped(&issuer.url, 200)));

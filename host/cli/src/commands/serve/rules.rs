@@ -1,5 +1,7 @@
 //! The rules of issuers that let the holders of tokens into a tenant.
 
+use std::collections::BTreeSet;
+
 use belljar_definition::{IssuerSetting, TokenRule};
 use belljar_policy::{Shown, ShownPath as _};
 use belljar_store::Tenant;
@@ -52,6 +54,24 @@ pub(super) fn refuse_removal(places: &Places, tenant: &Tenant) -> Result<(), Fai
     ))
     .hint(format!("take them out of `{}` first", places.config().shown()))
     .hint(format!("to shut it at once: `belljar tenants disable {name}`")))
+}
+
+/// Says which rules let nobody in, because there is no such tenant or it is disabled.
+pub(super) fn say_idle(issuers: &[IssuerSetting], tenants: &[Tenant], out: &Out) {
+    let named: BTreeSet<&str> =
+        issuers.iter().flat_map(|issuer| &issuer.allow).map(|rule| rule.tenant.as_str()).collect();
+    for name in named {
+        let state = match tenants.iter().find(|tenant| tenant.name == name) {
+            Some(tenant) if tenant.disabled => "is disabled",
+            Some(_) => continue,
+            None => "is not there",
+        };
+        let (rules, name) = (of(issuers, name), Shown::clipped(name, 64));
+        out.warning(format_args!(
+            "tenant `{name}` {state}, so these rules let nobody in:\n{}",
+            listed(&rules)
+        ));
+    }
 }
 
 /// Says who is let into a tenant that was just made.
