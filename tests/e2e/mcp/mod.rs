@@ -109,6 +109,7 @@ fn progress_is_told_and_a_call_that_is_cancelled_has_no_answer() {
     let id = client.request("tools/call", json!({"name": "shell", "arguments": slow}));
     let read = client
         .request("tools/call", json!({"name": "file_read", "arguments": {"path": "note.txt"}}));
+    assert_eq!(client.ask("ping", json!({}))["result"], json!({}), "while a tool computes");
     client.send(&json!({
         "jsonrpc": "2.0",
         "method": "notifications/cancelled",

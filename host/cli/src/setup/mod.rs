@@ -18,5 +18,6 @@ pub(crate) mod pins;
 pub(crate) mod programs;
 pub(crate) mod secrets;
 pub(crate) mod telemetry;
+pub(crate) mod threads;
 pub(crate) mod walls;
 pub(crate) mod whose;

@@ -182,7 +182,7 @@ async fn begin(client: &Client, name: &str, arguments: &str) -> Result<RunningTu
     };
     let (service, actor) = (client.service.clone(), Arc::clone(&client.actor));
     // On its own: what was begun is noted even where its client goes away meanwhile.
-    let beginning = tokio::spawn(async move {
+    let beginning = client.service.spawn(async move {
         let turn = service.begin(request).await?;
         let object = format!("session {} message {}", turn.session, turn.message);
         service.audit(&actor, "chat", object, json!({"by": "mcp"}));

@@ -144,7 +144,7 @@ impl Inner {
             // An error: nobody waits.
             let _ = end.send(Some(Arc::new(done.outcome)));
         };
-        let task = tokio::spawn(performing.instrument(span));
+        let task = self.runtime.spawn(performing.instrument(span));
         Claim::runs(self, &session, task.abort_handle());
         running
     }

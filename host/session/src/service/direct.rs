@@ -103,7 +103,7 @@ impl Service {
         };
         let client = Shown::clipped(client, MAX_CLIENT).to_string();
         let workspace = inner.workspace.to_string_lossy().into_owned();
-        let scribe = Scribe::start(place_of_turn, agent.to_owned(), client, workspace);
+        let scribe = Scribe::start(self, place_of_turn, agent.to_owned(), client, workspace);
         Ok(DirectSession {
             inner: Arc::clone(inner),
             agent: agent.to_owned(),
@@ -292,9 +292,8 @@ fn set_aside(result: &mut DirectResult, call: &str) {
 impl Drop for DirectSession {
     fn drop(&mut self) {
         let Some(jar) = self.jar.get_mut().take() else { return };
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let id = self.id.clone();
-        runtime.spawn(async move { jar.close(&id).await });
+        self.inner.runtime.spawn(async move { jar.close(&id).await });
     }
 }
 

@@ -35,7 +35,9 @@ use belljar_definition::builtin_tools;
 use belljar_policy::Shown;
 use belljar_store::{AuditEntry, PermissionAnswer, Store, Write};
 use serde_json::json;
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use self::admission::Admission;
@@ -87,11 +89,14 @@ struct Inner {
     library_seen: Mutex<Option<Instant>>,
     /// Cancelled when no more turns are taken.
     draining: CancellationToken,
+    /// Where its turns run and what they did is stored.
+    runtime: Handle,
 }
 
 impl Service {
     /// The sessions of one tenant: `store` sees its rows, `host` its agents, tools and models (the
-    /// first version of them), `workspace` is its root. `admission` is the whole host's.
+    /// first version of them), `workspace` is its root. `admission` is the whole host's. Call it in the
+    /// runtime where its turns are to run; whoever asks for one may have a runtime of its own.
     pub fn new(
         host: Host,
         store: Store,
@@ -114,6 +119,7 @@ impl Service {
             layers: OnceLock::new(),
             library_seen: Mutex::default(),
             draining: CancellationToken::new(),
+            runtime: Handle::current(),
         }))
     }
 
@@ -216,6 +222,14 @@ impl Service {
     /// The counts of its turns since this process opened it.
     pub fn tallied(&self) -> Tallied {
         self.0.tally.now()
+    }
+
+    /// Runs something where its turns run, to its end, whether or not anybody waits for it.
+    pub fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        self.0.runtime.spawn(task)
     }
 
     /// Takes no more turns from now on; those that wait for their place are refused. What runs

@@ -70,7 +70,7 @@ impl Inner {
     /// Resumes a turn in a task of its own.
     fn resume_aside(self: &Arc<Self>, claim: Claim, left: StoredTurn) {
         let inner = Arc::clone(self);
-        tokio::spawn(async move {
+        self.runtime.spawn(async move {
             let session = left.session.id.clone();
             if let Err(error) = inner.resume(claim, left).await {
                 tracing::warn!(

@@ -36,7 +36,7 @@ impl Service {
         }
         let inner = Arc::clone(&self.0);
         // On its own: whoever asked may go away, and what was found must not be lost with it.
-        let looked = tokio::spawn(async move { inner.look(look).await }).await;
+        let looked = self.spawn(async move { inner.look(look).await }).await;
         if let Err(error) = looked {
             tracing::error!(target: "belljar::session", %error, "looking at settings failed");
         }

@@ -22,6 +22,8 @@ const UNSAFE_MODULES: &[&str] = &[
     "host/cli/src/setup/embedded.rs",
     // The C library's own function, which gives free memory back.
     "host/cli/src/setup/memory.rs",
+    // The kernel's calls about the turns of a thread.
+    "host/cli/src/setup/threads.rs",
 ];
 
 /// The step from a permit that needs an answer to one that needs none, and where it may stand: where it is

@@ -13,6 +13,7 @@ mod programs;
 mod review;
 mod served;
 
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,7 @@ use crate::commands::serve::limits;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
 use crate::setup::host::{self, Assembly};
+use crate::setup::threads;
 use crate::setup::walls::Walls;
 use crate::term::out::Out;
 
@@ -62,14 +64,18 @@ fn serve(args: &McpArgs, places: &Places, walls: Walls<'_>, out: &Out) -> Result
         "a tenant's tools are called at the server, under its limits",
         "start `belljar serve`, and give the client its address with `/mcp` and a key of the tenant",
     )?;
+    if std::io::stdin().is_terminal() {
+        out.note(format_args!("this waits for messages of the protocol on its input: {HINT}"));
+    }
     saving::make_ready(places, false)?;
+    threads::give_way();
     walls.up(places, &runner::through(args.transcript.as_deref(), None, places))?;
     let host = assembled(args.transcript.as_deref(), places, out)?;
     for problem in host.tools.problems() {
         out.diagnostic(problem);
     }
     let runtime = host::runtime()?;
-    let served = runtime.block_on(async {
+    let (service, store, stop) = runtime.block_on(async {
         let store = saving::open(places).await?;
         let limits = limits::limits(&host.settings.server);
         let workspace = belljar_agent::canonical(&places.workspace);
@@ -78,13 +84,21 @@ fn serve(args: &McpArgs, places: &Places, walls: Walls<'_>, out: &Out) -> Result
         let service = Service::new(host, store.clone(), workspace, admission, limits);
         let stop = CancellationToken::new();
         host::cancel_on_interrupt(&stop, out);
-        let served = serve_stdio(service.clone(), stop).await;
+        Ok::<_, Failure>((service, store, stop))
+    })?;
+    // A client asks and waits for the answer, and its jar makes one call after another: one thread that does
+    // nothing else has it soonest. The store and agents have the others.
+    let own = host::small_runtime()?;
+    let served = own.block_on(serve_stdio(service.clone(), stop));
+    // A thread that still reads must not keep the process, and a request that is not answered any more must
+    // not keep a connection of the store.
+    own.shutdown_background();
+    runtime.block_on(async {
         service.drain(DRAIN).await;
         store.close().await;
-        served.map_err(|error| Failure::new(error.to_string()).hint(HINT))
     });
-    // A thread that still reads must not keep the process.
     runtime.shutdown_background();
+    let served = served.map_err(|error| Failure::new(error.to_string()).hint(HINT));
     served.map(|()| Exit::Completed)
 }
 

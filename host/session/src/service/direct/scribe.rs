@@ -20,6 +20,7 @@ use crate::record::rows::{
     self, AgentContent, AgentMetadata, PersonContent, PersonMetadata, value,
 };
 use crate::record::turn_journal::denied_call;
+use crate::service::Service;
 
 /// Calls whose results wait to be stored; behind them the next one waits.
 const MAX_WAITING: usize = 256;
@@ -105,14 +106,21 @@ impl Note {
 }
 
 impl Scribe {
-    /// Starts the task. The session is made with the first result.
-    pub(super) fn start(place: TurnPlace, agent: String, client: String, at: String) -> Self {
+    /// Starts the task, where the turns of `service` run: a thread that answers is not kept from it. The
+    /// session is made with the first result.
+    pub(super) fn start(
+        service: &Service,
+        place: TurnPlace,
+        agent: String,
+        client: String,
+        at: String,
+    ) -> Self {
         let (sender, mut notes) = mpsc::channel(MAX_WAITING);
         let now = Arc::new(Notify::new());
         let soon = Arc::clone(&now);
         let place = Arc::new(place);
         let of_session = Arc::clone(&place);
-        tokio::spawn(async move {
+        service.spawn(async move {
             let mut begin = Some(begin(&place, &agent, &client, &at));
             let mut batch = Vec::with_capacity(MAX_BATCH);
             // The first is taken alone, so that those behind it wake nobody.
