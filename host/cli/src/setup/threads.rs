@@ -6,9 +6,9 @@
 #[cfg(target_os = "linux")]
 const PLANNED: u64 = 100_000_000;
 
-/// Has this thread, and those that it makes from now on, give way to the program that waits for their answers.
-/// What is done behind an answer would keep it from reading that answer otherwise. Where the system has no such
-/// thing, nothing changes. Call it before the OS sandbox is up, which refuses it.
+/// Has this thread, and all threads and programs that it starts from now on, give way to whoever waits for an
+/// answer. What is done behind an answer would keep the client from reading it otherwise. Where the system has
+/// no such thing, nothing changes. Call it before the OS sandbox is up, which refuses it.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe interface has these calls")]
 pub(crate) fn give_way() {

@@ -199,7 +199,7 @@ impl Service {
         let detail = json!({"question": question, "tool": tool, "answer": word});
         let audit = self.0.audit_entry(actor, "question_answered", session.to_owned(), detail);
         let kept = self.0.store.enqueue(vec![Write::Answer(row), Write::Audit(audit)]);
-        log_failure(kept);
+        self.0.log_failure(kept);
         // An error: the turn has just ended.
         let _ = waiting.send(answer);
         Ok(())
@@ -330,7 +330,7 @@ impl Inner {
     /// Puts a line into the audit log.
     fn audit(&self, actor: &str, action: &str, object: String, detail: serde_json::Value) {
         let entry = self.audit_entry(actor, action, object, detail);
-        log_failure(self.store.enqueue(vec![Write::Audit(entry)]));
+        self.log_failure(self.store.enqueue(vec![Write::Audit(entry)]));
     }
 
     fn audit_entry(
@@ -351,15 +351,15 @@ impl Inner {
     fn now(&self) -> i64 {
         self.clock.now().as_millisecond()
     }
-}
 
-/// Says so where a write that nobody waits for fails.
-fn log_failure(kept: belljar_store::Committed) {
-    tokio::spawn(async move {
-        if let Err(error) = kept.await {
-            tracing::error!(target: "belljar::session", "a record could not be written: {error}");
-        }
-    });
+    /// Says so where a write that nobody waits for fails.
+    fn log_failure(&self, kept: belljar_store::Committed) {
+        self.runtime.spawn(async move {
+            if let Err(error) = kept.await {
+                tracing::error!(target: "belljar::session", "a record could not be written: {error}");
+            }
+        });
+    }
 }
 
 impl std::fmt::Debug for Service {

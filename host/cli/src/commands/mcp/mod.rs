@@ -89,14 +89,16 @@ fn serve(args: &McpArgs, places: &Places, walls: Walls<'_>, out: &Out) -> Result
     // A client asks and waits for the answer, and its jar makes one call after another: one thread that does
     // nothing else has it soonest. The store and agents have the others.
     let own = host::small_runtime()?;
-    let served = own.block_on(serve_stdio(service.clone(), stop));
-    // A thread that still reads must not keep the process, and a request that is not answered any more must
-    // not keep a connection of the store.
-    own.shutdown_background();
-    runtime.block_on(async {
+    let served = own.block_on(async {
+        let served = serve_stdio(service.clone(), stop).await;
+        // Its requests end as well meanwhile: each tells its turn that the client has gone.
         service.drain(DRAIN).await;
-        store.close().await;
+        served
     });
+    // A thread that still reads must not keep the process, and a request that is left must not keep a
+    // connection of the store.
+    own.shutdown_background();
+    runtime.block_on(store.close());
     runtime.shutdown_background();
     let served = served.map_err(|error| Failure::new(error.to_string()).hint(HINT));
     served.map(|()| Exit::Completed)
