@@ -313,13 +313,41 @@ impl<D: Filed> Catalog<D> {
         })
     }
 
+    /// The identity of the home's entry of this name, and the entry; `None` = no file of the home describes
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// When it is no name, or a file of the home whose path gives it could not be understood: that may say
+    /// less than what holds without a file.
+    pub fn of_home(&self, name: &str) -> Result<(AgentId, Option<&CatalogEntry<D>>), NotFound> {
+        let slug = Slug::of(name).filter(|slug| slug.as_str() == name);
+        let Some(slug) = slug else { return Err(self.not_found(name, None)) };
+        let id = AgentId { scope: Scope::Home, slug };
+        let entry = self.entries.iter().find(|entry| entry.id == id);
+        // One that is taken for no agent at all is meant to be one all the same.
+        let broken = self.skipped.iter().find(|skipped| {
+            let unread =
+                matches!(skipped.reason, SkipReason::Invalid(_) | SkipReason::NotAnAgent(_));
+            unread && skipped.scope == Scope::Home && Self::gives(&skipped.path, &id.slug)
+        });
+        match (entry, broken) {
+            (None, Some(skipped)) => {
+                let broken = Some(skipped.path.clone());
+                Err(NotFound { broken, ..self.not_found(name, Some(&id.slug)) })
+            }
+            (entry, _) => Ok((id, entry)),
+        }
+    }
+
     /// A file that could not be understood and whose path gives this name.
     fn broken(&self, slug: &Slug) -> Option<&Skipped> {
-        self.skipped.iter().find(|skipped| {
-            matches!(skipped.reason, SkipReason::Invalid(_))
-                && D::name_of_path(&skipped.path).and_then(|stem| Slug::of(&stem)).as_ref()
-                    == Some(slug)
-        })
+        let invalid = |skipped: &&Skipped| matches!(skipped.reason, SkipReason::Invalid(_));
+        self.skipped.iter().filter(invalid).find(|skipped| Self::gives(&skipped.path, slug))
+    }
+
+    fn gives(path: &Path, slug: &Slug) -> bool {
+        D::name_of_path(path).and_then(|stem| Slug::of(&stem)).as_ref() == Some(slug)
     }
 }
 

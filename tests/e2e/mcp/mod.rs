@@ -135,6 +135,43 @@ fn the_rights_of_clients_are_explained_granted_and_taken_back_without_a_file_of_
     world.run(&["explain", "home/mcp", "web_fetch", "https://example.org"]).exits(0);
     world.run(&[&["revoke", "mcp", "--yes"], &host[..]].concat()).exits(0);
     world.run(&["explain", "nobody", "file_read"]).exits(2).complains("no agent is called");
+    // One of the workspace that has the name is somebody else.
+    world.file(".belljar/agents/mcp.md", "---\nname: mcp\ndescription: d\ntools: []\n---\nNone.\n");
+    world.run(&["explain", "mcp", "file_read"]).exits(0).says("allowed: home/mcp");
+    world.run(&[&["grant", "mcp", "--yes"], &host[..]].concat()).exits(0);
+}
+
+/// INV-392.
+#[test]
+fn clients_have_nothing_while_the_file_that_says_what_they_may_do_is_broken() {
+    let world = world();
+    let none = "---\nname: mcp\ndescription: d\ntools: []\n---\nNone.\n";
+    let file = world.home_file("agents/mcp.md", none);
+    let mut client = Client::start(&world, &[], Revision::Older);
+    assert_eq!(client.call("file_read", json!({"path": "note.txt"}))["error"]["code"], -32602);
+    client.leave().exits(0);
+    // Without an end of its head, and in an encoding that nobody reads.
+    let wide: Vec<u8> = none.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for bytes in [b"---\nname: mcp\ntools: [\n".to_vec(), [b"\xff\xfe", wide.as_slice()].concat()] {
+        std::fs::write(&file, bytes).unwrap();
+        let mut client = Client::start(&world, &[], Revision::Older);
+        let arguments = json!({"path": "new.txt", "content": "low water\n"});
+        let answer = client.call("file_write", arguments);
+        let said = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(said.contains("mcp.md"), "{answer}");
+        assert!(client.ask("tools/list", json!({}))["error"].is_object());
+        client.leave().exits(0);
+    }
+    assert!(!world.workspace().join("new.txt").exists());
+    let sessions = world.run(&["sessions", "list", "--json"]).exits(0).json();
+    assert_eq!(sessions.as_array().unwrap().len(), 1, "the first client's: {sessions}");
+    world.run(&["explain", "mcp", "file_list"]).exits(2).complains("mcp.md");
+    world.run(&["grant", "mcp", "--tool", "shell", "--yes"]).exits(2).complains("mcp.md");
+    // Whole again, it says what it said.
+    std::fs::write(&file, none).unwrap();
+    let mut client = Client::start(&world, &[], Revision::Older);
+    assert_eq!(client.tools(), [""; 0]);
+    client.leave().exits(0);
 }
 
 #[test]

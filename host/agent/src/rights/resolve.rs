@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use belljar_definition::{
-    AgentDefinition, AgentId, AgentReadiness, CatalogEntry, GrantChange, NotFound, Parsed, Scope,
-    Settings, Slug, grant_command, parse_agent, readiness,
+    AgentDefinition, AgentId, AgentReadiness, CatalogEntry, GrantChange, NotFound, Parsed,
+    Settings, grant_command, parse_agent, readiness,
 };
 use belljar_policy::{Grants, Narrowing, Permission, Rights, Shown, ShownPath as _, ToolName};
 
@@ -116,29 +116,35 @@ pub fn resolve_entry(host: &Host, agent: &CatalogEntry, workspace: &Path) -> Res
 
 /// An agent whose tools a client calls itself: that of the home with this name, or where no file says
 /// anything of it, one that asks for all that its grants give. INV-291: never one of a workspace or a
-/// library, so no file of a stranger's decides what a client may do. `None` = it is no name. The
-/// workspace is canonical.
-pub fn resolve_direct(host: &Host, slug: &str, workspace: &Path) -> Option<ResolvedAgent> {
-    let of_home =
-        |agent: &&CatalogEntry| agent.id.scope == Scope::Home && agent.id.slug.as_str() == slug;
+/// library, so no file of a stranger's decides what a client may do. INV-392: nor does it have all that its
+/// grants give while its own file cannot be understood. The workspace is canonical.
+///
+/// # Errors
+///
+/// When it is no name, or its file cannot be understood.
+pub fn resolve_direct(
+    host: &Host,
+    slug: &str,
+    workspace: &Path,
+) -> Result<ResolvedAgent, ResolveError> {
     let catalog = host.library.catalog();
-    match catalog.agents().iter().find(of_home) {
-        Some(agent) => Some(at_the_top(host, agent, workspace)),
-        None => Some(at_the_top(host, &without_file(host, slug)?, workspace)),
+    match catalog.of_home(slug)? {
+        (_, Some(agent)) => Ok(at_the_top(host, agent, workspace)),
+        (id, None) => Ok(at_the_top(host, &without_file(host, id)?, workspace)),
     }
 }
 
 /// An agent that no file describes.
-fn without_file(host: &Host, slug: &str) -> Option<CatalogEntry> {
-    let id = AgentId { scope: Scope::Home, slug: Slug::of(slug).filter(|it| it.as_str() == slug)? };
+fn without_file(host: &Host, id: AgentId) -> Result<CatalogEntry, ResolveError> {
+    let slug = &id.slug;
     let text =
         format!("---\nname: {slug}\ndescription: tools for clients\n---\nTools for clients.\n");
     let path = PathBuf::from(format!("{slug}.md"));
     match parse_agent(&path, text.as_bytes(), &host.tools.known()) {
         Parsed::Agent { definition, diagnostics } => {
-            Some(CatalogEntry { id, definition: *definition, diagnostics })
+            Ok(CatalogEntry { id, definition: *definition, diagnostics })
         }
-        Parsed::Invalid { .. } | Parsed::NotAnAgent { .. } => None,
+        Parsed::Invalid { .. } | Parsed::NotAnAgent { .. } => Err(ResolveError::Gone(id)),
     }
 }
 

@@ -94,14 +94,16 @@ pub(crate) async fn list(
 async fn granted(ctx: &Ctx, name: String) -> Result<BTreeSet<String>, Problem> {
     let agent = match name == MCP_IDENTITY {
         true => {
+            let nobody = |_| Problem::not_found("agent", &name);
             let service = ctx.service.clone();
             let look = move || resolve_direct(&service.host(), MCP_IDENTITY, service.workspace());
             let found = tokio::task::spawn_blocking(look).await;
-            found.map_err(|error| Problem::bug(&format!("looking for an agent failed: {error}")))?
+            let found = found
+                .map_err(|error| Problem::bug(&format!("looking for an agent failed: {error}")))?;
+            found.map_err(nobody)?
         }
-        false => Some(find(ctx, name.clone()).await?),
+        false => find(ctx, name).await?,
     };
-    let agent = agent.ok_or_else(|| Problem::not_found("agent", &name))?;
     Ok(agent.rights.tools().map(|(tool, _)| tool.to_string()).collect())
 }
 

@@ -234,8 +234,7 @@ impl DirectSession {
     async fn open(&self, host: &Arc<Host>) -> Result<OpenJar, ServiceError> {
         let inner = &self.inner;
         let agent = resolve_direct(host, &self.agent, &inner.workspace);
-        let agent =
-            agent.ok_or_else(|| ServiceError::Agent(format!("`{}` is no name", self.agent)))?;
+        let agent = agent.map_err(|error| ServiceError::Agent(error.to_string()))?;
         if let AgentReadiness::Blocked { reasons } = &agent.status {
             let (agent, reasons) = (agent.id.to_string(), reasons.clone());
             return Err(ServiceError::Blocked { agent, reasons });

@@ -55,12 +55,17 @@ pub(crate) fn not_found(error: ResolveError) -> Failure {
     Failure::from(anyhow::Error::new(error)).exit(Exit::Usage)
 }
 
-/// The agent of this name; clients of MCP have rights even where no file describes them.
+/// The agent of this name; clients of MCP have rights even where no file describes them, and no file of
+/// a workspace or a library does.
 pub(crate) fn found(host: &Host, name: &str, workspace: &Path) -> Result<ResolvedAgent, Failure> {
-    let unnamed = || is_of_clients(name).then(|| resolve_direct(host, MCP_IDENTITY, workspace));
-    resolve(host, name, workspace)
-        .or_else(|error| unnamed().flatten().ok_or(error))
-        .map_err(not_found)
+    let agent = match is_of_clients(name) {
+        false => resolve(host, name, workspace),
+        true => {
+            host.library.refresh();
+            canonical(workspace).and_then(|at| resolve_direct(host, MCP_IDENTITY, &at))
+        }
+    };
+    agent.map_err(not_found)
 }
 
 /// Whether this names the rights that clients of MCP have.

@@ -241,15 +241,16 @@ fn agent(
         let workspace = &writer.seen_by(id).workspace;
         return Ok((entry.definition.visibility, Some(resolve_entry(host, entry, workspace))));
     }
+    let is_team = host.teams.catalog().get(id).is_some();
+    if agents::is_of_clients(&id.to_string()) && !is_team && !writer.args.absent {
+        let of_clients = resolve_direct(host, MCP_IDENTITY, &writer.seen_by(id).workspace);
+        return Ok((Visibility::default(), Some(of_clients.map_err(agents::not_found)?)));
+    }
     match catalog.find(name) {
         Ok(other) => Err(Failure::usage(format!("there is no agent `{id}`"))
             .hint(format!("`{name}` is found as `{}`; grant to that identity", other.id))),
-        Err(_) if agents::is_of_clients(&id.to_string()) => {
-            let of_clients = resolve_direct(host, MCP_IDENTITY, &writer.seen_by(id).workspace);
-            Ok((Visibility::default(), of_clients))
-        }
         // A team is granted what its agents have at most.
-        Err(_) if host.teams.catalog().get(id).is_some() => Ok((Visibility::default(), None)),
+        Err(_) if is_team => Ok((Visibility::default(), None)),
         Err(_) if writer.args.absent => {
             writer.out.warning(format_args!("there is no agent `{id}` yet"));
             Ok((Visibility::default(), None))
