@@ -1,6 +1,6 @@
 //! The answers that the page is made of: searches, contents, tables, who decides, what runs.
 
-use belljar_store::{ReceiptRow, SessionKind, StoredSession, Write};
+use belljar_store::{NewReceipt, ReceiptRow, SessionKind, StoredSession, Write};
 use serde_json::{Value, json};
 
 use crate::kit::{Plan, World, session};
@@ -15,8 +15,8 @@ fn ids(sessions: &Value) -> Vec<String> {
     all.iter().map(|session| session["id"].as_str().unwrap().to_owned()).collect()
 }
 
-fn receipt(id: &str, tool: &str, body: Value) -> ReceiptRow {
-    ReceiptRow {
+fn receipt(id: &str, tool: &str, body: Value) -> NewReceipt {
+    let row = ReceiptRow {
         id: id.to_owned(),
         agent: "main".to_owned(),
         step: 1,
@@ -28,7 +28,8 @@ fn receipt(id: &str, tool: &str, body: Value) -> ReceiptRow {
         micros: 9,
         body,
         created: 20,
-    }
+    };
+    row.into()
 }
 
 #[tokio::test]
@@ -86,16 +87,9 @@ async fn sessions_are_found_by_title_kind_and_whether_they_run() {
 async fn what_goes_with_a_session_is_counted() {
     let world = World::new().await;
     let (id, store) = (session("blue"), world.store.of_tenant("blue"));
-    let receipts = [receipt("1", "file_read", json!({})), receipt("2", "file_read", json!({}))];
+    let receipts = vec![receipt("1", "file_read", json!({})), receipt("2", "file_read", json!({}))];
     let (session, message) = (id.clone(), "blue-answer".to_owned());
-    store
-        .enqueue(vec![Write::Receipts {
-            session,
-            message,
-            receipts: receipts.into_iter().map(Into::into).collect(),
-        }])
-        .await
-        .unwrap();
+    store.enqueue(vec![Write::Receipts { session, message, receipts }]).await.unwrap();
     let told = get(&world, "blue-read-only", &format!("/v1/sessions/{id}/contents")).await;
     let expected = json!({
         "messages": 2, "subagents": 0, "receipts": 2, "attachments": 1, "attachment_bytes": 25,
@@ -133,16 +127,9 @@ async fn receipts_are_a_table_that_no_spreadsheet_computes() {
             "denials": [{ "code": "path-not-allowed", "what": "open", "facts": "/etc/passwd" }],
         },
     });
-    let receipts = [receipt("1", "=1+1", body), receipt("2", "a,\"b\"\r\n=2", json!({}))];
+    let receipts = vec![receipt("1", "=1+1", body), receipt("2", "a,\"b\"\r\n=2", json!({}))];
     let (session, message) = (id.clone(), "blue-answer".to_owned());
-    store
-        .enqueue(vec![Write::Receipts {
-            session,
-            message,
-            receipts: receipts.into_iter().map(Into::into).collect(),
-        }])
-        .await
-        .unwrap();
+    store.enqueue(vec![Write::Receipts { session, message, receipts }]).await.unwrap();
     let path = format!("/v1/sessions/{id}/receipts?format=csv");
     let answer = world.call_as("blue-read-only", "GET", &path).send().await.is(200);
     assert_eq!(answer.headers["content-type"], "text/csv; charset=utf-8");
