@@ -52,6 +52,35 @@ test("what is said in one tab stands in the other", async ({ page, tab, jar, wor
   }
 });
 
+test("the end of a conversation stays in sight until somebody scrolls up", async ({ page, jar, word }) => {
+  const long = (name: string) => `${[...Array(60).keys()].map((line) => `${name} ${line}.`).join("\n\n")}\n\nEnd of ${name}.`;
+  const { session } = await jar.chat("teller", scenes.told(jar, word, long(word)));
+  await jar.chat("teller", scenes.told(jar, `${word}a`, `End of ${word}a.`), session);
+  await page.goto(`/sessions/${session}`);
+  const end = (name: string) => at(page).conversation().getByText(`End of ${name}.`);
+  await expect(end(`${word}a`)).toBeInViewport();
+  await at(page).conversation().hover();
+  await page.mouse.wheel(0, -900);
+  await expect(end(`${word}a`)).not.toBeInViewport();
+  await page.mouse.wheel(0, 10_000);
+  await expect(end(`${word}a`)).toBeInViewport();
+  // A row grows by itself, and the list is told of a scroll before it is told of that.
+  await end(`${word}a`).evaluate((text) => {
+    const row = text.closest<HTMLElement>("[data-row]");
+    if (!row) throw new Error("the text stands in no row");
+    row.style.paddingTop = "400px";
+    text.closest("[data-virtual]")?.dispatchEvent(new Event("scroll"));
+  });
+  await expect(end(`${word}a`)).toBeInViewport();
+  await jar.chat("teller", scenes.told(jar, `${word}b`, long(`${word}b`)), session);
+  await expect(end(`${word}b`)).toBeInViewport();
+  await page.mouse.wheel(0, -300);
+  await expect(end(`${word}b`)).not.toBeInViewport();
+  await jar.chat("teller", scenes.told(jar, `${word}c`, `Three of ${word}.`), session);
+  await expect(at(page).conversation()).toContainText(`Three of ${word}.`);
+  await expect(at(page).conversation().getByText(`Three of ${word}.`)).not.toBeInViewport();
+});
+
 test("markdown is shown as what it means", async ({ page, jar, word }) => {
   const text = [
     `# Tides of ${word}`,

@@ -41,6 +41,8 @@ export function VirtualList<Row>(props: {
   const box = useRef<HTMLDivElement>(null);
   const [, draw] = useReducer((n: number) => n + 1, 0);
   const following = useRef(follow);
+  /** Where the list was when it was moved or looked at last. */
+  const top = useRef(0);
   const options = (): VirtualizerOptions<HTMLDivElement, HTMLDivElement> => ({
     count: rows.length,
     getScrollElement: () => box.current,
@@ -76,7 +78,9 @@ export function VirtualList<Row>(props: {
   const total = list.getTotalSize();
   useLayoutEffect(() => {
     const it = box.current;
-    if (follow && following.current && it) it.scrollTop = it.scrollHeight;
+    if (!follow || !following.current || !it) return;
+    it.scrollTop = it.scrollHeight;
+    top.current = it.scrollTop;
   });
 
   const items = list.getVirtualItems();
@@ -88,8 +92,10 @@ export function VirtualList<Row>(props: {
       tabIndex={-1}
       data-virtual=""
       data-steps=""
-      onScroll={() => {
-        following.current = atEnd();
+      onScroll={({ currentTarget: { scrollTop } }) => {
+        // A row may have grown since the list was moved to its end: only who scrolls up leaves it.
+        following.current = atEnd() || (following.current && scrollTop >= top.current);
+        top.current = scrollTop;
       }}
     >
       {props.before}
