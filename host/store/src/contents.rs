@@ -26,7 +26,8 @@ impl Store {
     pub async fn contents(&self, session: &str) -> Result<Contents, StoreError> {
         let select = "SELECT (SELECT COUNT(*) FROM messages m WHERE m.session_id = s.id), \
             (SELECT COUNT(*) FROM subagent_sessions c WHERE c.session_id = s.id), \
-            (SELECT COUNT(*) FROM receipts r WHERE r.session_id = s.id), \
+            (SELECT COUNT(*) FROM receipts r WHERE r.session_id = s.id) + \
+            (SELECT COALESCE(SUM(b.receipts), 0) FROM receipt_blocks b WHERE b.session_id = s.id), \
             (SELECT COUNT(*) FROM attachments a WHERE a.session_id = s.id), \
             (SELECT COALESCE(SUM(a.size), 0) FROM attachments a WHERE a.session_id = s.id) \
             FROM sessions s WHERE s.tenant = $1 AND s.id = $2";

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! tenants ──< api_keys, logins, agents, usage_parts
-//! sessions ──< messages ──< subagent_sessions, event_blocks, receipts, permission_answers,
-//!    │                      attachments, journal
+//! sessions ──< messages ──< subagent_sessions, event_blocks, receipts, receipt_blocks,
+//!    │                      permission_answers, attachments, journal
 //!    └──────< compactions
 //! audit
 //! ```
@@ -71,7 +71,7 @@ pub use login::{NewLogin, StoredLogin};
 pub use message::{Finished, NewMessage, StoredMessage};
 pub use open::{Store, TENANT};
 pub use page::{Page, Sought};
-pub use receipt::{NewReceipt, ReceiptRow, StoredReceipt};
+pub use receipt::{JsonText, NewReceipt, ReceiptRow, StoredReceipt};
 pub use registry::{MAX_TENANT_NAME, NewKey, Registry, StoredKey, Tenant};
 pub use schema::SCHEMA_VERSION;
 pub use session::{MAX_LISTED, SessionHead, StoredSession};

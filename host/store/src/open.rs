@@ -10,7 +10,7 @@ use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow,
     SqliteSynchronous,
 };
-use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
+use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Transaction};
 
 use crate::error::StoreError;
 use crate::owner;
@@ -141,6 +141,26 @@ impl Store {
     ) -> Result<Vec<SqliteRow>, StoreError> {
         let query = bound(sqlx::query(select).bind(&*self.tenant), &args);
         query.fetch_all(&self.pool).await.map_err(|error| self.failed(what, &error))
+    }
+
+    /// A state of the file for several reads: what is written meanwhile is in none of them.
+    pub(crate) async fn state(
+        &self,
+        what: &'static str,
+    ) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        self.pool.begin().await.map_err(|error| self.failed(what, &error))
+    }
+
+    /// The rows that a `SELECT` finds in such a state, as [`Store::rows`].
+    pub(crate) async fn rows_in<const N: usize>(
+        &self,
+        state: &mut SqliteConnection,
+        what: &'static str,
+        select: &'static str,
+        args: [Arg; N],
+    ) -> Result<Vec<SqliteRow>, StoreError> {
+        let query = bound(sqlx::query(select).bind(&*self.tenant), &args);
+        query.fetch_all(state).await.map_err(|error| self.failed(what, &error))
     }
 
     /// The row that a `SELECT` finds, as [`Store::rows`].

@@ -35,6 +35,10 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0008_clock.sqlite.sql"),
     include_str!("../migrations/0009_logins.sql"),
     include_str!("../migrations/0010_usage.sql"),
+    concat!(
+        include_str!("../migrations/0011_packed_receipts.sql"),
+        include_str!("../migrations/0011_packed_receipts.sqlite.sql"),
+    ),
 ];
 
 /// The table of applied versions. The first thing in a new file.

@@ -8,7 +8,6 @@ use sqlx::sqlite::SqliteRow;
 use crate::error::StoreError;
 use crate::message::StoredMessage;
 use crate::open::Store;
-use crate::receipt::{self, StoredReceipt};
 use crate::session::{MAX_LISTED, StoredSession};
 use crate::statement::{Nothing, Statement};
 use crate::words::{MessageStatus, Role};
@@ -101,21 +100,6 @@ impl Store {
             }
             Some(_) | None => Ok(None),
         }
-    }
-
-    /// All receipts of a turn, the oldest first. What one turn may use bounds them.
-    pub async fn receipts_of_turn(
-        &self,
-        session: &str,
-        answer: &str,
-    ) -> Result<Vec<StoredReceipt>, StoreError> {
-        let select = "SELECT r.message_id, r.id, r.agent, r.step, r.call_id, r.tool, r.ok, \
-            r.ending, r.fuel, r.micros, r.body, r.created \
-            FROM receipts r JOIN sessions s ON s.id = r.session_id \
-            WHERE s.tenant = $1 AND s.id = $2 AND r.message_id = $3 ORDER BY r.created, r.id";
-        let rows = self.rows("read the receipts", select, [session.into(), answer.into()]).await?;
-        let bad = |why| self.bad_row("a receipt".to_owned(), why);
-        rows.iter().map(|row| receipt::stored(row).map_err(bad)).collect()
     }
 
     /// The ids of all runs that have ended but for the newest `keep`, the newest of them first.

@@ -104,6 +104,16 @@ pub enum Write {
         /// The receipts.
         receipts: Vec<NewReceipt>,
     },
+    /// Receipts of tool calls that came together. Where they are more than a few they are one row, which
+    /// costs little to write; whether an id is taken is not looked at.
+    PackedReceipts {
+        /// The session.
+        session: String,
+        /// The placeholder of the turn.
+        message: String,
+        /// The receipts.
+        receipts: Vec<NewReceipt>,
+    },
     /// A person's answer.
     Answer(PermissionAnswer),
     /// Files that a message carries.
@@ -174,7 +184,12 @@ impl Write {
                 to.push(event::add(tenant, &session, &message, &block)?);
             }
             Self::Receipts { session, message, receipts } => {
-                receipt::add(tenant, &session, &message, receipts, to)?;
+                for receipt in receipts {
+                    to.push(receipt::add(tenant, &session, &message, receipt)?);
+                }
+            }
+            Self::PackedReceipts { session, message, receipts } => {
+                receipt::pack(tenant, &session, &message, receipts, to)?;
             }
             Self::Answer(answer) => to.push(answer::add(tenant, answer)?),
             Self::Attachments { session, message, attachments } => {

@@ -102,6 +102,34 @@ fn what_it_writes_is_a_change_that_a_person_applies() {
 }
 
 #[test]
+fn each_call_has_its_receipt_however_fast_they_come() {
+    const CALLS: usize = 150;
+    let world = world();
+    let mut client = Client::start(&world, &[], Revision::Older);
+    let read = json!({"name": "file_read", "arguments": {"path": "note.txt"}});
+    for _ in 0..CALLS {
+        client.request("tools/call", read.clone());
+    }
+    for _ in 0..CALLS {
+        assert!(text(&client.next()).contains("tide"));
+    }
+    client.leave().exits(0);
+    let sessions = world.run(&["sessions", "list", "--json"]).exits(0).json();
+    let id = sessions[0]["id"].as_str().unwrap();
+    let export = world.run(&["sessions", "export", id]).exits(0).json();
+    let receipts = export["receipts"].as_array().unwrap();
+    let mut calls: Vec<&str> =
+        receipts.iter().map(|receipt| receipt["call_id"].as_str().unwrap()).collect();
+    let mut expected: Vec<String> = (1..=CALLS).map(|call| format!("mcp-{call}")).collect();
+    // They end in any order.
+    calls.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(calls, expected);
+    assert!(receipts.iter().all(|receipt| receipt["tool"] == "file_read"), "{receipts:?}");
+    world.run(&["receipts", id]).exits(0).says("file_read");
+}
+
+#[test]
 fn progress_is_told_and_a_call_that_is_cancelled_has_no_answer() {
     let world = world();
     let mut client = Client::start(&world, &[], Revision::Older);

@@ -109,7 +109,7 @@ impl TurnJournal {
         let all = outcome.all_receipts().into_iter();
         let left = all.filter(|receipt| !stored.contains(&rows::receipt_key(receipt)));
         let row = |receipt| rows::receipt_row(receipt, None, self.place.new_id(), self.place.now());
-        let receipts: Vec<_> = left.map(row).map(Into::into).collect();
+        let receipts: Vec<_> = left.map(row).collect();
         let TurnPlace { session, message, .. } = &self.place;
         let (session, message) = (session.clone(), message.clone());
         (!receipts.is_empty()).then_some(Write::Receipts { session, message, receipts })

@@ -5,6 +5,7 @@
 mod code;
 mod compaction;
 mod conversations;
+mod direct;
 mod nested;
 mod resume;
 mod runs_in_store;

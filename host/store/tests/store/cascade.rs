@@ -21,7 +21,7 @@ async fn deleting_a_session_deletes_rows_of_every_table_and_leaves_the_neighbour
     let home = Home::new();
     let store = full(&home).await;
     let (own, neighbour) = (rows_of(&home, "s").await, rows_of(&home, "t").await);
-    assert_eq!(own.len(), 9, "{own:?}");
+    assert_eq!(own.len(), 10, "{own:?}");
     assert!(own.iter().all(|(_, count)| *count > 0), "the fixture fills every table: {own:?}");
     assert!(store.delete_session("s").await.unwrap());
     let left = rows_of(&home, "s").await;

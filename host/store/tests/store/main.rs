@@ -11,6 +11,7 @@ mod keys;
 mod listed;
 mod logins;
 mod migration;
+mod packed;
 mod pages;
 mod runs;
 mod sessions;

@@ -10,6 +10,7 @@ const SUM: &str = "SELECT (SELECT 512 * COUNT(*) FROM sessions) \
     FROM subagent_sessions) \
     + (SELECT COALESCE(SUM(128 + octet_length(body)), 0) FROM event_blocks) \
     + (SELECT COALESCE(SUM(128 + octet_length(body)), 0) FROM receipts) \
+    + (SELECT COALESCE(SUM(bytes), 0) FROM receipt_blocks) \
     + (SELECT COALESCE(SUM(128 + octet_length(arguments)), 0) FROM permission_answers) \
     + (SELECT COALESCE(SUM(128 + octet_length(data)), 0) FROM attachments) \
     + (SELECT COALESCE(SUM(128 + octet_length(body)), 0) FROM journal) \

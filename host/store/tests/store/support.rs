@@ -236,6 +236,7 @@ pub(crate) fn hanging(session: &str, message: &str, mark: &str) -> Vec<Write> {
     let records = vec![subagent(&id("agent"), &message, 0)];
     let entries = vec![entry(JournalKind::Said, 1)];
     let receipts = vec![receipt(&id("receipt"), 20).into()];
+    let packed = (0..5).map(|at| receipt(&id(&format!("packed-{at}")), 21 + at).into()).collect();
     let attachments = vec![attachment(&id("file"), b"\0bytes\xff")];
     let answer = answer(&id("answer"), &session, &message);
     let both = || (session.clone(), message.clone());
@@ -245,6 +246,11 @@ pub(crate) fn hanging(session: &str, message: &str, mark: &str) -> Vec<Write> {
         with(both(), |session, message| Write::Journal { session, message, entries }),
         with(both(), |session, message| Write::Events { session, message, block }),
         with(both(), |session, message| Write::Receipts { session, message, receipts }),
+        with(both(), |session, message| Write::PackedReceipts {
+            session,
+            message,
+            receipts: packed,
+        }),
         Write::Answer(answer),
         with(both(), |session, message| Write::Attachments { session, message, attachments }),
         with(both(), |session, message| Write::Metadata { session, message, metadata, updated }),

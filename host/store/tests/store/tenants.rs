@@ -23,6 +23,7 @@ fn about_a_session(write: &Write) -> Option<&'static str> {
         Write::Journal { .. } => Some("journal"),
         Write::Events { .. } => Some("events"),
         Write::Receipts { .. } => Some("receipts"),
+        Write::PackedReceipts { .. } => Some("packed receipts"),
         Write::Answer(_) => Some("answer"),
         Write::Attachments { .. } => Some("attachments"),
         Write::CreateSession(_) | Write::Audit(_) | Write::Usage(_) => None,
@@ -94,6 +95,7 @@ async fn every_write_about_a_session_is_refused_to_another_tenant() {
         "journal",
         "kind",
         "metadata",
+        "packed receipts",
         "receipts",
         "subagents",
     ];
@@ -109,6 +111,7 @@ fn under_session(write: &Write, id: &str) -> Option<Write> {
         | Write::Journal { session, .. }
         | Write::Events { session, .. }
         | Write::Receipts { session, .. }
+        | Write::PackedReceipts { session, .. }
         | Write::Attachments { session, .. }
         | Write::Subagents { session, .. } => *session = id.to_owned(),
         Write::Answer(answer) => answer.session = id.to_owned(),

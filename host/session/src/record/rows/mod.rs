@@ -18,8 +18,8 @@ use std::io;
 use belljar_agent::{Attachment, CallReceipt, Clock, Outcome, StepEntry, StepKind, Usage};
 use belljar_policy::Shown;
 use belljar_store::{
-    JournalEntry, JournalKind, NewAttachment, ReceiptRow, Store, StoreError, UsagePart, UsageRow,
-    Write,
+    JournalEntry, JournalKind, JsonText, NewAttachment, NewReceipt, Store, StoreError, UsagePart,
+    UsageRow, Write,
 };
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -96,7 +96,7 @@ pub(crate) fn of_result(
     if let Some(receipt) = &result.receipt {
         let row = receipt_row(receipt, Some(entry.position), new_id(), now);
         let (session, message) = (session.clone(), message.clone());
-        writes.push(Write::Receipts { session, message, receipts: vec![row.into()] });
+        writes.push(Write::Receipts { session, message, receipts: vec![row] });
     }
     let attachment = |file: &Attachment| NewAttachment {
         id: new_id(),
@@ -135,12 +135,19 @@ pub(crate) fn receipt_row(
     position: Option<usize>,
     id: String,
     now: i64,
-) -> ReceiptRow {
-    let mut body = value(receipt);
-    if let Some(position) = position {
-        body["position"] = position.into();
+) -> NewReceipt {
+    /// The receipt, and its place beside it.
+    #[derive(Serialize)]
+    struct Placed<'a> {
+        #[serde(flatten)]
+        receipt: &'a CallReceipt,
+        position: usize,
     }
-    ReceiptRow {
+    let body = match position {
+        None => JsonText::of(receipt),
+        Some(position) => JsonText::of(&Placed { receipt, position }),
+    };
+    NewReceipt {
         id,
         agent: receipt.agent.clone(),
         step: column(receipt.step),

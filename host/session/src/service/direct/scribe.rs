@@ -26,7 +26,10 @@ use crate::service::Service;
 const MAX_WAITING: usize = 256;
 
 /// Results that are stored as one.
-const MAX_BATCH: usize = 64;
+const MAX_BATCH: usize = 128;
+
+/// Bytes after which no more are.
+const MAX_BATCH_BYTES: usize = 16 << 20;
 
 /// How long a result waits for others, to be stored with them: a process that is killed loses no more.
 /// Whoever asks for what is stored ends the wait.
@@ -55,9 +58,18 @@ enum Handed {
     Stored(oneshot::Sender<()>),
 }
 
+impl Handed {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Note(note) => note.bytes(),
+            Self::Stored(_) => 0,
+        }
+    }
+}
+
 impl Note {
-    /// `ids` = those of the result's files, in their order. Each call makes its own rows: all those of a
-    /// batch together would take a processor from the calls that come meanwhile.
+    /// `ids` = those of the result's files, in their order. Each call makes the text of its own rows: all
+    /// those of a batch together would take a processor from the calls that come meanwhile.
     fn of(place: &TurnPlace, result: &DirectResult, ids: &[String]) -> Self {
         let mut note = Self { used: result.sampled, ..Self::default() };
         for receipt in &result.receipts {
@@ -65,7 +77,7 @@ impl Note {
             note.used.fuel = note.used.fuel.saturating_add(receipt.receipt.fuel);
             note.denied.extend(denied_call(place, receipt));
             let row = rows::receipt_row(receipt, None, place.new_id(), place.now());
-            note.receipts.push(row.into());
+            note.receipts.push(row);
         }
         note.attachments.extend(ids.iter().zip(&result.attachments).map(|(id, file)| {
             NewAttachment {
@@ -78,6 +90,12 @@ impl Note {
             }
         }));
         note
+    }
+
+    /// Bytes of what it stores, about.
+    fn bytes(&self) -> usize {
+        let receipts = self.receipts.iter().map(|receipt| receipt.body.as_str().len());
+        receipts.chain(self.attachments.iter().map(|file| file.data.len())).sum()
     }
 
     /// Takes the rows of the next one behind its own.
@@ -95,7 +113,7 @@ impl Note {
             let (session, message) = (session.clone(), message.clone());
             writes.push(Write::Attachments { session, message, attachments });
         }
-        writes.push(Write::Receipts { session, message, receipts });
+        writes.push(Write::PackedReceipts { session, message, receipts });
         writes.push(Write::Usage(UsagePart {
             agent: identity(agent),
             model: String::new(),
@@ -121,16 +139,19 @@ impl Scribe {
         let place = Arc::new(place);
         let of_session = Arc::clone(&place);
         service.spawn(async move {
-            let mut begin = Some(begin(&place, &agent, &client, &at));
+            let mut begun = false;
             let mut batch = Vec::with_capacity(MAX_BATCH);
             // The first is taken alone, so that those behind it wake nobody.
             while notes.recv_many(&mut batch, 1).await > 0 {
                 if batch.iter().all(|handed| matches!(handed, Handed::Note(_))) {
                     let _ = tokio::time::timeout(GATHERING, soon.notified()).await;
                 }
+                let mut bytes: usize = batch.iter().map(Handed::bytes).sum();
                 while batch.len() < MAX_BATCH
+                    && bytes < MAX_BATCH_BYTES
                     && let Ok(handed) = notes.try_recv()
                 {
+                    bytes += handed.bytes();
                     batch.push(handed);
                 }
                 let mut waiting = Vec::new();
@@ -142,14 +163,18 @@ impl Scribe {
                     }
                 }
                 if let Some(results) = results {
-                    let mut writes = begin.take().unwrap_or_default();
+                    let mut writes = match begun {
+                        true => Vec::new(),
+                        false => begin(&place, &agent, &client, &at),
+                    };
                     writes.extend(results.writes(&place, &agent));
-                    if let Err(error) = place.store.enqueue(writes).await {
-                        tracing::error!(
+                    match place.store.enqueue(writes).await {
+                        Ok(()) => begun = true,
+                        Err(error) => tracing::error!(
                             target: "belljar::session",
                             session = %place.session,
                             "receipts of a client's calls could not be stored: {error}"
-                        );
+                        ),
                     }
                 }
                 for done in waiting {

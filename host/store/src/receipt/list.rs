@@ -1,0 +1,318 @@
+//! Reading receipts, of rows and of packed ones alike: ordered by their time, and by their ids where
+//! that is the same.
+
+use sqlx::{Row as _, SqliteConnection};
+
+use super::packed::Packed;
+use super::{StoredReceipt, packed, row};
+use crate::error::StoreError;
+use crate::open::Store;
+use crate::page::{Page, and_one, more};
+use crate::session::MAX_LISTED;
+use crate::statement::Arg;
+
+/// The name of it in an error.
+const WHAT: &str = "read the receipts";
+
+/// Packed rows that are fetched together. The last of them only says how far the others are complete.
+const BLOCKS: i64 = 5;
+
+/// The place of a receipt in their order: its time and its id.
+type Place = (i64, String);
+
+/// Receipts, the newest first, each with the bytes of its contents.
+#[derive(Default)]
+struct Found {
+    receipts: Vec<(StoredReceipt, usize)>,
+    /// Behind this place, which is the last one's, there may be more; before it none is missing.
+    /// `None` = none is missing, down to the one behind those that were asked for.
+    down_to: Option<Place>,
+}
+
+/// The receipts that a page is to have.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    session: &'a str,
+    message: Option<&'a str>,
+    before: Option<&'a Place>,
+    limit: u32,
+    most_bytes: i64,
+}
+
+impl Store {
+    /// The latest receipts of a session, or of one of its messages: at most `limit`, at most
+    /// [`MAX_LISTED`]; the oldest of them first.
+    pub async fn receipts(
+        &self,
+        session: &str,
+        message: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<StoredReceipt>, StoreError> {
+        Ok(self.receipts_page(session, message, None, limit, i64::MAX).await?.rows)
+    }
+
+    /// The same in pages: the latest, or those before one of them; no more behind the one with
+    /// which they have `most_bytes`. Only where there are none is the page empty.
+    pub async fn receipts_page(
+        &self,
+        session: &str,
+        message: Option<&str>,
+        before: Option<&str>,
+        limit: u32,
+        most_bytes: i64,
+    ) -> Result<Page<StoredReceipt>, StoreError> {
+        if limit == 0 {
+            return Ok(Page { rows: Vec::new(), more: false });
+        }
+        // Between looking at rows and at packed ones, neither may become more.
+        let mut state = self.state(WHAT).await?;
+        let place = match before {
+            None => None,
+            Some(id) => match self.place_of_receipt(&mut state, session, id).await? {
+                Some(place) => Some(place),
+                // Before one that is not there is none.
+                None => return Ok(Page { rows: Vec::new(), more: false }),
+            },
+        };
+        let limit = limit.min(MAX_LISTED);
+        let most_bytes = most_bytes.max(1);
+        let asked = Asked { session, message, before: place.as_ref(), limit, most_bytes };
+        let rows = self.receipt_rows(&mut state, asked).await?;
+        let packed = self.packed_receipts(&mut state, asked).await?;
+        Ok(rows.and(packed).page(limit, most_bytes))
+    }
+
+    /// All receipts of a turn, the oldest first. What one turn may use bounds them; those of a client that
+    /// calls tools itself, what the tenant may store.
+    pub async fn receipts_of_turn(
+        &self,
+        session: &str,
+        answer: &str,
+    ) -> Result<Vec<StoredReceipt>, StoreError> {
+        let select = concat!(
+            "SELECT ",
+            row::columns!(),
+            " FROM receipts r JOIN sessions s ON s.id = r.session_id \
+              WHERE s.tenant = $1 AND s.id = $2 AND r.message_id = $3"
+        );
+        let mut state = self.state(WHAT).await?;
+        let args = [session.into(), answer.into()];
+        let rows = self.rows_in(&mut state, WHAT, select, args).await?;
+        let receipts: Result<Vec<_>, _> = rows.iter().map(row::stored).collect();
+        let mut receipts = receipts.map_err(|why| self.bad_row("a receipt".to_owned(), why))?;
+        let select = concat!(
+            "SELECT ",
+            packed::columns!(),
+            " FROM receipt_blocks b JOIN sessions s ON s.id = b.session_id \
+              WHERE s.tenant = $1 AND s.id = $2 AND b.message_id = $3"
+        );
+        let packed = self.packed(&mut state, select, [session.into(), answer.into()]).await?;
+        for packed in packed {
+            let unpacked = self.unpacked(&packed)?;
+            receipts.extend(unpacked.into_iter().map(|(receipt, _)| receipt));
+        }
+        receipts.sort_unstable_by(|one, other| place(one).cmp(&place(other)));
+        Ok(receipts)
+    }
+
+    /// The place of a receipt of a session; `None` = there is no such receipt.
+    async fn place_of_receipt(
+        &self,
+        state: &mut SqliteConnection,
+        session: &str,
+        id: &str,
+    ) -> Result<Option<Place>, StoreError> {
+        let select = "SELECT r.created FROM receipts r JOIN sessions s ON s.id = r.session_id \
+            WHERE s.tenant = $1 AND s.id = $2 AND r.id = $3";
+        let args = [session.into(), id.into()];
+        if let Some(row) = self.rows_in(state, WHAT, select, args).await?.first() {
+            let created = row.try_get(0).map_err(|error| self.failed(WHAT, &error));
+            return Ok(Some((created?, id.to_owned())));
+        }
+        let select = concat!(
+            "SELECT ",
+            packed::columns!(),
+            " FROM receipt_blocks b JOIN sessions s ON s.id = b.session_id \
+              WHERE s.tenant = $1 AND s.id = $2 AND b.first_id <= $3 AND b.last_id >= $3"
+        );
+        for packed in self.packed(state, select, [session.into(), id.into()]).await? {
+            let receipts = self.unpacked(&packed)?;
+            if let Some((found, _)) = receipts.iter().find(|(found, _)| found.receipt.id == id) {
+                return Ok(Some((found.receipt.created, id.to_owned())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The latest that are rows of their own: one more than were asked for, or as many as have the bytes.
+    async fn receipt_rows(
+        &self,
+        state: &mut SqliteConnection,
+        asked: Asked<'_>,
+    ) -> Result<Found, StoreError> {
+        // The sizes first: a row that does not fit is not even read.
+        let select = concat!(
+            "WITH sized AS (SELECT r.id, r.created, octet_length(r.body) AS bytes \
+             FROM receipts r JOIN sessions s ON s.id = r.session_id \
+             WHERE s.tenant = $1 AND s.id = $2 AND r.message_id = COALESCE($3, r.message_id) \
+             AND ($4 IS NULL OR (r.created, r.id) < ($4, $5)) \
+             ORDER BY r.created DESC, r.id DESC LIMIT $6), \
+             summed AS (SELECT id, bytes, SUM(bytes) OVER (ORDER BY created DESC, id DESC) - bytes \
+             AS newer FROM sized) SELECT ",
+            row::columns!(),
+            ", x.bytes, (SELECT COUNT(*) FROM sized) FROM summed x JOIN receipts r ON r.id = x.id \
+              WHERE x.newer < $7 ORDER BY r.created DESC, r.id DESC"
+        );
+        let args = [
+            asked.session.into(),
+            asked.message.into(),
+            asked.before.map(|(created, _)| *created).into(),
+            asked.before.map(|(_, id)| id.as_str()).into(),
+            and_one(asked.limit).into(),
+            asked.most_bytes.into(),
+        ];
+        let rows = self.rows_in(state, WHAT, select, args).await?;
+        let more = more(&rows).map_err(|error| self.failed(WHAT, &error))?;
+        let mut receipts = Vec::with_capacity(rows.len());
+        for read in &rows {
+            let bytes: i64 = read.try_get(12).map_err(|error| self.failed(WHAT, &error))?;
+            let receipt = row::stored(read);
+            let receipt = receipt.map_err(|why| self.bad_row("a receipt".to_owned(), why))?;
+            receipts.push((receipt, usize::try_from(bytes).unwrap_or(usize::MAX)));
+        }
+        let down_to = receipts.last().filter(|_| more).map(|(last, _)| owned(place(last)));
+        Ok(Found { receipts, down_to })
+    }
+
+    /// The latest that are packed: one more than were asked for or as many as have the bytes, and what is
+    /// packed with them.
+    async fn packed_receipts(
+        &self,
+        state: &mut SqliteConnection,
+        asked: Asked<'_>,
+    ) -> Result<Found, StoreError> {
+        let select = concat!(
+            "SELECT ",
+            packed::columns!(),
+            " FROM receipt_blocks b JOIN sessions s ON s.id = b.session_id \
+              WHERE s.tenant = $1 AND s.id = $2 AND b.message_id = COALESCE($3, b.message_id) \
+              AND ($4 IS NULL OR (b.first_created, b.first_id) < ($4, $5)) \
+              AND (b.last_created, b.last_id) <= ($6, $7) \
+              ORDER BY b.last_created DESC, b.last_id DESC LIMIT $8"
+        );
+        let mut found = Found::default();
+        let mut from: Place = (i64::MAX, String::new());
+        'reading: loop {
+            let args = [
+                asked.session.into(),
+                asked.message.into(),
+                asked.before.map(|(created, _)| *created).into(),
+                asked.before.map(|(_, id)| id.as_str()).into(),
+                from.0.into(),
+                from.1.as_str().into(),
+                BLOCKS.into(),
+            ];
+            let blocks = self.packed(state, select, args).await?;
+            let goes_on = i64::try_from(blocks.len()).is_ok_and(|blocks| blocks == BLOCKS);
+            let mut blocks = blocks.into_iter().peekable();
+            while let Some(packed) = blocks.next() {
+                let next = blocks.peek().map(|next| &next.last);
+                if next.is_none() && goes_on {
+                    // It is read with the one behind it.
+                    from = packed.last;
+                    continue 'reading;
+                }
+                let receipts = self.unpacked(&packed)?;
+                let before = |(receipt, _): &(StoredReceipt, usize)| {
+                    asked.before.is_none_or(|(created, id)| place(receipt) < (*created, id))
+                };
+                found.receipts.extend(receipts.into_iter().filter(before));
+                if let Some(next) = next.filter(|next| found.is_enough(next, asked)) {
+                    found.end_before(next);
+                    break 'reading;
+                }
+            }
+            break;
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    async fn packed<const N: usize>(
+        &self,
+        state: &mut SqliteConnection,
+        select: &'static str,
+        args: [Arg; N],
+    ) -> Result<Vec<Packed>, StoreError> {
+        let rows = self.rows_in(state, WHAT, select, args).await?;
+        let failed = |error| self.failed(WHAT, &error);
+        rows.iter().map(|row| Packed::stored(row).map_err(failed)).collect()
+    }
+
+    fn unpacked(&self, packed: &Packed) -> Result<Vec<(StoredReceipt, usize)>, StoreError> {
+        packed.unpack().map_err(|why| self.bad_row("packed receipts".to_owned(), why))
+    }
+}
+
+impl Found {
+    /// Whether those are enough that stand before all that is not read yet: `next`, or behind it.
+    fn is_enough(&self, next: &Place, asked: Asked<'_>) -> bool {
+        let sure = self.receipts.iter().filter(|(receipt, _)| place(receipt) > borrowed(next));
+        let (many, bytes) = sure.fold((0_u32, 0_usize), |(many, bytes), (_, more)| {
+            (many.saturating_add(1), bytes.saturating_add(*more))
+        });
+        many > asked.limit || i64::try_from(bytes).is_ok_and(|bytes| bytes >= asked.most_bytes)
+    }
+
+    /// Leaves those that stand before all that is not read.
+    fn end_before(&mut self, next: &Place) {
+        self.receipts.retain(|(receipt, _)| place(receipt) > borrowed(next));
+        let last = self.receipts.iter().map(|(receipt, _)| place(receipt)).min();
+        self.down_to = last.map(owned);
+    }
+
+    /// Both, down to where either of them is known.
+    fn and(mut self, other: Self) -> Self {
+        self.receipts.extend(other.receipts);
+        self.sort();
+        self.down_to = self.down_to.max(other.down_to);
+        if let Some(end) = &self.down_to {
+            self.receipts.retain(|(receipt, _)| place(receipt) >= borrowed(end));
+        }
+        self
+    }
+
+    fn sort(&mut self) {
+        self.receipts.sort_unstable_by(|(one, _), (other, _)| place(other).cmp(&place(one)));
+    }
+
+    /// The first of them, the oldest of these first.
+    fn page(self, limit: u32, most_bytes: i64) -> Page<StoredReceipt> {
+        let (all, mut newer) = (self.receipts.len(), 0_i64);
+        let mut rows: Vec<_> = self
+            .receipts
+            .into_iter()
+            .take(usize::try_from(limit).unwrap_or(usize::MAX))
+            .take_while(|(_, bytes)| {
+                let fits = newer < most_bytes;
+                newer = newer.saturating_add(i64::try_from(*bytes).unwrap_or(i64::MAX));
+                fits
+            })
+            .map(|(receipt, _)| receipt)
+            .collect();
+        rows.reverse();
+        Page { more: rows.len() < all || self.down_to.is_some(), rows }
+    }
+}
+
+fn place(stored: &StoredReceipt) -> (i64, &str) {
+    (stored.receipt.created, &stored.receipt.id)
+}
+
+fn borrowed((created, id): &Place) -> (i64, &str) {
+    (*created, id)
+}
+
+fn owned((created, id): (i64, &str)) -> Place {
+    (created, id.to_owned())
+}

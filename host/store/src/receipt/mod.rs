@@ -1,0 +1,93 @@
+//! Receipts: what calls of tools have done and used.
+//!
+//! A receipt is a row of its own, or one of many that came together and are one row, packed: those of a
+//! client that calls as fast as it gets answers. Who reads them sees no difference.
+
+mod list;
+mod packed;
+mod row;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+pub(crate) use packed::pack;
+pub(crate) use row::add;
+
+/// The receipt of one call. `B` is the form that its contents have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReceiptRow<B = Value> {
+    /// Made by the caller; sorts by time as text.
+    pub id: String,
+    /// The path of the agent that called, within the turn.
+    pub agent: String,
+    /// The agent's step.
+    pub step: i64,
+    /// The call.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// Whether it succeeded.
+    pub ok: bool,
+    /// How it ended, in a word.
+    pub ending: String,
+    /// Fuel that it used.
+    pub fuel: i64,
+    /// How long it took, in microseconds.
+    pub micros: i64,
+    /// The whole receipt; the caller's own form.
+    pub body: B,
+    /// When it was made, in milliseconds since 1970.
+    pub created: i64,
+}
+
+/// A receipt to store, with its contents as text already: whoever stores many at once has little to do.
+pub type NewReceipt = ReceiptRow<JsonText>;
+
+/// JSON as text.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct JsonText(Box<RawValue>);
+
+/// A receipt as it stands in the file.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StoredReceipt {
+    /// The placeholder of its turn.
+    pub message: String,
+    /// The receipt.
+    #[serde(flatten)]
+    pub receipt: ReceiptRow,
+}
+
+impl JsonText {
+    /// The text of a value; `null` of one that cannot be JSON.
+    pub fn of(value: &impl Serialize) -> Self {
+        Self(serde_json::value::to_raw_value(value).unwrap_or_default())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+}
+
+impl PartialEq for JsonText {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl<B> ReceiptRow<B> {
+    /// The same with other contents.
+    fn with<C>(self, make: impl FnOnce(B) -> C) -> ReceiptRow<C> {
+        let Self { id, agent, step, call_id, tool, ok, ending, fuel, micros, body, created } = self;
+        let body = make(body);
+        ReceiptRow { id, agent, step, call_id, tool, ok, ending, fuel, micros, body, created }
+    }
+}
+
+impl From<ReceiptRow> for NewReceipt {
+    fn from(row: ReceiptRow) -> Self {
+        row.with(|body| JsonText::of(&body))
+    }
+}

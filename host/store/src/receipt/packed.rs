@@ -1,0 +1,136 @@
+//! Receipts that came together and are one row: a JSON array of them, packed with LZ4. Much of what
+//! they say is the same in each, so they take a part of the room, and of the time to write them.
+
+use serde_json::value::RawValue;
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use super::{NewReceipt, ReceiptRow, StoredReceipt, row};
+use crate::error::StoreError;
+use crate::open::BadRow;
+use crate::statement::{Nothing, Statement, bounded};
+
+/// Fewer than these are rows of their own.
+const MIN_PACKED: usize = 4;
+
+/// Most receipts of one row.
+const MAX_PACKED: usize = 128;
+
+/// A receipt whose contents have more bytes than these is a row of its own.
+const MAX_SMALL: usize = 16 << 10;
+
+/// Bytes of contents after which a row takes no more receipts.
+const MAX_CONTENTS: usize = 512 << 10;
+
+/// Most bytes of what is packed into a row: those contents, and what stands beside them.
+const MAX_UNPACKED: usize = 4 << 20;
+
+/// Bytes for which a row counts beside its contents, as in the table of receipts.
+const ROW_BYTES: usize = 128;
+
+/// A row of packed receipts.
+pub(super) struct Packed {
+    /// The latest time and the last id of any of them: none comes behind these in the order of the two.
+    pub(super) last: (i64, String),
+    message: String,
+    body: Vec<u8>,
+}
+
+/// The columns of [`Packed::stored`], of the table as `b`.
+macro_rules! columns {
+    () => {
+        "b.message_id, b.last_created, b.last_id, b.body"
+    };
+}
+pub(super) use columns;
+
+/// More receipts of a message. Their ids are new: that is not looked at.
+pub(crate) fn pack(
+    tenant: &str,
+    session: &str,
+    message: &str,
+    receipts: Vec<NewReceipt>,
+    to: &mut Vec<Statement>,
+) -> Result<(), StoreError> {
+    let mut rows = Vec::new();
+    let mut bytes = 0;
+    let (small, large): (Vec<_>, Vec<_>) =
+        receipts.into_iter().partition(|row| row.body.as_str().len() <= MAX_SMALL);
+    for receipt in large {
+        to.push(row::add(tenant, session, message, receipt)?);
+    }
+    for receipt in small {
+        bytes += receipt.body.as_str().len();
+        rows.push(receipt);
+        if rows.len() == MAX_PACKED || bytes > MAX_CONTENTS {
+            to.push(packed(tenant, session, message, &std::mem::take(&mut rows))?);
+            bytes = 0;
+        }
+    }
+    match rows.len() {
+        MIN_PACKED.. => to.push(packed(tenant, session, message, &rows)?),
+        _ => {
+            for receipt in rows {
+                to.push(row::add(tenant, session, message, receipt)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn packed(
+    tenant: &str,
+    session: &str,
+    message: &str,
+    rows: &[NewReceipt],
+) -> Result<Statement, StoreError> {
+    let insert = "INSERT INTO receipt_blocks (session_id, message_id, first_created, first_id, \
+        last_created, last_id, receipts, bytes, body) SELECT m.session_id, m.id, $4, $5, $6, $7, $8, $9, $10 \
+        FROM messages m JOIN sessions s ON s.id = m.session_id \
+        WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3";
+    let times = || rows.iter().map(|row| row.created);
+    let ids = || rows.iter().map(|row| row.id.as_str());
+    let text = serde_json::to_vec(rows)
+        .map_err(|error| StoreError::Invalid { what: "receipts", why: error.to_string() })?;
+    bounded("receipts that came together", text.len(), MAX_UNPACKED)?;
+    let bytes: usize = rows.iter().map(|row| ROW_BYTES + row.body.as_str().len()).sum();
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let args = [
+        tenant.into(),
+        session.into(),
+        message.into(),
+        times().min().into(),
+        ids().min().into(),
+        times().max().into(),
+        ids().max().into(),
+        number(rows.len()).into(),
+        number(bytes).into(),
+        lz4_flex::block::compress_prepend_size(&text).into(),
+    ];
+    Statement::new("store receipts", Nothing::NoMessage, insert, args)
+}
+
+impl Packed {
+    pub(super) fn stored(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        let last = (row.try_get(1)?, row.try_get(2)?);
+        Ok(Self { last, message: row.try_get(0)?, body: row.try_get(3)? })
+    }
+
+    /// The receipts, each with the bytes of its contents.
+    pub(super) fn unpack(&self) -> Result<Vec<(StoredReceipt, usize)>, BadRow> {
+        // The first four bytes say how large it is, and so how much would be taken for it.
+        let size = self.body.first_chunk().map(|size| u32::from_le_bytes(*size));
+        if !size.is_some_and(|size| usize::try_from(size).is_ok_and(|size| size <= MAX_UNPACKED)) {
+            return Err("their size is missing, or larger than any that is written".into());
+        }
+        let text = lz4_flex::block::decompress_size_prepended(&self.body)?;
+        let rows: Vec<ReceiptRow<&RawValue>> = serde_json::from_slice(&text)?;
+        let receipt = |row: ReceiptRow<&RawValue>| {
+            let bytes = row.body.get().len();
+            let body = serde_json::from_str(row.body.get())?;
+            let receipt = row.with(|_| body);
+            Ok((StoredReceipt { message: self.message.clone(), receipt }, bytes))
+        };
+        rows.into_iter().map(receipt).collect()
+    }
+}
