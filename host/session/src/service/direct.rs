@@ -146,13 +146,16 @@ impl DirectSession {
     ///
     /// # Errors
     ///
-    /// When nothing was called: the host ends, the tenant's day or places are used up, or the agent
-    /// cannot be set up.
+    /// When nothing was called: the host ends, the tenant's day, places or storage are used up, or the
+    /// agent cannot be set up.
     pub async fn call(&self, call: DirectCall) -> Result<DirectDone, ServiceError> {
         let inner = &self.inner;
         inner.check_not_draining()?;
         let _places = inner.places(1, Waits::InLine).await?;
         inner.allowance.step(&inner.store, &*inner.clock, async || Ok(0)).await?;
+        if self.scribe.is_full() {
+            inner.allowance.room(&inner.store, 0).await?;
+        }
         // Held until the result is handed over: whoever closes the jar then finds it stored.
         let jar = self.jar().await?;
         let id = call.id.clone();

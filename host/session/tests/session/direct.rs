@@ -1,6 +1,7 @@
 //! A client that calls tools itself, and what is stored of that.
 
 use belljar_agent::DirectCall;
+use belljar_session::{DirectSession, ServiceError, ServiceLimits};
 use tokio_util::sync::CancellationToken;
 
 use crate::service::{LIMITS, questions_with};
@@ -15,6 +16,47 @@ fn call(number: usize, path: &str) -> DirectCall {
         cancel: CancellationToken::new(),
         fresh: false,
     }
+}
+
+/// Calls until one is refused, each stored before the next; gives how many were made, and the refusal.
+async fn until_refused(client: &DirectSession) -> (usize, ServiceError) {
+    for number in 0.. {
+        match client.call(call(number, "a.txt")).await {
+            Ok(done) => assert!(done.result.outcome.is_ok(), "{done:?}"),
+            Err(error) => return (number, error),
+        }
+        client.stored().await;
+        assert!(number < 1_000, "it may store what it likes");
+    }
+    unreachable!()
+}
+
+#[tokio::test]
+async fn receipts_of_calls_count_and_a_session_that_is_open_stores_no_more_than_it_may() {
+    const STORAGE: u64 = 20_000;
+    let limits = ServiceLimits { storage_bytes: Some(STORAGE), ..LIMITS };
+    let questions = questions_with(limits).await;
+    let client = questions.service.direct("scout", "tests", "key:1").await.unwrap();
+    let (made, refused) = until_refused(&client).await;
+    assert!(matches!(refused, ServiceError::StorageFull { .. }), "{refused}");
+    assert!(made > 3, "{made}");
+    let stored = questions.store.stored_bytes().await.unwrap();
+    assert!(stored > STORAGE && stored < STORAGE * 2, "{stored}");
+    // Where the tenant makes room, it goes on.
+    let other = questions.service.direct("scout", "another", "key:2").await;
+    assert!(matches!(other, Err(ServiceError::StorageFull { .. })), "{other:?}");
+    client.close().await;
+    assert!(questions.store.delete_session(client.id()).await.unwrap());
+    let next = questions.service.direct("scout", "another", "key:2").await.unwrap();
+    next.call(call(0, "a.txt")).await.unwrap();
+    // What it did before it hears that its session is deleted has gone with that; the rest is recorded.
+    for number in [9_997, 9_998, 9_999] {
+        client.call(call(number, "a.txt")).await.unwrap();
+        client.stored().await;
+    }
+    let receipts = questions.store.receipts(client.id(), None, 9).await.unwrap();
+    let calls: Vec<&str> = receipts.iter().map(|stored| stored.receipt.call_id.as_str()).collect();
+    assert_eq!(calls, ["call-9998", "call-9999"]);
 }
 
 #[tokio::test]

@@ -5,12 +5,13 @@
 //! as one.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use belljar_agent::{DirectResult, Message, Usage, frame};
 use belljar_store::{
     AuditEntry, MessageStatus, NewAttachment, NewMessage, NewReceipt, Role, SessionKind,
-    StoredSession, UsagePart, Write,
+    StoreError, StoredSession, UsagePart, Write,
 };
 use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -26,7 +27,7 @@ use crate::service::Service;
 const MAX_WAITING: usize = 256;
 
 /// Results that are stored as one.
-const MAX_BATCH: usize = 128;
+const MAX_BATCH: usize = 64;
 
 /// Bytes after which no more are.
 const MAX_BATCH_BYTES: usize = 16 << 20;
@@ -41,6 +42,7 @@ pub(super) struct Scribe {
     sender: mpsc::Sender<Handed>,
     /// Ends the gathering.
     now: Arc<Notify>,
+    full: Arc<AtomicBool>,
 }
 
 /// The rows of one call's result.
@@ -138,12 +140,17 @@ impl Scribe {
         let soon = Arc::clone(&now);
         let place = Arc::new(place);
         let of_session = Arc::clone(&place);
+        let full = Arc::new(AtomicBool::new(false));
+        let is_full = Arc::clone(&full);
+        let of_tenant = service.clone();
         service.spawn(async move {
             let mut begun = false;
             let mut batch = Vec::with_capacity(MAX_BATCH);
             // The first is taken alone, so that those behind it wake nobody.
             while notes.recv_many(&mut batch, 1).await > 0 {
-                if batch.iter().all(|handed| matches!(handed, Handed::Note(_))) {
+                // Those that came while the ones before were stored have waited long enough.
+                let first = notes.is_empty();
+                if first && batch.iter().all(|handed| matches!(handed, Handed::Note(_))) {
                     let _ = tokio::time::timeout(GATHERING, soon.notified()).await;
                 }
                 let mut bytes: usize = batch.iter().map(Handed::bytes).sum();
@@ -170,19 +177,24 @@ impl Scribe {
                     writes.extend(results.writes(&place, &agent));
                     match place.store.enqueue(writes).await {
                         Ok(()) => begun = true,
-                        Err(error) => tracing::error!(
-                            target: "belljar::session",
-                            session = %place.session,
-                            "receipts of a client's calls could not be stored: {error}"
-                        ),
+                        Err(error) => {
+                            // Somebody has deleted the session: what comes next begins it anew.
+                            begun &= !matches!(error, StoreError::NotFound { .. });
+                            tracing::error!(
+                                target: "belljar::session",
+                                session = %place.session,
+                                "receipts of a client's calls could not be stored: {error}"
+                            );
+                        }
                     }
+                    is_full.store(of_tenant.room(0).await.is_err(), Ordering::Relaxed);
                 }
                 for done in waiting {
                     let _ = done.send(());
                 }
             }
         });
-        Self { place: of_session, sender, now }
+        Self { place: of_session, sender, now, full }
     }
 
     /// Hands over a result, with the ids of its files; waits where too many wait.
@@ -193,6 +205,12 @@ impl Scribe {
         }
         // An error: the runtime ends.
         let _ = self.sender.send(Handed::Note(note)).await;
+    }
+
+    /// Whether the tenant had more stored than it may, or nobody could say, when something of this was
+    /// stored last.
+    pub(super) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
     }
 
     /// Waits until all before is stored.
