@@ -170,10 +170,7 @@ fn a_call_that_is_cancelled_leaves_no_command_in_the_midst_of_it() {
         let [first, second] = stage.processes()[..] else { panic!("{mode}: {:?}", stage.seen()) };
         assert!(!lives(first) && lives(second), "{mode}: {:?}", stage.seen());
         if mode == "deaf" {
-            let seen = stage.seen();
-            let heard = seen.iter().position(|line| line == "notifications/cancelled");
-            let works = seen.iter().position(|line| line == "works on");
-            assert!(heard < works && heard.is_some(), "{seen:?}");
+            hears_of_it_at_work(&stage);
         }
         the_neighbour_works(&mut client);
         client.leave().exits(0);
@@ -203,10 +200,15 @@ fn a_server_that_a_script_has_called_is_told_that_the_script_was_cancelled() {
     assert!(!is_error && text.ends_with('a'), "{text}");
     let [first, second] = stage.processes()[..] else { panic!("{:?}", stage.seen()) };
     assert!(!lives(first) && lives(second), "{:?}", stage.seen());
+    hears_of_it_at_work(&stage);
+    the_neighbour_works(&mut client);
+    client.leave().exits(0);
+}
+
+/// A command was told that its call is cancelled while it worked on it.
+fn hears_of_it_at_work(stage: &Stage) {
     let seen = stage.seen();
     let heard = seen.iter().position(|line| line == "notifications/cancelled");
     let works = seen.iter().position(|line| line == "works on");
     assert!(heard < works && heard.is_some(), "{seen:?}");
-    the_neighbour_works(&mut client);
-    client.leave().exits(0);
 }
