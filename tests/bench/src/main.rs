@@ -8,6 +8,7 @@
 
 mod acp;
 mod bare;
+mod bare_mcp;
 mod code;
 mod delegation;
 mod interval;
@@ -98,6 +99,9 @@ const QUICK: Times = Times {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let parts: Vec<String> = std::env::args().skip(1).collect();
+    if parts == [bare_mcp::NAME] {
+        return bare_mcp::serve().await;
+    }
     if let [first, rest @ ..] = parts.as_slice()
         && first == "server-soak"
     {

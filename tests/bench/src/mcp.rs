@@ -1,5 +1,5 @@
-//! One `file_read` of 4 KiB over `belljar mcp`, against the same call in a jar of this process; how soon it
-//! first answers, and what it holds when nobody calls.
+//! One `file_read` of 4 KiB over `belljar mcp`, against the same call in a jar of this process and against a
+//! server that is `rmcp` and nothing else; how soon it first answers, and what it holds when nobody calls.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,10 +11,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
+use crate::bare_mcp;
 use crate::measure::{median, micros, millis};
 use crate::report::Row;
 use crate::server::{self, Site, Work};
 use crate::stores;
+
+/// Turns in which both servers are measured: a machine is not equally fast from one minute to the next.
+const TURNS: usize = 5;
 
 /// Clients over HTTP at a time.
 const CLIENTS: usize = 64;
@@ -39,10 +43,15 @@ pub(crate) async fn rows(
     std::fs::create_dir(&home)?;
     std::fs::create_dir(&workspace)?;
     std::fs::write(workspace.join("page.txt"), "x".repeat(4096))?;
+    let belljar = || {
+        let mut command = Command::new(binary);
+        command.arg("mcp").env("BELLJAR_HOME", &home).current_dir(&workspace);
+        command
+    };
     let mut begun = Vec::new();
     for n in 0..=starts {
         let started = Instant::now();
-        let mut client = Client::start(binary, &home, &workspace)?;
+        let mut client = Client::start(belljar())?;
         client.ask(&read())?;
         // The first fills the cache.
         if n > 0 {
@@ -50,24 +59,33 @@ pub(crate) async fn rows(
         }
         client.end()?;
     }
-    let mut client = Client::start(binary, &home, &workspace)?;
-    let (message, mut took) = (read(), Vec::new());
-    for _ in 0..calls {
-        let started = Instant::now();
-        client.ask(&message)?;
-        took.push(started.elapsed());
+    let mut client = Client::start(belljar())?;
+    let mut rmcp = Command::new(std::env::current_exe()?);
+    rmcp.arg(bare_mcp::NAME).current_dir(&workspace);
+    let mut rmcp = Client::start(rmcp)?;
+    let (mut took, mut bare) = (Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        client.calls(calls / TURNS, &mut took)?;
+        rmcp.calls(calls / TURNS, &mut bare)?;
     }
     let resident = resident(client.child.id())?;
     client.end()?;
-    took.sort_unstable();
-    let p99 = took.get(took.len() * 99 / 100).copied().unwrap_or_default();
-    let (p50, first) = (median(took), median(begun));
-    let ratio = p50.as_secs_f64() / floor.as_secs_f64().max(1e-9);
-    let measure = format!("file_read of 4 KiB over MCP, p99 {}", micros(p99));
+    rmcp.end()?;
+    let (p99, bare_p99) = (p99(&mut took), p99(&mut bare));
+    let (p50, bare_p50, first) = (median(took), median(bare), median(begun));
+    let times = |one: Duration, other: Duration| one.as_secs_f64() / other.as_secs_f64().max(1e-9);
+    let ratio = format!("{:.1} times, {:.1} times", times(p50, floor), times(p50, bare_p50));
+    let floors = format!("{}, rmcp alone: {}", micros(floor), micros(bare_p50));
     Ok(vec![
-        Row::new(measure, micros(p50))
-            .against("in an open jar", micros(floor))
-            .verdict(format!("{ratio:.1} times"), "p50 200 µs, p99 400 µs"),
+        Row::new("file_read of 4 KiB over MCP", micros(p50))
+            .against("in an open jar", floors)
+            .verdict(ratio, "200 µs where rmcp alone takes 90: 2.2 times"),
+        Row::new("file_read of 4 KiB over MCP, p99", micros(p99))
+            .against("rmcp alone", micros(bare_p99))
+            .verdict(
+                format!("{:.1} times", times(p99, bare_p99)),
+                "400 µs where rmcp alone takes 150: 2.7 times",
+            ),
         Row::new("belljar mcp: its first answer", millis(first))
             .verdict(millis(first), "under 50 ms"),
         Row::new("belljar mcp: resident", format!("{resident} MiB"))
@@ -139,14 +157,8 @@ fn read() -> Value {
 }
 
 impl Client {
-    fn start(binary: &Path, home: &Path, workspace: &Path) -> anyhow::Result<Self> {
-        let mut child = Command::new(binary)
-            .arg("mcp")
-            .env("BELLJAR_HOME", home)
-            .current_dir(workspace)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+    fn start(mut server: Command) -> anyhow::Result<Self> {
+        let mut child = server.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let input = child.stdin.take().context("no stdin")?;
         let output = BufReader::new(child.stdout.take().context("no stdout")?);
         let mut client = Self { child, input, output, line: String::new() };
@@ -160,6 +172,17 @@ impl Client {
         self.send(&message("tools/call", params))?;
         self.receive()?;
         ensure!(self.line.contains("\"isError\":false"), "{}", self.line);
+        Ok(())
+    }
+
+    /// How long so many calls take, one behind the other.
+    fn calls(&mut self, calls: usize, took: &mut Vec<Duration>) -> anyhow::Result<()> {
+        let message = read();
+        for _ in 0..calls {
+            let started = Instant::now();
+            self.ask(&message)?;
+            took.push(started.elapsed());
+        }
         Ok(())
     }
 
@@ -179,6 +202,11 @@ impl Client {
         ensure!(child.wait()?.success(), "it failed");
         Ok(())
     }
+}
+
+fn p99(took: &mut [Duration]) -> Duration {
+    took.sort_unstable();
+    took.get(took.len() * 99 / 100).copied().unwrap_or_default()
 }
 
 /// Resident memory of a process, in MiB.
