@@ -32,8 +32,8 @@ const MAX_BATCH: usize = 64;
 /// Bytes after which no more are.
 const MAX_BATCH_BYTES: usize = 16 << 20;
 
-/// How long a result waits for others, to be stored with them: a process that is killed loses no more.
-/// Whoever asks for what is stored ends the wait.
+/// How long a result waits for others, to be stored with them. A process that is killed loses those that
+/// wait, and those that are being stored. Whoever asks for what is stored ends the wait.
 const GATHERING: Duration = Duration::from_millis(10);
 
 /// Hands results to the task. Dropping it ends the task, behind what was handed over.
@@ -149,8 +149,8 @@ impl Scribe {
             // The first is taken alone, so that those behind it wake nobody.
             while notes.recv_many(&mut batch, 1).await > 0 {
                 // Those that came while the ones before were stored have waited long enough.
-                let first = notes.is_empty();
-                if first && batch.iter().all(|handed| matches!(handed, Handed::Note(_))) {
+                if notes.is_empty() && batch.iter().all(|handed| matches!(handed, Handed::Note(_)))
+                {
                     let _ = tokio::time::timeout(GATHERING, soon.notified()).await;
                 }
                 let mut bytes: usize = batch.iter().map(Handed::bytes).sum();
