@@ -5,6 +5,7 @@ use super::File;
 /// A crate's manifest and the workspace crates that it may depend on, outside of tests.
 const EDGES: &[(&str, &[&str])] = &[
     ("host/policy", &[]),
+    ("host/work", &[]),
     ("host/definition", &["belljar-policy"]),
     ("host/os_sandbox", &[]),
     ("host/engine", &[]),

@@ -1,0 +1,123 @@
+//! Host work: what the host itself computes or reads because a stranger asked for it.
+//!
+//! A guest has fuel. The host's own work on a guest's data (a diff, a pattern, a directory read) has none, so
+//! all such work runs through [`run`], which gives it four things:
+//!
+//! - a thread of its own, so that no async worker waits for it;
+//! - a limit for each owner ([`MAX_RUNNING_PER_OWNER`]), so that one tenant never takes the threads of another;
+//! - a deadline, [`WorkKind::time`], which counts from the request and so includes the wait for a thread;
+//! - an end: whoever drops the future of [`run`] stops the work through its [`StopSignal`].
+//!
+//! The lint `clippy::disallowed_methods` refuses `tokio::task::spawn_blocking` everywhere else.
+//!
+//! ```
+//! use std::time::Duration;
+//! use belljar_work::{WorkStopped, WorkKind, run};
+//!
+//! const COUNT_LINES: WorkKind = WorkKind { name: "counting lines", time: Duration::from_secs(5) };
+//!
+//! # tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap().block_on(async {
+//! let text = "a\nb\n".to_owned();
+//! let lines = run(&COUNT_LINES, "tenant-1", move |stop| {
+//!     let mut lines = 0;
+//!     for _ in text.lines() {
+//!         stop.check()?;
+//!         lines += 1;
+//!     }
+//!     Ok::<_, WorkStopped>(lines)
+//! });
+//! assert_eq!(lines.await.unwrap(), Ok(2));
+//! # });
+//! ```
+
+mod owner;
+mod signal;
+
+use std::time::{Duration, Instant};
+
+use tokio::time::timeout_at;
+
+pub use signal::{StopSignal, WorkStopped};
+
+/// Jobs of one owner that run at once. Two, so that a quick look passes a slow one.
+pub const MAX_RUNNING_PER_OWNER: usize = 2;
+
+/// Jobs of one owner that wait for a thread; the next one is refused with [`WorkError::Busy`].
+pub const MAX_WAITING_PER_OWNER: usize = 64;
+
+/// Jobs of all owners that run at once. Far below the 512 blocking threads of a tokio runtime, because the
+/// runtime's own file operations use those threads too.
+pub const MAX_RUNNING: usize = 64;
+
+/// The owner of work that the operator caused: the start of a server, a command line.
+pub const OPERATOR: &str = "";
+
+/// One kind of host work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkKind {
+    /// A noun for errors and logs, for example `comparing files`.
+    pub name: &'static str,
+    /// The longest time from the request to the result.
+    pub time: Duration,
+}
+
+/// Why a job gave no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WorkError {
+    /// The deadline passed. The job was stopped; one that never checks its signal still holds its thread, and
+    /// counts against its owner.
+    #[error("{kind} took longer than {} seconds", .limit.as_secs())]
+    TimedOut {
+        /// [`WorkKind::name`].
+        kind: &'static str,
+        /// [`WorkKind::time`].
+        limit: Duration,
+    },
+    /// [`MAX_WAITING_PER_OWNER`] jobs of this owner wait already.
+    #[error("{kind}: too many requests of that kind are waiting")]
+    Busy {
+        /// [`WorkKind::name`].
+        kind: &'static str,
+    },
+    /// The job panicked: a fault of belljar. The message stands in the log.
+    #[error("{kind} failed: a fault of belljar")]
+    Panicked {
+        /// [`WorkKind::name`].
+        kind: &'static str,
+    },
+}
+
+/// Runs `job` on a thread for `owner`, for example a tenant's id.
+///
+/// The job gets a [`StopSignal`] that is raised at the deadline and when this future is dropped. Until the job
+/// returns, its thread counts against the owner.
+///
+/// # Errors
+///
+/// [`WorkError`]: the deadline, a full queue, a panic.
+pub async fn run<T: Send + 'static>(
+    kind: &WorkKind,
+    owner: &str,
+    job: impl FnOnce(&StopSignal) -> T + Send + 'static,
+) -> Result<T, WorkError> {
+    let deadline = Instant::now() + kind.time;
+    let late = || WorkError::TimedOut { kind: kind.name, limit: kind.time };
+    let place = owner::queue(owner).ok_or(WorkError::Busy { kind: kind.name })?;
+    let slot = timeout_at(deadline.into(), place.slot()).await.map_err(|_| late())?;
+    let (signal, guard) = StopSignal::until(deadline);
+    let work = tokio::task::spawn_blocking(move || {
+        let done = job(&signal);
+        drop(slot);
+        done
+    });
+    let ended = timeout_at(deadline.into(), work).await;
+    drop(guard);
+    match ended {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(_)) => Err(WorkError::Panicked { kind: kind.name }),
+        Err(_) => Err(late()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! The threads and the queue of each owner.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{MAX_RUNNING, MAX_RUNNING_PER_OWNER, MAX_WAITING_PER_OWNER};
+
+/// The limits are of the process, because its threads are.
+static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MAX_RUNNING)));
+static OWNERS: LazyLock<Mutex<HashMap<String, Weak<Owner>>>> = LazyLock::new(Mutex::default);
+
+/// Entries of [`OWNERS`] beyond which those of owners without a job are removed.
+const TIDY_AT: usize = 1024;
+
+#[derive(Debug)]
+struct Owner {
+    running: Arc<Semaphore>,
+    /// The jobs that run and those that wait.
+    present: Arc<Semaphore>,
+}
+
+/// A place in an owner's queue.
+pub(crate) struct Place {
+    owner: Arc<Owner>,
+    present: OwnedSemaphorePermit,
+}
+
+/// A thread: held until the job has returned.
+#[expect(dead_code, reason = "the permits are held for their drop alone")]
+pub(crate) struct Slot {
+    running: OwnedSemaphorePermit,
+    all: OwnedSemaphorePermit,
+    place: OwnedSemaphorePermit,
+    owner: Arc<Owner>,
+}
+
+/// A place in the queue of `name`; `None` where the queue is full.
+pub(crate) fn queue(name: &str) -> Option<Place> {
+    let mut owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let owner = owners.get(name).and_then(Weak::upgrade);
+    let owner = owner.unwrap_or_else(|| {
+        if owners.len() >= TIDY_AT {
+            owners.retain(|_, owner| owner.strong_count() > 0);
+        }
+        let owner = Arc::new(Owner {
+            running: Arc::new(Semaphore::new(MAX_RUNNING_PER_OWNER)),
+            present: Arc::new(Semaphore::new(MAX_RUNNING_PER_OWNER + MAX_WAITING_PER_OWNER)),
+        });
+        owners.insert(name.to_owned(), Arc::downgrade(&owner));
+        owner
+    });
+    drop(owners);
+    let present = Arc::clone(&owner.present).try_acquire_owned().ok()?;
+    Some(Place { owner, present })
+}
+
+impl Place {
+    /// Waits for a thread of the owner, then for one of the process, in the order asked.
+    pub(crate) async fn slot(self) -> Slot {
+        let running = acquire(&self.owner.running).await;
+        let all = acquire(&ALL).await;
+        Slot { running, all, place: self.present, owner: self.owner }
+    }
+}
+
+/// A permit. The semaphores here are never closed.
+async fn acquire(semaphore: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+    loop {
+        if let Ok(permit) = Arc::clone(semaphore).acquire_owned().await {
+            return permit;
+        }
+        tokio::task::yield_now().await;
+    }
+}
