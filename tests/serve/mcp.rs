@@ -69,6 +69,31 @@ async fn begin(world: &World, caller: &str) -> String {
     session
 }
 
+/// The lines of an answer to a call, for a client that says it speaks this revision.
+async fn lines_of(world: &World, session: &str, version: &str) -> Vec<String> {
+    let call = world.call_as("blue-member", "POST", "/mcp");
+    let call = call.header("accept", "application/json, text/event-stream");
+    let call = call.json(&call_of(read("note.txt"))).header("mcp-session-id", session);
+    let answer = call.header("mcp-protocol-version", version).send().await.is(200);
+    let text = String::from_utf8(answer.body).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn an_event_with_empty_data_is_sent_to_clients_whose_revision_has_it() {
+    let world = world().await;
+    let is_empty = |line: &String| line.trim_end() == "data:";
+    let call = older(world.call_as("blue-member", "POST", "/mcp"), None, &initialize());
+    let begun = String::from_utf8(call.send().await.is(200).body).unwrap();
+    assert!(!begun.lines().map(str::to_owned).any(|line| is_empty(&line)), "{begun}");
+    let session = begin(&world, "blue-member").await;
+    for version in ["2025-11-25", "2025-06-18", "2025-03-26"] {
+        let lines = lines_of(&world, &session, version).await;
+        assert!(lines.iter().any(|line| line.contains("a note of blue's")), "{lines:?}");
+        assert_eq!(lines.iter().any(is_empty), version == "2025-11-25", "{version}: {lines:?}");
+    }
+}
+
 fn read(path: &str) -> Value {
     json!({"name": "file_read", "arguments": {"path": path}})
 }

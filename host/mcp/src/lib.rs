@@ -26,6 +26,7 @@ mod line;
 mod listing;
 mod message;
 mod opening;
+mod pages;
 mod parameters;
 mod process;
 mod program;

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-/// Tools of one server: every request of a model repeats them.
+/// Tools of one server that are taken, the first of its list: every request of a model repeats them.
 pub(crate) const MAX_TOOLS: usize = 128;
+
+/// Tools that a list may name; those beyond are not looked at, because each is parsed.
+pub(crate) const MAX_NAMED: usize = 1_024;
 
 /// Pages of a list, of which each is a request. A server that always names a next one ends here.
 pub(crate) const MAX_PAGES: usize = 32;

@@ -8,6 +8,8 @@ use belljar_sandbox::{DescribeLimits, Digest, check_words};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::limits::MAX_TOOLS;
+use crate::pages::ToolPages;
 use crate::parameters;
 use crate::revision::Revision;
 
@@ -18,7 +20,7 @@ const MAX_NAME: usize = 80;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListedTool {
-    /// The server's own name of it: letters, digits, `_` and `-`.
+    /// The server's own name of it, for example `calendar.list`.
     pub name: String,
     /// The words about it that models are told.
     pub description: String,
@@ -58,18 +60,25 @@ pub struct Difference {
 }
 
 impl ListedTool {
-    /// The name that agents and grants have for it: `mcp__SERVER__TOOL`.
+    /// The name that agents and grants have for it: `mcp__SERVER__TOOL`. The protocol also allows `.` in
+    /// names of tools, and providers of models do not: `_` stands for them, so `calendar.list` of the server
+    /// `work` is `mcp__work__calendar_list`.
     ///
     /// # Errors
     ///
-    /// When that is too long, or the server's own name has other characters than names here have.
+    /// When the name is too long, or has characters that the protocol does not allow.
     pub fn own_name(&self, server: &str) -> Result<ToolName, String> {
-        let name = format!("mcp__{server}__{}", self.name);
+        let name = format!("mcp__{server}__{}", self.mapped_name());
         let has = !self.name.is_empty();
         ToolName::new(&name).ok().filter(|_| has).ok_or_else(|| {
-            "its name has to be of letters, digits, `_` and `-`, with the server's at most 57 in all"
+            "its name has to be of letters, digits, `_`, `-` and `.`, with the server's at most 57 in all"
                 .to_owned()
         })
+    }
+
+    /// The server's name of it, in the characters that names have here.
+    fn mapped_name(&self) -> String {
+        self.name.replace('.', "_")
     }
 
     /// A digest of all that a model is told of it; the order of a schema's keys does not matter.
@@ -105,7 +114,46 @@ impl Listing {
                 Err(why) => listing.left_out.push(LeftOut { name: shown, why }),
             }
         }
+        listing.leave_out_mapped_twins();
         listing
+    }
+
+    /// The same of all pages of a list. Of more tools than [`MAX_TOOLS`] the first in the server's order are
+    /// taken, and the rest is told in one entry of [`Listing::left_out`].
+    pub(crate) fn from_pages(server: &str, pages: ToolPages) -> Self {
+        let (mut entries, unread) = pages.into_entries();
+        let rest = entries.split_off(entries.len().min(MAX_TOOLS));
+        let mut listing = Self::of(server, &entries);
+        if let Some(first) = rest.first() {
+            let name = first.get("name").and_then(Value::as_str).unwrap_or_default();
+            let beyond = rest.len().saturating_add(unread).saturating_sub(1);
+            let why = format!(
+                "and {beyond} more behind it: of one server the first {MAX_TOOLS} tools of its list are taken; \
+                 let the server list fewer, or split it"
+            );
+            let name = Shown::clipped(name, MAX_NAME).to_string();
+            listing.left_out.push(LeftOut { name, why });
+        }
+        listing
+    }
+
+    /// Leaves out tools whose names are one name here, such as `a.b_c` and `a_b.c`. A tool that has that very
+    /// name itself keeps it.
+    fn leave_out_mapped_twins(&mut self) {
+        let mut owners: BTreeMap<String, usize> = BTreeMap::new();
+        for tool in &self.tools {
+            *owners.entry(tool.mapped_name()).or_default() += 1;
+        }
+        let exact: BTreeSet<String> = self.tools.iter().map(|tool| tool.name.clone()).collect();
+        let (kept, twins) = std::mem::take(&mut self.tools).into_iter().partition(|tool| {
+            let mapped = tool.mapped_name();
+            tool.name == mapped || (!exact.contains(&mapped) && owners.get(&mapped) == Some(&1))
+        });
+        self.tools = kept;
+        self.left_out.extend(Vec::into_iter(twins).map(|tool: ListedTool| LeftOut {
+            why: format!("another tool of the server is `{}` here too", tool.mapped_name()),
+            name: tool.name,
+        }));
     }
 
     /// The digest of each tool, by the server's own name of it.
@@ -256,6 +304,30 @@ mod tests {
         ] {
             assert_ne!(one.digest(), other.digest());
         }
+    }
+
+    #[test]
+    fn a_name_with_dots_is_mapped_and_no_two_tools_share_one() {
+        let names = ["calendar.list", "a.b_c", "a_b.c", "c.d", "c_d", "bad/name"];
+        let entries: Vec<Value> = names.iter().map(|name| entry(name, "d")).collect();
+        let listing = Listing::of("s", &entries);
+        let own = listing.tools.iter().map(|tool| tool.own_name("s").unwrap().to_string());
+        assert_eq!(own.collect::<Vec<_>>(), ["mcp__s__c_d", "mcp__s__calendar_list"]);
+        let left: Vec<&str> = listing.left_out.iter().map(|left| left.name.as_str()).collect();
+        assert_eq!(left, ["bad/name", "a.b_c", "a_b.c", "c.d"]);
+    }
+
+    #[test]
+    fn of_many_tools_the_first_are_taken_and_the_rest_is_told() {
+        let entries: Vec<Value> = (0..300).map(|n| entry(&format!("t{n}"), "d")).collect();
+        let mut pages = ToolPages::default();
+        pages.take(&mut serde_json::json!({"tools": entries})).unwrap();
+        let listing = Listing::from_pages("s", pages);
+        assert_eq!(listing.tools.len(), MAX_TOOLS);
+        assert!(listing.tools.iter().any(|tool| tool.name == "t127"));
+        let [rest] = listing.left_out.as_slice() else { panic!("{:?}", listing.left_out) };
+        assert_eq!(rest.name, "t128");
+        assert!(rest.why.starts_with("and 171 more behind it"), "{}", rest.why);
     }
 
     #[test]

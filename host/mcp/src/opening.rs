@@ -10,9 +10,10 @@ use tokio::time::Instant;
 
 use crate::demands::Granted;
 use crate::exchange::{Address, Aside, Fault, ask, tell};
-use crate::limits::{MAX_CURSOR, MAX_FRESH, MAX_PAGES, MAX_TOOLS};
+use crate::limits::MAX_FRESH;
 use crate::listing::Listing;
 use crate::message::{notification, request};
+use crate::pages::ToolPages;
 use crate::revision::{Revision, client};
 
 /// The server does not speak the revision of the request.
@@ -131,35 +132,23 @@ impl Opening<'_> {
         gate: &Outgoing,
         address: &mut Address,
     ) -> Result<(Listing, Option<Instant>), Fault> {
-        let (mut entries, mut cursor) = (Vec::new(), None);
+        let (mut pages, mut cursor) = (ToolPages::default(), None);
         let (revision, began) = (address.revision, Instant::now());
         let mut fresh = MAX_FRESH;
-        for _ in 0..MAX_PAGES {
-            let params = cursor.as_ref().map_or(json!({}), |cursor| json!({"cursor": cursor}));
+        loop {
+            let params = cursor.map_or(json!({}), |cursor: String| json!({"cursor": cursor}));
             let (id, mut aside) = (self.ids.next(), Aside::default());
             let asked = self.request(revision, id, "tools/list", params);
             let mut page = ask(gate, address, id, &asked, &mut aside).await?;
-            match page.get_mut("tools").map(Value::take) {
-                Some(Value::Array(tools)) => entries.extend(tools),
-                _ => return Err(Fault::Broken("its list has no tools")),
-            }
-            if entries.len() > MAX_TOOLS {
-                return Err(Fault::Broken("it lists too many tools"));
-            }
             if let Some(millis) = page.get("ttlMs").and_then(Value::as_u64) {
                 fresh = fresh.min(Duration::from_millis(millis));
             }
-            cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
-            match &cursor {
-                None => {
-                    let listing = Listing { revision, ..Listing::of(self.name, &entries) };
-                    let until = Some(began + fresh).filter(|_| revision == Revision::Stateless);
-                    return Ok((listing, until));
-                }
-                Some(cursor) if cursor.len() > MAX_CURSOR => break,
-                Some(_) => {}
+            cursor = pages.take(&mut page)?;
+            if cursor.is_none() {
+                let listing = Listing { revision, ..Listing::from_pages(self.name, pages) };
+                let until = Some(began + fresh).filter(|_| revision == Revision::Stateless);
+                return Ok((listing, until));
             }
         }
-        Err(Fault::Broken("its list does not end"))
     }
 }

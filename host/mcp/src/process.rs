@@ -68,6 +68,8 @@ pub(crate) struct Process {
     /// It has answered something.
     answers: bool,
     complaints: Complaints,
+    /// Lines that were logged because they are no messages.
+    stray_lines: usize,
 }
 
 /// The last of what it writes to stderr, which is read to its end so that it does not wait.
@@ -94,7 +96,15 @@ impl Process {
             Err(error) => return Err(not_started(&error)),
         };
         let complaints = Complaints::of(running.stderr.take());
-        Ok(Self { running, heard: Vec::new(), given: 0, looked_at: 0, answers: false, complaints })
+        Ok(Self {
+            running,
+            heard: Vec::new(),
+            given: 0,
+            looked_at: 0,
+            answers: false,
+            complaints,
+            stray_lines: 0,
+        })
     }
 
     /// The digest that a program has now.
@@ -138,12 +148,17 @@ impl Process {
             if line.is_empty() {
                 continue;
             }
-            let message = Message::read(&line).map_err(|why| {
-                // For the operator: a program that talks on stdout is a common mistake.
-                let wrote = String::from_utf8_lossy(&line);
-                gate.log("stdout", &format!("it wrote `{}`", Shown::clipped(&wrote, 200)));
-                Lost::from(Fault::Broken(why))
-            })?;
+            let message = match Message::read(&line) {
+                Ok(message) => message,
+                Err(why) => {
+                    // For the operator: a program that logs on stdout is a common mistake.
+                    self.log_stray(gate, &line);
+                    match is_of_protocol(&line) {
+                        true => return Err(Fault::Broken(why).into()),
+                        false => continue,
+                    }
+                }
+            };
             match message {
                 Message::Answer(Some(own), answer) if own == id => {
                     self.answers = true;
@@ -157,6 +172,16 @@ impl Process {
                 }
                 Message::Told { method, params } => told(&method, &params, id, aside),
             }
+        }
+    }
+
+    /// Logs a line that is no message. The first lines say enough.
+    fn log_stray(&mut self, gate: &Outgoing, line: &[u8]) {
+        if self.stray_lines < MAX_LINES {
+            self.stray_lines += 1;
+            let wrote = String::from_utf8_lossy(line);
+            let wrote = Shown::clipped(&wrote, 200);
+            gate.log("stdout", &format!("not a message, so it is passed over: `{wrote}`"));
         }
     }
 
@@ -214,6 +239,12 @@ impl Process {
             }
         }
     }
+}
+
+/// Whether a line that cannot be read was meant for the client: an answer that never comes would be waited
+/// for, so such a line ends the call. A log line, JSON or not, is passed over.
+fn is_of_protocol(line: &[u8]) -> bool {
+    line.starts_with(b"{") && line.windows(9).any(|part| part == b"\"jsonrpc\"")
 }
 
 fn not_started(error: &std::io::Error) -> Lost {

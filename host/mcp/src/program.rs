@@ -17,14 +17,15 @@ use crate::call::{CallSpec, ending, is_given_up};
 use crate::connection::Connection;
 use crate::demands::{Clock, Talk};
 use crate::exchange::{Aside, Fault};
-use crate::limits::{FAREWELL, MAX_CURSOR, MAX_PAGES, MAX_TOOLS};
+use crate::limits::FAREWELL;
 use crate::listing::{ListedTool, Listing, changed};
 use crate::message::{notification, request};
+use crate::pages::ToolPages;
 use crate::process::{Lost, Process};
+use crate::revision::OF_SESSIONS;
 
 /// The revision of the protocol that is asked for, and those that are spoken.
 const REVISION: &str = "2025-11-25";
-const SPOKEN: [&str; 3] = [REVISION, "2025-06-18", "2025-03-26"];
 
 /// A code of JSON-RPC: the arguments do not fit.
 const INVALID_PARAMS: i64 = -32602;
@@ -292,7 +293,7 @@ impl Connection {
         let asked = request(id, "initialize", &params);
         let begun = session.process.ask(gate, id, &asked, &mut aside).await?;
         let revision = begun.get("protocolVersion").and_then(Value::as_str);
-        if !SPOKEN.into_iter().any(|spoken| Some(spoken) == revision) {
+        if !OF_SESSIONS.into_iter().any(|spoken| Some(spoken) == revision) {
             return Err(Fault::Broken("it speaks no revision that is spoken here").into());
         }
         let begun = notification("notifications/initialized", &json!({}));
@@ -339,27 +340,17 @@ impl ProgramSession {
     }
 
     async fn listed(&mut self, gate: &Outgoing, server: &str) -> Result<Listing, Lost> {
-        let (mut entries, mut cursor) = (Vec::new(), None);
-        for _ in 0..MAX_PAGES {
-            let params = cursor.as_ref().map_or(json!({}), |cursor| json!({"cursor": cursor}));
+        let (mut pages, mut cursor) = (ToolPages::default(), None);
+        loop {
+            let params = cursor.map_or(json!({}), |cursor: String| json!({"cursor": cursor}));
             let (id, mut aside) = (self.next_id(), Aside::default());
             let asked = request(id, "tools/list", &params);
             let mut page = self.process.ask(gate, id, &asked, &mut aside).await?;
-            match page.get_mut("tools").map(Value::take) {
-                Some(Value::Array(tools)) => entries.extend(tools),
-                _ => return Err(Fault::Broken("its list has no tools").into()),
-            }
-            if entries.len() > MAX_TOOLS {
-                return Err(Fault::Broken("it lists too many tools").into());
-            }
-            cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
-            match &cursor {
-                None => return Ok(Listing::of(server, &entries)),
-                Some(cursor) if cursor.len() > MAX_CURSOR => break,
-                Some(_) => {}
+            cursor = pages.take(&mut page)?;
+            if cursor.is_none() {
+                return Ok(Listing::from_pages(server, pages));
             }
         }
-        Err(Fault::Broken("its list does not end").into())
     }
 
     /// Tells it that the call which it works on has ended, and ends it: an answer that is late is nobody's,

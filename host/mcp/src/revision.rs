@@ -18,7 +18,7 @@ pub enum Revision {
 
 /// The dated names that a server with sessions may choose: of an older one nothing is used that the
 /// newest lacks.
-const OF_SESSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
+pub(crate) const OF_SESSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// The fields that say in each request who asks, and how.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";

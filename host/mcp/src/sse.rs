@@ -12,6 +12,7 @@ use crate::limits::{MAX_MESSAGE, MAX_RETRY, MAX_SESSION};
 pub(crate) struct Events {
     line: Vec<u8>,
     data: Vec<u8>,
+    other: bool,
     after_return: bool,
     last: Option<HeaderValue>,
     retry: Option<Duration>,
@@ -33,6 +34,7 @@ impl Events {
     pub(crate) fn begin_anew(&mut self) {
         self.line.clear();
         self.data.clear();
+        self.other = false;
         self.after_return = false;
     }
 
@@ -56,18 +58,22 @@ impl Events {
         Ok(ended)
     }
 
-    /// An empty line ends an event; one without data is none.
+    /// An empty line ends an event. Its data is returned, unless it is empty or the event has another name than
+    /// `message`: servers send `event: ping` to keep a stream open.
     fn end_line(&mut self) -> Option<Vec<u8>> {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
             let mut data = std::mem::take(&mut self.data);
             // Each line of data has added a line feed.
             data.pop();
-            return (!data.is_empty()).then_some(data);
+            let other = std::mem::take(&mut self.other);
+            return (!data.is_empty() && !other).then_some(data);
         }
         if let Some(data) = line.strip_prefix(b"data:") {
             self.data.extend_from_slice(data.strip_prefix(b" ").unwrap_or(data));
             self.data.push(b'\n');
+        } else if let Some(name) = line.strip_prefix(b"event:") {
+            self.other = !matches!(name.trim_ascii(), b"message" | b"");
         } else if let Some(id) = line.strip_prefix(b"id:") {
             let id = id.strip_prefix(b" ").unwrap_or(id);
             let fits = !id.is_empty() && id.len() <= MAX_SESSION;
@@ -94,6 +100,16 @@ mod tests {
             let found: Vec<_> = pieces.flatten().collect();
             assert_eq!(found, want, "{size}");
         }
+    }
+
+    #[test]
+    fn an_event_of_another_name_is_passed_over() {
+        let mut events = Events::default();
+        let text = b"event: ping\ndata: {}\n\nevent:heartbeat\ndata: x\n\nevent: message\ndata: 1\n\ndata: 2\n\n";
+        assert_eq!(events.push(text).unwrap(), [b"1", b"2"]);
+        events.push(b"event: ping\n").unwrap();
+        events.begin_anew();
+        assert_eq!(events.push(b"data: 3\n\n").unwrap(), [b"3"]);
     }
 
     #[test]

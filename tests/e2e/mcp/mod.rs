@@ -50,6 +50,14 @@ fn a_client_of_either_revision_calls_the_tools_that_it_is_granted() {
         assert_eq!(answer["result"]["isError"], true, "{answer}");
         let answer = client.call("file_reed", json!({}));
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        for wrong in
+            [json!({"name": "file_list", "arguments": "{}"}), json!({"name": 7}), json!({})]
+        {
+            let answer = client.ask("tools/call", wrong);
+            assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        }
+        let answer = client.ask("tools/none", json!({}));
+        assert_eq!(answer["error"]["code"], -32601, "{answer}");
         client.leave().exits(0);
     }
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::Method;
+use axum::http::{HeaderMap, Method};
 use axum::response::{IntoResponse as _, Response};
 use bytes::{Bytes, BytesMut};
 use http_body::Frame;
@@ -19,9 +19,16 @@ use crate::app::Ctx;
 use crate::http::outward::Outward;
 use crate::http::respond;
 
+/// The header with the revision that a session negotiated, in every request but the first.
+const VERSION: &str = "mcp-protocol-version";
+
+/// The first revision with a priming event. Revisions are dates, so they sort as text.
+const FIRST_PRIMED: &str = "2025-11-25";
+
 /// `POST`, `GET` and `DELETE /mcp`.
 pub(crate) async fn answer(ctx: Ctx, request: Request) -> Response {
     let (parts, body) = request.into_parts();
+    let primed = takes_priming(&parts.headers);
     // INV-115: held as every body is, and only then given to the protocol.
     let body = match parts.method {
         Method::POST => {
@@ -50,7 +57,15 @@ pub(crate) async fn answer(ctx: Ctx, request: Request) -> Response {
     };
     let outward = Arc::clone(ctx.app.outward());
     let over = while_admitted(ctx);
-    response.map(|body| Body::new(Hidden { body, outward, line: BytesMut::new(), over }))
+    response.map(|body| Body::new(Hidden { body, outward, line: BytesMut::new(), over, primed }))
+}
+
+/// Whether a client takes an event with an empty `data` line, which the library puts before every answer so that
+/// a lost stream can be resumed. Revision 2025-11-25 introduced that event; clients of earlier ones parse its data
+/// as JSON and drop the server. A request without a version is of an earlier one, or begins a session.
+fn takes_priming(headers: &HeaderMap) -> bool {
+    let version = headers.get(VERSION).and_then(|version| version.to_str().ok());
+    version.is_some_and(|version| version >= FIRST_PRIMED)
 }
 
 /// INV-297: ends when its caller may not be there any more, or is dropped with the body that it is for.
@@ -84,12 +99,18 @@ struct Hidden {
     /// The rest of what came, which is no whole line yet.
     line: BytesMut,
     over: Over,
+    /// The client takes an event whose data is empty.
+    primed: bool,
 }
 
 impl Hidden {
     fn said(&self, text: &[u8]) -> Vec<u8> {
         let mut said = Vec::with_capacity(text.len());
         for line in text.split_inclusive(|byte| *byte == b'\n') {
+            // Without its data an event is passed over by every reader, and its id still counts.
+            if !self.primed && line.trim_ascii_end() == b"data:" {
+                continue;
+            }
             let (start, json) = match line.strip_prefix(b"data: ") {
                 Some(json) => (&b"data: "[..], json),
                 None => (&b""[..], line),

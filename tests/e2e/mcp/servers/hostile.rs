@@ -251,7 +251,7 @@ fn a_server_that_lists_without_an_end_offers_nothing() {
     stage.peer.acts(|seen, stream| {
         let is_list = seen.method() == "tools/list";
         if is_list {
-            let page = json!({"tools": [], "nextCursor": "again"});
+            let page = json!({"tools": [], "nextCursor": format!("after {}", seen.body["id"])});
             peer::reply(stream, seen, &page, "");
         }
         is_list
@@ -260,7 +260,10 @@ fn a_server_that_lists_without_an_end_offers_nothing() {
     assert_eq!(stage.peer.count("tools/list"), 32);
     stage.peer.acts(|_, _| false);
     stage.peer.lists((0..200).map(|n| peer::tool(&format!("t{n}"), "d")).collect());
-    stage.review().exits(1).complains("it lists too many tools");
+    let review = stage.review().exits(4);
+    review.complains(
+        "tool `t128` is left out: and 71 more behind it: of one server the first 128 tools",
+    );
     stage.peer.acts(|seen, stream| {
         let begins = seen.method() == "initialize";
         if begins {

@@ -57,8 +57,17 @@ fn an_answer_to_another_request_is_none() {
 }
 
 #[test]
-fn words_outside_of_the_protocol_end_the_call() {
-    fails("banner", "a message is no JSON object");
+fn a_line_outside_of_the_protocol_is_passed_over_and_logged() {
+    let stage = Stage::new();
+    let mut client = stage.client();
+    stage.mode("banner");
+    let (text, is_error) = told(&client.call("mcp__peer__echo", json!({"text": "a"})));
+    assert!(!is_error && text.ends_with('a'), "{text}");
+    client.leave().exits(0);
+    let sessions = stage.world.run(&["sessions", "list", "--json"]).exits(0).json();
+    let session = sessions[0]["id"].as_str().unwrap().to_owned();
+    let receipts = stage.world.run(&["receipts", &session, "--json"]).exits(0);
+    receipts.says("passed over: `Welcome to the server!`");
 }
 
 #[test]
