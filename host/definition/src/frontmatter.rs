@@ -47,6 +47,23 @@ pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Position> {
     })
 }
 
+/// Whether bytes that are not UTF-8 are UTF-16 text which begins with a fence.
+pub(crate) fn is_utf16(bytes: &[u8]) -> bool {
+    /// Bytes that are looked at: some blank lines may stand before the fence.
+    const LOOKED_AT: usize = 256;
+    let (little, rest) = match bytes {
+        [0xff, 0xfe, rest @ ..] => (true, rest),
+        [0xfe, 0xff, rest @ ..] => (false, rest),
+        _ => return false,
+    };
+    let units = rest.chunks_exact(2).take(LOOKED_AT).map(|pair| match (pair, little) {
+        ([low, high], true) | ([high, low], false) => u16::from_le_bytes([*low, *high]),
+        _ => 0,
+    });
+    let text: String = char::decode_utf16(units).map(|c| c.unwrap_or('\u{fffd}')).collect();
+    text.trim_start().starts_with("---")
+}
+
 /// Cuts the text. A byte order mark, blank lines before the opening fence, CRLF, a closing
 /// fence of more than three dashes and a file that is indented as a whole are all fine.
 pub(crate) fn split(text: &str) -> Result<Split<'_>, NoSplit> {
@@ -161,6 +178,19 @@ mod tests {
         assert_eq!(split("\n---\na: 1\n --- \n"), Err(NoSplit::Unclosed(2)));
         let long = format!("---\n{}\n---\nbody", "a".repeat(MAX_FRONTMATTER + 1));
         assert_eq!(split(&long), Err(NoSplit::TooLong(1, MAX_FRONTMATTER + 2)));
+    }
+
+    #[test]
+    fn utf16_is_known_by_its_mark_and_its_fence() {
+        let units = |text: &str| text.encode_utf16().collect::<Vec<u16>>();
+        let little =
+            |text: &str| units(text).into_iter().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+        let big =
+            |text: &str| units(text).into_iter().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
+        assert!(is_utf16(&little("\u{feff}\r\n---\nname: u\n")));
+        assert!(is_utf16(&big("\u{feff}---\nname: u\n")));
+        assert!(!is_utf16(&little("\u{feff}# A title\n")) && !is_utf16(&little("---\n")));
+        assert!(!is_utf16(b"---\nname: \xff\n") && !is_utf16(b"\xff\xfe"));
     }
 
     #[test]

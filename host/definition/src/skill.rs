@@ -1,24 +1,30 @@
 //! Skills: `skills/NAME/SKILL.md`, or plain `skills/NAME.md`.
 //!
 //! Frontmatter with `name`, `description` and, if wanted, `triggers`; the body is what
-//! `use_skill` loads. A skill is text for a model: it gives no right, whatever it says. Files
+//! `use_skill` loads. A file without frontmatter is a skill too: its name is the file's (of a
+//! `SKILL.md` the folder's), its description its first line. A skill is text for a model: it gives no right, whatever it says. Files
 //! written for other programs load as they are; what they say about tools is reported.
 
 use std::path::{Path, PathBuf};
 
 use belljar_policy::Shown;
 
-use crate::agent::{is_documentation, no_agent, opens_with_fence, say_no_split};
+use crate::agent::{
+    is_documentation, no_agent, opens_with_fence, recover, say_no_split, say_utf16,
+};
 use crate::diagnostic::{Findings, Position};
 use crate::fields::{self, Fields, shown};
 use crate::filed::{self, FileKind, FileRead, Filed, is_markdown};
-use crate::frontmatter::{self, NoSplit, Split};
+use crate::frontmatter::{self, NoSplit, Split, is_utf16};
 use crate::team::say_not_utf8;
-use crate::yaml::Value;
+use crate::yaml::{self, Key, Node, Value};
 use crate::{NotAnAgent, Slug, suggest};
 
 /// The longest skill file, in bytes. The longest public ones have some 60 kB.
 pub const MAX_SKILL: usize = 256 << 10;
+
+/// Characters of a first line that serves as a description.
+const MAX_FIRST_LINE: usize = 1_024;
 
 /// The most triggers of one skill.
 const MAX_TRIGGERS: usize = 32;
@@ -75,9 +81,17 @@ impl Filed for Skill {
         let mut findings = Findings::new(path);
         let split = match frontmatter::utf8(bytes).map(frontmatter::split) {
             Ok(Ok(split)) => split,
+            Ok(Err(NoSplit::NoFrontmatter)) if !is_documentation(path) => {
+                let skill = plain(path, bytes, &mut findings);
+                return FileRead::of(skill, findings);
+            }
             Ok(Err(why @ (NoSplit::Empty | NoSplit::NoFrontmatter))) => return other(path, why),
             Ok(Err(why)) => {
                 say_no_split(why, &mut findings);
+                return FileRead::of(None, findings);
+            }
+            Err(_) if is_utf16(bytes) => {
+                say_utf16(&mut findings);
                 return FileRead::of(None, findings);
             }
             Err(_) if !opens_with_fence(bytes) => return other(path, NoSplit::NoFrontmatter),
@@ -129,9 +143,29 @@ fn other(path: &Path, why: NoSplit) -> FileRead<Skill> {
     FileRead::Other { reason: no_agent(path, why) }
 }
 
+/// A skill without frontmatter: all of the file is its body.
+fn plain(path: &Path, bytes: &[u8], findings: &mut Findings<'_>) -> Option<Skill> {
+    let body = frontmatter::utf8(bytes).ok()?.trim_start_matches('\u{feff}').to_owned();
+    let mut lines = body.lines().map(|line| line.trim_start_matches('#').trim());
+    let description = lines.find(|line| !line.is_empty()).unwrap_or_default();
+    let description: String = description.chars().take(MAX_FIRST_LINE).collect();
+    let at = Position { line: 1, column: 1 };
+    if description.is_empty() {
+        findings.error(at, "missing-body", "there is no text but the marks of a heading");
+        return None;
+    }
+    let name = Skill::name_of_path(path).unwrap_or_default();
+    let shown = Shown::new(&name);
+    let message =
+        format!("it has no frontmatter: its name is `{shown}`, its description its first line");
+    findings.note(at, "no-frontmatter", message);
+    let (name, slug) = filed::checked_name(&name, at, findings)?;
+    Some(Skill { name, slug, description, triggers: Vec::new(), body, path: path.to_path_buf() })
+}
+
 fn read(path: &Path, split: &Split<'_>, findings: &mut Findings<'_>) -> Option<Skill> {
     let opening = Position { line: split.yaml_line.saturating_sub(1), column: 1 };
-    let entries = fields::entries(split.yaml, split.yaml_line, "the frontmatter", findings)?;
+    let entries = entries(split, findings)?;
     let mut fields = Fields::new(entries, opening, findings);
     let name = name(path, &mut fields);
     let description = fields.required_text("description");
@@ -148,6 +182,15 @@ fn read(path: &Path, split: &Split<'_>, findings: &mut Findings<'_>) -> Option<S
     let body = split.body.to_owned();
     let path = path.to_path_buf();
     Some(Skill { name, slug, description: description?, triggers: triggers?, body, path })
+}
+
+/// The fields of the frontmatter. Where its YAML is broken they are read as those of an agent are; a skill's
+/// file gives no right, so nothing is lost that narrowed one.
+fn entries(split: &Split<'_>, findings: &mut Findings<'_>) -> Option<Vec<(Key, Node)>> {
+    match yaml::parse(split.yaml, split.yaml_line) {
+        Ok(root) => fields::map_of(root, "the frontmatter", findings),
+        Err(error) => Some(recover(split, &error, findings)?.entries),
+    }
 }
 
 fn name(path: &Path, fields: &mut Fields<'_, '_>) -> Option<(String, Slug)> {

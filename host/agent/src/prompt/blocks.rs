@@ -127,6 +127,8 @@ fn read(path: &Path, whose: &str) -> (Option<String>, Option<String>) {
         let warning = format!("the AGENTS.md of the {whose} is not UTF-8 and is left out");
         return (None, Some(warning));
     };
+    // The mark at the beginning of a file is no text.
+    let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
         return (None, None);
     }
@@ -178,7 +180,7 @@ mod tests {
         assert_eq!(found(), (None, None));
         fs::write(home.path().join("AGENTS.md"), "from home").unwrap();
         assert!(found().0.unwrap().ends_with("home\n\nfrom home"));
-        fs::write(workspace.path().join("AGENTS.md"), "from here").unwrap();
+        fs::write(workspace.path().join("AGENTS.md"), "\u{feff}from here").unwrap();
         assert!(found().0.unwrap().ends_with("workspace\n\nfrom here"));
         fs::remove_file(workspace.path().join("AGENTS.md")).unwrap();
         let secret = home.path().join("AGENTS.md");

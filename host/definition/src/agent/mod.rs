@@ -32,9 +32,12 @@ use crate::{Dialect, Slug, ToolsAs, Visibility};
 
 pub use canonical::{CanonicalForm, NoCanonicalForm, canonical_form};
 pub use narrowed::{Decider, NotKept};
-pub(crate) use parse::{NO_TOOLS, is_documentation, no_agent, opens_with_fence, say_no_split};
+pub(crate) use parse::{
+    NO_TOOLS, is_documentation, no_agent, opens_with_fence, say_no_split, say_utf16,
+};
 pub use parse::{parse_agent, parse_agent_in, parse_too_large};
 pub use readiness::{AgentReadiness, Missing, readiness};
+pub(crate) use recover::recover;
 pub(crate) use requests::MODEL_ROLES;
 pub(crate) use requests::{list_of, parse_access};
 pub use shapes::{AgentContext, Shapes};

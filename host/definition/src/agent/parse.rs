@@ -61,6 +61,10 @@ pub fn parse_agent_in(
     }
     let text = match frontmatter::utf8(bytes) {
         Ok(text) => text,
+        Err(_) if frontmatter::is_utf16(bytes) => {
+            say_utf16(&mut findings);
+            return Parsed::Invalid { diagnostics: findings.finish() };
+        }
         Err(_) if !opens_with_fence(bytes) => {
             let reason = no_agent(path, NoSplit::NoFrontmatter);
             return Parsed::NotAnAgent { reason };
@@ -119,6 +123,16 @@ pub fn parse_too_large(path: &Path, length: u64) -> Parsed {
 pub(crate) fn opens_with_fence(bytes: &[u8]) -> bool {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     bytes.trim_ascii_start().starts_with(b"---")
+}
+
+/// Reports a file that is meant to have frontmatter and is written in UTF-16.
+pub(crate) fn say_utf16(findings: &mut Findings<'_>) {
+    findings.error_hint(
+        Position { line: 1, column: 1 },
+        "not-utf8",
+        "the file is written in UTF-16, as Windows PowerShell writes files",
+        "save it as UTF-8",
+    );
 }
 
 /// Why a file without frontmatter is passed over.

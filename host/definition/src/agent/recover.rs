@@ -30,8 +30,8 @@ const MAX_SHOWN: usize = 60;
 const MAX_PIECES: usize = 100;
 
 /// Frontmatter that was broken, as far as it was mended.
-pub(super) struct Recovered {
-    pub(super) entries: Vec<(Key, Node)>,
+pub(crate) struct Recovered {
+    pub(crate) entries: Vec<(Key, Node)>,
     /// The first field that takes something away and could not be read, and where.
     pub(super) lost: Option<(String, Position)>,
 }
@@ -51,7 +51,7 @@ struct Piece<'a> {
 
 /// Reads frontmatter that failed with `error`. `None` = it is not to be read; the findings say
 /// why.
-pub(super) fn recover(
+pub(crate) fn recover(
     split: &Split<'_>,
     error: &YamlError,
     findings: &mut Findings<'_>,

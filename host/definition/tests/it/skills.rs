@@ -82,15 +82,9 @@ fn bad_skills_get_one_clear_diagnostic() {
     skills/s/SKILL.md:1:1: error: the frontmatter is never closed
       hint: put a line `---` between the fields and the prompt
     "#);
-    check!("---\nname: n\ndescription: a: b\n---\nb", @r#"
+    check!("##\n\n# \n", @r#"
     invalid
-    skills/s/SKILL.md:3:15: error: the frontmatter is not valid YAML: mapping values are not allowed in this context
-      hint: quote the value of `description`: it holds `: `
-    "#);
-    check!("no frontmatter", @r#"
-    invalid
-    skills/s/SKILL.md:1:1: error: the file does not begin with `---`, so it has no frontmatter
-      hint: begin it with `---`, `name: ...`, `description: ...`, `---`
+    skills/s/SKILL.md:1:1: error: there is no text but the marks of a heading
     "#);
     check!("", @r#"
     invalid
@@ -100,6 +94,40 @@ fn bad_skills_get_one_clear_diagnostic() {
     insta::assert_snapshot!(shown(format!("---\nname: n\ndescription: d\n---\n{}", "x".repeat(256 << 10))), @r#"
     invalid
     skills/s/SKILL.md: error: the file has 262175 bytes; a skill has at most 262144
+    "#);
+}
+
+#[test]
+fn loose_yaml_is_read_field_by_field() {
+    check!("---\nname: pdf\ndescription: Use this when: the user asks\nlicense: MIT\n---\nb", @r#"
+    pdf (pdf): Use this when: the user asks
+    [] "b"
+    skills/s/SKILL.md:3:27: warning: the frontmatter is not valid YAML, so it was read field by field; `description` is taken as text: mapping values are not allowed in this context, in `description: Use this when: the user asks`
+      hint: quote the value of `description`: it holds `: `
+    skills/s/SKILL.md:4:1: note: ignored: `license`
+    "#);
+    check!("---\nname: n\ndescription: d\nallowed-tools: Read: x\n---\nb", @r#"
+    n (n): d
+    [] "b"
+    skills/s/SKILL.md:4:20: warning: the frontmatter is not valid YAML, so it was read field by field; `allowedTools` is taken as text: mapping values are not allowed in this context, in `allowed-tools: Read: x`
+      hint: quote the value of `allowed-tools`: it holds `: `
+    "#);
+}
+
+#[test]
+fn a_file_without_frontmatter_is_a_skill_named_by_its_path() {
+    check!("\u{feff}\n# Release notes\n\nWrite them so.\n", @r#"
+    s (s): Release notes
+    [] "\n# Release notes\n\nWrite them so.\n"
+    skills/s/SKILL.md:1:1: note: it has no frontmatter: its name is `s`, its description its first line
+    "#);
+    insta::assert_snapshot!(skill_at("skills/style.md", "Use plain words.\nAnd short ones."), @r#"
+    style (style): Use plain words.
+    [] "Use plain words.\nAnd short ones."
+    skills/style.md:1:1: note: it has no frontmatter: its name is `style`, its description its first line
+    "#);
+    insta::assert_snapshot!(skill_at("skills/README.md", "# Our skills"), @r#"
+    Documentation: the file is documentation
     "#);
 }
 
