@@ -2,10 +2,10 @@
 //!
 //! | exit | meaning |
 //! | --- | --- |
-//! | 0 | stdout is read, if it is a JSON object; other text means nothing |
+//! | 0 | stdout is read, if it is a JSON object; other text means nothing, unless a decision stands in it: a decision that cannot be read whole is a denial |
 //! | 2 | no: stderr says why. Before a call it is not made; after one the model reads it; an agent that wants to stop goes on; a subagent's start cannot be kept back |
 //! | 126, 127, 128 and more, a signal | the command did not run to its end: an error |
-//! | other | something went wrong that stops nothing; the person reads stderr |
+//! | other | something went wrong that stops nothing, unless a decision stands in stdout; the person reads stderr |
 
 use belljar_definition::HookEvent;
 use serde::Deserialize;
@@ -45,6 +45,9 @@ pub(crate) fn read(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
     match ran.code {
         Some(0) => parse(event, ran),
         Some(2) => Ok(block(event, said(&ran.stderr))),
+        Some(code) if code < 126 && names_decision(&ran.stdout) => {
+            Err(format!("it ended with status {code} after a decision: {}", said(&ran.stderr)))
+        }
         Some(code) if code < 126 => {
             Ok(Judgement::fault(format!("it ended with status {code}: {}", said(&ran.stderr))))
         }
@@ -55,15 +58,28 @@ pub(crate) fn read(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
     }
 }
 
+/// Whether a decision may stand in an output that is no JSON object as a whole: a banner before it, a debug line
+/// around it, another program's form of it.
+fn names_decision(stdout: &[u8]) -> bool {
+    const WORDS: [&str; 5] =
+        ["decision", "hookspecificoutput", "stopreason", "\"continue\"", "'continue'"];
+    let text = String::from_utf8_lossy(stdout).to_ascii_lowercase();
+    WORDS.iter().any(|word| text.contains(word))
+}
+
 fn parse(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
     if ran.cut {
         return Err("it wrote more than is read".to_owned());
     }
     let text = String::from_utf8_lossy(&ran.stdout);
-    if !text.trim_start().starts_with('{') {
-        return Ok(Judgement::default());
+    let text = text.trim_start_matches('\u{feff}').trim();
+    if !text.starts_with('{') {
+        return match names_decision(&ran.stdout) {
+            true => Err("something stands before its decision, so it cannot be read".to_owned()),
+            false => Ok(Judgement::default()),
+        };
     }
-    let output: Output = serde_json::from_str(&text)
+    let output: Output = serde_json::from_str(text)
         .map_err(|error| format!("its output is not understood: {error}"))?;
     let specific = output.hook_specific_output.unwrap_or_default();
     if specific.hook_event_name.as_deref().is_some_and(|name| name != event.as_str()) {
@@ -226,6 +242,28 @@ mod tests {
         }
         let cut = Ran { cut: true, ..ran(0, "{}", "") };
         assert!(read(HookEvent::PreToolUse, &cut).is_err());
+    }
+
+    #[test]
+    fn a_decision_that_cannot_be_read_whole_is_no_pass() {
+        let no = r#"{"decision":"block","reason":"r"}"#;
+        for around in [
+            format!("Welcome!\n{no}"),
+            format!("{no}\nbye"),
+            format!("{no}{no}"),
+            format!("[{no}]"),
+            format!("```json\n{no}\n```"),
+            "debug: {'permissionDecision': 'deny'}".to_owned(),
+            "note\n{\"continue\":false}".to_owned(),
+            r#"{"decision":"block","decision":"approve"}"#.to_owned(),
+        ] {
+            for event in [HookEvent::PreToolUse, HookEvent::PostToolUse, HookEvent::Stop] {
+                assert!(read(event, &ran(0, &around, "")).is_err(), "{event}: {around}");
+            }
+        }
+        assert!(read(HookEvent::PreToolUse, &ran(1, no, "crash")).is_err());
+        assert_eq!(before(&format!("\u{feff}\n {no}\n")).verdict, Verdict::Deny("r".into()));
+        assert_eq!(before("formatted 3 files {a, b}"), Judgement::default());
     }
 
     #[test]
