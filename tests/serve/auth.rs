@@ -47,6 +47,29 @@ async fn without_any_key_this_machine_is_let_in_until_there_is_one() {
 }
 
 #[tokio::test]
+async fn a_placeholder_for_a_key_is_passed_over_until_there_is_a_key() {
+    const PLACEHOLDERS: [&str; 5] =
+        ["Bearer none", "Bearer sk-no-key-required", "Bearer ollama", "Bearer", "Basic bm9uZTo="];
+    let world = World::with(Plan { keys: false, ..Plan::default() }).await;
+    let send = async |text: &str| {
+        world.call("GET", "/v1/models").header("authorization", text).send().await.status
+    };
+    for text in PLACEHOLDERS {
+        assert_eq!(send(text).await, 200, "{text}");
+    }
+    let foreign = world.call("GET", "/v1/sessions").header("authorization", "Bearer none");
+    foreign.header("origin", "https://elsewhere.test").send().await.is(403);
+    make_keys(&world.store).await;
+    let shut = async { while send("Bearer none").await != 401 {} };
+    tokio::time::timeout(PATIENCE, shut).await.expect("it is still open");
+    let before = world.state("local").await;
+    for text in PLACEHOLDERS {
+        assert_eq!(send(text).await, 401, "{text}");
+    }
+    assert_eq!(world.state("local").await, before);
+}
+
+#[tokio::test]
 async fn a_server_that_had_a_key_stays_shut_when_the_last_one_goes() {
     let world = World::with(Plan { keys: false, ..Plan::default() }).await;
     world.call("GET", "/v1/audit").send().await.is(200);

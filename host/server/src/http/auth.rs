@@ -62,6 +62,8 @@ pub(crate) struct Gatekeeper {
     checked: Mutex<Option<Instant>>,
     /// Whether the store holds that keys are needed because an issuer was trusted.
     noted: AtomicBool,
+    /// Whether the log says that a client's key was passed over.
+    told: AtomicBool,
     /// The findings about keys and logins whose streams are open, and when: all streams of one share a
     /// look.
     looks: Mutex<HashMap<Held, (Instant, bool)>>,
@@ -198,7 +200,8 @@ impl Gatekeeper {
     ) -> Self {
         let (checked, looks, tokens) = (Mutex::default(), Mutex::default(), OnceLock::new());
         let (open, noted) = (AtomicBool::new(open), AtomicBool::new(false));
-        Self { registry, clock, open, checked, noted, looks, tokens, fresh, longest }
+        let told = AtomicBool::new(false);
+        Self { registry, clock, open, checked, noted, told, looks, tokens, fresh, longest }
     }
 
     /// Takes tokens too. What is said first counts.
@@ -217,6 +220,7 @@ impl Gatekeeper {
     /// Who sent this request.
     pub(crate) async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Stranger> {
         match presented(headers) {
+            Ok(Some(Credential::Key(text))) if self.passes_over(text).await => Ok(Caller::local()),
             Ok(Some(Credential::Key(text))) => match self.tokens.get() {
                 Some(tokens) if !text.starts_with(keys::KEY) => self.by_token(tokens, text).await,
                 Some(_) | None => self.by_key(text).await,
@@ -228,8 +232,25 @@ impl Gatekeeper {
             },
             Ok(None) if self.is_open().await => Ok(Caller::local()),
             Ok(None) => Err(self.without_word().await),
+            Err(_) if self.passes_over("").await => Ok(Caller::local()),
             Err(problem) => Err(Stranger { tried: true, ..Stranger::for_now(problem) }),
         }
+    }
+
+    /// Whether a key says nothing here: clients of OpenAI's API always send one, such as `none` or `ollama`, and a
+    /// server on loopback without keys needs none. A key in this server's own form is looked up.
+    async fn passes_over(&self, text: &str) -> bool {
+        if text.starts_with(keys::KEY) || !self.is_open().await {
+            return false;
+        }
+        if !self.told.swap(true, Ordering::Relaxed) {
+            tracing::info!(
+                target: "belljar::server",
+                "a client sends a key; there are no keys on this server, so it is passed over \
+                 (`belljar keys create` makes one, and from then on each caller needs one)"
+            );
+        }
+        true
     }
 
     /// Whoever does not say who it is. Where an issuer is trusted, a token of it would do as well as a key.
