@@ -32,6 +32,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod broker;
+mod certificates;
 mod process;
 mod program;
 mod running;

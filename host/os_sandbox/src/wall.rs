@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::certificates;
+
 /// Permitted use of a path and all that lies below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Allowed {
@@ -104,10 +106,9 @@ fn lies_in(path: &Path, places: &[Reached]) -> bool {
 }
 
 /// Files that the libraries of every program read: shared libraries that are loaded late (name
-/// services), locales, time zones, certificates, and how names are resolved. No file of a person is
-/// among them.
+/// services), locales, time zones, and how names are resolved. No file of a person is among them.
+/// Certificates are let through besides ([`Wall::certificates`]).
 pub(crate) const SYSTEM: &[&str] = &[
-    "/etc/ca-certificates",
     "/etc/crypto-policies",
     "/etc/gai.conf",
     "/etc/host.conf",
@@ -115,11 +116,9 @@ pub(crate) const SYSTEM: &[&str] = &[
     "/etc/ld.so.cache",
     "/etc/localtime",
     "/etc/nsswitch.conf",
-    "/etc/pki",
     "/etc/protocols",
     "/etc/resolv.conf",
     "/etc/services",
-    "/etc/ssl",
     "/etc/terminfo",
     "/gnu/store",
     "/lib",
@@ -130,9 +129,7 @@ pub(crate) const SYSTEM: &[&str] = &[
     "/run/systemd/resolve",
     "/usr/lib",
     "/usr/lib64",
-    "/usr/local/share/ca-certificates",
     "/usr/share",
-    "/var/lib/ca-certificates",
     "/dev/random",
     "/dev/urandom",
     // How many processors this process may use.
@@ -163,13 +160,27 @@ impl Wall {
         for path in DEVICES {
             self.allow(Path::new(path), Allowed::Device);
         }
+        self.certificates();
         for path in CERTIFICATES.iter().filter_map(std::env::var_os) {
             for path in std::env::split_paths(&path) {
-                self.allow(&path, Allowed::Read);
+                self.read_without_keys(&path);
             }
         }
         self.network = true;
         self
+    }
+
+    /// INV-430: the certificates of the machine may be read, and no private key beside them.
+    pub(crate) fn certificates(&mut self) {
+        for place in certificates::PLACES {
+            self.read_without_keys(Path::new(place));
+        }
+    }
+
+    fn read_without_keys(&mut self, place: &Path) {
+        for path in certificates::without_keys(place) {
+            self.allow(&path, Allowed::Read);
+        }
     }
 
     /// This file, or this directory and all below it, may be read. A path that does not exist
@@ -303,7 +314,8 @@ fn around(
     if kept_out.iter().any(|kept| place.starts_with(kept)) {
         return;
     }
-    if allowed != Allowed::Read || !kept_out.iter().any(|kept| kept.starts_with(&place)) {
+    let is_read = matches!(allowed, Allowed::Read | Allowed::Run);
+    if !is_read || !kept_out.iter().any(|kept| kept.starts_with(&place)) {
         return add(paths, path, allowed);
     }
     add(paths, &place, Allowed::List);

@@ -1,14 +1,15 @@
 //! MCP servers that are commands: what the broker is told of them, and what one is bound to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use belljar_definition::{KeySetting, McpProgram, McpValue, Settings};
 use belljar_os_sandbox::{Environment, Known, Program};
-use belljar_policy::ShownPath as _;
+use belljar_policy::{Access, ShownPath as _};
 use belljar_sandbox::Digest;
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -27,22 +28,26 @@ const SETTLED_SECONDS: i64 = 3;
 /// Digests that are kept: two files for each of many servers.
 const MAX_KEPT: usize = 256;
 
+/// Links on the way to one file; the kernel follows as many.
+const MAX_LINKS: usize = 40;
+
 /// Where the system's own programs and libraries lie, which nobody writes but who installs them.
 const SYSTEM: &[&str] = &["/bin", "/gnu/store", "/lib", "/lib64", "/nix/store", "/sbin", "/usr"];
 
 /// The programs of the settings. One whose environment cannot be had, that would reach what is
-/// belljar's own, or that a program could write, has the reason in place of its environment, and is
-/// never started. `data` is the data root, where the command line names another than the settings.
+/// belljar's own, or that a program or an agent could write, has the reason in place of its environment,
+/// and is never started. `data` is the data root, where the command line names another than the settings;
+/// `written` is what this process may write for agents besides the mounts of the settings.
 pub(crate) fn known(
     settings: &Settings,
     places: &Places,
     data: Option<&Path>,
+    written: &[PathBuf],
     values: &Values<'_>,
 ) -> Vec<Known> {
     let own = [Some(&*places.home), Some(&*places.cache), settings.server.data.as_deref(), data];
     let own: Vec<PathBuf> = own.into_iter().flatten().map(found).collect();
-    let written = settings.mcp_programs.values().flat_map(|program| &program.write);
-    let written: Vec<PathBuf> = written.map(|path| found(path)).collect();
+    let written = Written::of(settings, places, written);
     let known = |(name, setting): (&String, &McpProgram)| Known {
         program: belljar_catalogue::program(name, setting),
         environment: outside_of_own(setting, &own)
@@ -77,23 +82,86 @@ fn outside_of_own(setting: &McpProgram, own: &[PathBuf]) -> Result<(), String> {
     Ok(())
 }
 
-/// INV-320: what was accepted is for no program to write, itself included.
-fn outside_of_written(setting: &McpProgram, written: &[PathBuf]) -> Result<(), String> {
+/// Directories that are written while programs are started, without links.
+struct Written {
+    by_programs: Vec<PathBuf>,
+    by_agents: Vec<PathBuf>,
+}
+
+impl Written {
+    fn of(settings: &Settings, places: &Places, more: &[PathBuf]) -> Self {
+        let programs = settings.mcp_programs.values().flat_map(|program| &program.write);
+        let mounts = settings.mounts(&places.workspace).into_iter();
+        let mounts = mounts.filter(|mount| mount.access == Access::ReadWrite);
+        let mounts = mounts.map(|mount| mount.host);
+        let agents = mounts.chain(more.iter().cloned());
+        Self {
+            by_programs: programs.map(|path| found(path)).collect(),
+            by_agents: agents.map(|path| found(&path)).collect(),
+        }
+    }
+
+    /// The directory that holds this place, and who writes it.
+    fn holds(&self, place: &Path) -> Option<(&Path, &'static str)> {
+        let holds = |directory: &&PathBuf| place.starts_with(directory);
+        let program = self.by_programs.iter().find(holds).map(|it| (&**it, "an MCP server"));
+        program.or_else(|| self.by_agents.iter().find(holds).map(|it| (&**it, "an agent")))
+    }
+}
+
+/// INV-320, INV-431: what was accepted is for no program and no agent to write: between the digest of a
+/// file and its start lies a moment. A copy that nobody writes would close it too, and break what a
+/// script finds beside itself by its own path.
+fn outside_of_written(setting: &McpProgram, written: &Written) -> Result<(), String> {
     let scripts = setting.args.iter().filter_map(|argument| named_file(argument));
     for file in std::iter::once(setting.command.clone()).chain(scripts) {
         // Who writes where a link stands can let it lead elsewhere.
-        let places = [found(&file), file.parent().map(found).unwrap_or_default()];
-        let holds = |directory: &&PathBuf| places.iter().any(|place| place.starts_with(directory));
-        if let Some(directory) = written.iter().find(holds) {
+        let places = way(&Path::new("/").join(&file));
+        if let Some((directory, who)) = places.iter().find_map(|place| written.holds(place)) {
             return Err(format!(
-                "`{}` of its command line lies in `{}`, which an MCP server may write: keep it \
-                 where none may",
+                "`{}` of its command line lies in `{}`, which {who} may write: keep it where none may",
                 file.shown(),
                 directory.shown()
             ));
         }
     }
     Ok(())
+}
+
+/// Each place where the kernel looks a name up on the way to this file, and the file itself: whoever
+/// writes one of them decides which file it is.
+fn way(path: &Path) -> Vec<PathBuf> {
+    let mut rest: VecDeque<OsString> = path.components().filter_map(name).collect();
+    let (mut at, mut links) = (PathBuf::from("/"), 0);
+    let mut places = Vec::new();
+    while let Some(part) = rest.pop_front() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&part);
+        places.push(next.clone());
+        match next.read_link() {
+            Ok(target) if links < MAX_LINKS => {
+                links += 1;
+                if target.is_absolute() {
+                    at = PathBuf::from("/");
+                }
+                let parts: Vec<OsString> = target.components().filter_map(name).collect();
+                parts.into_iter().rev().for_each(|part| rest.push_front(part));
+            }
+            Ok(_) | Err(_) => at = next,
+        }
+    }
+    places
+}
+
+fn name(part: Component<'_>) -> Option<OsString> {
+    match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+    }
 }
 
 fn environment(
@@ -278,7 +346,7 @@ mod tests {
     ) -> Vec<Result<Environment, String>> {
         let settings = Settings::parse(Some((Path::new("belljar.toml"), text)), None, None);
         let values = |_: &KeySetting| Ok::<_, String>(SecretString::from(value));
-        let known = known(&settings.unwrap(), &places(dir), data, &values);
+        let known = known(&settings.unwrap(), &places(dir), data, &[], &values);
         known.into_iter().map(|known| known.environment).collect()
     }
 
@@ -344,6 +412,41 @@ mod tests {
         }
         let neighbour = second("/bin/true", &format!("{apart}/server.py"));
         assert_eq!(neighbour, Ok(Environment::default()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_program_that_an_agent_may_write_is_never_started() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        for made in ["work", "work/tools", "work/way", "apart"] {
+            std::fs::create_dir_all(at(made)).unwrap();
+            std::fs::write(at(&format!("{made}/server.py")), "").unwrap();
+        }
+        symlink(at("apart"), at("work/folder")).unwrap();
+        symlink(at("work/way/link.py"), at("apart/over.py")).unwrap();
+        symlink(at("apart/server.py"), at("work/way/link.py")).unwrap();
+        let started = |access: &str, section: &str, script: &str| {
+            let text = format!(
+                "[mcp.s]\ncommand = '/bin/sh'\nargs = ['{}']\n[{section}]\n\
+                 mounts = [{{ path = '/workspace', access = '{access}' }}]\n",
+                at(script)
+            );
+            environments(&text, dir.path(), None, "").remove(0)
+        };
+        let scripts =
+            ["work/server.py", "work/tools/server.py", "work/folder/server.py", "apart/over.py"];
+        for section in ["grants.scout", "defaults.user-facing"] {
+            for script in scripts {
+                let why = started("read-write", section, script).unwrap_err();
+                assert!(why.contains("which an agent may write"), "{section} {script}: {why}");
+                let neighbour = started("read", section, script);
+                assert_eq!(neighbour, Ok(Environment::default()), "{section} {script}");
+            }
+            let apart = started("read-write", section, "apart/server.py");
+            assert_eq!(apart, Ok(Environment::default()), "{section}");
+        }
     }
 
     #[test]

@@ -285,10 +285,14 @@ fn setup(
         HookAction::Command(command) => Some(command.clone()),
         HookAction::Component { .. } => None,
     });
+    let data = through.data.as_deref();
+    // To the workspace itself a person applies changes, and nobody else.
+    let written = through.write.iter().filter(|path| **path != places.workspace);
+    let written: Vec<PathBuf> = written.cloned().collect();
     BrokerSetup {
         broker: vec![BROKER.into()],
         hooks: commands.collect(),
-        programs: programs::known(settings, places, through.data.as_deref(), &values),
+        programs: programs::known(settings, places, data, &written, &values),
         workspace: places.workspace.clone(),
         cache,
         settings: None,

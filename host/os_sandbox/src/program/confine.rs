@@ -11,8 +11,23 @@ const LEAST_LANDLOCK: u32 = 3;
 /// The version that keeps signals within the wall. On an older kernel a program signals itself alone.
 const SCOPES_SIGNALS: u32 = 6;
 
-/// Where the system's own programs and their libraries are.
+/// Where the system's own programs and their libraries are, without [`KEPT_OUT`].
 const PROGRAMS: &[&str] = &["/bin", "/gnu/store", "/lib", "/lib64", "/nix/store", "/sbin", "/usr"];
+
+/// Settings, states and keys of services among them: of what was built on this machine, and of libraries
+/// for TLS that lie elsewhere than the system's own.
+const KEPT_OUT: &[&str] = &[
+    "/usr/etc",
+    "/usr/lib/ssl/private",
+    "/usr/local/apache2/conf",
+    "/usr/local/etc",
+    "/usr/local/lib/ssl/private",
+    "/usr/local/nginx/conf",
+    "/usr/local/openssl/private",
+    "/usr/local/ssl/private",
+    "/usr/local/var",
+    "/usr/share/ssl/private",
+];
 
 /// Files that the runtimes of languages read of the machine: nothing of another process.
 const MACHINE: &[&str] = &[
@@ -53,13 +68,28 @@ pub(super) fn confine(program: &Program) -> Result<(), String> {
         .map_err(|why| no_sandbox("seccomp", why))
 }
 
-fn wall(program: &Program) -> Result<Wall, String> {
+/// The system, as every program has it.
+fn system() -> Wall {
     let mut wall = Wall::default();
     for path in SYSTEM.iter().chain(MACHINE) {
         wall.allow(Path::new(path), Allowed::Read);
     }
     for path in PROGRAMS {
         wall.allow(Path::new(path), Allowed::Run);
+    }
+    for path in KEPT_OUT {
+        wall.keep_out(Path::new(path));
+    }
+    wall.certificates();
+    wall
+}
+
+/// The system and the operator's word. That is asked for last: what the operator names to a program
+/// is the program's, wherever it lies.
+fn wall(program: &Program) -> Result<Wall, String> {
+    let mut wall = Wall::default();
+    for (path, allowed) in system().let_through() {
+        wall.allow(&path, allowed);
     }
     // No terminal: whoever sits at it is not the program's to ask.
     wall.allow(Path::new("/dev/null"), Allowed::Device);

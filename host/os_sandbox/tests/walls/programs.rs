@@ -23,6 +23,10 @@ reads "/proc/$PPID/environ"; say "read its keeper's environment" $?
 reads "/proc/$2/environ"; say "read the host's environment" $?
 reads "$d/write/out"; say "follow a link out" $?
 reads /dev/tty; say "read the terminal" $?
+lists() { for f in "$1"/*; do [ "$f" != "$1/*" ]; return $?; done; }
+lists /etc/ssl; say "list the machine's keys for TLS" $?
+lists /etc/pki/tls; say "list such keys elsewhere" $?
+reads /usr/local/etc/belljar-test.key; say "read the settings of services" $?
 echo x > "$d/planted.txt"; say "write beside" $?
 echo x > "$d/secret.txt"; say "empty beside" $?
 echo x > "$d/read/planted.txt"; say "plant in what is read" $?

@@ -71,6 +71,12 @@ const PATHS: By = By {
     errors: &[libc::EACCES, libc::EXDEV],
 };
 
+/// The rule about certificates.
+const TLS_KEYS: By = By {
+    text: "landlock: certificates are let through, and no private key beside them (INV-430)",
+    errors: &[libc::EACCES],
+};
+
 /// The rule about later processes.
 const KEPT: By = By {
     text: "landlock: neither the cache nor any settings are let through (INV-132)",

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::acts::{Control, all};
 use super::raw::Done;
-use super::stage::Targets;
+use super::stage::{CERTIFICATE, Targets};
 
 /// The report of a child, a line of JSON each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +86,7 @@ fn line(came: &Done) -> Line {
 fn granted(targets: &Targets) -> Result<()> {
     let note = std::fs::read_to_string(targets.at("workspace/note.txt"))?;
     anyhow::ensure!(note == "the workspace's", "the workspace reads otherwise: {note}");
+    std::fs::read(targets.at(CERTIFICATE)).context("reading a certificate")?;
     for path in ["workspace/own.txt", "home/sessions/store/own.txt"] {
         let path = targets.at(path);
         std::fs::write(&path, "own").with_context(|| format!("writing `{}`", path.display()))?;

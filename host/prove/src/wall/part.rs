@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 
 use super::acts::{Act, Control, all};
-use super::stage::{Answer, Stage};
+use super::stage::{Answer, Stage, TLS};
 use super::told::{failure, told};
 use crate::attack::{Kind, Report};
 use crate::part::ProvePart;
@@ -189,6 +189,7 @@ impl Setting {
             .arg(serde_json::to_string(&stage.targets)?)
             .current_dir(stage.targets.at("workspace"))
             .env("BELLJAR_HOME", stage.targets.home())
+            .env("SSL_CERT_DIR", stage.targets.at(TLS))
             .env_remove("BELLJAR_CACHE")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

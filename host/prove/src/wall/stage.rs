@@ -98,6 +98,12 @@ pub(super) struct Answer {
     pub(super) took: Duration,
 }
 
+/// The folder that the environment names for certificates.
+pub(super) const TLS: &str = "outside/tls";
+
+/// A certificate in it.
+pub(super) const CERTIFICATE: &str = "outside/tls/certs/ca.crt";
+
 /// Files of the stage. The cache gets its key and its entries from a run before.
 const FILES: &[(&str, &str)] = &[
     ("home/belljar.toml", SETTINGS),
@@ -110,6 +116,9 @@ const FILES: &[(&str, &str)] = &[
     ("workspace/note.txt", "the workspace's"),
     ("outside/secret.txt", "nobody may read this"),
     ("outside/private/name-of-a-file", "x"),
+    (CERTIFICATE, "-----BEGIN CERTIFICATE-----\n"),
+    ("outside/tls/certs/proxy.pem", "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n"),
+    ("outside/tls/private/machine.key", "-----BEGIN PRIVATE KEY-----\n"),
     ("outside/script.sh", "#!/bin/sh\necho out > \"$(dirname \"$0\")/ran.txt\"\n"),
 ];
 

@@ -166,7 +166,7 @@ fn programs(
     raised: &Raised,
 ) -> Option<Check> {
     let values = |key: &KeySetting| secrets::value(key, places);
-    let known = programs::known(settings, places, data, &values);
+    let known = programs::known(settings, places, data, &[], &values);
     let number = match known.len() {
         0 => return None,
         1 => "1 MCP server is a command".to_owned(),

@@ -1,6 +1,6 @@
 //! Files: by their paths, by handles, by what is told of them.
 
-use super::{ARGUMENTS, Act, CALLS, ENDS, INTRUDERS, KEPT, PATHS, WORKS, act, may};
+use super::{ARGUMENTS, Act, CALLS, ENDS, INTRUDERS, KEPT, PATHS, TLS_KEYS, WORKS, act, may};
 use crate::wall::raw::{Arg, Done, call};
 use crate::wall::stage::Targets;
 
@@ -43,6 +43,16 @@ pub(super) const ACTS: &[Act] = &[
     }),
     act("wall-files-users", PATHS, WORKS, |_| {
         call(libc::SYS_openat, [HERE.into(), Arg::text("/etc/passwd"), 0.into(), 0.into()])
+    }),
+    act("wall-files-tls-key", TLS_KEYS, WORKS, |t| {
+        open(t, "outside/tls/private/machine.key", libc::O_RDONLY)
+    }),
+    act("wall-files-tls-key-among-certificates", TLS_KEYS, WORKS, |t| {
+        open(t, "outside/tls/certs/proxy.pem", libc::O_RDONLY)
+    }),
+    act("wall-files-tls-keys-of-the-machine", TLS_KEYS, may("the machine has none"), |_| {
+        let list = libc::O_DIRECTORY;
+        call(libc::SYS_openat, [HERE.into(), Arg::text("/etc/ssl"), list.into(), 0.into()])
     }),
     act("wall-files-list", PATHS, WORKS, |t| open(t, "outside/private", libc::O_DIRECTORY)),
     act("wall-files-write", PATHS, WORKS, |t| open(t, SECRET, libc::O_WRONLY)),

@@ -1,0 +1,199 @@
+//! Certificates of the machine, without the private keys that lie beside them.
+//!
+//! Where belljar runs as root, no mode of a file refuses it anything: a process behind its wall, and an
+//! MCP server that it starts, read whatever the wall lets through. Keys of the machine lie beside its
+//! certificates (`/etc/ssl/private`, `/etc/pki/tls/private`), and now and then among them: a guide to
+//! a proxy has people put certificate and key into one file of `/etc/ssl/certs`.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+/// Certificates, and what the libraries for TLS are set up by. Folders around them are not let through:
+/// `/etc/pki` has the keys of package managers, subscriptions and databases too.
+pub(crate) const PLACES: &[&str] = &[
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/pki/ca-trust",
+    "/etc/pki/java",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/certs",
+    "/etc/pki/tls/ct_log_list.cnf",
+    "/etc/pki/tls/fips_local.cnf",
+    "/etc/pki/tls/openssl.cnf",
+    "/etc/pki/tls/openssl.d",
+    "/etc/pki/trust",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/ssl/openssl.cnf.d",
+    "/usr/local/share/ca-certificates",
+    "/var/lib/ca-certificates",
+];
+
+/// The name of a folder for keys.
+const KEYS: &str = "private";
+
+/// Endings of files with keys that no text tells.
+const KEY_ENDINGS: &[&str] = &["jks", "key", "keystore", "p12", "pfx"];
+
+/// The first word of every private key that is text.
+const KEY: &[u8] = b"PRIVATE KEY-----";
+
+/// The same of certificates.
+const CERTIFICATE: &[u8] = b"CERTIFICATE-----";
+
+/// Bytes of one file that is looked at: bundles of all authorities have half a MiB.
+const MAX_FILE: u64 = 8 << 20;
+
+/// Bytes that are looked at below one place.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// Entries of folders below one place; a large store of certificates has a thousand.
+const MAX_ENTRIES: usize = 10_000;
+
+/// Folders within each other.
+const MAX_DEPTH: usize = 6;
+
+/// The files and folders at this place that hold no private key, a folder whole where nothing below it
+/// does. Links are not looked at: their targets are let through by rules of their own, or are not.
+/// A file past one of the bounds, or that cannot be read here, is left out.
+pub(crate) fn without_keys(place: &Path) -> Vec<PathBuf> {
+    let Ok(place) = place.canonicalize() else { return Vec::new() };
+    let mut look = Look { entries: MAX_ENTRIES, bytes: MAX_BYTES, found: Vec::new() };
+    if look.is_whole(&place, 0) {
+        return vec![place];
+    }
+    look.found
+}
+
+struct Look {
+    entries: usize,
+    bytes: u64,
+    /// Parts of folders that are not whole.
+    found: Vec<PathBuf>,
+}
+
+impl Look {
+    /// Whether all of this can be let through; of a folder that cannot, its parts are noted.
+    fn is_whole(&mut self, path: &Path, depth: usize) -> bool {
+        if path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(KEYS)) {
+            return false;
+        }
+        match fs::symlink_metadata(path) {
+            Ok(about) if about.is_dir() => self.is_whole_folder(path, depth),
+            Ok(about) if about.is_file() => self.has_no_key(path, &about).unwrap_or(false),
+            Ok(about) => about.is_symlink(),
+            Err(_) => false,
+        }
+    }
+
+    fn is_whole_folder(&mut self, folder: &Path, depth: usize) -> bool {
+        let Ok(entries) = fs::read_dir(folder) else { return false };
+        let before = self.found.len();
+        let mut whole = depth < MAX_DEPTH;
+        let mut parts = Vec::new();
+        for entry in entries {
+            let Some(left) = self.entries.checked_sub(1).filter(|_| depth < MAX_DEPTH) else {
+                whole = false;
+                break;
+            };
+            self.entries = left;
+            let Ok(path) = entry.map(|entry| entry.path()) else {
+                whole = false;
+                continue;
+            };
+            match self.is_whole(&path, depth + 1) {
+                true if path.is_symlink() => {}
+                true => parts.push(path),
+                false => whole = false,
+            }
+        }
+        if whole {
+            self.found.truncate(before);
+        } else {
+            self.found.append(&mut parts);
+        }
+        whole
+    }
+
+    fn has_no_key(&mut self, path: &Path, about: &fs::Metadata) -> io::Result<bool> {
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        let left = self.bytes.checked_sub(about.len()).filter(|_| about.len() <= MAX_FILE);
+        let Some(left) = left.filter(|_| !KEY_ENDINGS.contains(&&*ending.to_ascii_lowercase()))
+        else {
+            return Ok(false);
+        };
+        self.bytes = left;
+        let mut bytes = Vec::new();
+        File::open(path)?.take(MAX_FILE).read_to_end(&mut bytes)?;
+        let has = |word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
+        Ok(!has(KEY) && (is_everybodys(about) || has(CERTIFICATE)))
+    }
+}
+
+/// Whether every user of the machine may read it.
+#[cfg(unix)]
+fn is_everybodys(about: &fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    about.permissions().mode() & 0o004 != 0
+}
+
+#[cfg(not(unix))]
+fn is_everybodys(_about: &fs::Metadata) -> bool {
+    true
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    const CERT: &str = "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n";
+    const SECRET: &str = "-----BEGIN EC PRIVATE KEY-----\nMHc\n-----END EC PRIVATE KEY-----\n";
+
+    fn put(root: &Path, name: &str, text: &str, mode: u32) {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn found(root: &Path) -> Vec<String> {
+        let below = |path: PathBuf| path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+        let mut found: Vec<_> = without_keys(root).into_iter().map(below).collect();
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn a_folder_of_certificates_alone_is_let_through_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        put(&root, "ca.crt", CERT, 0o644);
+        put(&root, "java/cacerts", "a keystore without keys", 0o644);
+        put(&root, "narrow.pem", CERT, 0o600);
+        symlink("/nowhere", root.join("0a.0")).unwrap();
+        assert_eq!(found(&root), [""]);
+    }
+
+    #[test]
+    fn keys_beside_certificates_are_left_out_and_certificates_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        put(&root, "ca.crt", CERT, 0o644);
+        put(&root, "proxy.pem", &format!("{CERT}{SECRET}"), 0o644);
+        put(&root, "der", "a key that no text tells", 0o600);
+        put(&root, "store.P12", "x", 0o644);
+        put(&root, "private/a.pem", CERT, 0o644);
+        put(&root, "more/ca.crt", CERT, 0o644);
+        put(&root, "more/deep/key.pem", SECRET, 0o644);
+        put(&root, "more/deep/ca.crt", CERT, 0o644);
+        put(&root, "whole/ca.crt", CERT, 0o644);
+        symlink("private/a.pem", root.join("link.pem")).unwrap();
+        assert_eq!(found(&root), ["ca.crt", "more/ca.crt", "more/deep/ca.crt", "whole"]);
+        assert_eq!(without_keys(&root.join("link.pem")), [root.join("private/a.pem")]);
+        assert!(without_keys(&root.join("proxy.pem")).is_empty());
+    }
+}
