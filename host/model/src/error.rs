@@ -124,6 +124,27 @@ impl ModelError {
         }
     }
 
+    /// The same error, its peer's words changed by `clean`.
+    pub(crate) fn cleaned(mut self, clean: &dyn Fn(&str) -> String) -> Self {
+        match &mut self {
+            Self::RateLimited { message, .. }
+            | Self::Auth { message, .. }
+            | Self::Http { message, .. }
+            | Self::Network { message }
+            | Self::Protocol { message } => *message = clean(message),
+            Self::Provider { kind, message, .. } => {
+                *kind = clean(kind);
+                *message = clean(message);
+            }
+            Self::Cancelled
+            | Self::Timeout { .. }
+            | Self::Cut
+            | Self::TooLarge { .. }
+            | Self::Script(_) => {}
+        }
+        self
+    }
+
     /// How long the provider asked to wait before another attempt, if it said.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {

@@ -15,7 +15,15 @@ use crate::limits::MAX_KEY_BYTES;
 use crate::text::quoted;
 
 /// The mark that stands in a text where a key stood.
-const REDACTED: &str = "[key]";
+pub(crate) const REDACTED: &str = "[key]";
+
+/// Bytes of the shortest key that texts are searched for, as of a secret: a shorter one would be
+/// found by chance.
+const MIN_BYTES: usize = 8;
+
+/// Bytes of the longest key that counts as a placeholder when it is made of words alone. Keys of
+/// providers have more, and digits.
+const MAX_WORDS: usize = 24;
 
 /// Where a model's key comes from: `{ env = "NAME" }`, `{ file = "/path" }`, or `"none"`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,14 +95,62 @@ impl Key {
         Some(value)
     }
 
-    /// `text` with every occurrence of the key replaced.
+    /// `text`, an error's or of a log, with every occurrence of the key replaced. A text that was
+    /// cut may end in the beginning of the key, which goes too.
     pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let key = self.0.expose_secret();
-        if key.is_empty() || !text.contains(key) {
+        if key.len() < MIN_BYTES {
             return Cow::Borrowed(text);
         }
-        Cow::Owned(text.replace(key, REDACTED))
+        let mut whole = Cow::Borrowed(text);
+        if text.contains(key) {
+            whole = Cow::Owned(text.replace(key, REDACTED));
+        }
+        if let Some(cut) = whole.strip_suffix('…') {
+            let begun = begun(cut, key);
+            if begun >= MIN_BYTES / 2 {
+                let kept = cut.get(..cut.len() - begun).unwrap_or_default();
+                whole = Cow::Owned(format!("{kept}{REDACTED}…"));
+            }
+        }
+        whole
     }
+
+    /// INV-473: the key, as an answer is searched for it. A placeholder is no secret, and may be a word of the
+    /// answer: it is not looked for there.
+    pub(crate) fn in_answers(&self) -> Option<&str> {
+        Some(self.0.expose_secret()).filter(|key| why_no_secret(key).is_none())
+    }
+}
+
+/// How many bytes at the end of `text` are the beginning of `key`, and not all of it.
+pub(crate) fn begun(text: &str, key: &str) -> usize {
+    let most = key.len().saturating_sub(1).min(text.len());
+    let begins = |count: &usize| {
+        let end = text.as_bytes().get(text.len() - count..);
+        end.is_some() && end == key.as_bytes().get(..*count)
+    };
+    (1..=most).rev().find(begins).unwrap_or_default()
+}
+
+/// Why nobody takes this for a secret: it is too short, or a placeholder such as `no-key-required`.
+fn why_no_secret(key: &str) -> Option<&'static str> {
+    if key.len() < MIN_BYTES {
+        return Some("has fewer than 8 bytes");
+    }
+    let mut chars = key.chars();
+    let first = chars.next();
+    if chars.all(|c| Some(c) == first) {
+        return Some("is one character again and again");
+    }
+    let word = |word: &str| {
+        let mut tail = word.chars().skip(1);
+        word.chars().all(|c| c.is_ascii_uppercase())
+            || (word.starts_with(|c: char| c.is_ascii_alphabetic())
+                && tail.all(|c| c.is_ascii_lowercase()))
+    };
+    let words = key.split(['-', '_', '.', ' ', '/', ':']).filter(|word| !word.is_empty());
+    (key.len() <= MAX_WORDS && words.into_iter().all(word)).then_some("is made of words alone")
 }
 
 impl fmt::Debug for Key {
@@ -104,6 +160,17 @@ impl fmt::Debug for Key {
 }
 
 impl KeySource {
+    /// A remark for the operator: the key is a placeholder, or too short for a secret, so
+    /// that it is not masked where a server repeats it. `None` where there is nothing to say, or no key.
+    pub fn remark(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+        let key = self.load(env, &mut Vec::new()).ok()??;
+        let why = why_no_secret(key.0.expose_secret())?;
+        Some(format!(
+            "its key {why}, so answers are not searched for it; if the server needs no key, leave \
+             `key` out"
+        ))
+    }
+
     /// Reads the key. Something to tell the operator is added to `warnings`.
     pub(crate) fn load(
         &self,
@@ -278,6 +345,53 @@ mod tests {
         assert!(read(r#"{"env": "A", "file": "/k"}"#).is_err());
         assert!(read(r#"{"vault": "A"}"#).is_err());
         assert!(read("{}").is_err());
+    }
+
+    #[test]
+    fn a_short_key_or_one_of_words_is_no_secret_and_stays_in_answers() {
+        for placeholder in [
+            "none",
+            "ollama",
+            "dummy",
+            "content",
+            "sk-1234",
+            "assistant",
+            "localhost",
+            "not-needed",
+            "no-key-required",
+            "sk-placeholder",
+            "lm-studio",
+            "YOUR_API_KEY",
+            "Your-Api-Key",
+            "xxxxxxxxxxxx",
+            "00000000",
+        ] {
+            let key = Key::new(placeholder.into());
+            assert_eq!(key.in_answers(), None, "{placeholder}");
+            let source = KeySource::Env("K".into());
+            let remark = source.remark(&|_| Some(placeholder.to_owned())).unwrap();
+            assert!(!remark.contains(placeholder), "{remark}");
+        }
+        for secret in [
+            "sk-hunter2",
+            "12345678",
+            "gsk_a8Zq0PLm",
+            "aGkPwQzRtYuIoPLm",
+            "correct-horse-battery-staple",
+        ] {
+            assert_eq!(Key::new(secret.into()).in_answers(), Some(secret));
+            assert_eq!(KeySource::Env("K".into()).remark(&|_| Some(secret.to_owned())), None);
+        }
+        assert_eq!(KeySource::None.remark(&|_| None), None);
+    }
+
+    #[test]
+    fn an_error_hides_every_key_that_no_word_is_by_chance() {
+        assert_eq!(Key::new("none".into()).redact("no reason: none"), "no reason: none");
+        assert_eq!(Key::new("not-needed".into()).redact("key not-needed"), "key [key]");
+        let key = Key::new("sk-hunter2".into());
+        assert_eq!(key.redact("cut here: sk-hu…"), "cut here: [key]…");
+        assert_eq!(key.redact("cut here: sk…"), "cut here: sk…");
     }
 
     #[test]

@@ -306,6 +306,13 @@ impl Models {
         found.map(|(name, _)| name.as_str())
     }
 
+    /// A remark for the operator on the key of a configured model, such as that it is a
+    /// placeholder. The key is read anew, and not shown.
+    pub fn remark(&self, name: &str) -> Option<String> {
+        let config = self.configs.get(name)?;
+        config.key.remark(&*self.env).map(|remark| format!("model `{}`: {remark}", quoted(name)))
+    }
+
     fn make(
         &self,
         name: &str,

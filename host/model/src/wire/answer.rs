@@ -1,5 +1,7 @@
 //! An answer while it streams in: bounded, and passed on as it grows.
 
+use belljar_received::json::mended;
+
 use crate::limits::{MAX_ARGUMENT_BYTES, MAX_NAME_BYTES, MAX_TEXT_BYTES, MAX_TOOL_CALLS};
 use crate::text::quoted;
 use crate::{
@@ -143,7 +145,8 @@ impl Answer {
             let id = if usable { call.id } else { format!("call_{}_{}", self.turn, index + 1) };
             // No arguments at all is how some servers write an empty object.
             let empty = call.arguments.trim().is_empty();
-            let arguments = if empty { "{}".to_owned() } else { call.arguments };
+            // INV-470: mended here, so that the conversation holds what everybody can read.
+            let arguments = if empty { "{}".to_owned() } else { mended(call.arguments) };
             calls.push(ToolCall { id, name: call.name, arguments });
         }
         let stop = match self.stop {

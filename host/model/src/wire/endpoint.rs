@@ -115,7 +115,12 @@ impl Endpoint {
         request.headers(self.headers.clone()).body(body).send().await
     }
 
-    /// `text` without the key, should the peer have repeated it.
+    /// The key, to look for it.
+    pub(crate) fn key(&self) -> Option<&Key> {
+        self.key.as_ref()
+    }
+
+    /// An error's `text` without the key, should the peer have repeated it.
     pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match &self.key {
             Some(key) => key.redact(text),

@@ -20,7 +20,7 @@ pub(crate) fn arguments_object(arguments: &str) -> Value {
     if arguments.trim().is_empty() {
         return Value::Object(Map::new());
     }
-    match serde_json::from_str(arguments) {
+    match belljar_received::json::from_str(arguments) {
         Ok(value @ Value::Object(_)) => value,
         Ok(_) | Err(_) => {
             let mut object = Map::new();

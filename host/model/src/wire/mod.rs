@@ -3,9 +3,11 @@
 
 mod answer;
 mod anthropic;
+mod body;
 mod endpoint;
 mod failure;
 mod history;
+mod masked;
 mod openai;
 mod sse;
 
@@ -13,6 +15,7 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use backon::BackoffBuilder as _;
+use belljar_received::json::mend;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use tokio::time::Instant;
@@ -26,6 +29,8 @@ use crate::limits::{
     RETRY_MIN_DELAY,
 };
 use crate::text::quoted;
+use crate::wire::body::{Body, Broken};
+use crate::wire::masked::Masked;
 use crate::{
     CallContext, ChatModel, ChatRequest, Effort, ModelError, Phase, Reply, StreamEvent, Timeouts,
 };
@@ -174,7 +179,7 @@ impl WireModel {
         loop {
             let error = match self.attempt(request, body.clone(), cx, sink).await {
                 Ok(reply) => return Ok(reply),
-                Err(error) => error,
+                Err(error) => error.cleaned(&|text| self.endpoint.redact(text).into_owned()),
             };
             let after = if error.is_retryable() && !sink.started() {
                 delays.next().and_then(|delay| pause(delay, error.retry_after()))
@@ -235,29 +240,34 @@ impl WireModel {
     /// Reads events until the answer is complete.
     async fn read_stream(
         &self,
-        mut response: reqwest::Response,
+        response: reqwest::Response,
         decoder: &mut dyn Decoder,
         mut deadline: Instant,
         timeouts: Timeouts,
         sink: &mut Sink<'_>,
     ) -> Result<(), ModelError> {
+        let mut body = Body::of(response)?;
         let mut sse = sse::SseDecoder::default();
         loop {
-            let next = tokio::time::timeout_at(deadline, response.chunk()).await;
+            let next = tokio::time::timeout_at(deadline, body.chunk()).await;
+            if !matches!(next, Ok(Ok(Some(_)))) {
+                sse.end(&mut |event, data| decoder.event(event, data, sink))?;
+            }
             let complete = decoder.progress() != Progress::Partial;
             let chunk = match next {
                 Ok(Ok(Some(chunk))) => chunk,
                 // An answer that is complete is not lost to what happens behind it.
                 _ if complete => return Ok(()),
                 Ok(Ok(None)) => return Err(ModelError::Cut),
-                Ok(Err(_)) if sink.started() => return Err(ModelError::Cut),
-                Ok(Err(error)) => return Err(failure::network(error)),
+                Ok(Err(Broken::Body(error))) => return Err(error),
+                Ok(Err(Broken::Network(_))) if sink.started() => return Err(ModelError::Cut),
+                Ok(Err(Broken::Network(error))) => return Err(failure::network(error)),
                 Err(_) => return Err(silence(sink.started(), timeouts)),
             };
             let mut events = 0_usize;
             sse.push(&chunk, &mut |event, data| {
                 events += 1;
-                decoder.event(event, &self.endpoint.redact(data), sink)
+                decoder.event(event, data, sink)
             })?;
             match decoder.progress() {
                 Progress::Over => return Ok(()),
@@ -272,15 +282,22 @@ impl WireModel {
     }
 
     /// The error that a response without a stream stands for.
-    async fn read_refusal(&self, mut response: reqwest::Response) -> ModelError {
+    async fn read_refusal(&self, response: reqwest::Response) -> ModelError {
         let status = response.status();
         let header = response.headers().get(RETRY_AFTER);
         let retry_after = header
             .and_then(|value| value.to_str().ok())
             .and_then(|value| failure::retry_after(value, SystemTime::now()));
         let mut body = Vec::new();
+        let mut reading = match Body::of(response) {
+            Ok(reading) => reading,
+            Err(error) if status.is_success() => return error,
+            Err(error) => {
+                return failure::from_status(status.as_u16(), retry_after, &error.to_string());
+            }
+        };
         // A body that breaks off is still the best explanation there is.
-        while let Ok(Some(chunk)) = response.chunk().await {
+        while let Ok(Some(chunk)) = reading.chunk().await {
             let room = MAX_ERROR_BODY_BYTES.saturating_sub(body.len());
             body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
             if body.len() >= MAX_ERROR_BODY_BYTES {
@@ -288,7 +305,7 @@ impl WireModel {
             }
         }
         let body = String::from_utf8_lossy(&body);
-        let body = self.endpoint.redact(&body);
+        let body = mend(&body);
         if !status.is_success() {
             return failure::from_status(status.as_u16(), retry_after, &body);
         }
@@ -323,7 +340,9 @@ impl ChatModel for WireModel {
         if cx.cancel.is_cancelled() {
             return Err(ModelError::Cancelled);
         }
-        let mut sink = Sink::new(events);
+        let mut masked = Masked::new(self.endpoint.key(), events);
+        let mut events = |event| masked.event(event);
+        let mut sink = Sink::new(&mut events);
         let call = async {
             let call = self.with_retrying(request, cx, &mut sink);
             match cx.timeouts.total {
@@ -333,7 +352,9 @@ impl ChatModel for WireModel {
                 None => call.await,
             }
         };
-        cx.cancel.run_until_cancelled(call).await.unwrap_or(Err(ModelError::Cancelled))
+        let ended = cx.cancel.run_until_cancelled(call).await;
+        masked.flush();
+        ended.unwrap_or(Err(ModelError::Cancelled)).map(|reply| masked.reply(reply))
     }
 }
 

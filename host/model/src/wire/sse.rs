@@ -4,6 +4,10 @@
 //! on many short lines, and a peer chooses both. This decoder does a bounded amount of work per
 //! byte and holds at most one event.
 
+use std::borrow::Cow;
+
+use belljar_received::json::{Joiner, mend_bytes};
+
 use crate::ModelError;
 use crate::limits::{MAX_EVENT_BYTES, MAX_RESPONSE_BYTES};
 
@@ -24,6 +28,8 @@ pub(crate) struct SseDecoder {
     after_cr: bool,
     /// A line has been seen, so that a byte order mark is no longer one.
     started: bool,
+    /// INV-470: half a surrogate pair is joined with the other one in the next event, or mended.
+    joiner: Joiner,
 }
 
 impl SseDecoder {
@@ -56,6 +62,14 @@ impl SseDecoder {
         Ok(())
     }
 
+    /// Nothing more comes: gives an event that waits for the other half of a pair.
+    pub(crate) fn end(
+        &mut self,
+        each: &mut dyn FnMut(&str, &str) -> Result<(), ModelError>,
+    ) -> Result<(), ModelError> {
+        self.joiner.end(each)
+    }
+
     fn extend(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
         let size = self.event_bytes.saturating_add(self.line.len()).saturating_add(bytes.len());
         if size > MAX_EVENT_BYTES {
@@ -73,8 +87,14 @@ impl SseDecoder {
         each: &mut dyn FnMut(&str, &str) -> Result<(), ModelError>,
     ) -> Result<(), ModelError> {
         let bytes = std::mem::take(&mut self.line);
-        let text = std::str::from_utf8(&bytes)
-            .map_err(|_| ModelError::Protocol { message: "the stream is not UTF-8".to_owned() })?;
+        let text =
+            match std::str::from_utf8(&bytes) {
+                Ok(text) => Cow::Borrowed(text),
+                Err(_) => Cow::Owned(String::from_utf8(mend_bytes(&bytes).into_owned()).map_err(
+                    |_| ModelError::Protocol { message: "the stream is not UTF-8".to_owned() },
+                )?),
+            };
+        let text = &*text;
         let line = if self.started { text } else { text.trim_start_matches('\u{feff}') };
         self.started = true;
         if line.is_empty() {
@@ -108,7 +128,7 @@ impl SseDecoder {
         each: &mut dyn FnMut(&str, &str) -> Result<(), ModelError>,
     ) -> Result<(), ModelError> {
         let result = match self.data.strip_suffix('\n') {
-            Some(data) => each(&self.event, data),
+            Some(data) => self.joiner.push(&self.event, data, each),
             None => Ok(()),
         };
         self.event.clear();

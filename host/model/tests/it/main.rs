@@ -5,6 +5,7 @@
 mod anthropic;
 mod faults;
 mod openai;
+mod received;
 mod recording;
 mod scripted;
 mod secrets;

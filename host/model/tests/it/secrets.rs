@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use belljar_model::{CallContext, KeySource, ModelError, Provider};
+use belljar_model::{CallContext, KeySource, ModelError, Provider, Reply, StreamEvent};
 
-use crate::support::{Server, Step, build, chat, config, first_turn, status, stream};
+use crate::support::{Server, Step, build, build_with, chat, config, first_turn, status, stream};
 
 const KEY: &str = "sk-hunter2";
 
@@ -61,6 +61,64 @@ async fn a_key_that_the_server_repeats_stands_in_no_error_event_answer_or_log() 
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(log.contains("retrying a model call"), "the log was captured: {log}");
     assert!(!log.contains("hunter2"), "{log}");
+}
+
+/// The answer of a server in which `word` is text, argument and name of a field, with this key.
+async fn answered(key: &str, word: &str) -> (Reply, Vec<StreamEvent>) {
+    let arguments = format!(r#"{{\"path\":\"a.css\",\"{word}\":\"display: {word}; none\"}}"#);
+    let (begin, end) = word.split_at(word.len() / 2);
+    let text = |text: &str| format!(r#"{{"choices": [{{"delta": {{"content": "{text}"}}}}]}}"#);
+    let call = format!(
+        r#"{{"choices": [{{"delta": {{"tool_calls": [{{"index": 0, "id": "c1", "function": {{"name": "file_write", "arguments": "{arguments}"}}}}]}}, "finish_reason": "tool_calls"}}]}}"#
+    );
+    let events = [text(&format!("it is {begin}")), text(&format!("{end}!")), call, "[DONE]".into()];
+    let server = Server::new(vec![stream(&events.each_ref().map(String::as_str))]).await;
+    let mut settings = config(Provider::OpenAi, &server.base);
+    settings.key = KeySource::Env("KEY".into());
+    let model = build_with(&settings, key);
+    let (result, told) = chat(&model, &first_turn(), &CallContext::new("a")).await;
+    (result.unwrap(), told)
+}
+
+#[tokio::test]
+async fn a_placeholder_for_a_key_changes_no_answer() {
+    for key in [
+        "none",
+        "ollama",
+        "dummy",
+        "content",
+        "delta",
+        "choices",
+        "function",
+        "arguments",
+        "c",
+        "file_write",
+        "tool_calls",
+        "finish_reason",
+        "assistant",
+        "not-needed",
+        "lm-studio",
+    ] {
+        let (reply, _) = answered(key, key).await;
+        assert_eq!(reply.text, format!("it is {key}!"));
+        let call = &reply.calls[0];
+        assert_eq!((call.id.as_str(), call.name.as_str()), ("c1", "file_write"));
+        let arguments: serde_json::Value = serde_json::from_str(&call.arguments).unwrap();
+        assert_eq!(arguments[key], format!("display: {key}; none"));
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_an_answer_repeats_over_two_pieces_is_masked_and_arguments_stay_json() {
+    let (reply, told) = answered(KEY, KEY).await;
+    assert_eq!(reply.text, "it is [key]!");
+    let arguments: serde_json::Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
+    assert_eq!(arguments["[key]"], "display: [key]; none");
+    assert_eq!(arguments["path"], "a.css");
+    let shown = format!("{told:?}");
+    assert!(!shown.contains("hunter") && !shown.contains("ter2"), "{shown}");
+    let (neighbour, _) = answered(KEY, "skeleton").await;
+    assert_eq!(neighbour.text, "it is skeleton!");
 }
 
 #[tokio::test]

@@ -159,7 +159,12 @@ pub(crate) fn config(provider: Provider, base: &str) -> ModelConfig {
 
 /// A model that retries without waiting, three attempts in all.
 pub(crate) fn build(config: &ModelConfig) -> WireModel {
-    let env = |name: &str| (name == "KEY").then(|| "sk-hunter2".to_owned());
+    build_with(config, "sk-hunter2")
+}
+
+/// The same with another key in the environment.
+pub(crate) fn build_with(config: &ModelConfig, key: &str) -> WireModel {
+    let env = |name: &str| (name == "KEY").then(|| key.to_owned());
     let retries = RetryPolicy { attempts: 3, min_delay: Duration::ZERO, max_delay: Duration::ZERO };
     config.build_wire(&env, &mut Vec::new()).unwrap().with_retries(retries)
 }

@@ -6,6 +6,7 @@ use super::File;
 const EDGES: &[(&str, &[&str])] = &[
     ("host/policy", &[]),
     ("host/work", &[]),
+    ("host/received", &[]),
     ("host/definition", &["belljar-policy"]),
     ("host/os_sandbox", &[]),
     ("host/engine", &[]),
@@ -13,7 +14,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("host/changes", &["belljar-policy", "belljar-sandbox"]),
     ("host/conformance", &["belljar-policy", "belljar-sandbox"]),
     ("host/mcp", &["belljar-policy", "belljar-os-sandbox", "belljar-sandbox"]),
-    ("host/model", &[]),
+    ("host/model", &["belljar-received"]),
     ("host/store", &["belljar-policy"]),
     (
         "host/catalogue",

@@ -241,8 +241,11 @@ fn models(settings: &Settings, places: &Places) -> Check {
         broken.push(error.to_string());
     }
     let good = Shown::new(&good.join(", ")).to_string();
+    let remarks = settings.models.keys().filter_map(|name| models.remark(name));
+    let remarks: Vec<String> = remarks.collect();
     if broken.is_empty() {
-        check("models", Finding::Good, good)
+        let finding = if remarks.is_empty() { Finding::Good } else { Finding::Note };
+        Check { details: remarks, ..check("models", finding, good) }
     } else {
         broken.dedup();
         let details = broken.iter().map(|text| Shown::new(text).to_string()).collect();

@@ -1,0 +1,207 @@
+//! INV-473: the key, should a server repeat it in an answer.
+//!
+//! The texts of an answer are searched once they are parsed, never the bytes on the wire: a key
+//! that is also a word of the protocol must not break its JSON. A streamed text that ends in the
+//! beginning of the key is kept back until the next piece says whether it is the key.
+
+use serde_json::Value;
+
+use crate::key::{Key, REDACTED, begun};
+use crate::{Reply, StopReason, StreamEvent, ToolCall};
+
+/// Events on their way to the caller.
+pub(crate) struct Masked<'k, 'e> {
+    /// `None` = there is nothing to look for.
+    key: Option<&'k str>,
+    events: &'e mut (dyn FnMut(StreamEvent) + Send),
+    text: String,
+    thinking: String,
+}
+
+impl<'k, 'e> Masked<'k, 'e> {
+    pub(crate) fn new(
+        key: Option<&'k Key>,
+        events: &'e mut (dyn FnMut(StreamEvent) + Send),
+    ) -> Self {
+        let key = key.and_then(Key::in_answers);
+        Self { key, events, text: String::new(), thinking: String::new() }
+    }
+
+    /// Passes an event on.
+    pub(crate) fn event(&mut self, event: StreamEvent) {
+        let Some(key) = self.key else { return (self.events)(event) };
+        match event {
+            StreamEvent::TextDelta(text) => {
+                self.flush_thinking();
+                if let Some(text) = piece(&mut self.text, key, &text) {
+                    (self.events)(StreamEvent::TextDelta(text));
+                }
+            }
+            StreamEvent::ThinkingDelta(text) => {
+                self.flush_text();
+                if let Some(text) = piece(&mut self.thinking, key, &text) {
+                    (self.events)(StreamEvent::ThinkingDelta(text));
+                }
+            }
+            StreamEvent::CallStarted { name } => {
+                self.flush();
+                let name = without(key, name);
+                (self.events)(StreamEvent::CallStarted { name });
+            }
+            other => {
+                self.flush();
+                (self.events)(other);
+            }
+        }
+    }
+
+    /// Passes on what was kept back.
+    pub(crate) fn flush(&mut self) {
+        self.flush_text();
+        self.flush_thinking();
+    }
+
+    fn flush_text(&mut self) {
+        if !self.text.is_empty() {
+            (self.events)(StreamEvent::TextDelta(std::mem::take(&mut self.text)));
+        }
+    }
+
+    fn flush_thinking(&mut self) {
+        if !self.thinking.is_empty() {
+            (self.events)(StreamEvent::ThinkingDelta(std::mem::take(&mut self.thinking)));
+        }
+    }
+
+    /// The answer without the key. Arguments stay the JSON that they are.
+    pub(crate) fn reply(&self, mut reply: Reply) -> Reply {
+        let Some(key) = self.key else { return reply };
+        reply.text = without(key, reply.text);
+        if let StopReason::Other(word) = reply.stop {
+            reply.stop = StopReason::Other(without(key, word));
+        }
+        let clean = |call: ToolCall| ToolCall {
+            id: without(key, call.id),
+            name: without(key, call.name),
+            arguments: arguments(key, call.arguments),
+        };
+        reply.calls = reply.calls.into_iter().map(clean).collect();
+        reply
+    }
+}
+
+/// The part of a text that is sure to be no beginning of the key; the rest is kept.
+fn piece(kept: &mut String, key: &str, text: &str) -> Option<String> {
+    kept.push_str(text);
+    let mut out = String::new();
+    let mut rest = kept.as_str();
+    while let Some((before, after)) = rest.split_once(key) {
+        out.push_str(before);
+        out.push_str(REDACTED);
+        rest = after;
+    }
+    let (sure, begins) = rest.split_at_checked(rest.len() - begun(rest, key)).unwrap_or((rest, ""));
+    out.push_str(sure);
+    *kept = begins.to_owned();
+    (!out.is_empty()).then_some(out)
+}
+
+fn without(key: &str, text: String) -> String {
+    if text.contains(key) { text.replace(key, REDACTED) } else { text }
+}
+
+/// Arguments whose texts do not hold the key; the model's own bytes where they need not change.
+fn arguments(key: &str, text: String) -> String {
+    // An escape may hide it.
+    if !text.contains(key) && !text.contains('\\') {
+        return text;
+    }
+    match serde_json::from_str::<Value>(&text) {
+        Ok(mut value) => match mask(key, &mut value) {
+            true => value.to_string(),
+            false => text,
+        },
+        // No JSON, which nobody parses.
+        Err(_) => without(key, text),
+    }
+}
+
+/// Whether anything was masked. As deep as the parser goes, which has a bound.
+fn mask(key: &str, value: &mut Value) -> bool {
+    match value {
+        Value::String(text) if text.contains(key) => {
+            *text = text.replace(key, REDACTED);
+            true
+        }
+        Value::Array(items) => items.iter_mut().fold(false, |any, item| mask(key, item) | any),
+        Value::Object(fields) => {
+            let mut any = fields.values_mut().fold(false, |any, value| mask(key, value) | any);
+            if fields.keys().any(|name| name.contains(key)) {
+                let taken = std::mem::take(fields).into_iter();
+                fields.extend(taken.map(|(name, value)| (without(key, name), value)));
+                any = true;
+            }
+            any
+        }
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "sk-hunter2";
+
+    fn told(key: &str, pieces: &[&str]) -> Vec<StreamEvent> {
+        let key = Key::new(key.into());
+        let mut told = Vec::new();
+        let mut events = |event| told.push(event);
+        let mut masked = Masked::new(Some(&key), &mut events);
+        for text in pieces {
+            masked.event(StreamEvent::TextDelta((*text).to_owned()));
+        }
+        masked.flush();
+        told
+    }
+
+    fn text(events: &[StreamEvent]) -> String {
+        let text = |event: &StreamEvent| match event {
+            StreamEvent::TextDelta(text) => text.clone(),
+            other => panic!("{other:?}"),
+        };
+        events.iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_key_that_comes_in_pieces_is_masked_and_nothing_else_is_lost() {
+        let whole = "a sk-hunter2, s sk-hunt sk-sk-hunter2sk-hunter";
+        let expected = "a [key], s sk-hunt sk-[key]sk-hunter";
+        for size in 1..whole.len() {
+            let pieces: Vec<&str> =
+                whole.as_bytes().chunks(size).map(|it| std::str::from_utf8(it).unwrap()).collect();
+            assert_eq!(text(&told(KEY, &pieces)), expected, "{size}");
+        }
+        assert_eq!(told(KEY, &["a", "b"]).len(), 2, "nothing waits without need");
+    }
+
+    #[test]
+    fn a_placeholder_is_masked_nowhere() {
+        for word in ["none", "content", "assistant", "no-key-required"] {
+            assert_eq!(text(&told(word, &[word])), word);
+        }
+    }
+
+    #[test]
+    fn arguments_stay_json_and_their_own_bytes_where_nothing_is_in_them() {
+        for (given, expected) in [
+            (r#"{ "path" : "a\n" }"#, r#"{ "path" : "a\n" }"#),
+            (r#"{"text": "is sk-hunter2"}"#, r#"{"text":"is [key]"}"#),
+            (r#"{"b": [{"sk-hunter2": "\u0073k-hunter2\""}]}"#, r#"{"b":[{"[key]":"[key]\""}]}"#),
+            (r#"{"text": "sk-hunter2"#, r#"{"text": "[key]"#),
+            ("", ""),
+        ] {
+            assert_eq!(arguments(KEY, given.to_owned()), expected);
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! Bodies that are compressed: `Content-Encoding`, undone piece by piece.
+//!
+//! A kilobyte of gzip stands for a megabyte, so the bound is on what comes out, in each layer of
+//! several. [`Decoder::read`] fills the buffer that it is given and no more: whoever calls it decides how
+//! much is decoded at once.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, Read};
+
+use bytes::Bytes;
+use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+
+/// Most codings of one body. Servers behind a proxy come to two by mistake.
+pub const MAX_LAYERS: usize = 3;
+
+/// Bytes that pass from one layer to the next at once.
+const STEP: usize = 16 << 10;
+
+/// Bytes of a coding's name that an error repeats.
+const MAX_NAME: usize = 40;
+
+/// A coding that is undone here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coding {
+    /// `gzip`, also called `x-gzip`.
+    Gzip,
+    /// `deflate`: with the header of zlib as it should have, or bare, as some servers send it.
+    Deflate,
+}
+
+/// Why a body is not decoded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CodingError {
+    /// A coding that is not undone here.
+    #[error(
+        "the body is encoded as `{0}`, which was not asked for and is not decoded (gzip and deflate are)"
+    )]
+    Unknown(String),
+    /// More codings than anybody means.
+    #[error("the body is encoded more than {MAX_LAYERS} times over")]
+    Layers,
+    /// The bytes are not of the coding.
+    #[error("the body is not the `{0}` that it says it is")]
+    Broken(&'static str),
+    /// More comes out than may.
+    #[error("the body has more than {0} bytes when it is decoded")]
+    TooLarge(u64),
+}
+
+impl Coding {
+    /// Its name, as headers have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Deflate => "deflate",
+        }
+    }
+
+    /// The codings that the values of `Content-Encoding` name, in the order in which they were
+    /// applied; `identity` is none.
+    ///
+    /// # Errors
+    ///
+    /// When one is not undone here, or they are too many.
+    pub fn named<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> Result<Vec<Self>, CodingError> {
+        let mut all = Vec::new();
+        for value in values {
+            for name in value.split(|byte| *byte == b',') {
+                let name = String::from_utf8_lossy(name.trim_ascii()).to_ascii_lowercase();
+                match name.as_str() {
+                    "" | "identity" => continue,
+                    "gzip" | "x-gzip" => all.push(Self::Gzip),
+                    "deflate" => all.push(Self::Deflate),
+                    other => return Err(CodingError::Unknown(plain(other))),
+                }
+                if all.len() > MAX_LAYERS {
+                    return Err(CodingError::Layers);
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// A name as an error may show it.
+fn plain(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_graphic() && c != '`' { c } else { '?' };
+    name.chars().take(MAX_NAME).map(plain).collect()
+}
+
+/// Undoes the codings of one body.
+pub struct Decoder {
+    /// The last coding that was applied first.
+    layers: Vec<Layer>,
+    limit: u64,
+}
+
+/// The result of a look for decoded bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decoded {
+    /// So many bytes, at least one.
+    Bytes(usize),
+    /// None before more of the body comes.
+    Wanting,
+    /// None any more.
+    Over,
+}
+
+impl Decoder {
+    /// A decoder of a body with these codings. No layer gives more than `limit` bytes.
+    pub fn new(codings: &[Coding], limit: u64) -> Self {
+        Self { layers: codings.iter().rev().map(|coding| Layer::new(*coding)).collect(), limit }
+    }
+
+    /// Takes the next bytes of the body. They are held until they were read.
+    pub fn push(&mut self, bytes: Bytes) {
+        if let Some(first) = self.layers.first_mut() {
+            first.feed().push(bytes);
+        }
+    }
+
+    /// The body is whole.
+    pub fn end(&mut self) {
+        if let Some(first) = self.layers.first_mut() {
+            first.feed().ended = true;
+        }
+    }
+
+    /// Decodes into `out`, as much as it has room for.
+    ///
+    /// # Errors
+    ///
+    /// When the body is not what it says, or too large. Nothing comes after that.
+    pub fn read(&mut self, out: &mut [u8]) -> Result<Decoded, CodingError> {
+        read(&mut self.layers, self.limit, out)
+    }
+}
+
+fn read(layers: &mut [Layer], limit: u64, out: &mut [u8]) -> Result<Decoded, CodingError> {
+    let Some((last, before)) = layers.split_last_mut() else { return Ok(Decoded::Over) };
+    loop {
+        match last.read(limit, out)? {
+            Decoded::Wanting if !before.is_empty() && !last.feed().ended => {
+                let mut step = vec![0; STEP];
+                match read(before, limit, &mut step)? {
+                    Decoded::Bytes(count) => {
+                        step.truncate(count);
+                        last.feed().push(step.into());
+                    }
+                    Decoded::Wanting => return Ok(Decoded::Wanting),
+                    Decoded::Over => last.feed().ended = true,
+                }
+            }
+            decoded => return Ok(decoded),
+        }
+    }
+}
+
+/// One coding.
+struct Layer {
+    inflate: Inflate,
+    coding: Coding,
+    given: u64,
+}
+
+enum Inflate {
+    /// Nothing has come; the first bytes say which form it is.
+    Waiting(Coding, Feed),
+    Gzip(MultiGzDecoder<Feed>),
+    Zlib(ZlibDecoder<Feed>),
+    Bare(DeflateDecoder<Feed>),
+}
+
+impl Layer {
+    fn new(coding: Coding) -> Self {
+        Self { inflate: Inflate::Waiting(coding, Feed::default()), coding, given: 0 }
+    }
+
+    fn feed(&mut self) -> &mut Feed {
+        match &mut self.inflate {
+            Inflate::Waiting(_, feed) => feed,
+            Inflate::Gzip(it) => it.get_mut(),
+            Inflate::Zlib(it) => it.get_mut(),
+            Inflate::Bare(it) => it.get_mut(),
+        }
+    }
+
+    fn read(&mut self, limit: u64, out: &mut [u8]) -> Result<Decoded, CodingError> {
+        if let Inflate::Waiting(coding, feed) = &mut self.inflate {
+            match (feed.head(), feed.ended) {
+                // A body of nothing is nothing, whatever its coding: answers to HEAD, or without content.
+                (Head::Nothing, true) => return Ok(Decoded::Over),
+                (Head::Nothing, false) | (Head::One, false) => return Ok(Decoded::Wanting),
+                (head @ (Head::One | Head::Two(..)), _) => {
+                    let feed = std::mem::take(feed);
+                    self.inflate = match (coding, head.is_zlib()) {
+                        (Coding::Gzip, _) => Inflate::Gzip(MultiGzDecoder::new(feed)),
+                        (Coding::Deflate, true) => Inflate::Zlib(ZlibDecoder::new(feed)),
+                        (Coding::Deflate, false) => Inflate::Bare(DeflateDecoder::new(feed)),
+                    };
+                }
+            }
+        }
+        let read = match &mut self.inflate {
+            Inflate::Waiting(..) => return Ok(Decoded::Wanting),
+            Inflate::Gzip(it) => it.read(out),
+            Inflate::Zlib(it) => it.read(out),
+            Inflate::Bare(it) => it.read(out),
+        };
+        match read {
+            Ok(0) => Ok(Decoded::Over),
+            Ok(count) => {
+                self.given = self.given.saturating_add(count as u64);
+                if self.given > limit {
+                    return Err(CodingError::TooLarge(limit));
+                }
+                Ok(Decoded::Bytes(count))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Decoded::Wanting),
+            Err(_) => Err(CodingError::Broken(self.coding.name())),
+        }
+    }
+}
+
+/// The first bytes of a body.
+enum Head {
+    Nothing,
+    One,
+    Two(u8, u8),
+}
+
+impl Head {
+    /// Whether they are a header of zlib: the method, and a sum that fits.
+    fn is_zlib(&self) -> bool {
+        match self {
+            Self::Two(first, second) => {
+                first & 0x0f == 8 && u16::from_be_bytes([*first, *second]).is_multiple_of(31)
+            }
+            Self::Nothing | Self::One => false,
+        }
+    }
+}
+
+/// The bytes that wait to be decoded. Read past its end it blocks, until the body is whole.
+#[derive(Default)]
+struct Feed {
+    pieces: VecDeque<Bytes>,
+    ended: bool,
+}
+
+impl Feed {
+    fn push(&mut self, piece: Bytes) {
+        if !piece.is_empty() {
+            self.pieces.push_back(piece);
+        }
+    }
+
+    fn head(&self) -> Head {
+        let mut bytes = self.pieces.iter().flat_map(|piece| piece.iter().copied());
+        match (bytes.next(), bytes.next()) {
+            (Some(first), Some(second)) => Head::Two(first, second),
+            (Some(_), None) => Head::One,
+            (None, _) => Head::Nothing,
+        }
+    }
+}
+
+impl Read for Feed {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let there = self.fill_buf()?;
+        let count = there.len().min(out.len());
+        for (to, from) in out.iter_mut().zip(there) {
+            *to = *from;
+        }
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl BufRead for Feed {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        match self.pieces.front() {
+            Some(piece) => Ok(piece),
+            None if self.ended => Ok(&[]),
+            None => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    fn consume(&mut self, count: usize) {
+        if let Some(piece) = self.pieces.front_mut() {
+            let _ = piece.split_to(count.min(piece.len()));
+            if piece.is_empty() {
+                self.pieces.pop_front();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zlib(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn bare(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// Everything, read through a buffer of `room` bytes, of a body that comes in pieces.
+    fn decode(
+        codings: &[Coding],
+        pieces: &[&[u8]],
+        limit: u64,
+        room: usize,
+    ) -> Result<Vec<u8>, CodingError> {
+        let (mut decoder, mut all) = (Decoder::new(codings, limit), Vec::new());
+        let mut pieces = pieces.iter();
+        let mut out = vec![0; room];
+        loop {
+            match decoder.read(&mut out)? {
+                Decoded::Bytes(count) => all.extend_from_slice(&out[..count]),
+                Decoded::Over => return Ok(all),
+                Decoded::Wanting => match pieces.next() {
+                    Some(piece) => decoder.push(Bytes::copy_from_slice(piece)),
+                    None => decoder.end(),
+                },
+            }
+        }
+    }
+
+    #[test]
+    fn codings_are_read_of_headers_in_their_order() {
+        let named = |values: &[&str]| Coding::named(values.iter().map(|value| value.as_bytes()));
+        assert_eq!(named(&[]).unwrap(), []);
+        assert_eq!(named(&["identity, ", ""]).unwrap(), []);
+        let both = [Coding::Deflate, Coding::Gzip];
+        assert_eq!(named(&["deflate,GZIP"]).unwrap(), both);
+        assert_eq!(named(&["deflate", " x-gzip "]).unwrap(), both);
+        for (value, shown) in [("br", "br"), ("gzip, zstd", "zstd"), ("a`\u{1b}[2J", "a??[2j")] {
+            assert_eq!(named(&[value]), Err(CodingError::Unknown(shown.to_owned())));
+        }
+        assert_eq!(named(&["gzip,gzip,gzip,gzip"]), Err(CodingError::Layers));
+    }
+
+    #[test]
+    fn each_coding_and_several_over_each_other_are_undone() {
+        use Coding::{Deflate, Gzip};
+        let text = b"the needle is here".repeat(300);
+        for (codings, body) in [
+            (&[Gzip][..], gzip(&text)),
+            (&[Deflate], zlib(&text)),
+            (&[Deflate], bare(&text)),
+            (&[Gzip, Gzip], gzip(&gzip(&text))),
+            (&[Deflate, Gzip, Deflate], bare(&gzip(&zlib(&text)))),
+            (&[Gzip], [gzip(&text[..99]), gzip(&text[99..])].concat()),
+        ] {
+            assert_eq!(decode(codings, &[&body], 1 << 20, 100).unwrap(), text, "{codings:?}");
+            let bytes: Vec<&[u8]> = body.chunks(1).collect();
+            assert_eq!(decode(codings, &bytes, 1 << 20, 7).unwrap(), text, "{codings:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_flushed_is_there_before_the_body_ends() {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(b"data: one\n\n").unwrap();
+        encoder.flush().unwrap();
+        let mut decoder = Decoder::new(&[Coding::Gzip], 1 << 20);
+        decoder.push(Bytes::copy_from_slice(encoder.get_ref()));
+        let mut out = [0; 64];
+        assert_eq!(decoder.read(&mut out), Ok(Decoded::Bytes(11)));
+        assert_eq!(&out[..11], b"data: one\n\n");
+        assert_eq!(decoder.read(&mut out), Ok(Decoded::Wanting));
+    }
+
+    #[test]
+    fn a_bomb_ends_at_the_bound_in_every_layer() {
+        let zeros = vec![0; 8 << 20];
+        let bomb = gzip(&zeros);
+        assert!(bomb.len() < 10_000);
+        let error = CodingError::TooLarge(1 << 20);
+        assert_eq!(decode(&[Coding::Gzip], &[&bomb], 1 << 20, 4096), Err(error.clone()));
+        // Its first layer alone is too large, and little comes out of the second.
+        let hidden = gzip(&[&[0; 2 << 20][..], &bomb].concat());
+        let both = [Coding::Gzip, Coding::Gzip];
+        assert!(decode(&both, &[&hidden], 1 << 20, 4096).is_err());
+        assert_eq!(decode(&both, &[&gzip(&bomb)], 1 << 20, 4096), Err(error));
+    }
+
+    #[test]
+    fn what_is_not_of_the_coding_or_breaks_off_is_an_error() {
+        let body = gzip(&b"text".repeat(99));
+        let cut = &body[..body.len() - 3];
+        for broken in [&b"plain text"[..], &[0x1f], cut, &[&body[..], b"behind"].concat()] {
+            let read = decode(&[Coding::Gzip], &[broken], 1 << 20, 99);
+            assert_eq!(read, Err(CodingError::Broken("gzip")), "{broken:?}");
+        }
+        let plain = decode(&[Coding::Deflate], &[b"\xff\xff\xff"], 1 << 20, 99);
+        assert_eq!(plain, Err(CodingError::Broken("deflate")));
+        let cut = zlib(&b"text".repeat(99));
+        assert!(decode(&[Coding::Deflate], &[&cut[..9]], 1 << 20, 99).is_err());
+    }
+
+    #[test]
+    fn a_body_of_nothing_is_nothing() {
+        assert_eq!(decode(&[Coding::Gzip], &[], 9, 9).unwrap(), b"");
+        assert_eq!(decode(&[Coding::Deflate, Coding::Gzip], &[], 9, 9).unwrap(), b"");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_decoded_or_refused_without_a_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            deflate in any::<bool>(),
+        ) {
+            let coding = if deflate { Coding::Deflate } else { Coding::Gzip };
+            let _ = decode(&[coding], &[&bytes], 1 << 16, 50);
+        }
+    }
+}

@@ -1,0 +1,483 @@
+//! JSON in which half a surrogate pair is U+FFFD.
+//!
+//! Two spellings of a half are known: the escape, `\ud83d` without its other half, and the three
+//! bytes that encoders write which do not know surrogates (`ED A0 BD`). Whole pairs stay what they
+//! are, and two such encodings beside each other become the character that they stand for. All
+//! else is left to the parser: text that is no JSON stays none.
+//!
+//! A mended text is never longer than before, so a bound on the one is a bound on the other.
+
+use std::borrow::Cow;
+
+use serde::de::DeserializeOwned;
+
+/// The escape of U+FFFD.
+const REPLACEMENT: &[u8; 6] = b"\\ufffd";
+
+/// Bytes of an escape such as `\ud83d`.
+const ESCAPE: usize = 6;
+
+/// Bytes of a surrogate in the encoding of UTF-8.
+const ENCODED: usize = 3;
+
+/// The text, with U+FFFD for each half of a pair; borrowed where there is none.
+pub fn mend(text: &str) -> Cow<'_, str> {
+    match mend_bytes(text.as_bytes()) {
+        Cow::Borrowed(_) => Cow::Borrowed(text),
+        // An escape was replaced by an escape, so this is UTF-8 as before.
+        Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+    }
+}
+
+/// The same for an owned text.
+pub fn mended(text: String) -> String {
+    match mend(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(mended) => mended,
+    }
+}
+
+/// The same for bytes, which may hold encoded surrogates too.
+pub fn mend_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let Some(first) = find(bytes, 0).map(|found| found.at) else {
+        return Cow::Borrowed(bytes);
+    };
+    let mut out = Vec::with_capacity(bytes.len());
+    out.extend_from_slice(bytes.get(..first).unwrap_or_default());
+    write_mended(bytes.get(first..).unwrap_or_default(), true, &mut out);
+    Cow::Owned(out)
+}
+
+/// Parses a text in which half a pair is U+FFFD.
+///
+/// # Errors
+///
+/// As of `serde_json`.
+pub fn from_str<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
+    serde_json::from_str(&mend(text))
+}
+
+/// Parses bytes in which half a pair is U+FFFD.
+///
+/// # Errors
+///
+/// As of `serde_json`.
+pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
+    serde_json::from_slice(&mend_bytes(bytes))
+}
+
+/// Mends bytes that come in pieces, for readers that take a stream. It keeps back the start of an
+/// escape that a piece ends in, at most 11 bytes, and nothing behind a whole line.
+#[derive(Debug, Default)]
+pub struct Mender {
+    held: Vec<u8>,
+}
+
+impl Mender {
+    /// Takes a piece, and adds what is decided by now to `out`.
+    pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        if self.held.is_empty() {
+            let taken = write_mended(piece, false, out);
+            self.held.extend_from_slice(piece.get(taken..).unwrap_or_default());
+            return;
+        }
+        self.held.extend_from_slice(piece);
+        let taken = write_mended(&self.held, false, out);
+        self.held.drain(..taken);
+    }
+
+    /// The stream is over: adds what was kept back.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
+        write_mended(&std::mem::take(&mut self.held), true, out);
+    }
+}
+
+/// Joins a pair whose halves stand in two messages that follow each other: a text that streams in
+/// deltas, cut in the middle of an emoji. Each message has a name, which stays with it.
+///
+/// ```
+/// use belljar_received::json::Joiner;
+///
+/// let (mut joiner, mut out) = (Joiner::default(), Vec::new());
+/// for message in [r#"{"text":"a\ud83d"}"#, r#"{"text":"\ude00b"}"#] {
+///     joiner.push("delta", message, &mut |_, text| Ok::<_, ()>(out.push(text.to_owned())))?;
+/// }
+/// assert_eq!(out, [r#"{"text":"a"}"#, r#"{"text":"\ud83d\ude00b"}"#]);
+/// # Ok::<_, ()>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Joiner {
+    held: Option<Held>,
+}
+
+/// A message in which one text ends in the first half of a pair.
+#[derive(Debug)]
+struct Held {
+    name: String,
+    message: String,
+    /// Where the half stands.
+    half: usize,
+}
+
+impl Joiner {
+    /// Takes a message; gives it mended, at once unless a text in it ends in the first half of a
+    /// pair. Then it waits for the next one.
+    ///
+    /// # Errors
+    ///
+    /// Those of `each`.
+    pub fn push<E>(
+        &mut self,
+        name: &str,
+        message: &str,
+        each: &mut dyn FnMut(&str, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut message = Cow::Borrowed(message);
+        if let Some(mut held) = self.held.take() {
+            if let Some(at) = only_lone(&message, |message, found| {
+                is_low(found.unit) && begins_text(message.as_bytes(), found.at)
+            }) {
+                let first: String = held.message.drain(held.half..held.half + ESCAPE).collect();
+                message.to_mut().insert_str(at, &first);
+            }
+            each(&held.name, &mend(&held.message))?;
+        }
+        let ends_in_half = only_lone(&message, |message, found| {
+            is_high(found.unit) && message.as_bytes().get(found.at + ESCAPE) == Some(&b'"')
+        });
+        match ends_in_half {
+            Some(half) => {
+                let (name, message) = (name.to_owned(), message.into_owned());
+                self.held = Some(Held { name, message, half });
+                Ok(())
+            }
+            None => each(name, &mend(&message)),
+        }
+    }
+
+    /// Nothing follows: gives the message that waits.
+    ///
+    /// # Errors
+    ///
+    /// Those of `each`.
+    pub fn end<E>(&mut self, each: &mut dyn FnMut(&str, &str) -> Result<(), E>) -> Result<(), E> {
+        match self.held.take() {
+            Some(held) => each(&held.name, &mend(&held.message)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Where the only half of a message stands, if it is such a one. With several nobody knows which
+/// belong together.
+fn only_lone(message: &str, fits: impl Fn(&str, &Found) -> bool) -> Option<usize> {
+    let bytes = message.as_bytes();
+    let found = find(bytes, 0)?;
+    let more = find(bytes, found.at + found.len).is_some();
+    (!more && found.len == ESCAPE && fits(message, &found)).then_some(found.at)
+}
+
+/// Whether a text of the message begins here.
+fn begins_text(bytes: &[u8], at: usize) -> bool {
+    let before = bytes.get(..at).unwrap_or_default();
+    before.ends_with(b"\"") && !before.ends_with(b"\\\"")
+}
+
+/// Half a pair, or a pair of encoded ones.
+struct Found {
+    at: usize,
+    len: usize,
+    /// The half, as a code unit of UTF-16.
+    unit: u16,
+    /// The character that two encoded halves stand for.
+    whole: Option<char>,
+}
+
+/// Adds `bytes` to `out`, mended, and gives how many were taken: all, unless they are not the
+/// `last` and end in something that the next ones decide.
+fn write_mended(bytes: &[u8], last: bool, out: &mut Vec<u8>) -> usize {
+    let end = if last { bytes.len() } else { decided(bytes) };
+    let bytes = bytes.get(..end).unwrap_or_default();
+    let mut at = 0;
+    while let Some(found) = find(bytes, at) {
+        out.extend_from_slice(bytes.get(at..found.at).unwrap_or_default());
+        match (found.whole, found.len) {
+            (Some(whole), _) => out.extend_from_slice(whole.encode_utf8(&mut [0; 4]).as_bytes()),
+            (None, ESCAPE) => out.extend_from_slice(REPLACEMENT),
+            (None, _) => out.extend_from_slice("\u{fffd}".as_bytes()),
+        }
+        at = found.at + found.len;
+    }
+    out.extend_from_slice(bytes.get(at..).unwrap_or_default());
+    end
+}
+
+/// The next half from `at` on.
+fn find(bytes: &[u8], mut at: usize) -> Option<Found> {
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' => match escape(bytes, at) {
+                Escape::Unit(unit) if is_high(unit) => match escape(bytes, at + ESCAPE) {
+                    Escape::Unit(low) if is_low(low) => at += 2 * ESCAPE,
+                    _ => return Some(Found { at, len: ESCAPE, unit, whole: None }),
+                },
+                Escape::Unit(unit) if is_low(unit) => {
+                    return Some(Found { at, len: ESCAPE, unit, whole: None });
+                }
+                Escape::Unit(_) => at += ESCAPE,
+                Escape::Other | Escape::Cut => at += 2,
+            },
+            0xed => match encoded(bytes, at) {
+                Some(unit) => {
+                    let low = encoded(bytes, at + ENCODED).filter(|low| is_low(*low));
+                    let whole = low.filter(|_| is_high(unit)).and_then(|low| pair(unit, low));
+                    let len = if whole.is_some() { 2 * ENCODED } else { ENCODED };
+                    return Some(Found { at, len, unit, whole });
+                }
+                None => at += 1,
+            },
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+/// The bytes that need none behind them to be read.
+fn decided(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' => match escape(bytes, at) {
+                Escape::Cut => return at,
+                Escape::Unit(unit) if is_high(unit) => match bytes.get(at + ESCAPE) {
+                    None => return at,
+                    Some(b'\\') => match escape(bytes, at + ESCAPE) {
+                        Escape::Cut => return at,
+                        Escape::Unit(low) if is_low(low) => at += 2 * ESCAPE,
+                        Escape::Unit(_) | Escape::Other => at += ESCAPE,
+                    },
+                    Some(_) => at += ESCAPE,
+                },
+                Escape::Unit(_) => at += ESCAPE,
+                Escape::Other => at += 2,
+            },
+            0xed => {
+                let rest = bytes.get(at..).unwrap_or_default();
+                // Whole only with the half behind it, if there is one.
+                let high = encoded(bytes, at).is_some_and(is_high);
+                let cut = rest.len() < ENCODED
+                    && rest.get(1).is_none_or(|byte| (0xa0..=0xbf).contains(byte));
+                if cut || (high && rest.len() < 2 * ENCODED && begins_low(rest)) {
+                    return at;
+                }
+                at += if encoded(bytes, at).is_some() { ENCODED } else { 1 };
+            }
+            _ => at += 1,
+        }
+    }
+    bytes.len().min(at)
+}
+
+/// Whether the bytes behind an encoded half may be the start of another one.
+fn begins_low(bytes: &[u8]) -> bool {
+    let behind = bytes.get(ENCODED..).unwrap_or_default();
+    behind.first().is_none_or(|byte| *byte == 0xed)
+        && behind.get(1).is_none_or(|byte| (0xb0..=0xbf).contains(byte))
+}
+
+/// The meaning of a backslash.
+enum Escape {
+    /// A code unit.
+    Unit(u16),
+    /// Another escape, or none.
+    Other,
+    /// The bytes end in it.
+    Cut,
+}
+
+fn escape(bytes: &[u8], at: usize) -> Escape {
+    let rest = bytes.get(at..).unwrap_or_default();
+    match rest {
+        [b'\\', b'u', digits @ ..] => {
+            let mut unit = 0_u16;
+            for n in 0..4 {
+                let Some(byte) = digits.get(n) else { return Escape::Cut };
+                let Some(digit) = char::from(*byte).to_digit(16) else { return Escape::Other };
+                unit = (unit << 4) | u16::try_from(digit).unwrap_or_default();
+            }
+            Escape::Unit(unit)
+        }
+        [b'\\'] => Escape::Cut,
+        _ => Escape::Other,
+    }
+}
+
+/// The surrogate that is encoded here.
+fn encoded(bytes: &[u8], at: usize) -> Option<u16> {
+    match bytes.get(at..at.checked_add(ENCODED)?)? {
+        [0xed, second @ 0xa0..=0xbf, third @ 0x80..=0xbf] => {
+            Some(0xd000 | (u16::from(*second & 0x3f) << 6) | u16::from(*third & 0x3f))
+        }
+        _ => None,
+    }
+}
+
+fn is_high(unit: u16) -> bool {
+    (0xd800..0xdc00).contains(&unit)
+}
+
+fn is_low(unit: u16) -> bool {
+    (0xdc00..0xe000).contains(&unit)
+}
+
+fn pair(high: u16, low: u16) -> Option<char> {
+    char::decode_utf16([high, low]).next()?.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn joined(messages: &[&str]) -> Vec<String> {
+        let (mut joiner, mut out) = (Joiner::default(), Vec::new());
+        let mut each = |_: &str, text: &str| {
+            out.push(text.to_owned());
+            Ok::<_, ()>(())
+        };
+        for message in messages {
+            joiner.push("", message, &mut each).unwrap();
+        }
+        joiner.end(&mut each).unwrap();
+        out
+    }
+
+    #[test]
+    fn half_a_pair_is_replaced_and_all_else_stays() {
+        for (text, expected) in [
+            (r#""cut \ud83d""#, "cut \u{fffd}"),
+            (r#""\uD83D\n""#, "\u{fffd}\n"),
+            (r#""\ude00\ud83d""#, "\u{fffd}\u{fffd}"),
+            (r#""\ud83d\ud83d\ude00""#, "\u{fffd}😀"),
+            (r#""\ud83d\ude00""#, "😀"),
+            (r#""\\ud83d""#, "\\ud83d"),
+            (r#""\\\ud83d""#, "\\\u{fffd}"),
+            (r#""\ud83d\\ude00""#, "\u{fffd}\\ude00"),
+            (r#""\ud83dx\ude00""#, "\u{fffd}x\u{fffd}"),
+            (r#""\u0041\ud7ff\ue000""#, "A\u{d7ff}\u{e000}"),
+        ] {
+            assert_eq!(from_str::<String>(text).unwrap(), expected, "{text}");
+        }
+        assert!(matches!(mend(r#"{"a":"\ud83d\ude00 \\ud83d"}"#), Cow::Borrowed(_)));
+        for none in [r#""\ud83"#, r#""\ud83""#, r#""\u""#, "\\", "{", ""] {
+            assert!(from_str::<Value>(none).is_err(), "{none}");
+        }
+    }
+
+    #[test]
+    fn an_encoded_half_is_replaced_and_two_of_a_pair_are_joined() {
+        let read = |bytes: &[u8]| from_slice::<String>(&[b"\"", bytes, b"\""].concat());
+        assert_eq!(read(b"a\xed\xa0\xbdb").unwrap(), "a\u{fffd}b");
+        assert_eq!(read(b"\xed\xa0\xbd\xed\xb8\x80").unwrap(), "😀");
+        assert_eq!(read(b"\xed\xb8\x80\xed\xa0\xbd").unwrap(), "\u{fffd}\u{fffd}");
+        assert_eq!(read("\u{d7ff}".as_bytes()).unwrap(), "\u{d7ff}");
+        assert!(read(b"\xff").is_err() && read(b"\xed\xa0").is_err());
+    }
+
+    #[test]
+    fn a_pair_that_two_messages_share_is_joined() {
+        let message = |text: &str| format!(r#"{{"t":"{text}","n":1}}"#);
+        let (a, b) = (message("one \\ud83d"), message("\\ude00 two"));
+        assert_eq!(joined(&[&a, &b]), [message("one "), message("\\ud83d\\ude00 two")]);
+        // Nothing is joined over a message between them, nor where the halves do not meet.
+        let other = message("x");
+        let broken = [message("one \\ufffd"), other.clone(), message("\\ufffd two")];
+        assert_eq!(joined(&[&a, &other, &b]), broken);
+        assert_eq!(joined(&[&a]), [message("one \\ufffd")]);
+        assert_eq!(joined(&[&a, &a]), [message("one \\ufffd"), message("one \\ufffd")]);
+        let apart = message(" \\ude00");
+        assert_eq!(joined(&[&a, &apart]), [message("one \\ufffd"), message(" \\ufffd")]);
+        let both = message("\\ude00 \\ud83d");
+        assert_eq!(joined(&[&a, &both])[1], message("\\ufffd \\ufffd"));
+    }
+
+    #[test]
+    fn a_stream_keeps_nothing_back_behind_a_line() {
+        let (mut mender, mut out) = (Mender::default(), Vec::new());
+        mender.push(b"{\"a\":\"\\ud83d", &mut out);
+        assert_eq!(out, b"{\"a\":\"");
+        mender.push(b"\"}\n", &mut out);
+        assert_eq!(out, b"{\"a\":\"\\ufffd\"}\n");
+    }
+
+    #[test]
+    fn a_megabyte_of_halves_is_mended_in_place() {
+        let text = format!("\"{}\"", "\\ud83d".repeat(200_000));
+        let mended = mend(&text);
+        assert_eq!(mended.len(), text.len());
+        assert_eq!(serde_json::from_str::<String>(&mended).unwrap().chars().count(), 200_000);
+    }
+
+    /// Pieces of JSON text around surrogates.
+    fn pieces() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop::sample::select(vec![
+            &b"\\ud83d"[..],
+            b"\\ude00",
+            b"\\uDBFF",
+            b"\\\\",
+            b"\\n",
+            b"\\\"",
+            b"\\u0041",
+            b"u",
+            b"d83d",
+            b"x",
+            b"\xed\xa0\xbd",
+            b"\xed\xb8\x80",
+            b"\xed\x9f\xbf",
+            "é".as_bytes(),
+        ]);
+        prop::collection::vec(piece, 0..12).prop_map(|all| all.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_with_halves_is_read_and_is_no_longer_than_before(inner in pieces()) {
+            let text = [b"\"", &inner[..], b"\""].concat();
+            let mended = mend_bytes(&text);
+            prop_assert!(mended.len() <= text.len());
+            prop_assert!(serde_json::from_slice::<String>(&mended).is_ok(), "{:?}", text);
+            prop_assert_eq!(mend_bytes(&mended), mended.clone());
+        }
+
+        #[test]
+        fn a_text_without_halves_is_not_touched(text in any::<String>()) {
+            let json = serde_json::to_string(&text).unwrap();
+            prop_assert!(matches!(mend(&json), Cow::Borrowed(_)));
+        }
+
+        #[test]
+        fn how_a_stream_is_cut_makes_no_difference(
+            inner in pieces(),
+            cuts in prop::collection::vec(0_usize..60, 0..8),
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().filter(|at| *at <= inner.len()).collect();
+            cuts.extend([0, inner.len()]);
+            cuts.sort_unstable();
+            let (mut mender, mut out) = (Mender::default(), Vec::new());
+            for cut in cuts.windows(2) {
+                mender.push(&inner[cut[0]..cut[1]], &mut out);
+                prop_assert!(mender.held.len() < 2 * ESCAPE);
+            }
+            mender.end(&mut out);
+            prop_assert_eq!(out, mend_bytes(&inner).into_owned());
+        }
+
+        #[test]
+        fn any_bytes_are_mended_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..99)) {
+            let mended = mend_bytes(&bytes);
+            prop_assert!(mended.len() <= bytes.len());
+        }
+    }
+}
