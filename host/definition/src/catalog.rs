@@ -13,6 +13,10 @@ use crate::diagnostic::{Diagnostic, Findings, Position, Severity};
 use crate::filed::{FileKind, FileRead, Filed};
 use crate::{AgentId, Scope, Slug, suggest};
 
+mod index;
+
+use index::Index;
+
 /// Names like an unknown one that are offered for it.
 const MAX_SUGGESTIONS: usize = 3;
 
@@ -87,6 +91,7 @@ pub struct Catalog<D = AgentDefinition> {
     entries: Vec<CatalogEntry<D>>,
     skipped: Vec<Skipped>,
     diagnostics: Vec<Diagnostic>,
+    index: Index,
 }
 
 /// No agent (or team, or skill) is called that.
@@ -135,7 +140,12 @@ impl fmt::Display for NotFound {
 
 impl<D> Default for Catalog<D> {
     fn default() -> Self {
-        Self { entries: Vec::new(), skipped: Vec::new(), diagnostics: Vec::new() }
+        Self {
+            entries: Vec::new(),
+            skipped: Vec::new(),
+            diagnostics: Vec::new(),
+            index: Index::default(),
+        }
     }
 }
 
@@ -177,7 +187,9 @@ impl<D: Filed> Catalog<D> {
         for file in files {
             builder.add(file, context);
         }
-        builder.catalog
+        let mut catalog = builder.catalog;
+        catalog.index = Index::of(&catalog.entries, &catalog.skipped);
+        catalog
     }
 
     /// All that are in use.
@@ -200,7 +212,13 @@ impl<D: Filed> Catalog<D> {
 
     /// The agent with this identity.
     pub fn get(&self, id: &AgentId) -> Option<&CatalogEntry<D>> {
-        self.entries.iter().find(|entry| entry.id == *id)
+        self.called(&id.slug).find(|entry| entry.id == *id)
+    }
+
+    /// The entries of a name, in the catalogue's order.
+    pub(crate) fn called(&self, slug: &Slug) -> impl Iterator<Item = &CatalogEntry<D>> {
+        let places = self.index.entries.get(slug).into_iter().flatten();
+        places.filter_map(|place| self.entries.get(*place))
     }
 
     /// The entry that a name without a scope means: the home's, else the workspace's, else the only
@@ -209,7 +227,7 @@ impl<D: Filed> Catalog<D> {
     pub fn bare(&self, slug: &Slug) -> Option<&CatalogEntry<D>> {
         let mut libraries = Vec::new();
         let mut workspace = None;
-        for entry in self.entries.iter().filter(|entry| entry.id.slug == *slug) {
+        for entry in self.called(slug) {
             match entry.id.scope {
                 Scope::Home => return Some(entry),
                 Scope::Workspace(_) => workspace = workspace.or(Some(entry)),
@@ -235,8 +253,7 @@ impl<D: Filed> Catalog<D> {
             None => (false, name),
         };
         let slug = Slug::of(bare);
-        let same = |entry: &&CatalogEntry<D>| Some(&entry.id.slug) == slug.as_ref();
-        let found: Vec<_> = self.entries.iter().filter(same).collect();
+        let found: Vec<_> = slug.iter().flat_map(|slug| self.called(slug)).collect();
         let meant = match own_workspace {
             true => found.iter().copied().find(|it| matches!(it.id.scope, Scope::Workspace(_))),
             false => slug.as_ref().and_then(|slug| self.bare(slug)),
@@ -260,17 +277,12 @@ impl<D: Filed> Catalog<D> {
 
     /// Whether a library of this name has an agent here, in use or not.
     pub(crate) fn has_library(&self, name: &str) -> bool {
-        let of = |scope: &Scope| matches!(scope, Scope::Library(library) if library == name);
-        let skipped = || self.skipped.iter().any(|skipped| of(&skipped.scope));
-        self.entries.iter().any(|entry| of(&entry.id.scope)) || skipped()
+        self.index.libraries.contains(name)
     }
 
     /// The library with the name most like it.
     pub(crate) fn library_like(&self, name: &str) -> Option<&str> {
-        let libraries = self.entries.iter().filter_map(|entry| match &entry.id.scope {
-            Scope::Library(library) => Some(library.as_str()),
-            Scope::Home | Scope::Workspace(_) => None,
-        });
+        let libraries = self.index.libraries.iter().map(String::as_str);
         suggest::nearest(name, libraries)
     }
 
@@ -306,11 +318,7 @@ impl<D: Filed> Catalog<D> {
     /// Whether there is a file that is not in use and whose path gives this name: a draft, one
     /// that could not be understood, one whose name is taken.
     pub(crate) fn has_unused(&self, slug: &Slug) -> bool {
-        self.skipped.iter().any(|skipped| {
-            !matches!(skipped.reason, SkipReason::NotAnAgent(_))
-                && D::name_of_path(&skipped.path).and_then(|stem| Slug::of(&stem)).as_ref()
-                    == Some(slug)
-        })
+        self.index.unused.contains(slug)
     }
 
     /// The identity of the home's entry of this name, and the entry; `None` = no file of the home describes
@@ -324,7 +332,7 @@ impl<D: Filed> Catalog<D> {
         let slug = Slug::of(name).filter(|slug| slug.as_str() == name);
         let Some(slug) = slug else { return Err(self.not_found(name, None)) };
         let id = AgentId { scope: Scope::Home, slug };
-        let entry = self.entries.iter().find(|entry| entry.id == id);
+        let entry = self.get(&id);
         // One that is taken for no agent at all is meant to be one all the same.
         let broken = self.skipped.iter().find(|skipped| {
             let unread =
@@ -342,8 +350,7 @@ impl<D: Filed> Catalog<D> {
 
     /// A file that could not be understood and whose path gives this name.
     fn broken(&self, slug: &Slug) -> Option<&Skipped> {
-        let invalid = |skipped: &&Skipped| matches!(skipped.reason, SkipReason::Invalid(_));
-        self.skipped.iter().filter(invalid).find(|skipped| Self::gives(&skipped.path, slug))
+        self.index.broken.get(slug).and_then(|place| self.skipped.get(*place))
     }
 
     fn gives(path: &Path, slug: &Slug) -> bool {

@@ -136,14 +136,24 @@ impl<'a> Findings<'a> {
         message: String,
         hint: Option<String>,
     ) {
-        self.worst = self.worst.max(Some(severity));
-        if self.list.len() >= MAX_DIAGNOSTICS {
-            self.dropped += 1;
-            return;
+        if self.is_full() {
+            return self.drop_one(severity);
         }
+        self.worst = self.worst.max(Some(severity));
         let path = self.path.to_path_buf();
         let Position { line, column } = at;
         self.list.push(Diagnostic { path, line, column, severity, code, message, hint });
+    }
+
+    /// Whether a finding more would only be counted: nothing costly needs to be found out for it.
+    pub(crate) fn is_full(&self) -> bool {
+        self.list.len() >= MAX_DIAGNOSTICS
+    }
+
+    /// Counts a finding that is not kept, because [`Findings::is_full`].
+    pub(crate) fn drop_one(&mut self, severity: Severity) {
+        self.worst = self.worst.max(Some(severity));
+        self.dropped += 1;
     }
 
     pub(crate) fn has_errors(&self) -> bool {

@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::agent::list_of;
-use crate::diagnostic::{Diagnostic, Findings, Position, count};
+use crate::diagnostic::{Diagnostic, Findings, Position, Severity, count};
 use crate::suggest;
 
 /// The longest TOML file, in bytes. A home file that grants a thousand agents each a page of
@@ -20,14 +20,60 @@ pub const MAX_TOML: usize = 1 << 20;
 /// The most entries in one list.
 const MAX_LIST: usize = 1_000;
 
+/// The longest file of which all syntax errors are collected, in bytes. Each error is a text of its own, and a
+/// file can have one for every two bytes; of a longer file the first error is told.
+const MAX_ALL_ERRORS: usize = 64 << 10;
+
+/// Bytes between two entries of [`Columns`].
+const COLUMN_BLOCK: usize = 256;
+
 /// A value with its place.
 pub(crate) type Item<'t> = Spanned<DeValue<'t>>;
 
 /// One file while it is read.
 pub(crate) struct Reader<'t, 'p> {
     lines: Vec<usize>,
+    columns: Columns,
     text: &'t str,
     pub(crate) findings: Findings<'p>,
+}
+
+/// How many characters stand before each block of a text, so that a column is found without counting a whole
+/// line: a file may be one line, and have a finding at each of its words.
+#[derive(Debug, Default)]
+struct Columns(Vec<usize>);
+
+impl Columns {
+    fn of(text: &str) -> Self {
+        let mut before = vec![0];
+        let mut characters = 0;
+        for block in text.as_bytes().chunks(COLUMN_BLOCK) {
+            characters += begun(block);
+            before.push(characters);
+        }
+        Self(before)
+    }
+
+    /// The characters before a byte of the text.
+    fn characters(&self, text: &str, end: usize) -> usize {
+        let block = end / COLUMN_BLOCK;
+        let known = self.0.get(block).or(self.0.last()).copied().unwrap_or(0);
+        let rest = text.as_bytes().get(block.saturating_mul(COLUMN_BLOCK)..end);
+        known + rest.map_or(0, begun)
+    }
+}
+
+/// The characters that begin in these bytes of a text.
+fn begun(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
+}
+
+fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, Vec<toml::de::Error>> {
+    if text.len() > MAX_ALL_ERRORS {
+        return DeTable::parse(text).map_err(|first| vec![first]);
+    }
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if errors.is_empty() { Ok(table) } else { Err(errors) }
 }
 
 impl<'t, 'p> Reader<'t, 'p> {
@@ -36,17 +82,19 @@ impl<'t, 'p> Reader<'t, 'p> {
         path: &'p Path,
         text: &'t str,
     ) -> Result<(Self, Spanned<DeTable<'t>>), Vec<Diagnostic>> {
-        let mut reader = Self { lines: Vec::new(), text, findings: Findings::new(path) };
+        let (lines, columns) = (Vec::new(), Columns::default());
+        let mut reader = Self { lines, columns, text, findings: Findings::new(path) };
         if text.len() > MAX_TOML {
             let message = format!("the file has {} bytes, at most {MAX_TOML} are read", text.len());
             reader.findings.error(Position::default(), "too-large", message);
             return Err(reader.findings.finish());
         }
         reader.lines = text.match_indices('\n').map(|(at, _)| at + 1).collect();
-        let (table, errors) = DeTable::parse_recoverable(text);
-        if errors.is_empty() {
-            return Ok((reader, table));
-        }
+        reader.columns = Columns::of(text);
+        let errors = match parse(text) {
+            Ok(table) => return Ok((reader, table)),
+            Err(errors) => errors,
+        };
         for error in &errors {
             let at = error.span().map_or(Position::default(), |span| reader.at(span));
             // The message may quote the file, so it is foreign text like any other.
@@ -60,7 +108,8 @@ impl<'t, 'p> Reader<'t, 'p> {
     pub(crate) fn at(&self, span: Range<usize>) -> Position {
         let line = self.lines.partition_point(|start| *start <= span.start);
         let start = line.checked_sub(1).and_then(|n| self.lines.get(n)).copied().unwrap_or(0);
-        let along = self.text.get(start..span.start).unwrap_or_default().chars().count();
+        let along = self.columns.characters(self.text, span.start)
+            - self.columns.characters(self.text, start.min(span.start));
         Position { line: count(line + 1), column: count(along + 1) }
     }
 
@@ -68,7 +117,13 @@ impl<'t, 'p> Reader<'t, 'p> {
     pub(crate) fn only(&mut self, table: &DeTable<'_>, what: &str, known: &[&str]) {
         for key in table.keys() {
             let name = key.get_ref();
-            if !known.contains(&name.as_ref()) {
+            if known.contains(&name.as_ref()) {
+                continue;
+            }
+            // A suggestion costs a comparison with every known key.
+            if self.findings.is_full() {
+                self.findings.drop_one(Severity::Error);
+            } else {
                 let hint = suggest::of_others(name, known)
                     .or_else(|| suggest::did_you_mean(name, known.iter().copied()))
                     .unwrap_or_else(|| format!("the keys are {}", list_of(known)));
@@ -223,4 +278,27 @@ fn number(item: &Item<'_>) -> Option<u64> {
 
 fn article(kind: &str) -> &'static str {
     if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_counts_characters_wherever_it_is_asked_for() {
+        let text = "aé漢😀\n".repeat(200);
+        let columns = Columns::of(&text);
+        for end in (0..=text.len()).filter(|end| text.is_char_boundary(*end)) {
+            assert_eq!(columns.characters(&text, end), text[..end].chars().count(), "{end}");
+        }
+    }
+
+    #[test]
+    fn the_place_of_a_finding_costs_the_same_at_both_ends_of_a_line() {
+        let text = "é".repeat(MAX_TOML / 2);
+        let columns = Columns::of(&text);
+        // Counted from the start of the line these would be half a terabyte.
+        let sum: usize = (0..1_000_000).map(|_| columns.characters(&text, text.len())).sum();
+        assert_eq!(sum, 1_000_000 * MAX_TOML / 2);
+    }
 }

@@ -1,13 +1,14 @@
 //! Tool names as people write them: cut out of a text, and looked up where they take away.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use belljar_policy::ToolName;
 
 use super::builtin_tools::{
     AGENT_CANCEL, AGENT_RESULT, AGENT_STATUS, DELEGATE_PARALLEL, SPAWN_AGENT,
 };
-use super::tools::{KnownTools, TOOL_ALIASES};
+use super::tools::{KnownTools, TOOL_ALIASES, ToolAlias};
 use crate::diagnostic::Position;
 
 /// One name with its place.
@@ -37,6 +38,10 @@ const TOGETHER: &[(&str, &[&str])] = &[
     ("file_read", &["attach_file"]),
     ("file_edit", &["notebook_edit"]),
 ];
+
+/// The rows of the translation table by their names in lower case.
+static LOWER_ALIASES: LazyLock<Vec<(String, &ToolAlias)>> =
+    LazyLock::new(|| TOOL_ALIASES.iter().map(|row| (row.name.to_ascii_lowercase(), row)).collect());
 
 /// Cuts at commas and line ends that stand outside parentheses.
 pub(super) fn split_names(text: &str, at: Position) -> Vec<Entry> {
@@ -71,32 +76,24 @@ pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
         is_known: name == "*" || name.starts_with("mcp") || NO_TOOLS.contains(&name.as_str()),
         ..Behind::default()
     };
-    let own = |tool: &&str| known.iter().find(|known| known.as_str() == *tool).cloned();
-    let matches = |other: &str| matches(&name, &other.to_ascii_lowercase());
-    for row in TOOL_ALIASES.iter().filter(|row| matches(row.name)) {
+    let own = |tool: &&str| known.get(tool).cloned();
+    let matches = |other: &str| matches(&name, other);
+    for (_, row) in LOWER_ALIASES.iter().filter(|(alias, _)| matches(alias)) {
         behind.is_known = true;
         let others = TOGETHER.iter().filter(|(tool, _)| row.canonical.contains(tool));
         let others = others.flat_map(|(_, others)| others.iter());
         behind.beside.extend(others.filter_map(own));
         behind.tools.extend(row.canonical.iter().filter_map(own));
     }
-    let served = |tool: &ToolName| is_of_server(&name, &tool.as_str().to_ascii_lowercase());
-    for tool in known.iter().filter(|tool| matches(tool.as_str()) || served(tool)) {
-        behind.is_known = true;
-        behind.tools.insert(tool.clone());
-    }
+    let spoken = match name.contains('*') {
+        true => known.spoken_like(|other| matches(other)),
+        false => known.spoken(&name),
+    };
+    behind.is_known |= !spoken.is_empty();
+    behind.tools.extend(spoken);
     // A pattern is about what may be there, and says nothing wrong where nothing is.
     behind.is_known |= name.contains('*');
     behind
-}
-
-/// Whether a name means this tool of an MCP server as other programs write it: `mcp__SERVER` for all of
-/// the server's, `SERVER_TOOL` for one.
-fn is_of_server(name: &str, tool: &str) -> bool {
-    let parts = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
-    parts.is_some_and(|(server, tool)| {
-        name.strip_prefix("mcp__") == Some(server) || matches(name, &format!("{server}_{tool}"))
-    })
 }
 
 /// Whether `*` in a pattern can be filled to make the text.

@@ -247,7 +247,7 @@ fn child_tools(
 ) -> Vec<ToolName> {
     let mut tools = BTreeSet::new();
     for name in texts(key, node, findings) {
-        match known.iter().find(|tool| tool.as_str() == name) {
+        match known.get(&name) {
             Some(tool) => {
                 tools.insert(tool.clone());
             }

@@ -19,6 +19,10 @@ use crate::yaml::{Key, Node, Value};
 /// The most names in one field. The longest list in public files has about 60.
 pub(super) const MAX_TOOLS: usize = 500;
 
+/// The most tools that the names of one file mean together, a tool counted for each name: ten patterns for all
+/// tools of the largest catalogue. A file with more is made to cost time.
+const MAX_MEANT: usize = 100_000;
+
 /// The file's words about tools.
 #[derive(Debug, Default)]
 pub(super) struct ToolList {
@@ -51,12 +55,15 @@ pub(super) struct ToolListReader<'r, 'f, 'p, 'k> {
     pub(super) list: ToolList,
     /// The field that is being read, and its line.
     pub(super) field: (String, u32),
+    /// The tools that names have meant so far, for [`MAX_MEANT`].
+    meant: usize,
 }
 
 impl ToolList {
     pub(super) fn read(fields: &mut Fields<'_, '_>, dialect: Dialect, known: &KnownTools) -> Self {
         let field = (String::new(), 0);
-        let mut reader = ToolListReader { fields, dialect, known, list: Self::default(), field };
+        let list = Self::default();
+        let mut reader = ToolListReader { fields, dialect, known, list, field, meant: 0 };
         reader.allow("tools");
         reader.allow("allowedTools");
         reader.deny("disallowedTools");
@@ -266,11 +273,16 @@ impl ToolListReader<'_, '_, '_, '_> {
 
     /// Takes away what a list names.
     pub(super) fn deny_all_of(&mut self, name: &str, key: &Key, node: &Node) {
+        let mut entries = Vec::new();
         for entry in self.taking(key, node, name).unwrap_or_default() {
-            for entry in self.words_of(entry) {
-                self.take_away(&entry);
+            entries.extend(self.words_of(entry));
+            // One text between commas can be thousands of words.
+            if entries.len() > MAX_TOOLS {
+                self.too_many(name, key);
+                return self.list.lose(name);
             }
         }
+        entries.iter().for_each(|entry| self.take_away(entry));
     }
 
     /// The names of a list that takes away. One that cannot be read takes all tools away.
@@ -300,7 +312,8 @@ impl ToolListReader<'_, '_, '_, '_> {
         // `Bash (git *)` is one name with its scope.
         let is_scope = |part: &Entry| part.text.starts_with('(');
         if parts.len() > 1 && !parts.iter().any(is_scope) {
-            if parts.iter().all(|part| tools_behind(&part.text, self.known).is_known) {
+            let few = parts.len() <= MAX_TOOLS;
+            if few && parts.iter().all(|part| tools_behind(&part.text, self.known).is_known) {
                 return parts;
             }
             let name = Shown::clipped(&entry.text, 60).to_string();
@@ -342,16 +355,30 @@ impl ToolListReader<'_, '_, '_, '_> {
     /// The tools behind a name that takes away. One that nobody knows is said aloud: a slip here
     /// would leave the agent more than its author meant.
     pub(super) fn behind(&mut self, entry: &Entry) -> Behind {
+        if self.meant > MAX_MEANT {
+            return Behind { is_known: true, ..Behind::default() };
+        }
         let found = tools_behind(&entry.text, self.known);
+        self.meant = self.meant.saturating_add(found.tools.len());
+        if self.meant > MAX_MEANT {
+            let field = self.field.0.clone();
+            self.list.lose(&field);
+        }
         if !found.is_known {
             let name = Shown::clipped(&entry.text, 60).to_string();
             let message =
                 format!("`{name}` is no tool that is known here, so nothing is taken away");
-            let hint =
-                self.known.suggest(&entry.text).map(|word| format!("did you mean `{word}`?"));
+            let hint = self.suggestion(&entry.text);
             self.fields.findings.warning(entry.at, "unknown-tool", message, hint);
         }
         found
+    }
+
+    /// The tool that was likely meant. It costs a comparison with every tool, so nobody asks for a finding that
+    /// is only counted.
+    fn suggestion(&self, name: &str) -> Option<String> {
+        let near = (!self.fields.findings.is_full()).then(|| self.known.suggest(name)).flatten();
+        near.map(|word| format!("did you mean `{word}`?"))
     }
 
     fn resolve(&mut self, entry: &Entry) -> Meaning {
@@ -388,7 +415,7 @@ impl ToolListReader<'_, '_, '_, '_> {
 
     fn unknown(&mut self, entry: &Entry, name: &str, shown: String) {
         let message = format!("tool `{shown}` does not exist");
-        let hint = self.known.suggest(name).map(|word| format!("did you mean `{word}`?"));
+        let hint = self.suggestion(name);
         if self.dialect == Dialect::Canonical {
             let hint = hint.unwrap_or_else(|| "`belljar tools list` shows all tools".to_owned());
             self.fields.findings.error_hint(entry.at, "unknown-tool", message, hint);
@@ -409,7 +436,9 @@ fn lower(
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     };
-    let names: BTreeSet<ToolName> = at_most.keys().chain(named.keys()).cloned().collect();
+    // A tool that nothing is said of now stays as it is.
+    let before = at_most.keys().filter(|_| others.is_some());
+    let names: BTreeSet<ToolName> = before.chain(named.keys()).cloned().collect();
     for name in names {
         let before = at_most.get(&name).copied().or(*rest);
         let said = named.get(&name).copied().or(others);

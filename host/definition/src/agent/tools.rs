@@ -1,7 +1,7 @@
 //! Tool names: belljar's own, and those of other programs in the one table that translates
 //! them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use belljar_policy::{Shown, ToolName};
 
@@ -11,7 +11,14 @@ use crate::suggest;
 
 /// The tools that exist here: built in, provided by the host, or installed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KnownTools(BTreeSet<ToolName>);
+pub struct KnownTools {
+    names: BTreeSet<ToolName>,
+    /// The tools by their names in lower case; those of MCP servers also by `SERVER_TOOL`. Made once: a file
+    /// names hundreds of tools, and servers have thousands.
+    spoken: BTreeMap<String, BTreeSet<ToolName>>,
+    /// The tools of each MCP server by `mcp__SERVER`, in lower case.
+    servers: BTreeMap<String, BTreeSet<ToolName>>,
+}
 
 /// The fate of a foreign tool name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,17 +67,48 @@ pub(crate) struct Written<'a> {
 impl KnownTools {
     /// These tools.
     pub fn new(names: impl IntoIterator<Item = ToolName>) -> Self {
-        Self(names.into_iter().collect())
+        let names: BTreeSet<ToolName> = names.into_iter().collect();
+        let mut known = Self { names, ..Self::default() };
+        for tool in &known.names {
+            let lower = tool.as_str().to_ascii_lowercase();
+            let parts = lower.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+            if let Some((server, of_server)) = parts {
+                let also = format!("{server}_{of_server}");
+                known.spoken.entry(also).or_default().insert(tool.clone());
+                let whole = format!("mcp__{server}");
+                known.servers.entry(whole).or_default().insert(tool.clone());
+            }
+            known.spoken.entry(lower).or_default().insert(tool.clone());
+        }
+        known
     }
 
     /// Whether a tool has this name.
     pub fn contains(&self, name: &str) -> bool {
-        self.0.contains(name)
+        self.names.contains(name)
     }
 
     /// All names, in order.
     pub fn iter(&self) -> impl Iterator<Item = &ToolName> {
-        self.0.iter()
+        self.names.iter()
+    }
+
+    /// The tool of this name.
+    pub(crate) fn get(&self, name: &str) -> Option<&ToolName> {
+        self.names.get(name)
+    }
+
+    /// The tools that a name in lower case means in any program's files: a tool's own name, `mcp__SERVER` for
+    /// all tools of a server, `SERVER_TOOL` for one.
+    pub(crate) fn spoken(&self, name: &str) -> BTreeSet<ToolName> {
+        let found = self.spoken.get(name).into_iter().chain(self.servers.get(name));
+        found.flatten().cloned().collect()
+    }
+
+    /// The tools of which some name in lower case fits a pattern.
+    pub(crate) fn spoken_like(&self, fits: impl Fn(&str) -> bool) -> BTreeSet<ToolName> {
+        let found = self.spoken.iter().filter(|(name, _)| fits(name));
+        found.flat_map(|(_, tools)| tools).cloned().collect()
     }
 
     /// All tools of an MCP server, which a name such as `mcp__SERVER` or `mcp__SERVER__*` means.
@@ -81,12 +119,12 @@ impl KnownTools {
             return Vec::new();
         };
         let prefix = format!("mcp__{server}__");
-        self.0.iter().filter(|tool| tool.as_str().starts_with(&prefix)).cloned().collect()
+        self.names.iter().filter(|tool| tool.as_str().starts_with(&prefix)).cloned().collect()
     }
 
     /// The name that this one was most likely meant to be.
     pub fn suggest(&self, name: &str) -> Option<&str> {
-        suggest::nearest(name, self.0.iter().map(ToolName::as_str))
+        suggest::nearest(name, self.names.iter().map(ToolName::as_str))
     }
 }
 
@@ -127,7 +165,7 @@ impl<'a> Written<'a> {
         if self.name == "*" {
             return Meaning::All;
         }
-        if let Some(own) = known.0.get(self.name) {
+        if let Some(own) = known.get(self.name) {
             return Meaning::Tools(vec![own.clone()], None);
         }
         let of_server = known.of_server(self.name);
@@ -147,7 +185,7 @@ impl<'a> Written<'a> {
             AliasStatus::Unavailable(why) => return Meaning::Unavailable(why.to_owned()),
         };
         let tools: Option<Vec<_>> =
-            row.canonical.iter().map(|name| known.0.get(*name).cloned()).collect();
+            row.canonical.iter().map(|name| known.get(name).cloned()).collect();
         match tools {
             Some(tools) if !tools.is_empty() => Meaning::Tools(tools, limits),
             Some(_) | None => {

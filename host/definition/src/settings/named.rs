@@ -7,9 +7,9 @@ use belljar_policy::Shown;
 
 use super::schema::Loader;
 use super::{Grantee, Settings};
-use crate::diagnostic::{Diagnostic, Position, Severity};
+use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Position, Severity};
 use crate::toml_read::Item;
-use crate::{AgentId, Catalog, CatalogEntry, Scope, Slug, TeamDefinition, suggest};
+use crate::{AgentId, Catalog, Scope, Slug, TeamDefinition, suggest};
 
 /// A name of an agent, where it stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +71,15 @@ impl Settings {
             let elsewhere = matches!(&id, Some(AgentId { scope: Scope::Workspace(path), .. }) if path != workspace);
             !elsewhere && !named.is_there(id.as_ref(), agents, teams)
         });
-        missing.map(|named| named.missing(agents)).collect()
+        let (told, more) =
+            (missing.clone().take(MAX_DIAGNOSTICS), missing.skip(MAX_DIAGNOSTICS).count());
+        let mut told: Vec<_> = told.map(|named| named.missing(agents)).collect();
+        if let (Some(last), 1..) = (told.last(), more) {
+            let message = format!("{more} more agents are named, and not there");
+            let (path, hint) = (last.path.clone(), None);
+            told.push(Diagnostic { path, message, hint, line: 0, column: 0, ..last.clone() });
+        }
+        told
     }
 }
 
@@ -83,9 +91,8 @@ impl NamedAgent {
         teams: &Catalog<TeamDefinition>,
     ) -> bool {
         let slug = self.slug();
-        let of_that_name = |entry: &&CatalogEntry| Some(&entry.id.slug) == slug.as_ref();
         let own = || {
-            let mut found = agents.agents().iter().filter(of_that_name);
+            let mut found = slug.iter().flat_map(|slug| agents.called(slug));
             found.any(|entry| matches!(entry.id.scope, Scope::Workspace(_)))
         };
         let is = |id: &AgentId| agents.get(id).is_some();
@@ -97,11 +104,9 @@ impl NamedAgent {
             }
             By::Allowed => id.is_some_and(is),
             By::Blocked => {
-                let whole = Slug::of(&self.name);
-                let named = |entry: &CatalogEntry| {
-                    entry.id.to_string() == self.name || Some(&entry.id.slug) == whole.as_ref()
-                };
-                agents.agents().iter().any(named)
+                let whole = id.filter(|id| id.to_string() == self.name);
+                let any = |slug: Slug| agents.called(&slug).next().is_some();
+                whole.is_some_and(is) || Slug::of(&self.name).is_some_and(any)
             }
         };
         let unused = |slug: &Slug| agents.has_unused(slug) || teams.has_unused(slug);
@@ -153,7 +158,7 @@ impl NamedAgent {
     fn meant<'a>(&self, agents: &'a Catalog) -> Option<&'a AgentId> {
         let slug = self.slug()?;
         let ids = || agents.agents().iter().map(|entry| &entry.id);
-        let namesake = ids().find(|id| id.slug == slug);
+        let namesake = agents.called(&slug).next().map(|entry| &entry.id);
         namesake.or_else(|| {
             let near = suggest::nearest(slug.as_str(), ids().map(|id| id.slug.as_str()))?;
             ids().find(|id| id.slug.as_str() == near)

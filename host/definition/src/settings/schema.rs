@@ -114,6 +114,10 @@ pub(super) fn read_workspace(settings: &mut Settings, path: &Path, text: &str) -
             let hint = "a workspace can only narrow: move it to `belljar.toml` at home";
             reader.findings.error_hint(at, "not-here", message, hint);
         } else if !WORKSPACE_KEYS.contains(&name) {
+            if reader.findings.is_full() {
+                reader.findings.drop_one(Severity::Error);
+                continue;
+            }
             let shown = Shown::clipped(name, 60);
             let message = format!("`{shown}` is not a key of a workspace's `belljar.toml`");
             let hint = suggest::did_you_mean(name, WORKSPACE_KEYS.iter().copied())

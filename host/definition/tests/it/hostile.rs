@@ -5,12 +5,20 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use belljar_definition::{MAX_DEFINITION, MAX_FRONTMATTER, Parsed, parse_agent};
+use belljar_definition::{
+    Catalog, Content, KnownTools, MAX_DEFINITION, MAX_DIAGNOSTICS, MAX_FRONTMATTER, MAX_TOML,
+    Parsed, Scope, Settings, SourceFile, parse_agent,
+};
+use belljar_policy::ToolName;
 
 use crate::show::{agent, errors, known, manifest};
 
 /// Far more than any of these takes on a slow machine, far less than a bomb that goes off.
 const SOON: Duration = Duration::from_secs(5);
+
+/// The same for the largest inputs that are read, in a build without optimisation on a busy machine. What these
+/// tests keep from coming back took minutes.
+const IN_TIME: Duration = Duration::from_secs(20);
 
 fn quick(text: impl AsRef<[u8]>) -> String {
     let start = Instant::now();
@@ -134,4 +142,84 @@ fn toml_bombs_are_refused() {
     insta::assert_snapshot!(long, @"belljar.toml: error: the file has 2097152 bytes, at most 1048576 are read");
     assert!(manifest(&"[a]\n".repeat(10_000)).len() < 60_000);
     assert!(start.elapsed() < SOON, "took {:?}", start.elapsed());
+}
+
+/// As many tools as the largest number of MCP servers may list.
+fn many_tools() -> KnownTools {
+    let name = |n: usize| ToolName::new(&format!("mcp__s{}__tool{n}", n / 128)).unwrap();
+    (0..8_192).map(name).chain(known().iter().cloned()).collect()
+}
+
+#[test]
+fn thousands_of_names_in_one_text_cost_no_search_of_all_tools_each() {
+    let tools = many_tools();
+    let start = Instant::now();
+    for (field, lost) in [
+        (format!("disallowedTools: [\"{}\"]", "Read ".repeat(13_000)), true),
+        (format!("disallowedTools: [{}]", "'*l*', ".repeat(490)), true),
+        (format!("disallowedTools: [{}]", "Read, ".repeat(490)), false),
+        ("disallowedTools: ['*l*']".to_owned(), false),
+    ] {
+        let text = file(&field);
+        let parsed = parse_agent(Path::new("a.md"), text.as_bytes(), &tools);
+        let Parsed::Agent { definition, .. } = parsed else { panic!("no agent") };
+        assert_eq!(!definition.unclear.is_empty(), lost, "{}", &field[..30]);
+    }
+    assert!(start.elapsed() < IN_TIME, "took {:?}", start.elapsed());
+}
+
+#[test]
+fn a_settings_file_of_faults_has_some_told_and_the_rest_counted() {
+    let many = |unit: &str| unit.repeat(((1 << 20) - 100) / unit.len());
+    let keys = |end: &str| -> String { (0..90_000).map(|n| format!("k{n}=1{end}")).collect() };
+    let start = Instant::now();
+    for text in [
+        many("=\n"),
+        format!("x={{{}}}", many("a=1,")),
+        keys("\n"),
+        format!("subagents={{{}z=1}}", keys(",")),
+        format!("[defaults.internal]\nlimits={{{}z=1}}", keys(",")),
+    ] {
+        let workspace = Some((Path::new("belljar.toml"), text.as_str()));
+        let faults = Settings::parse(None, workspace, None).unwrap_err();
+        assert!((1..=MAX_DIAGNOSTICS + 1).contains(&faults.len()), "{}", faults.len());
+    }
+    assert!(start.elapsed() < IN_TIME, "took {:?}", start.elapsed());
+}
+
+fn files(scope: &Scope, count: usize, text: impl Fn(usize) -> String) -> Vec<SourceFile> {
+    let file = |n: usize| SourceFile {
+        scope: scope.clone(),
+        root: "/r".into(),
+        path: format!("/r/{scope:?}/a{n}.md").into(),
+        content: Content::Bytes(text(n).into_bytes()),
+    };
+    (0..count).map(file).collect()
+}
+
+#[test]
+fn names_are_found_among_the_most_files_without_a_search_of_all_of_them() {
+    let library = Scope::Library("l".to_owned());
+    let mut all = files(&library, 5_000, |n| format!("---\nname: b{n}\ndescription: d\n---\nx"));
+    all.extend(files(&Scope::Workspace("/w".into()), 5_000, |_| "---\na: [\n---\nx".to_owned()));
+    let catalog = Catalog::build(all, known(), false);
+    assert_eq!((catalog.agents().len(), catalog.skipped().len()), (5_000, 5_000));
+    let start = Instant::now();
+    for entry in catalog.agents().iter().cycle().take(25_000) {
+        let bare = catalog.bare(&entry.id.slug).map(|found| &found.id);
+        assert_eq!(
+            (bare, catalog.get(&entry.id).map(|it| &it.id)),
+            (Some(&entry.id), Some(&entry.id))
+        );
+    }
+    assert!(start.elapsed() < IN_TIME, "took {:?}", start.elapsed());
+    let names: String = (0..30_000).map(|n| format!("[grants.\"c{n}\"]\n")).collect();
+    let workspace = Some((Path::new("belljar.toml"), names.as_str()));
+    let settings = Settings::parse(None, workspace, None).unwrap();
+    let start = Instant::now();
+    let told = settings.check_agents(&catalog, &Catalog::default(), Path::new("/w"));
+    assert!(start.elapsed() < IN_TIME, "took {:?}", start.elapsed());
+    assert_eq!(told.len(), MAX_DIAGNOSTICS + 1);
+    let last = told.last().map(|it| it.message.as_str());
+    assert_eq!(last, Some("29950 more agents are named, and not there"));
 }

@@ -1,0 +1,49 @@
+//! Where names lead in a catalogue, so that asking for the name of each of its files takes no longer than there
+//! are files.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{CatalogEntry, SkipReason, Skipped};
+use crate::filed::Filed;
+use crate::{Scope, Slug};
+
+/// The names of a catalogue's entries and of the files that it does not use.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Index {
+    /// The entries of a name, in the catalogue's order.
+    pub(super) entries: BTreeMap<Slug, Vec<usize>>,
+    /// The first file that could not be understood and whose path gives a name.
+    pub(super) broken: BTreeMap<Slug, usize>,
+    /// The names that paths give of files that are not in use and may hold an agent.
+    pub(super) unused: BTreeSet<Slug>,
+    /// The libraries that have a file here, in use or not.
+    pub(super) libraries: BTreeSet<String>,
+}
+
+impl Index {
+    pub(super) fn of<D: Filed>(entries: &[CatalogEntry<D>], skipped: &[Skipped]) -> Self {
+        let mut index = Self::default();
+        let scopes = entries.iter().map(|entry| &entry.id.scope);
+        for scope in scopes.chain(skipped.iter().map(|skipped| &skipped.scope)) {
+            if let Scope::Library(name) = scope
+                && !index.libraries.contains(name)
+            {
+                index.libraries.insert(name.clone());
+            }
+        }
+        for (place, entry) in entries.iter().enumerate() {
+            index.entries.entry(entry.id.slug.clone()).or_default().push(place);
+        }
+        for (place, skipped) in skipped.iter().enumerate() {
+            let slug = D::name_of_path(&skipped.path).and_then(|stem| Slug::of(&stem));
+            let Some(slug) = slug else { continue };
+            if matches!(skipped.reason, SkipReason::Invalid(_)) {
+                index.broken.entry(slug.clone()).or_insert(place);
+            }
+            if !matches!(skipped.reason, SkipReason::NotAnAgent(_)) {
+                index.unused.insert(slug);
+            }
+        }
+        index
+    }
+}
