@@ -71,7 +71,7 @@ fn layers(world: &World) -> Vec<PathBuf> {
 fn a_strangers_agent_works_at_once_and_its_owner_decides() {
     let world = world();
     let done = world.run(&["run", "--agent", "tidy", "tidy up"]).exits(0).says("tidied");
-    done.complains("in an overlay; 1 of them would run later by itself");
+    done.complains("in an overlay; 1 would run later by itself");
     assert_eq!(read(&world, "list.txt").as_deref(), Some("one\ntwo\nthree\n"));
     assert!(read(&world, "new.md").is_none() && read(&world, "gone.txt").is_some());
 
@@ -99,6 +99,26 @@ fn a_strangers_agent_works_at_once_and_its_owner_decides() {
     world.run(&["discard", "--yes"]).exits(0);
     world.run(&["changes"]).says("nothing is changed");
     assert_eq!(read(&world, "kept.txt").as_deref(), Some("kept\n"));
+}
+
+#[test]
+fn a_run_and_the_list_of_its_changes_count_the_same() {
+    let world = world();
+    let script =
+        SCRIPT.replace("mkdir -p .git/hooks &&", "rm -r .github && mkdir -p .git/hooks &&");
+    world.home_file("script.yaml", &script);
+    world.file(".github/workflows/ci.yml", "on: push\n");
+    let run = world.run(&["run", "--agent", "tidy", "tidy up"]).exits(0);
+    let stat = world.run(&["changes", "--stat"]).exits(0);
+    let number = |text: &str| {
+        let before = text.split_once(" would run later by themselves").unwrap().0;
+        before.split([' ', '\n']).next_back().unwrap().parse::<usize>().unwrap()
+    };
+    assert_eq!(number(&run.stderr), number(&stat.stdout), "{}{}", run.stderr, stat.stdout);
+    assert!(number(&run.stderr) > 1, "{}", run.stderr);
+    let counted = json_of(&world, &["changes", "--json"])["places"][0]["stat"]["run_later"].clone();
+    assert_eq!(counted, number(&run.stderr));
+    assert_eq!(read(&world, ".github/workflows/ci.yml").as_deref(), Some("on: push\n"));
 }
 
 #[test]

@@ -237,7 +237,7 @@ fn a_run_names_the_grant_of_a_refused_host_to_the_operator_and_to_nobody_else() 
     let line = "`belljar grant reader --host https://tides.test` lets it";
     let run = |more: &[&str]| {
         let args = ["run", "--agent", "reader", "--transcript", &transcript];
-        world.run(&[&args[..], more, &["go"]].concat()).exits(0)
+        world.run(&[&args[..], more, &["look at tides.test"]].concat()).exits(0)
     };
     let told = run(&[]).complains(line);
     assert!(!told.stdout.contains("--host"), "{}", told.stdout);
@@ -252,6 +252,42 @@ fn a_run_names_the_grant_of_a_refused_host_to_the_operator_and_to_nobody_else() 
     // What it says is true.
     world.run(&["grant", "reader", "--host", "https://tides.test", "--yes"]).exits(0);
     world.run(&["explain", "reader", "web_fetch", "https://tides.test"]).exits(0).says("allowed");
+}
+
+#[test]
+fn a_host_that_only_a_model_named_has_no_grant_that_is_ready() {
+    let world = World::new();
+    let transcript = refused_run(&world);
+    let told = |task: &str| {
+        let args = ["run", "--agent", "reader", "--transcript", &transcript, task];
+        let done = world.run(&args).exits(0);
+        let ready = done.stderr.contains("belljar grant");
+        let explained =
+            done.stderr.contains("`belljar explain reader web_fetch https://tides.test` says");
+        assert!(done.stderr.contains("did not reach `https://tides.test`"), "{}", done.stderr);
+        assert_ne!(ready, explained, "{}", done.stderr);
+        ready
+    };
+    for task in ["go", "ask tides.example", "http://tides.test"] {
+        assert!(!told(task), "{task}");
+    }
+    let text = std::fs::read_to_string(world.home().join("belljar.toml")).unwrap_or_default();
+    // The person, the settings, the agent's own file.
+    assert!(told("see https://tides.test/today"));
+    let other = "\n[grants.other]\nhosts = ['https://tides.test']\n";
+    world.home_file("belljar.toml", &format!("{text}{other}"));
+    assert!(told("go"));
+    world.home_file("belljar.toml", &text);
+    assert!(!told("go"));
+    for (hosts, names) in [("https://*", false), ("https://tides.test", true)] {
+        let agent = format!(
+            "---\nname: reader\ndescription: d\ntools: [web_fetch]\nhosts: ['{hosts}']\n---\nRead.\n"
+        );
+        world.home_file("agents/reader.md", &agent);
+        let args = ["run", "--agent", "reader", "--partial", "--transcript", &transcript, "go"];
+        let done = world.run(&args).exits(0);
+        assert_eq!(done.stderr.contains("belljar grant"), names, "{hosts}: {}", done.stderr);
+    }
 }
 
 #[test]

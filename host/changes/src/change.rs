@@ -126,7 +126,8 @@ pub struct Stat {
     pub added: u64,
     /// Lines that are gone.
     pub removed: u64,
-    /// Those of them that other programs would run or act on.
+    /// Changes that other programs would run or act on, directories among them: as many as a list
+    /// names ([`Changes::told`]).
     pub run_later: usize,
     /// Changes that cannot be applied.
     pub conflicts: usize,
@@ -170,10 +171,21 @@ impl Changes {
             stat.files += usize::from(counts);
             stat.added += file.added;
             stat.removed += file.removed;
-            stat.run_later += usize::from(counts && file.runs_later.is_some());
             stat.conflicts += usize::from(file.conflict.is_some());
         }
+        stat.run_later = self.told().filter(|file| file.runs_later.is_some()).count();
         stat
+    }
+
+    /// The changes that a person is told one by one: a new directory is told by its content, where it
+    /// has some.
+    pub fn told(&self) -> impl Iterator<Item = &FileChange> {
+        let next = self.files.iter().skip(1).map(Some).chain([None]);
+        let told = |(file, next): &(&FileChange, Option<&FileChange>)| {
+            let below = next.is_some_and(|next| next.path.starts_with(&file.path));
+            !(below && file.node == Node::Directory && file.kind == FileDifference::Added)
+        };
+        self.files.iter().zip(next).filter(told).map(|(file, _)| file)
     }
 
     /// Writes a patch that `git apply` takes: from the workspace as it is to what the agent sees;

@@ -48,7 +48,7 @@ pub use settings::{
     McpOauthSetting, McpProgram, McpSetting, McpValue, ModelKind, ModelSetting, MountRemoval,
     MountSpec, NotRevoked, OverlaySetting, SecretSetting, ServerSetting, Settings, SignatureKind,
     SubagentPolicy, TokenRule, TokenScope, ToolSetting, apply_grant, apply_grants, command_of,
-    grant_command, grant_lines, revoke_grants,
+    grant_command, grant_lines, revoke_grants, shell_word,
 };
 pub use skill::{MAX_SKILL, Skill};
 pub use slug::{AgentId, AgentIdError, Scope, Slug};

@@ -289,3 +289,37 @@ fn a_client_is_told_how_to_start_it() {
         world.run(&["mcp", "config", client, "--write"]).exits(0).complains("wrote");
     }
 }
+
+#[test]
+fn a_token_is_not_copied_into_a_workspace_that_links_to_it() {
+    use std::os::unix::fs::symlink;
+    let token = "{\"auths\": {\"registry\": {\"auth\": \"dG9rZW4=\"}}}";
+    let world = World::new();
+    let file = world.other(".docker/config.json", token.as_bytes());
+    let linked = world.workspace().join(".mcp.json");
+    let links: [(&str, std::path::PathBuf); 2] =
+        [(".mcp.json", file.clone()), (".vscode", file.parent().unwrap().to_path_buf())];
+    for (name, target) in links {
+        symlink(target, world.workspace().join(name)).unwrap();
+    }
+    for (client, name) in [("claude-code", ".mcp.json"), ("vscode", ".vscode")] {
+        let refused = world.run(&["mcp", "config", client, "--write"]).exits(1);
+        let refused = refused.complains(&format!("{name}` is a link"));
+        assert!(!refused.stdout.contains("dG9rZW4"), "{}", refused.stdout);
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), token);
+    assert_eq!(std::fs::read_dir(file.parent().unwrap()).unwrap().count(), 1);
+    assert!(std::fs::symlink_metadata(&linked).unwrap().is_symlink());
+    // The neighbour: a plain file, and a link that the person has in the home.
+    std::fs::remove_file(&linked).unwrap();
+    world.run(&["mcp", "config", "claude-code", "--write"]).exits(0).complains("wrote");
+    assert!(std::fs::read_to_string(&linked).unwrap().contains("belljar"));
+    let kept = world.other("dotfiles/cursor.json", b"{\"mine\": 1}");
+    std::fs::create_dir(world.workspace().parent().unwrap().join(".cursor")).unwrap();
+    let cursor = world.workspace().parent().unwrap().join(".cursor/mcp.json");
+    symlink(&kept, &cursor).unwrap();
+    world.run(&["mcp", "config", "cursor", "--write"]).exits(0).complains("wrote");
+    let written = std::fs::read_to_string(&kept).unwrap();
+    assert!(written.contains("\"mine\"") && written.contains("belljar"), "{written}");
+    assert!(std::fs::symlink_metadata(&cursor).unwrap().is_symlink(), "it stays a link");
+}

@@ -48,7 +48,9 @@ pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
         Command::Discard(args) => changes::discard::run(args, &places()?, out),
         Command::Undo(args) => changes::undo::run(args, &places()?, out),
         Command::Replay(replay) => inspect::replay::run(replay, &places()?, walls, out),
-        Command::Init(init) => init::run(init, &places()?, args.global.workspace.is_some(), out),
+        Command::Init(init) => {
+            init::run(init, &places()?, args.global.workspace.is_some(), walls, out)
+        }
         Command::Agents(agents) => catalogue::agents::run(agents, places()?, walls, out),
         Command::Teams(command) => catalogue::teams::run(command, places()?, walls, out),
         Command::Skills(skills) => catalogue::skills::run(skills, places()?, walls, out),
@@ -61,6 +63,6 @@ pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
         Command::Prove(prove) => inspect::prove::run(prove, &places()?, out),
         Command::Limits { json } => catalogue::limits::run(*json, out),
         Command::Completions { shell } => manual::completions::run(*shell, out),
-        Command::Man { dir } => manual::man::run(dir.as_deref(), out),
+        Command::Man { dir } => manual::man::run(dir.as_deref(), walls, out),
     }
 }

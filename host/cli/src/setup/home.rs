@@ -8,6 +8,7 @@ use belljar_mcp::Tokens;
 use belljar_policy::ShownPath as _;
 use rustix::fs::{Mode, OFlags};
 
+use crate::setup::below::Below;
 use crate::setup::exit::Failure;
 use crate::setup::ours;
 
@@ -227,9 +228,15 @@ fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a workspace's configuration; `None` where there is none.
-pub(crate) fn read_config(path: &Path) -> Result<Option<String>, Failure> {
-    text_of(path, open_file(path))
+/// Reads a workspace's configuration, through no link (INV-433); `None` where there is none.
+pub(crate) fn read_workspace_config(places: &Places) -> Result<Option<String>, Failure> {
+    let path = places.workspace_config();
+    let below = path.strip_prefix(&places.workspace).unwrap_or(&path);
+    let bytes = Below::open(&places.workspace).and_then(|it| it.read(below, MAX_CONFIG_BYTES));
+    match bytes.transpose() {
+        Some(bytes) => text_of(&path, bytes),
+        None => Ok(None),
+    }
 }
 
 /// Reads the operator's configuration, unless others could have written it; `None` where there is
@@ -240,12 +247,12 @@ pub(crate) fn read_own_config(path: &Path) -> Result<Option<String>, Failure> {
         // Asked of what is open: what is read is what was judged.
         ours::check(file, path)?;
     }
-    text_of(path, opened)
+    text_of(path, opened.and_then(|file| read_open(file, MAX_CONFIG_BYTES)))
 }
 
-fn text_of(path: &Path, opened: io::Result<File>) -> Result<Option<String>, Failure> {
+fn text_of(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<Option<String>, Failure> {
     let failure = |why: String| Failure::usage(format!("failed to read `{}`: {why}", path.shown()));
-    match opened.and_then(|file| read_open(file, MAX_CONFIG_BYTES)) {
+    match bytes {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(Some(text)),
             Err(error) => {

@@ -24,7 +24,7 @@ use crate::libraries;
 use crate::setup::beside;
 use crate::setup::embedded::{self, AGENTS, STOCK_TOOLS};
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, create_private, read_config, read_own_config};
+use crate::setup::home::{Places, create_private, read_own_config, read_workspace_config};
 use crate::setup::ours;
 use crate::setup::secrets;
 use crate::setup::walls;
@@ -208,7 +208,7 @@ pub(crate) fn settings_again(places: &Places) -> Result<Settings, Failure> {
 
 fn parsed(places: &Places, home_text: Option<String>) -> Result<Settings, Failure> {
     let (home, workspace) = (places.config(), places.workspace_config());
-    let workspace_text = read_config(&workspace)?;
+    let workspace_text = read_workspace_config(places)?;
     Settings::parse(
         home_text.as_deref().map(|text| (home.as_path(), text)),
         workspace_text.as_deref().map(|text| (workspace.as_path(), text)),

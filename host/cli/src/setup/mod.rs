@@ -1,6 +1,7 @@
 //! The needs of a process before it does anything: places, settings, the host, the OS sandbox.
 
 pub(crate) mod agreed;
+pub(crate) mod below;
 pub(crate) mod beside;
 pub(crate) mod bound;
 pub(crate) mod config_lock;

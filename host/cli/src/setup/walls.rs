@@ -130,6 +130,21 @@ impl<'a> Walls<'a> {
         Ok(raised.all)
     }
 
+    /// Puts up a wall around a command that runs no tool and writes below these directories alone: no
+    /// other file is opened from then on, no connection and no process made. Nothing runs outside of it.
+    pub(crate) fn around(&self, written: &[&Path]) {
+        if matches!(STATE.get(), Some(State::Off)) {
+            return;
+        }
+        let mut wall = Wall::default();
+        written.iter().for_each(|path| wall.write(path));
+        let raised = wall.raise();
+        if raised.landlock.is_none() || !raised.seccomp {
+            let missing = raised.missing.join("; ");
+            self.out.alarm(format_args!("the OS sandbox does not stand: {missing}"));
+        }
+    }
+
     /// The part of it that stands. Says nothing but that it is switched off.
     pub(crate) fn look(&self, places: &Places, through: &Through) -> Raised {
         let settings = host::settings(places).unwrap_or_default();

@@ -11,13 +11,13 @@ use crate::AgentId;
 /// The command that gives `change` to `id`. With `asked` it leaves to belljar what the agent's own
 /// file asks for, and names only directories that belljar cannot know; else it names every right.
 pub fn grant_command(id: &AgentId, change: &GrantChange, asked: bool) -> String {
-    let mut command = format!("belljar grant {}", word(&id.grant_key()));
+    let mut command = format!("belljar grant {}", shell_word(&id.grant_key()));
     if asked {
         command.push_str(" --asked");
     }
     let mut option = |name: &str, value: &str| {
         // Writing to a `String` cannot fail.
-        let _ = write!(command, " {name} {}", word(value));
+        let _ = write!(command, " {name} {}", shell_word(value));
     };
     if !asked {
         for (tool, permission) in &change.tools {
@@ -48,7 +48,7 @@ pub fn command_of(command: &str, tenant: Option<&str>, data: Option<&Path>) -> S
     for (name, value) in [("--tenant", tenant), ("--data", data.as_deref())] {
         if let Some(value) = value {
             // Writing to a `String` cannot fail.
-            let _ = write!(command, " {name} {}", word(value));
+            let _ = write!(command, " {name} {}", shell_word(value));
         }
     }
     command
@@ -58,8 +58,8 @@ fn is_unknown(host: Option<&Path>) -> bool {
     host.is_some_and(|host| host == Path::new(HOST_PLACEHOLDER))
 }
 
-/// A word as a shell takes it whole.
-fn word(text: &str) -> String {
+/// A word as a shell takes it whole: `a;b` becomes `'a;b'`.
+pub fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/_-.:=,+@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_with_signs_of_the_shell_stays_one_word() {
+    fn a_path_with_signs_of_the_shell_stays_one_shell_word() {
         let id: AgentId = "workspace:/a b/$(x)'s/scout".parse().unwrap();
         assert_eq!(
             grant_command(&id, &GrantChange::default(), true),

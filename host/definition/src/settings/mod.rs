@@ -28,7 +28,7 @@ use belljar_policy::{Access, Grants, HostRule, Mount, Permission, SecretName, To
 use crate::diagnostic::{Diagnostic, Position};
 use crate::{AgentId, KnownTools, Missing, Scope, Shapes, Slug, SubagentsAsk, ToolsAs, Visibility};
 
-pub use command::{command_of, grant_command};
+pub use command::{command_of, grant_command, shell_word};
 pub use defaults::{DEFAULTS, DefaultGrant};
 pub use edit::{GrantChange, HOST_PLACEHOLDER, apply_grant, apply_grants, grant_lines};
 pub use grantee::Grantee;
@@ -281,6 +281,12 @@ impl Settings {
         let stated = self.home.defaults.values().chain(self.home.grants.values());
         let specs = defaults.into_iter().chain(stated.cloned());
         specs.flat_map(|spec| spec.resolve(workspace_root).mounts).collect()
+    }
+
+    /// Every host that the home file lets anybody reach.
+    pub fn granted_hosts(&self) -> impl Iterator<Item = &HostRule> {
+        let stated = self.home.defaults.values().chain(self.home.grants.values());
+        stated.filter_map(|spec| spec.hosts.as_ref()).flatten()
     }
 
     /// Narrows each mount that the home file states to what `most` says of it in this workspace;

@@ -132,12 +132,14 @@ pub(crate) async fn renew(
     Ok(())
 }
 
-/// The command with which a person logs in. A right that the server wants is only told.
+/// The command with which a person logs in. A right that the server wants is only told: a command that
+/// is ready to be pasted has no words of a server (INV-432).
 fn needs_a_person(server: &Server, challenge: &Challenge) -> AuthError {
     let name = server.name();
     match challenge.scope.as_ref().filter(|_| challenge.insufficient) {
         Some(scope) => AuthError(format!(
-            "its token has too few rights: `belljar mcp login {name} --scope '{scope}'` asks for more"
+            "its token has too few rights: it wants `{scope}`, and `belljar mcp login {name} --scope \
+             SCOPE` asks for the rights that you name"
         )),
         None => AuthError(format!("somebody has to log in: `belljar mcp login {name}`")),
     }

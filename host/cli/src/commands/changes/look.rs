@@ -124,8 +124,8 @@ pub(crate) fn say_stat(stat: &Stat, how: &str, out: &Out) {
     }
     let later = match stat.run_later {
         0 => String::new(),
-        1 => "; 1 of them would run later by itself".to_owned(),
-        n => format!("; {n} of them would run later by themselves"),
+        1 => "; 1 would run later by itself".to_owned(),
+        n => format!("; {n} would run later by themselves"),
     };
     out.note(format_args!("{stat} in an overlay{later}: {how}"));
 }

@@ -13,14 +13,8 @@ const MAX_LISTED: usize = 200;
 
 /// The files of one directory.
 pub(crate) fn files(changes: &Changes, out: &Out) {
-    let all = changes.files();
-    // A new directory is told by what is in it.
-    let told = all.iter().enumerate().filter(|(at, file)| {
-        let below = all.get(at + 1).is_some_and(|next| next.path.starts_with(&file.path));
-        !(below && file.node == Node::Directory && file.kind == FileDifference::Added)
-    });
     let (later, others): (Vec<_>, Vec<_>) =
-        told.map(|(_, file)| file).partition(|file| file.runs_later.is_some());
+        changes.told().partition(|file| file.runs_later.is_some());
     if !later.is_empty() {
         let title = match later.len() {
             1 => "1 would run later by itself:".to_owned(),

@@ -43,7 +43,12 @@ pub(super) struct Chat<'a> {
     worst: Exit,
     /// How much is changed in the overlay, as it was said last.
     changed: Stat,
+    /// The person's words, the last of them.
+    words: String,
 }
+
+/// Bytes of a person's words that are kept: more than anybody types in one conversation.
+const MAX_WORDS: usize = 1 << 20;
 
 /// The step after a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,13 +79,24 @@ impl<'a> Chat<'a> {
             background,
             worst: Exit::Completed,
             changed: Stat::default(),
+            words: String::new(),
         }
+    }
+
+    /// Notes what the person said, for what is made of a host that they named.
+    fn hear(&mut self, text: &str) {
+        if self.words.len() > MAX_WORDS {
+            self.words.clear();
+        }
+        self.words.push_str(text);
+        self.words.push('\n');
     }
 
     /// Resumes a turn that the program ended in.
     pub(super) async fn resume(&mut self, turn: Turn<Open>) {
         let asked = Shown::clipped(turn.text().trim(), MAX_ASKED).to_string();
         self.out.note(format_args!("resumes the turn that the program ended in: {asked}"));
+        self.hear(turn.text());
         let cancel = CancellationToken::new();
         self.progress.begin_turn();
         let events = self.progress.sink();
@@ -137,6 +153,7 @@ impl<'a> Chat<'a> {
     }
 
     async fn line(&mut self, line: &str) -> Result<Next, Failure> {
+        self.hear(line);
         match slash::read(line) {
             Input::Blank => {}
             Input::Say(text) => self.say(text).await?,
@@ -411,7 +428,7 @@ impl<'a> Chat<'a> {
             }
             RunStatus::Failed => self.complain(&runner::failed(outcome, why)),
         }
-        refused::advise(outcome, self.host, self.places, self.out);
+        refused::advise(outcome, &self.words, self.host, self.places, self.out);
         let used = self.out.paint_err(Style::Dim, receipts::usage(outcome));
         self.out.note(used);
         let keep = self.host.settings.keep_runs;

@@ -27,7 +27,7 @@ use crate::commands::catalogue::agents;
 use crate::setup::agreed::agreed;
 use crate::setup::config_lock::ConfigLock;
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, read_config, read_own_config};
+use crate::setup::home::{Places, read_own_config, read_workspace_config};
 use crate::setup::whose::Whose;
 use crate::term::diff;
 use crate::term::out::Out;
@@ -183,7 +183,7 @@ impl Writer<'_> {
     /// The host as it is with the new text.
     fn after(&self, host: &Host, places: &Places, new: &str) -> Result<Host, Failure> {
         let (home, workspace) = (places.config(), places.workspace_config());
-        let workspace_text = read_config(&workspace)?;
+        let workspace_text = read_workspace_config(places)?;
         let workspace = workspace_text.as_deref().map(|text| (workspace.as_path(), text));
         let user_home = self.places.user_home.as_deref();
         let settings = Settings::parse(Some((&home, new)), workspace, user_home)

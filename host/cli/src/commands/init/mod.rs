@@ -5,20 +5,25 @@
 mod finding;
 mod model;
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::args::InitArgs;
+use crate::setup::below::{Below, For};
 use crate::setup::embedded::{self, AGENTS};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, create_private, not_written};
 use crate::setup::ours::create_new_private;
+use crate::setup::walls::Walls;
 use crate::term::out::{Out, Style};
 use belljar_policy::ShownPath as _;
 
 const HOME_CONFIG: &str = include_str!("../../templates/belljar.toml");
 const WORKSPACE_CONFIG: &str = include_str!("../../templates/workspace.toml");
+
+/// The file with advice for every agent.
+const INSTRUCTIONS: &str = "AGENTS.md";
 
 /// The end of one file.
 enum Done {
@@ -30,27 +35,59 @@ pub(super) fn run(
     args: &InitArgs,
     places: &Places,
     in_workspace: bool,
+    walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
     if in_workspace && (args.no_model || !args.model_at.is_empty()) {
         return Err(Failure::usage("a workspace's own settings name no model")
             .hint("leave out `--workspace`: models are set up in your home"));
     }
-    let files = if in_workspace { workspace_files(places)? } else { home_files(places)? };
-    if !in_workspace {
-        create_private(&places.home)
-            .map_err(|error| not_written("create", &places.home, &error))?;
+    if in_workspace {
+        return workspace(places, walls, out);
     }
-    for (path, content) in files {
-        let done = write_new(&path, content, !in_workspace)
-            .map_err(|error| not_written("write", &path, &error))?;
-        let word = match done {
-            Done::Written => out.paint(Style::Green, "wrote"),
-            Done::Kept => out.paint(Style::Yellow, "kept "),
+    create_private(&places.home).map_err(|error| not_written("create", &places.home, &error))?;
+    for (path, content) in home_files(places)? {
+        let done =
+            write_new(&path, content).map_err(|error| not_written("write", &path, &error))?;
+        say(&done, &path, out);
+    }
+    model::set_up(args, places, out)
+}
+
+/// The files of a workspace, which may be a stranger's repository: through no link in it.
+fn workspace(places: &Places, walls: Walls<'_>, out: &Out) -> Result<Exit, Failure> {
+    let below = Below::open(&places.workspace)
+        .map_err(|error| not_written("open", &places.workspace, &error))?;
+    let files = workspace_files()?;
+    walls.around(&[&places.workspace]);
+    for (name, content) in files {
+        let path = places.workspace.join(name);
+        let done = match below.create(Path::new(name), content, For::Everybody) {
+            Ok(true) => Done::Written,
+            Ok(false) => Done::Kept,
+            // Many repositories have one name of their instructions lead to another.
+            Err(_) if name == INSTRUCTIONS && is_link(&path) => Done::Kept,
+            Err(error) => {
+                let why = format!("failed to write `{}`: {error}", path.shown());
+                return Err(Failure::new(why)
+                    .hint("look at who put that there; take it away, or name another workspace"));
+            }
         };
-        out.line(format_args!("{word} {}", path.shown()));
+        say(&done, &path, out);
     }
-    if in_workspace { Ok(Exit::Completed) } else { model::set_up(args, places, out) }
+    Ok(Exit::Completed)
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink())
+}
+
+fn say(done: &Done, path: &Path, out: &Out) {
+    let word = match done {
+        Done::Written => out.paint(Style::Green, "wrote"),
+        Done::Kept => out.paint(Style::Yellow, "kept "),
+    };
+    out.line(format_args!("{word} {}", path.shown()));
 }
 
 fn home_files(places: &Places) -> Result<Vec<(PathBuf, &'static [u8])>, Failure> {
@@ -64,24 +101,18 @@ fn home_files(places: &Places) -> Result<Vec<(PathBuf, &'static [u8])>, Failure>
     Ok(files)
 }
 
-fn workspace_files(places: &Places) -> Result<Vec<(PathBuf, &'static [u8])>, Failure> {
-    Ok(vec![
-        (places.workspace_config(), WORKSPACE_CONFIG.as_bytes()),
-        (places.workspace.join("AGENTS.md"), embedded::file(AGENTS, "AGENTS.md")?),
+fn workspace_files() -> Result<[(&'static str, &'static [u8]); 2], Failure> {
+    Ok([
+        (".belljar/belljar.toml", WORKSPACE_CONFIG.as_bytes()),
+        (INSTRUCTIONS, embedded::file(AGENTS, INSTRUCTIONS)?),
     ])
 }
 
-/// Writes a file unless something of that name is there, even a dangling link.
-/// A `private` one is closed to others, with the directories made for it.
-fn write_new(path: &Path, content: &[u8], private: bool) -> io::Result<Done> {
-    if let Some(parent) = path.parent() {
-        if private { create_private(parent)? } else { fs::create_dir_all(parent)? }
-    }
-    let opened = match private {
-        true => create_new_private(path),
-        false => OpenOptions::new().write(true).create_new(true).open(path),
-    };
-    match opened {
+/// Writes a file of the home unless something of that name is there, even a dangling link. It is closed
+/// to others, with the directories made for it.
+fn write_new(path: &Path, content: &[u8]) -> io::Result<Done> {
+    path.parent().map_or(Ok(()), create_private)?;
+    match create_new_private(path) {
         Ok(mut file) => {
             let written = file.write_all(content).and_then(|()| file.sync_all());
             if written.is_err() {
@@ -126,8 +157,8 @@ mod tests {
     fn a_file_that_is_there_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b");
-        assert!(matches!(write_new(&path, b"one", true).unwrap(), Done::Written));
-        assert!(matches!(write_new(&path, b"two", true).unwrap(), Done::Kept));
+        assert!(matches!(write_new(&path, b"one").unwrap(), Done::Written));
+        assert!(matches!(write_new(&path, b"two").unwrap(), Done::Kept));
         assert_eq!(fs::read(&path).unwrap(), b"one");
     }
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::args::ReceiptsArgs;
 use crate::args::server::TenantArg;
+use crate::commands::run::refused::explain_command;
 use crate::commands::tools::{crash, refused};
 use crate::setup::data::{failed, in_store};
 use crate::setup::exit::{Exit, Failure};
@@ -289,10 +290,9 @@ fn ways(outcome: &Outcome, of: &TenantArg, out: &Out) {
         for target in call.receipt.denials.iter().filter_map(refused::target) {
             let agent = call.agent.rsplit('/').next().unwrap_or_default();
             let agent = agent.split('#').next().unwrap_or_default();
-            let (agent, tool) = (Shown::new(agent), Shown::new(&call.receipt.tool));
-            let command = of.command(&format!("belljar explain {agent} {tool} {target}"));
+            let command = of.command(&explain_command(agent, &call.receipt.tool, &target));
             if said.len() < MAX_LISTED && said.insert(command.clone()) {
-                out.note(format_args!("`{command}` says what would allow it"));
+                out.note(format_args!("`{}` says what would allow it", Shown::new(&command)));
             }
         }
     }

@@ -73,7 +73,9 @@ pub(crate) fn run(
         }
         return Err(unknown(&args.run));
     }
-    let transcript_file = args.record.as_deref().map(TranscriptFile::create).transpose()?;
+    let transcript_file = args.record.as_deref();
+    let transcript_file =
+        transcript_file.map(|path| TranscriptFile::create(path, &places.workspace)).transpose()?;
     if !args.of.is_named() {
         create_private(&places.sessions())
             .and_then(|()| places.gather_sessions())

@@ -1,6 +1,5 @@
 //! `belljar man`: the manual, made of what `--help` says.
 
-use std::fs;
 use std::path::Path;
 
 use belljar_policy::ShownPath as _;
@@ -8,30 +7,37 @@ use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 
 use crate::args::Args;
+use crate::setup::below::{self, For};
 use crate::setup::exit::{Exit, Failure};
+use crate::setup::walls::Walls;
 use crate::term::out::Out;
 
 /// The section of the manual for programs that a person starts.
 const SECTION: &str = "1";
 
 /// Prints the page of `belljar` itself, or writes it and one for each command into `dir`.
-pub(crate) fn run(dir: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(dir: Option<&Path>, walls: Walls<'_>, out: &Out) -> Result<Exit, Failure> {
     let pages = pages();
     match (dir, pages.first()) {
-        (Some(dir), _) => write(&pages, dir)?,
+        (Some(dir), _) => write(&pages, dir, walls)?,
         (None, Some((_, page))) => out.text(page),
         (None, None) => {}
     }
     Ok(Exit::Completed)
 }
 
-fn write(pages: &[(String, String)], dir: &Path) -> Result<(), Failure> {
+fn write(pages: &[(String, String)], dir: &Path, walls: Walls<'_>) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(format!("failed to write the manual to `{}`: {error}", dir.shown()))
     };
-    fs::create_dir_all(dir).map_err(failed)?;
+    // Where it lies in the directory that the person works in, it may be a stranger's.
+    let here = std::env::current_dir().map_err(failed)?;
+    let place = below::output_directory(dir, &here).map_err(failed)?;
+    walls.around(&[place.path()]);
     for (name, page) in pages {
-        fs::write(dir.join(format!("{name}.{SECTION}")), page).map_err(failed)?;
+        let name = format!("{name}.{SECTION}");
+        let put = place.replace(Path::new(&name), page.as_bytes(), For::Everybody);
+        put.map_err(failed)?;
     }
     Ok(())
 }

@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 
 use super::clients::{Entry, Form, entry};
 use crate::args::mcp::McpClient;
+use crate::setup::below::{Below, For};
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{MAX_MANIFEST_BYTES, Places, read_bounded};
+use crate::setup::home::{MAX_MANIFEST_BYTES, Places};
+use crate::setup::walls::Walls;
 use crate::term::out::Out;
 
 /// The name of this server in a client's file.
@@ -18,6 +20,7 @@ pub(super) fn run(
     client: McpClient,
     write: bool,
     places: &Places,
+    walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
     let program = std::env::current_exe()
@@ -41,11 +44,46 @@ pub(super) fn run(
         Failure::usage("where this client reads it is not known: there is no home directory")
             .hint("leave out `--write`, and put what is printed there by hand")
     })?;
-    let before = read(&file)?;
+    let target = Target::of(&file, &workspace).map_err(|error| unwritten(&file, &error))?;
+    walls.around(&[&target.directory]);
+    let before = target.read(&file)?;
     let text = added(&entry, before.as_deref().map(|text| (file.as_path(), text)))?;
-    replace(&file, &text)?;
+    let put = target.below.replace(&target.path, text.as_bytes(), target.whose);
+    put.map_err(|error| unwritten(&file, &error))?;
     out.note(format_args!("wrote `{}`; restart the client", file.shown()));
     Ok(Exit::Completed)
+}
+
+/// The place that is written: below the workspace, through no link, or in the person's own home.
+struct Target {
+    below: Below,
+    path: PathBuf,
+    whose: For,
+    /// For the OS sandbox.
+    directory: PathBuf,
+}
+
+impl Target {
+    fn of(file: &Path, workspace: &Path) -> std::io::Result<Self> {
+        if let Ok(path) = file.strip_prefix(workspace) {
+            let (below, whose) = (Below::open(workspace)?, For::Everybody);
+            return Ok(Self { below, path: path.into(), whose, directory: workspace.into() });
+        }
+        let (below, path) = Below::own(file)?;
+        let directory = below.path().to_path_buf();
+        Ok(Self { below, path, whose: For::Owner, directory })
+    }
+
+    fn read(&self, file: &Path) -> Result<Option<String>, Failure> {
+        let bytes = self.below.read(&self.path, MAX_MANIFEST_BYTES);
+        let bytes = bytes.map_err(|error| unwritten(file, &error))?;
+        bytes.map(String::from_utf8).transpose().map_err(|error| by_hand(file, &error))
+    }
+}
+
+fn unwritten(file: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("failed to write `{}`: {error}", file.shown()))
+        .hint("put a regular file there, or leave out `--write` and put in by hand what is printed")
 }
 
 /// The file with the entry in it; `None` = there is no file yet.
@@ -105,33 +143,6 @@ fn in_toml(entry: &Entry, before: Option<(&Path, &str)>) -> Result<String, Failu
 fn by_hand(path: &Path, why: &dyn std::fmt::Display) -> Failure {
     Failure::new(format!("`{}` is left as it is: {why}", path.shown()))
         .hint("leave out `--write`, and put what is printed there by hand")
-}
-
-fn read(path: &Path) -> Result<Option<String>, Failure> {
-    match read_bounded(path, MAX_MANIFEST_BYTES) {
-        Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) => Err(by_hand(path, &error)),
-        },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(by_hand(path, &error)),
-    }
-}
-
-/// Writes beside the file and puts it in its place, so that nobody finds half of it.
-fn replace(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::new(format!("failed to write `{}`: {error}", path.shown()))
-    };
-    let parent: PathBuf = path.parent().map(Path::to_path_buf).unwrap_or_default();
-    std::fs::create_dir_all(&parent).map_err(failed)?;
-    let mut beside = tempfile::NamedTempFile::new_in(&parent).map_err(failed)?;
-    std::io::Write::write_all(&mut beside, text.as_bytes()).map_err(failed)?;
-    if let Ok(before) = std::fs::metadata(path) {
-        beside.as_file().set_permissions(before.permissions()).map_err(failed)?;
-    }
-    beside.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -48,7 +48,9 @@ pub(super) fn run(
     out: &Out,
 ) -> Result<Exit, Failure> {
     match &args.command {
-        Some(McpCommand::Config { client, write }) => config::run(*client, *write, places, out),
+        Some(McpCommand::Config { client, write }) => {
+            config::run(*client, *write, places, walls, out)
+        }
         Some(McpCommand::List { json, of }) => list::run(*json, of, places, walls, out),
         Some(McpCommand::Review { server, accept, of }) => {
             review::run(server, accept.as_deref(), of, places, walls, out)

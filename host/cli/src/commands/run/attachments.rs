@@ -1,14 +1,13 @@
 //! Putting the files that tools handed over where the person wants them.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use belljar_agent::{Attachment, Outcome};
 use belljar_policy::{Shown, ShownPath as _};
 
+use crate::setup::below::{self, Below, For};
 use crate::setup::home::{Places, create_private};
-use crate::setup::ours::create_new_private;
 use crate::term::out::Out;
 use crate::term::table;
 
@@ -25,7 +24,12 @@ pub(crate) fn save(outcome: &mut Outcome, to: Option<&Path>, places: &Places, ou
     let directory = to.unwrap_or(&default);
     each(outcome, &mut |attachment| {
         let name = Shown::clipped(&attachment.name, MAX_NAME).to_string();
-        match write(attachment, directory, to.is_none()) {
+        let place = match to {
+            None => create_private(directory).and_then(|()| Below::open(directory)),
+            Some(directory) => below::output_directory(directory, &places.workspace),
+        };
+        let whose = if to.is_none() { For::Owner } else { For::Everybody };
+        match place.and_then(|place| write(attachment, &place, whose)) {
             Ok(path) => {
                 let size = table::size(attachment.size);
                 out.note(format_args!("attached {name} ({size}): {}", path.shown()));
@@ -47,22 +51,15 @@ fn each(outcome: &mut Outcome, work: &mut dyn FnMut(&mut Attachment)) {
 }
 
 /// Writes a new file and never over one that is there, nor through a link.
-fn write(attachment: &Attachment, directory: &Path, private: bool) -> io::Result<PathBuf> {
-    if private {
-        create_private(directory)?
-    } else {
-        fs::create_dir_all(directory)?
-    }
+fn write(attachment: &Attachment, directory: &Below, whose: For) -> io::Result<PathBuf> {
     let name = file_name(&attachment.name);
     for number in 1..=MAX_TRIES {
-        let path = directory.join(numbered(&name, number));
-        let opened = match private {
-            true => create_new_private(&path),
-            false => OpenOptions::new().write(true).create_new(true).open(&path),
-        };
-        match opened {
-            Ok(mut file) => return file.write_all(&attachment.data).map(|()| path),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        let name = PathBuf::from(numbered(&name, number));
+        match directory.create(&name, &attachment.data, whose) {
+            Ok(true) => return Ok(directory.path().join(name)),
+            // A file or something else is there already.
+            Ok(false) => {}
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
             Err(error) => return Err(error),
         }
     }

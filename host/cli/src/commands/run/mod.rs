@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 pub(crate) mod attachments;
 pub(crate) mod demo;
+pub(crate) mod named;
 pub(crate) mod refused;
 pub(crate) mod runner;
 pub(crate) mod saving;

@@ -25,6 +25,7 @@ use crate::commands::inspect::receipts;
 use crate::commands::run::saving::{self, Saved};
 use crate::commands::run::transcript::{self, TranscriptFile};
 use crate::commands::run::{attachments, refused, task, team};
+use crate::setup::below;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
 use crate::setup::host::{self, Assembly};
@@ -144,7 +145,10 @@ pub(crate) fn run(
     work: impl FnOnce(&Host, String) -> Result<Work, Failure>,
 ) -> Result<Exit, Failure> {
     let task = task::task(given)?;
-    let transcript_file = options.record.as_deref().map(TranscriptFile::create).transpose()?;
+    let words = task.clone();
+    let transcript_file = options.record.as_deref();
+    let transcript_file =
+        transcript_file.map(|path| TranscriptFile::create(path, &places.workspace)).transpose()?;
     saving::make_ready(places, options.no_save)?;
     let (transcript, attachments) = (options.transcript.as_deref(), options.attachments.as_deref());
     walls.up(places, &through(transcript, attachments, places))?;
@@ -182,7 +186,7 @@ pub(crate) fn run(
     }
     printer.print(&outcome, changed)?;
     receipts::crashes(&outcome.summary(), out);
-    refused::advise(&outcome.summary(), &host, places, out);
+    refused::advise(&outcome.summary(), &words, &host, places, out);
     let exit = conclude(&mut outcome, &progress, out);
     if let Some(stat) = &changed {
         look::say_stat(stat, "`belljar changes`, `apply` or `discard`", out);
@@ -272,10 +276,9 @@ pub(crate) fn through(
     attachments: Option<&Path>,
     places: &Places,
 ) -> Through {
-    if let Some(directory) = attachments {
-        // Where it cannot be made, whoever writes there says so.
-        let _ = std::fs::create_dir_all(directory);
-    }
+    // Where it cannot be made, whoever writes there says so.
+    let attachments = attachments
+        .filter(|directory| below::output_directory(directory, &places.workspace).is_ok());
     Through {
         read: transcript.into_iter().map(Path::to_path_buf).collect(),
         write: [places.store_directory(), places.files()]

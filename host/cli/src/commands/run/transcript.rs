@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use belljar_model::{Recording, ScriptedModel};
 use belljar_policy::ShownPath as _;
 
+use crate::setup::below;
 use crate::setup::exit::{Failure, chain};
 use crate::setup::home::read_bounded;
 use crate::term::out::Out;
@@ -35,8 +36,9 @@ impl TranscriptFile {
     /// Opens the file before the run begins: behind the OS sandbox it could not be made, and a path
     /// that cannot be written is known before anything is paid for. What the file holds stays until
     /// there is something to replace it.
-    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
-        let opened = File::options().write(true).create(true).truncate(false).open(path);
+    pub(crate) fn create(path: &Path, workspace: &Path) -> Result<Self, Failure> {
+        // In the workspace through no link: it would lead to a file that nobody named (INV-433).
+        let opened = below::output(path, workspace).and_then(|(at, name)| at.open_to_write(&name));
         let file = opened.map_err(|error| not_recorded(path, &error))?;
         Ok(Self { path: path.to_path_buf(), file, recording: Recording::new() })
     }

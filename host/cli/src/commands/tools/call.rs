@@ -87,7 +87,7 @@ pub(crate) fn run(call: Call<'_>, whose: &Whose, out: &Out) -> Result<Exit, Fail
     if args.json {
         out.json(&as_json(&result))?;
     } else {
-        let given = Given { hosts: &hosts, access: access(args) };
+        let given = Given { hosts: &hosts, access: access(args), arguments: &arguments };
         print(&result, &ask, &given, out);
     }
     match &result.outcome {
@@ -202,6 +202,8 @@ async fn only_tool(
 struct Given<'a> {
     hosts: &'a [HostRule],
     access: Access,
+    /// As the person wrote them.
+    arguments: &'a str,
 }
 
 fn access(args: &ToolCallArgs) -> Access {
@@ -257,7 +259,8 @@ fn denials(receipt: &Receipt, ask: &ToolAsk, given: &Given<'_>, out: &Out) {
             out.note(format_args!("  it asked for `{shown}`"));
         }
         if advised.insert(shown) {
-            refused::for_call(&target, ask, given.hosts).iter().for_each(|line| hint(line));
+            let lines = refused::for_call(&target, ask, given.hosts, given.arguments);
+            lines.iter().for_each(|line| hint(line));
         }
     }
 }

@@ -1,14 +1,14 @@
 //! `belljar tools build`: from a project to a component.
 
-use std::fs;
 use std::path::Path;
 
 use belljar_policy::{Shown, ShownPath as _};
 use belljar_sandbox::Wasm;
 
 use crate::args::tools::ToolBuildArgs;
-use crate::commands::tools::install::{self, New};
+use crate::commands::tools::install::{self, COMPONENT, New};
 use crate::commands::tools::projects::{self, check_name};
+use crate::setup::below::{Below, For};
 use crate::setup::embedded;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{MAX_COMPONENT_BYTES, Places, read_bounded};
@@ -40,8 +40,8 @@ pub(crate) fn build(
         out.note(format_args!("each build gives other bytes: {why}"));
     }
     let built = language.build(dir)?;
-    let component = dir.join("tool.wasm");
-    copy(&built, &component)?;
+    let component = dir.join(COMPONENT);
+    copy(&built, dir)?;
     let wasm = read_bounded(&component, MAX_COMPONENT_BYTES).map_err(|error| {
         Failure::new(format!("failed to read `{}`: {error}", component.shown()))
     })?;
@@ -92,8 +92,12 @@ fn installed_name(dir: &Path) -> Result<String, Failure> {
     Ok(name)
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    fs::copy(from, to).map(drop).map_err(|error| {
+/// Puts what was built into the project, in the place of a file and through no link.
+fn copy(from: &Path, dir: &Path) -> Result<(), Failure> {
+    let copied = read_bounded(from, MAX_COMPONENT_BYTES)
+        .and_then(|bytes| Below::open(dir)?.replace(Path::new(COMPONENT), &bytes, For::Everybody));
+    copied.map_err(|error| {
+        let to = dir.join(COMPONENT);
         Failure::new(format!("failed to copy `{}` to `{}`: {error}", from.shown(), to.shown()))
     })
 }

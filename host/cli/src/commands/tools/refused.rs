@@ -6,6 +6,8 @@ use belljar_agent::rule;
 use belljar_policy::{Access, DenyCode, HostRule, HostScope, Source, Target, TargetHost, ToolAsk};
 use belljar_sandbox::Denial;
 
+use crate::commands::run::named;
+
 /// The target of a refused request, if a host rule decides about it.
 pub(crate) fn target(denial: &Denial) -> Option<Target> {
     let target = Target::parse(denial.target.as_deref()?).ok()?;
@@ -30,9 +32,19 @@ pub(crate) fn target(denial: &Denial) -> Option<Target> {
 }
 
 /// The remedy that lets one `tools call` reach the target: a line of the manifest, an option, or
-/// both.
-pub(super) fn for_call(target: &Target, ask: &ToolAsk, hosts: &[HostRule]) -> Vec<String> {
+/// both. INV-432: for a host alone that `arguments`, the person's words, or the manifest name.
+pub(super) fn for_call(
+    target: &Target,
+    ask: &ToolAsk,
+    hosts: &[HostRule],
+    arguments: &str,
+) -> Vec<String> {
     let Some(rule) = rule(target) else { return Vec::new() };
+    if !named::by_words(arguments, target) && !named::by_rules(&ask.hosts, target) {
+        let why =
+            "neither the arguments nor its `tool.toml` name that host: it is the tool's own idea";
+        return vec![why.to_owned()];
+    }
     let covered =
         |rules: &[HostRule]| HostScope::of(Source::Manifest, rules.to_vec()).check(target).is_ok();
     let mut lines = Vec::new();
@@ -92,7 +104,8 @@ mod tests {
         let target = Target::parse("https://api.test").unwrap();
         let rule: HostRule = "https://api.test".parse().unwrap();
         let asks = ToolAsk { hosts: vec!["https://*.test".parse().unwrap()], ..ToolAsk::default() };
-        let lines = |ask: &ToolAsk, hosts: &[HostRule]| for_call(&target, ask, hosts);
+        let words = r#"{"url": "https://api.test/x"}"#;
+        let lines = |ask: &ToolAsk, hosts: &[HostRule]| for_call(&target, ask, hosts, words);
         assert_eq!(lines(&ToolAsk::default(), &[]).len(), 2);
         assert_eq!(lines(&asks, &[]), ["`--host https://api.test` lets this call reach it"]);
         let manifest = lines(&ToolAsk::default(), std::slice::from_ref(&rule));
@@ -100,6 +113,15 @@ mod tests {
             manifest,
             ["its `tool.toml` does not ask for it: `hosts = [\"https://api.test\"]`"]
         );
+    }
+
+    #[test]
+    fn a_host_that_a_tool_thought_of_has_no_option_that_is_ready() {
+        let target = Target::parse("https://evil.test").unwrap();
+        let any = ToolAsk { hosts: vec!["https://*".parse().unwrap()], ..ToolAsk::default() };
+        let lines = for_call(&target, &any, &[], r#"{"url": "https://api.test"}"#);
+        assert_eq!(lines.len(), 1);
+        assert!(!lines[0].contains("--host") && !lines[0].contains("evil.test"), "{lines:?}");
     }
 
     #[test]

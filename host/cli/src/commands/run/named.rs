@@ -1,0 +1,151 @@
+//! Whether a host that a run was refused was named by somebody whose word counts: the agent's own file,
+//! the settings, the person. A host that only a model or a tool has named may be an attacker's, and a
+//! command that is ready to be pasted would open the way to it.
+
+use belljar_definition::Settings;
+use belljar_policy::{HostRule, HostScope, Source, Target};
+
+/// Whether one of these rules names the host: the host itself, the name that it lies below, or a
+/// network that it is in. A rule for every host names none.
+pub(crate) fn by_rules<'a>(rules: impl IntoIterator<Item = &'a HostRule>, target: &Target) -> bool {
+    let names = |rule: &HostRule| {
+        !is_any(rule) && HostScope::of(Source::Grants, vec![rule.clone()]).check(target).is_ok()
+    };
+    rules.into_iter().any(names)
+}
+
+fn is_any(rule: &HostRule) -> bool {
+    let text = rule.to_string();
+    let host = text.split_once("://").map_or(&*text, |(_, host)| host);
+    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    host == "*" || host.ends_with("/0")
+}
+
+/// Whether the settings name the host: in a grant or the defaults, for a secret, an MCP server or a model.
+pub(crate) fn by_settings(settings: &Settings, target: &Target) -> bool {
+    let bound = settings.secrets.values().map(|secret| &secret.host);
+    let servers = settings.mcp.values().map(|server| &server.host);
+    let models = settings.models.values().filter_map(|model| model.base_url.as_deref());
+    by_rules(settings.granted_hosts().chain(bound).chain(servers), target)
+        || models.filter_map(|url| Target::parse(url).ok()).any(|model| model == *target)
+}
+
+/// Whether a person's words name the host: as a word of its own, with the same scheme where they give
+/// one, and the same port, which is that of the scheme where they give none.
+///
+/// `https://tides.test/today` and `tides.test` name `https://tides.test`; `tides.test:81`,
+/// `not-tides.test` and `tides.test.example` do not.
+pub(crate) fn by_words(words: &str, target: &Target) -> bool {
+    let words = words.to_lowercase();
+    let scheme = target.scheme().as_str();
+    let whole = target.to_string();
+    let Some(host) = whole.split_once("://").map(|(_, host)| host) else { return false };
+    let bare = host.strip_suffix(&format!(":{}", target.port())).unwrap_or(host);
+    let default = target.port() == target.scheme().default_port();
+    words.match_indices(bare).any(|(at, _)| {
+        let before = words.get(..at).unwrap_or_default();
+        let after = words.get(at + bare.len()..).unwrap_or_default();
+        let before_fits = match before.strip_suffix("://") {
+            Some(before) => before.strip_suffix(scheme).is_some_and(|it| !ends_in_name(it)),
+            None => !ends_in_name(before) && !before.ends_with('@'),
+        };
+        before_fits && port_fits(after, target.port(), default)
+    })
+}
+
+fn ends_in_name(text: &str) -> bool {
+    let last = text.chars().next_back();
+    last.is_some_and(|last| last.is_alphanumeric() || matches!(last, '.' | '-' | '_'))
+}
+
+/// Whether the host ends here, and the port behind it is this one.
+fn port_fits(after: &str, port: u16, default: bool) -> bool {
+    let mut rest = after.chars();
+    match rest.next() {
+        None => default,
+        Some(':') => {
+            let digits: String = rest.take_while(char::is_ascii_digit).collect();
+            if digits.is_empty() { default } else { digits.parse() == Ok(port) }
+        }
+        // The end of a sentence, or of this label of a longer name.
+        Some('.') => {
+            default && !rest.next().is_some_and(|next| next.is_alphanumeric() || next == '-')
+        }
+        Some(next) => default && !next.is_alphanumeric() && !matches!(next, '-' | '_' | '@'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn target(text: &str) -> Target {
+        Target::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_persons_words_name_a_host_as_a_word_of_its_own() {
+        let tides = target("https://tides.test/x");
+        for words in [
+            "https://tides.test/today",
+            "look at tides.test, please",
+            "Ask Tides.Test.",
+            "(tides.test:443)",
+            "HTTPS://TIDES.TEST",
+            "tides.test: when is it high?",
+        ] {
+            assert!(by_words(words, &tides), "{words}");
+        }
+        for words in [
+            "",
+            "when is the tide?",
+            "not-tides.test",
+            "my.tides.test",
+            "tides.test.example",
+            "http://tides.test",
+            "xhttps://tides.test",
+            "tides.test:81",
+            "https://tides.test@evil.test",
+            "bob@tides.test",
+        ] {
+            assert!(!by_words(words, &tides), "{words}");
+        }
+        let local = target("http://127.0.0.1:8080");
+        assert!(by_words("curl http://127.0.0.1:8080/x", &local));
+        assert!(!by_words("curl http://127.0.0.1/x and 127.0.0.1:80", &local));
+        assert!(by_words("see http://[::1]:9/", &target("http://[::1]:9")));
+    }
+
+    #[test]
+    fn a_rule_for_every_host_names_none() {
+        let names = |rules: &[&str], text: &str| {
+            let rules: Vec<HostRule> = rules.iter().map(|rule| rule.parse().unwrap()).collect();
+            by_rules(&rules, &target(text))
+        };
+        assert!(names(&["https://*", "https://tides.test"], "https://tides.test"));
+        assert!(names(&["https://*.test"], "https://tides.test"));
+        assert!(names(&["http://10.0.0.0/8:80"], "http://10.1.2.3"));
+        for rule in ["https://*", "https://*:*", "https://other.test", "0.0.0.0/0"] {
+            assert!(!names(&[rule], "https://tides.test"), "{rule}");
+        }
+        assert!(!names(&["0.0.0.0/0"], "http://10.1.2.3"));
+    }
+
+    #[test]
+    fn the_settings_name_the_hosts_of_grants_secrets_servers_and_models() {
+        let text = "[grants.other]\nhosts = ['https://a.test']\n[defaults.internal]\n\
+                    hosts = ['https://b.test']\n[secrets.k]\nhost = 'https://c.test'\n\
+                    header = 'x-k'\nenv = 'K'\n[mcp.m]\nurl = 'https://d.test/mcp'\n\
+                    [models.x]\nkind = 'openai'\nbase_url = 'http://127.0.0.1:8080/v1'\n\
+                    model = 'x'\n";
+        let settings =
+            Settings::parse(Some((Path::new("belljar.toml"), text)), None, None).unwrap();
+        let named = ["https://a.test", "https://b.test", "https://c.test", "https://d.test"];
+        for host in named.into_iter().chain(["http://127.0.0.1:8080"]) {
+            assert!(by_settings(&settings, &target(host)), "{host}");
+        }
+        assert!(!by_settings(&settings, &target("https://evil.test")));
+        assert!(!by_settings(&settings, &target("http://127.0.0.1:8081")));
+    }
+}
