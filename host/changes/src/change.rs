@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::text::{self, Clash};
 use crate::workspace::Workspace;
-use crate::{ChangesError, Selection, list, patch, paths};
+use crate::{ChangesError, Selection, later, list, patch, paths};
 
 /// Something that an overlay changes: a file, a link, or a directory by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -129,8 +129,19 @@ pub struct Stat {
     /// Changes that other programs would run or act on, directories among them: as many as a list
     /// names ([`Changes::told`]).
     pub run_later: usize,
+    /// Source text that no program runs by its name, but the next build or run of tests does.
+    pub code: usize,
     /// Changes that cannot be applied.
     pub conflicts: usize,
+}
+
+impl FileChange {
+    /// Whether it is source text that a build or a run of tests executes, and stays. What would run
+    /// later by itself is told apart.
+    pub fn is_code(&self) -> bool {
+        let stays = self.kind != FileDifference::Deleted && self.node == Node::File;
+        stays && self.runs_later.is_none() && later::is_code(&self.path)
+    }
 }
 
 /// A text before and after; `None` = it is not there.
@@ -171,6 +182,7 @@ impl Changes {
             stat.files += usize::from(counts);
             stat.added += file.added;
             stat.removed += file.removed;
+            stat.code += usize::from(file.is_code());
             stat.conflicts += usize::from(file.conflict.is_some());
         }
         stat.run_later = self.told().filter(|file| file.runs_later.is_some()).count();

@@ -25,7 +25,6 @@ mod error;
 mod execute;
 mod journal;
 mod later;
-mod later_names;
 mod list;
 mod patch;
 mod paths;

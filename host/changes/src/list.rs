@@ -39,6 +39,7 @@ pub(crate) fn list(overlay: &Overlay) -> Result<Changes, ChangesError> {
     }
     let mut files = lister.files;
     files.sort_by(|one, other| one.path.cmp(&other.path));
+    later::mark(&mut files, overlay, &workspace);
     plan::spread(&mut files);
     Ok(Changes { files, overlay: overlay.clone(), workspace })
 }
@@ -139,7 +140,7 @@ impl Lister<'_> {
         if places.into_iter().flatten().any(|path| is_protected_path(path)) {
             file.conflict = Some(Conflict::Protected);
         }
-        file.runs_later = runs_later(file, self.overlay.path());
+        file.runs_later = later::by_change(file, self.overlay.path());
         Ok(())
     }
 
@@ -384,7 +385,7 @@ impl Lister<'_> {
             original: None,
         };
         self.count(&mut file, Some(now))?;
-        file.runs_later = runs_later(&file, self.overlay.path());
+        file.runs_later = later::by_change(&file, self.overlay.path());
         self.files.push(file);
         Ok(())
     }
@@ -417,30 +418,6 @@ fn changed(state: &State) -> Option<SystemTime> {
 /// Whether a part of a path has a protected name.
 pub(crate) fn is_protected_path(path: &Path) -> bool {
     path.iter().any(|name| is_protected(&name.to_string_lossy()))
-}
-
-fn runs_later(file: &FileChange, above: &Path) -> Option<&'static str> {
-    let named = later::by_place(above, &file.path);
-    let executable = |mode: Option<u32>| mode.is_some_and(|mode| mode & 0o111 != 0);
-    let named = match &file.kind {
-        // Nothing is run of what is gone. But what it said may have held something back, and a
-        // repository is not to be damaged unseen.
-        FileDifference::Deleted => {
-            let told = later::is_repository(&file.path) || later::is_dotted(&file.path);
-            return named.filter(|_| told);
-        }
-        FileDifference::Renamed { from, .. } => named.or_else(|| later::by_place(above, from)),
-        FileDifference::Added | FileDifference::Modified | FileDifference::Mode => named,
-    };
-    // What is executable there stays so, whoever made it.
-    let program =
-        file.node == Node::File && (executable(file.mode_after) || executable(file.mode_before));
-    match file.node {
-        Node::Link => Some(later::LINK),
-        Node::File | Node::Directory | Node::Special => {
-            named.or(program.then_some(later::EXECUTABLE))
-        }
-    }
 }
 
 /// Both contents of a file.

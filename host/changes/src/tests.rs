@@ -3,6 +3,7 @@
 mod attacks;
 mod conflicts;
 mod kills;
+mod later;
 mod lists;
 mod random;
 mod taken_back;

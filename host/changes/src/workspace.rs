@@ -151,6 +151,27 @@ impl Workspace {
         names.sort();
         Ok(names)
     }
+
+    /// Some names in a directory, in the order of the file system, and whether each is a directory.
+    pub(crate) fn some_names(
+        &self,
+        path: &Path,
+        most: usize,
+    ) -> Result<Vec<(OsString, bool)>, Errno> {
+        let mut names = Vec::new();
+        for entry in Dir::new(self.dir(path)?)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            if names.len() == most {
+                break;
+            }
+            names.push((name.to_owned(), entry.file_type() == FileType::Directory));
+        }
+        Ok(names)
+    }
 }
 
 /// The meaning of a name of a directory.

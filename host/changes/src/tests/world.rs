@@ -94,6 +94,17 @@ impl World {
         self.overlay.write_file(path, text.as_bytes()).unwrap();
     }
 
+    /// As [`Self::write`], with the directories above.
+    pub(crate) fn write_below(&self, path: &str, text: &str) {
+        let dirs: Vec<&Path> = Path::new(path).ancestors().skip(1).collect();
+        for dir in dirs.into_iter().rev().skip(1) {
+            if self.overlay.list(dir, 100_000).is_err() {
+                self.overlay.make_dir(dir).unwrap();
+            }
+        }
+        self.write(path, text);
+    }
+
     /// As the person does in the workspace.
     pub(crate) fn edit(&self, path: &str, text: &str) {
         self.tick();

@@ -1,0 +1,145 @@
+//! Files that other programs run or act on by themselves, with the reason that a person reads. Nothing
+//! is refused because of it. The names are data: `table/*.toml`, `shadows.toml`, `words.toml`.
+//!
+//! For example `Package@swift-5.9.swift` is in the table; a new `json.py` at the top shadows a module
+//! of Python; and `tools/check.sh` is none of both, but a Makefile names it.
+
+mod name;
+mod refers;
+mod shadow;
+mod table;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::path::{Component, Path, PathBuf};
+
+use belljar_sandbox::Overlay;
+
+use crate::workspace::Workspace;
+use crate::{FileChange, FileDifference, Node};
+use name::folded;
+use table::table;
+
+/// Names with a dot that only say which files a program passes over, or how they are written. Every
+/// other one is taken for settings: nobody knows all programs that start what theirs name.
+const HARMLESS: &[&str] = &[
+    ".gitignore",
+    ".gitkeep",
+    ".keep",
+    ".ignore",
+    ".dockerignore",
+    ".npmignore",
+    ".prettierignore",
+    ".eslintignore",
+    ".editorconfig",
+    ".mailmap",
+];
+const DOTTED: &str = "a name with a dot: programs take settings from it, often commands";
+/// It has a short name of another file system, which may mean any of these.
+const SHORT: &str = "the short form of another name, as some file systems have it";
+/// It becomes executable.
+const EXECUTABLE: &str = "it can be started as a program";
+const LINK: &str = "a link: whoever follows it works elsewhere";
+/// Its name is no text, or cannot be read as one.
+const UNREADABLE: &str = "its name is no text: nobody knows which program acts on it";
+/// The tables of this program are broken: then no name is taken for harmless.
+const NO_TABLE: &str = "the table of files that run later cannot be read";
+
+/// Why a change is of something that would be run or acted on later, by its name and kind; `above` is
+/// the directory of the workspace.
+pub(crate) fn by_change(file: &FileChange, above: &Path) -> Option<&'static str> {
+    let is_dir = file.node == Node::Directory;
+    let named = by_place(above, &file.path, is_dir);
+    let executable = |mode: Option<u32>| mode.is_some_and(|mode| mode & 0o111 != 0);
+    let named = match &file.kind {
+        // Nothing is run of what is gone. But what it said may have held something back, and a
+        // repository is not to be damaged unseen.
+        FileDifference::Deleted => {
+            let told = is_repository(&file.path) || is_dotted(&file.path);
+            return named.filter(|_| told);
+        }
+        FileDifference::Renamed { from, .. } => named.or_else(|| by_place(above, from, is_dir)),
+        FileDifference::Added | FileDifference::Modified | FileDifference::Mode => named,
+    };
+    // What is executable there stays so, whoever made it.
+    let program =
+        file.node == Node::File && (executable(file.mode_after) || executable(file.mode_before));
+    match file.node {
+        Node::Link => Some(LINK),
+        Node::File | Node::Directory | Node::Special => named.or(program.then_some(EXECUTABLE)),
+    }
+}
+
+/// Marks also the changes that would be run because of other files: what comes in the place of a module,
+/// and what a Makefile or the like names.
+pub(crate) fn mark(files: &mut [FileChange], overlay: &Overlay, workspace: &Workspace) {
+    let Some(table) = table() else { return };
+    shadow::mark(table, files, workspace);
+    refers::mark(table, files, overlay, workspace);
+}
+
+/// Whether a file is source text by its ending: then a build or a run of tests executes it, whatever its
+/// name.
+pub(crate) fn is_code(path: &Path) -> bool {
+    let name = path.file_name().map(|name| folded(&name.to_string_lossy()));
+    let ending = name.as_deref().and_then(name::ending);
+    table()
+        .zip(ending)
+        .is_some_and(|(table, ending)| table.words.code.iter().any(|it| it == ending))
+}
+
+/// Why something would be run or acted on later by its name, whoever does it.
+fn by_name(path: &Path, is_dir: bool) -> Option<&'static str> {
+    let mut names = Vec::new();
+    for part in path.components() {
+        let Component::Normal(name) = part else { return Some(UNREADABLE) };
+        match name.to_str() {
+            Some(name) => names.push(folded(name)),
+            None => return Some(UNREADABLE),
+        }
+    }
+    let Some(table) = table() else { return Some(NO_TABLE) };
+    let reason = table.row(&names, is_dir, |_| true).map(|row| row.reason.as_str());
+    let dotted = || names.iter().any(|it| it.starts_with('.') && !HARMLESS.contains(&it.as_str()));
+    let short = || names.iter().any(|name| is_short(name));
+    reason.or_else(|| dotted().then_some(DOTTED)).or_else(|| short().then_some(SHORT))
+}
+
+/// As [`by_name`], of a path in the directory `above`, whose own last names count: whoever works in
+/// `.github` writes workflows too.
+fn by_place(above: &Path, path: &Path, is_dir: bool) -> Option<&'static str> {
+    let last: Vec<_> = above.components().rev().take(ABOVE).collect();
+    let own = last.iter().rev().filter(|part| matches!(part, Component::Normal(_)));
+    let whole: PathBuf = own.collect::<PathBuf>().join(path);
+    let by_row = || {
+        let row = table()?.row(&folded_names(&whole), is_dir, |_| true);
+        row.map(|row| row.reason.as_str())
+    };
+    by_name(path, is_dir).or_else(by_row)
+}
+
+/// Names of the workspace's own path that count: those of the longest row, but for the file's.
+const ABOVE: usize = 2;
+
+/// The names of a path as the most generous file system reads them.
+fn folded_names(path: &Path) -> Vec<String> {
+    path.iter().map(|name| folded(&name.to_string_lossy())).collect()
+}
+
+/// Whether a name in it begins with a dot.
+fn is_dotted(path: &Path) -> bool {
+    path.iter().any(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+/// `GIT~1`: a name in the short form of FAT and NTFS.
+fn is_short(name: &str) -> bool {
+    let digits = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+    name.split_once('~').is_some_and(|(_, rest)| digits(rest))
+}
+
+/// Whether it belongs to a repository's own files.
+fn is_repository(path: &Path) -> bool {
+    let own = [".git", ".hg", ".jj", ".svn"];
+    path.iter().any(|name| own.contains(&folded(&name.to_string_lossy()).as_str()))
+}

@@ -1,0 +1,150 @@
+//! Names as the most generous file system reads them, and patterns for them.
+
+use unicode_normalization::UnicodeNormalization as _;
+
+/// A name without letter case, in one normal form, without characters that some file system ignores.
+pub(super) fn folded(name: &str) -> String {
+    let plain = name.split(':').next().unwrap_or(name).trim_end_matches(['.', ' ']);
+    if plain.is_ascii() {
+        return plain.to_ascii_lowercase();
+    }
+    let seen = plain.chars().filter(|c| !is_ignored(*c));
+    let upper: String = seen.collect::<String>().nfkc().flat_map(char::to_uppercase).collect();
+    upper.chars().flat_map(char::to_lowercase).nfkc().collect()
+}
+
+fn is_ignored(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{3164}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}'
+        | '\u{206a}'..='\u{206f}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}')
+}
+
+/// The part of a name behind its last dot; a dot at the begin does not count.
+pub(super) fn ending(name: &str) -> Option<&str> {
+    name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, ending)| ending)
+}
+
+/// A pattern for a path: one for each name, where `*` stands for any characters, and maybe a last `**`
+/// for all below.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Pattern {
+    names: Vec<NamePattern>,
+    /// It ends with `**`.
+    below: bool,
+}
+
+/// A pattern for one name: the literal texts between its stars.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct NamePattern(Vec<String>);
+
+impl Pattern {
+    /// Reads a pattern, which is a path with `/`; `None` = `**` stands elsewhere than at the end, or a
+    /// name is empty.
+    pub(super) fn new(text: &str) -> Option<Self> {
+        let (text, below) = match text.strip_suffix("/**") {
+            Some(text) => (text, true),
+            None => (text, false),
+        };
+        let name = |name: &str| {
+            let literals = || name.split('*').map(folded_literal).collect();
+            (!name.is_empty() && !name.contains("**")).then(|| NamePattern(literals()))
+        };
+        let names = text.split('/').map(name).collect::<Option<Vec<_>>>()?;
+        Some(Self { names, below })
+    }
+
+    /// The pattern for the first name.
+    pub(super) fn first(&self) -> Option<&NamePattern> {
+        self.names.first()
+    }
+
+    /// Whether only a file's own name is looked at.
+    pub(super) fn is_one_name(&self) -> bool {
+        self.names.len() == 1 && !self.below
+    }
+
+    /// Whether these names are the pattern's, from the first on. Each of them is looked at once.
+    pub(super) fn begins(&self, names: &[String], is_dir: bool) -> bool {
+        let fits = match self.below {
+            true => names.len() > self.names.len(),
+            false => names.len() == self.names.len(),
+        };
+        // A directory named like a file (`build`, `config`) says nothing by itself.
+        let file = self.below || !is_dir || names.last().is_some_and(|name| name.starts_with('.'));
+        fits && file && self.names.iter().zip(names).all(|(pattern, name)| pattern.is_like(name))
+    }
+
+    /// Whether the file's name may end in anything.
+    pub(super) fn is_open(&self) -> bool {
+        let open =
+            |name: &NamePattern| name.0.len() > 1 && name.0.last().is_some_and(String::is_empty);
+        !self.below && self.names.last().is_some_and(open)
+    }
+}
+
+impl NamePattern {
+    /// The name, where the pattern has no star.
+    pub(super) fn exact(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [name] => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The ending, with its dot, where the pattern is one star and an ending.
+    pub(super) fn tail(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [head, tail] if head.is_empty() && tail.starts_with('.') => Some(tail),
+            _ => None,
+        }
+    }
+
+    /// The first character, where it is given.
+    pub(super) fn initial(&self) -> Option<char> {
+        self.0.first().and_then(|head| head.chars().next())
+    }
+
+    /// Whether a name is the pattern's: each literal is found once, from left to right.
+    pub(super) fn is_like(&self, name: &str) -> bool {
+        let [head, middle @ .., tail] = self.0.as_slice() else {
+            return self.exact() == Some(name);
+        };
+        let rest =
+            name.strip_prefix(head.as_str()).and_then(|rest| rest.strip_suffix(tail.as_str()));
+        let found = middle.iter().try_fold(rest, |rest, literal| {
+            let rest = rest?;
+            let at = rest.find(literal.as_str())?;
+            Some(rest.get(at + literal.len()..))
+        });
+        found.flatten().is_some()
+    }
+}
+
+/// As [`folded`]; a dot at the end of a literal stays.
+fn folded_literal(text: &str) -> String {
+    text.to_lowercase()
+}
+
+/// Alternatives that a name of the table may have.
+const MAX_ALTERNATIVES: usize = 256;
+
+/// The names that one with alternatives stands for: `a.{b,c}` for `a.b` and `a.c`. `None` = a brace is
+/// not closed, or there are too many.
+pub(super) fn alternatives(text: &str) -> Option<Vec<String>> {
+    let mut open = vec![String::new()];
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (choices, after) = after.split_once('}')?;
+        let choices: Vec<&str> = choices.split(',').collect();
+        if open.len() * choices.len() > MAX_ALTERNATIVES {
+            return None;
+        }
+        let with = |start: &String| {
+            let start = format!("{start}{before}");
+            choices.iter().map(|choice| format!("{start}{choice}")).collect::<Vec<_>>()
+        };
+        open = open.iter().flat_map(with).collect();
+        rest = after;
+    }
+    Some(open.into_iter().map(|start| start + rest).collect())
+}

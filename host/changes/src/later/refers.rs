@@ -1,0 +1,303 @@
+//! Changed files that others name which are run by themselves: `tools/check.sh` of a Makefile,
+//! `scripts/t.js` of a `package.json`. The texts are searched for words that are paths; nothing is parsed
+//! but JSON, and nothing is run. What is read is bounded, and beyond the bounds nothing is marked.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use belljar_sandbox::Overlay;
+
+use super::name::{ending, folded};
+use super::table::{Row, Table};
+use super::{folded_names, walk};
+use crate::workspace::Workspace;
+use crate::{FileChange, FileDifference, Node};
+
+/// Bytes that are read of one file.
+const MAX_TEXT: u64 = 256 << 10;
+/// Bytes that are read of all of them.
+const MAX_TEXTS: u64 = 4 << 20;
+/// Files that are opened because another names them.
+const MAX_NAMED: usize = 512;
+/// Files that name files that name files.
+const MAX_DEPTH: usize = 4;
+/// Bytes of a word that may be a path.
+const MAX_WORD: usize = 512;
+/// Directories of one file in which its commands may run.
+const MAX_BASES: usize = 8;
+
+/// Marks the changes that are named in a file whose program runs what it names, of the workspace or of the
+/// changes.
+pub(super) fn mark(
+    table: &'static Table,
+    files: &mut [FileChange],
+    overlay: &Overlay,
+    workspace: &Workspace,
+) {
+    let is_there =
+        |file: &&FileChange| file.kind != FileDifference::Deleted && file.node == Node::File;
+    let mut changed: HashMap<String, Vec<usize>> = HashMap::new();
+    let mut stems = HashSet::new();
+    for (at, file) in files.iter().enumerate().filter(|(_, file)| is_there(file)) {
+        let names = folded_names(&file.path);
+        // The directory may be named alone: `node scripts` runs `scripts/index.js`.
+        stems.extend(names.iter().rev().take(2).map(|name| stem(name).to_owned()));
+        changed.entry(names.join("/")).or_default().push(at);
+    }
+    if files.iter().filter(is_there).all(|file| file.runs_later.is_some()) {
+        return;
+    }
+    let mut search = Search {
+        table,
+        changed: &changed,
+        stems,
+        workspace,
+        found: HashMap::new(),
+        seen: HashSet::new(),
+        open: VecDeque::new(),
+        probes: MAX_NAMED,
+        bytes: MAX_TEXTS,
+    };
+    search.read_all(files, overlay);
+    let found = search.found;
+    for (at, reason) in found {
+        if let Some(file) = files.get_mut(at) {
+            file.runs_later.get_or_insert(reason);
+        }
+    }
+}
+
+fn stem(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}
+
+struct Search<'a> {
+    table: &'static Table,
+    /// The changed files by their folded paths.
+    changed: &'a HashMap<String, Vec<usize>>,
+    /// The begin of the names that are asked for: most words are none of them.
+    stems: HashSet<String>,
+    workspace: &'a Workspace,
+    found: HashMap<usize, &'static str>,
+    /// Files of the workspace that were read.
+    seen: HashSet<PathBuf>,
+    open: VecDeque<(PathBuf, &'static Row, usize)>,
+    probes: usize,
+    bytes: u64,
+}
+
+impl Search<'_> {
+    fn read_all(&mut self, files: &[FileChange], overlay: &Overlay) {
+        for path in walk::referring(self.table, files, self.workspace) {
+            let row = self.row(&path);
+            if let (Some(row), Ok((file, _))) = (row, self.workspace.open(&path)) {
+                self.scan(&path, file, row, 0);
+                self.seen.insert(path);
+            }
+        }
+        self.follow();
+        // The workspace's own come first: no change may use up what is read for them.
+        self.bytes = self.bytes.max(MAX_TEXTS / 2);
+        let there = files
+            .iter()
+            .filter(|file| file.kind != FileDifference::Deleted && file.node == Node::File);
+        for file in there {
+            if let Some(row) = self.row(&file.path)
+                && self.bytes > 0
+                && let Ok(open) = overlay.open_file(&file.path)
+            {
+                self.scan(&file.path, open, row, 0);
+            }
+        }
+        self.follow_changed(files, overlay);
+    }
+
+    fn row(&self, path: &Path) -> Option<&'static Row> {
+        self.table.row(&folded_names(path), false, |row| row.refers)
+    }
+
+    /// Reads the scripts of the workspace that were named.
+    fn follow(&mut self) {
+        while let Some((path, row, depth)) = self.open.pop_front() {
+            if self.probes == 0 || !self.seen.insert(path.clone()) {
+                continue;
+            }
+            self.probes -= 1;
+            if let Ok((file, _)) = self.workspace.open(&path) {
+                self.scan(&path, file, row, depth);
+            }
+        }
+    }
+
+    /// Reads the changed scripts that are named, as they would be.
+    fn follow_changed(&mut self, files: &[FileChange], overlay: &Overlay) {
+        let mut done = HashSet::new();
+        loop {
+            self.follow();
+            let next = self.found.iter().map(|(at, reason)| (*at, *reason));
+            let next: Vec<_> = next.filter(|(at, _)| done.insert(*at)).collect();
+            if next.is_empty() || self.bytes == 0 {
+                return;
+            }
+            for (at, reason) in next {
+                let row = self.table.rows.iter().find(|row| row.turn == reason);
+                let Some((row, file)) = row.zip(files.get(at)) else { continue };
+                if self.is_shell(&file.path)
+                    && let Ok(open) = overlay.open_file(&file.path)
+                {
+                    self.scan(&file.path, open, row, MAX_DEPTH - 1);
+                }
+            }
+        }
+    }
+
+    /// Whether a script's own text is read: of a shell, or without an ending.
+    fn is_shell(&self, path: &Path) -> bool {
+        let name = path.file_name().map(|name| folded(&name.to_string_lossy())).unwrap_or_default();
+        ending(&name).is_none_or(|ending| self.table.words.shells.iter().any(|it| it == ending))
+    }
+
+    fn scan(&mut self, path: &Path, file: File, row: &'static Row, depth: usize) {
+        let mut bytes = Vec::new();
+        let most = MAX_TEXT.min(self.bytes);
+        if file.take(most).read_to_end(&mut bytes).is_err() || bytes.contains(&0) {
+            return;
+        }
+        self.bytes -= bytes.len() as u64;
+        let text = String::from_utf8_lossy(&bytes);
+        let text = run_values(path, &text, row).unwrap_or_else(|| text.into_owned());
+        let above = path.parent().unwrap_or(Path::new("")).to_owned();
+        let mut bases = vec![above.clone()];
+        if !above.as_os_str().is_empty() {
+            bases.push(PathBuf::new());
+        }
+        let words: Vec<&str> = words(&text).collect();
+        for pair in words.windows(2) {
+            if let [word, dir] = pair
+                && self.table.words.enters.iter().any(|it| it == word)
+                && bases.len() < MAX_BASES
+            {
+                let dirs = [joined(&above, dir), joined(Path::new(""), dir)];
+                bases.extend(dirs.into_iter().flatten().filter(|dir| !dir.as_os_str().is_empty()));
+            }
+        }
+        let mut before = "";
+        for word in words {
+            self.name(word, before, &bases, row, depth);
+            // Options stand between a program and the file that it runs.
+            if !word.starts_with('-') || self.table.words.modules.iter().any(|it| it == word) {
+                before = word;
+            }
+        }
+    }
+
+    /// Takes one word of a text for a path.
+    fn name(
+        &mut self,
+        word: &str,
+        before: &str,
+        bases: &[PathBuf],
+        row: &'static Row,
+        depth: usize,
+    ) {
+        let words = &self.table.words;
+        let program = before.rsplit('/').next().unwrap_or(before).to_lowercase();
+        let program = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let is = |list: &[String], word: &str| list.iter().any(|it| it == word);
+        let opened = before == "." || is(&words.openers, program) || is(&row.openers, program);
+        let module = is(&words.modules, before) && !word.contains('/');
+        let path = if module { word.replace('.', "/") } else { word.replace('\\', "/") };
+        let last = folded(path.trim_end_matches('/').rsplit('/').next().unwrap_or(&path));
+        let asked = self.stems.contains(stem(&last));
+        let own = ending(&last);
+        let script = own.is_some_and(|ending| is(&words.scripts, ending));
+        let bare = own.is_none() && path.contains('/');
+        let runs = opened || module || script || bare;
+        let shell = own.is_none_or(|own| is(&words.shells, own)) && !module;
+        if !runs || !(asked || (shell && (script || bare || opened))) {
+            return;
+        }
+        for base in bases {
+            let Some(path) = joined(base, &path) else { continue };
+            let key = folded_names(&path).join("/");
+            let mut hit = asked && !module && self.hit(&key, row);
+            if asked && (own.is_none() || module) {
+                let rest = ["index", "__main__", "__init__", "mod", "init"];
+                for ending in &words.scripts {
+                    hit |= self.hit(&format!("{key}.{ending}"), row);
+                    for name in rest {
+                        hit |= self.hit(&format!("{key}/{name}.{ending}"), row);
+                    }
+                }
+            }
+            if !hit && shell && depth + 1 < MAX_DEPTH && !path.as_os_str().is_empty() {
+                self.open.push_back((path, row, depth + 1));
+            }
+        }
+    }
+
+    fn hit(&mut self, key: &str, row: &'static Row) -> bool {
+        let Some(all) = self.changed.get(key) else { return false };
+        for at in all {
+            self.found.entry(*at).or_insert(&row.turn);
+        }
+        true
+    }
+}
+
+/// The words of a text that may be paths, without quotes, brackets and signs of a shell.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let splits = |c: char| c.is_whitespace() || "\"'`()[]{}<>|;&,=:$#!?".contains(c);
+    text.split(splits).filter(|word| !word.is_empty() && word.len() <= MAX_WORD)
+}
+
+/// The texts of a JSON file without those of the row's `skip`; `None` = the whole text counts.
+fn run_values(path: &Path, text: &str, row: &Row) -> Option<String> {
+    if row.skip.is_empty() || path.extension().is_none_or(|it| !it.eq_ignore_ascii_case("json")) {
+        return None;
+    }
+    let value: serde_json::Value = serde_json::from_str(text).ok()?;
+    let mut found = String::new();
+    for (key, value) in value.as_object()? {
+        if !row.skip.contains(key) {
+            collect(value, &mut found);
+        }
+    }
+    Some(found)
+}
+
+/// Puts all texts of a value into lines. A parsed value is no deeper than serde_json allows.
+fn collect(value: &serde_json::Value, found: &mut String) {
+    match value {
+        serde_json::Value::String(text) => {
+            found.push_str(text);
+            found.push('\n');
+        }
+        serde_json::Value::Array(values) => values.iter().for_each(|it| collect(it, found)),
+        serde_json::Value::Object(values) => values.iter().for_each(|(key, it)| {
+            found.push_str(key);
+            found.push('\n');
+            collect(it, found);
+        }),
+        serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => {}
+    }
+}
+
+/// A path that is named in a directory, in the workspace; `None` = it leads out of it.
+fn joined(base: &Path, named: &str) -> Option<PathBuf> {
+    let mut path = base.to_owned();
+    for name in named.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => {
+                if !path.pop() {
+                    return None;
+                }
+            }
+            name => path.push(name),
+        }
+    }
+    Some(path)
+}

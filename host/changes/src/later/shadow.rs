@@ -1,0 +1,117 @@
+//! New files that a language would load in the place of a module of its own.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use super::folded_names;
+use super::name::ending;
+use super::table::{Language, Table};
+use crate::workspace::Workspace;
+use crate::{FileChange, FileDifference, Node};
+
+/// Marks the new files that come in the place of a module.
+pub(super) fn mark(table: &'static Table, files: &mut [FileChange], workspace: &Workspace) {
+    let is_new = |file: &&FileChange| {
+        matches!(file.kind, FileDifference::Added | FileDifference::Renamed { .. })
+    };
+    let new: HashSet<PathBuf> = files.iter().filter(is_new).map(|file| file.path.clone()).collect();
+    let mut place = Places { workspace, new: &new, packages: HashMap::new() };
+    for language in &table.languages {
+        let names: HashSet<String> =
+            language.names.iter().map(|name| name.to_lowercase()).collect();
+        for file in files.iter_mut() {
+            if file.runs_later.is_none()
+                && file.node == Node::File
+                && new.contains(&file.path)
+                && comes_before(language, &names, &file.path, &mut place)
+            {
+                file.runs_later = Some(&language.reason);
+            }
+        }
+    }
+}
+
+/// Whether a file, or the package that it is in, comes before a module of the language.
+fn comes_before(
+    language: &Language,
+    modules: &HashSet<String>,
+    path: &Path,
+    place: &mut Places<'_>,
+) -> bool {
+    let names = folded_names(path);
+    let Some((last, dirs)) = names.split_last() else { return false };
+    let fits = ending(last).is_some_and(|ending| language.endings.iter().any(|it| it == ending));
+    let Some(stem) = last.split('.').next().filter(|_| fits) else { return false };
+    if language.roots.iter().any(|root| root == "*") {
+        let above = path.parent().unwrap_or(Path::new(""));
+        if modules.contains(stem) && place.is_root(above, language) {
+            return true;
+        }
+        let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+        above.reverse();
+        let mut package = dirs.iter().zip(above.into_iter().skip(1));
+        return package.any(|(name, dir)| {
+            modules.contains(name)
+                && place.becomes_package(dir, language)
+                && place.is_root(dir.parent().unwrap_or(Path::new("")), language)
+        });
+    }
+    let is_root = |from: usize| match from.checked_sub(1).and_then(|above| dirs.get(above)) {
+        None => language.roots.iter().any(|root| root == "."),
+        Some(dir) => language.roots.iter().any(|root| root == dir),
+    };
+    (0..names.len()).filter(|from| is_root(*from)).any(|from| {
+        let dirs = dirs.get(from..).unwrap_or_default();
+        let is_package = language.package.as_deref() == Some(stem);
+        let own = (!is_package).then_some(stem);
+        let name: Vec<&str> = dirs.iter().map(String::as_str).chain(own).collect();
+        modules.contains(&name.join("/"))
+    })
+}
+
+/// The directories of the workspace, as they are and as they would be.
+struct Places<'a> {
+    workspace: &'a Workspace,
+    new: &'a HashSet<PathBuf>,
+    /// Whether they are packages in the workspace.
+    packages: HashMap<PathBuf, bool>,
+}
+
+impl Places<'_> {
+    /// Whether modules are looked for in a directory. In a package they are not, unless somebody starts
+    /// a program in it: the workspace's own directory counts always, and one that becomes a package only
+    /// by these changes.
+    fn is_root(&mut self, dir: &Path, language: &Language) -> bool {
+        let is_new = || self.workspace.look(dir).is_ok_and(|found| found.is_none());
+        if dir.as_os_str().is_empty() {
+            return true;
+        }
+        if is_new() {
+            return !self.init_of(dir, language).iter().any(|init| self.new.contains(init));
+        }
+        !self.is_package(dir, language)
+    }
+
+    /// Whether a directory is no package yet, and one with these changes.
+    fn becomes_package(&mut self, dir: &Path, language: &Language) -> bool {
+        let new = self.init_of(dir, language).iter().any(|init| self.new.contains(init));
+        new && !self.is_package(dir, language)
+    }
+
+    fn is_package(&mut self, dir: &Path, language: &Language) -> bool {
+        if let Some(known) = self.packages.get(dir) {
+            return *known;
+        }
+        let is_there = |init: &PathBuf| self.workspace.look(init).is_ok_and(|it| it.is_some());
+        let is_package = self.init_of(dir, language).iter().any(is_there);
+        self.packages.insert(dir.to_owned(), is_package);
+        is_package
+    }
+
+    fn init_of(&self, dir: &Path, language: &Language) -> Vec<PathBuf> {
+        let init = language.package.as_deref();
+        let endings = language.endings.iter();
+        init.map(|init| endings.map(|it| dir.join(format!("{init}.{it}"))).collect())
+            .unwrap_or_default()
+    }
+}

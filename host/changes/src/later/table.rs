@@ -1,0 +1,229 @@
+//! The tables in `table/*.toml`, `shadows.toml` and `words.toml`, read once.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::name::{Pattern, alternatives, ending};
+
+/// The files with rows. Of two rows for one name, the first gives the reason.
+pub(super) const FILES: &[(&str, &str)] = &[
+    ("git", include_str!("table/git.toml")),
+    ("agents", include_str!("table/agents.toml")),
+    ("builds", include_str!("table/builds.toml")),
+    ("python", include_str!("table/python.toml")),
+    ("javascript", include_str!("table/javascript.toml")),
+    ("languages", include_str!("table/languages.toml")),
+    ("deploy", include_str!("table/deploy.toml")),
+    ("editors", include_str!("table/editors.toml")),
+    ("systems", include_str!("table/systems.toml")),
+];
+const SHADOWS: &str = include_str!("shadows.toml");
+const WORDS: &str = include_str!("words.toml");
+
+/// A program, and the files that it acts on by itself.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Row {
+    /// The program, or several.
+    pub(super) program: String,
+    /// Patterns for paths, relative to any directory; `{a,b}` stands for either.
+    pub(super) names: Vec<String>,
+    /// The reason that a person reads.
+    pub(super) reason: String,
+    /// The documentation that says so.
+    pub(super) source: String,
+    /// Whether files of these names run others that they name by path.
+    #[serde(default)]
+    pub(super) refers: bool,
+    /// Keys of a JSON file whose values are not run.
+    #[serde(default)]
+    pub(super) skip: Vec<String>,
+    /// Words behind which any file is run, besides those of all rows.
+    #[serde(default)]
+    pub(super) openers: Vec<String>,
+    /// The reason for a file that such a file names.
+    #[serde(skip)]
+    pub(super) turn: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rows {
+    row: Vec<Row>,
+}
+
+/// Modules that a language looks for beside the program before it looks among its own.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Language {
+    pub(super) program: String,
+    pub(super) reason: String,
+    pub(super) source: String,
+    /// Directories in which it looks: `*` is any that is no package, `.` the workspace.
+    pub(super) roots: Vec<String>,
+    /// Endings of files with modules.
+    pub(super) endings: Vec<String>,
+    /// The file that makes a directory a module.
+    pub(super) package: Option<String>,
+    /// The modules, with `/` between.
+    pub(super) names: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shadows {
+    language: Vec<Language>,
+}
+
+/// Words about files that are not of one program.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Words {
+    /// Endings of source text.
+    pub(super) code: Vec<String>,
+    /// Endings of what people read or look at: no pattern with an open end means such a file.
+    pub(super) documents: Vec<String>,
+    /// Endings of files that are run as they are.
+    pub(super) scripts: Vec<String>,
+    /// Of those, the endings of files whose text is mostly commands: these are read in turn.
+    pub(super) shells: Vec<String>,
+    /// Programs that run the file that is named next.
+    pub(super) openers: Vec<String>,
+    /// Words before the name of a module.
+    pub(super) modules: Vec<String>,
+    /// Words before a directory in which the next commands run.
+    pub(super) enters: Vec<String>,
+    /// Directories of what others made, in which nobody looks for such files.
+    pub(super) passed_over: Vec<String>,
+}
+
+/// The tables, ready for use.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) rows: Vec<Row>,
+    pub(super) languages: Vec<Language>,
+    pub(super) words: Words,
+    patterns: Vec<(Pattern, usize)>,
+    /// Patterns by their first name, where it has no star.
+    exact: HashMap<String, Vec<usize>>,
+    /// Patterns that begin with a star and an ending, by the ending.
+    tails: HashMap<String, Vec<usize>>,
+    /// Patterns for one name, by its first character.
+    initials: HashMap<char, Vec<usize>>,
+    others: Vec<usize>,
+}
+
+/// `None` = a table cannot be read; a test shows that it can.
+static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| Table::read().ok());
+
+/// The tables.
+pub(super) fn table() -> Option<&'static Table> {
+    TABLE.as_ref()
+}
+
+impl Table {
+    /// Reads all tables; the error says which does not fit.
+    pub(super) fn read() -> Result<Self, String> {
+        let mut rows = Vec::new();
+        for (name, text) in FILES {
+            let read: Rows = toml::from_str(text).map_err(|error| format!("{name}: {error}"))?;
+            rows.extend(read.row);
+        }
+        let shadows: Shadows = toml::from_str(SHADOWS).map_err(|error| error.to_string())?;
+        let words: Words = toml::from_str(WORDS).map_err(|error| error.to_string())?;
+        for language in &shadows.language {
+            let said = [&language.program, &language.reason, &language.source];
+            if said.iter().any(|text| text.is_empty()) {
+                return Err(format!("`{}` lacks a reason or a source", language.program));
+            }
+        }
+        let mut table = Self {
+            rows: Vec::new(),
+            languages: shadows.language,
+            words,
+            patterns: Vec::new(),
+            exact: HashMap::new(),
+            tails: HashMap::new(),
+            initials: HashMap::new(),
+            others: Vec::new(),
+        };
+        for row in rows {
+            table.add(row)?;
+        }
+        Ok(table)
+    }
+
+    fn add(&mut self, mut row: Row) -> Result<(), String> {
+        if [&row.program, &row.reason, &row.source].iter().any(|text| text.is_empty()) {
+            return Err(format!("`{}` lacks a reason or a source", row.program));
+        }
+        let at = self.rows.len();
+        for text in &row.names {
+            let names = alternatives(text);
+            let names = names.ok_or_else(|| format!("`{text}`: its braces are not understood"))?;
+            for name in names {
+                let pattern = Pattern::new(&name);
+                let pattern = pattern.ok_or_else(|| format!("`{name}` is no pattern"))?;
+                self.index(pattern, at);
+            }
+        }
+        row.turn = format!("a file for {} names it: it may run in turn", row.program);
+        self.rows.push(row);
+        Ok(())
+    }
+
+    fn index(&mut self, pattern: Pattern, row: usize) {
+        let at = self.patterns.len();
+        let first = pattern.first();
+        let exact = first.and_then(|first| first.exact()).map(str::to_owned);
+        let tail = first.and_then(|first| first.tail()).map(str::to_owned);
+        let initial = first.and_then(|first| first.initial()).filter(|_| pattern.is_one_name());
+        match (exact, tail, initial) {
+            (Some(name), ..) => self.exact.entry(name).or_default().push(at),
+            (_, Some(tail), _) => self.tails.entry(tail).or_default().push(at),
+            (_, _, Some(initial)) => self.initials.entry(initial).or_default().push(at),
+            (None, None, None) => self.others.push(at),
+        }
+        self.patterns.push((pattern, row));
+    }
+
+    /// The first row with a pattern for these folded names, wherever the pattern begins, that is
+    /// asked for.
+    pub(super) fn row(
+        &self,
+        names: &[String],
+        is_dir: bool,
+        is_asked: impl Fn(&Row) -> bool,
+    ) -> Option<&Row> {
+        let last = names.last()?;
+        let document = ending(last).is_some_and(|it| self.words.documents.iter().any(|d| d == it));
+        let fits = |at: &usize, names: &[String]| {
+            let (pattern, row) = self.patterns.get(*at)?;
+            let fits = pattern.begins(names, is_dir) && !(document && pattern.is_open());
+            (fits && self.rows.get(*row).is_some_and(&is_asked)).then_some(*at)
+        };
+        let mut best: Option<usize> = None;
+        for (from, name) in names.iter().enumerate() {
+            let Some(rest) = names.get(from..) else { continue };
+            let dots = name.match_indices('.').filter_map(|(dot, _)| name.get(dot..));
+            let tails = dots.filter_map(|tail| self.tails.get(tail)).flatten();
+            let initial = name.chars().next().filter(|_| rest.len() == 1);
+            let initial = initial.and_then(|initial| self.initials.get(&initial));
+            let exact = self.exact.get(name).into_iter().flatten();
+            let all = exact.chain(tails).chain(initial.into_iter().flatten()).chain(&self.others);
+            let found = all.filter_map(|at| fits(at, rest)).min();
+            best = best.into_iter().chain(found).min();
+        }
+        let (_, row) = self.patterns.get(best?)?;
+        self.rows.get(*row)
+    }
+
+    /// Every pattern as it is written, one for each alternative.
+    #[cfg(test)]
+    pub(super) fn written(&self) -> impl Iterator<Item = String> {
+        let names = self.rows.iter().flat_map(|row| &row.names);
+        names.flat_map(|name| alternatives(name).unwrap())
+    }
+}

@@ -1,0 +1,56 @@
+//! Finding the files of a workspace that may name others, within bounds.
+
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+
+use super::folded_names;
+use super::table::Table;
+use crate::FileChange;
+use crate::workspace::Workspace;
+
+/// Directories of the workspace that are listed.
+const MAX_DIRS: usize = 512;
+/// Names that are read of each of them.
+const MAX_NAMES: usize = 4096;
+/// Directories in directories that are listed without a change below them.
+const MAX_DEPTH: usize = 3;
+/// Files that are given.
+const MAX_FILES: usize = 256;
+
+/// The files of the workspace as it is that run others, by their names: first in the directories above
+/// the changes, then in the others, those at the top first.
+pub(super) fn referring(
+    table: &Table,
+    files: &[FileChange],
+    workspace: &Workspace,
+) -> Vec<PathBuf> {
+    let above = files.iter().flat_map(|file| file.path.ancestors().skip(1));
+    let above: BTreeSet<(usize, &Path)> =
+        above.map(|dir| (dir.iter().count(), dir)).take(MAX_DIRS * 64).collect();
+    let mut open: VecDeque<(PathBuf, usize)> =
+        above.into_iter().take(MAX_DIRS / 2).map(|(_, dir)| (dir.to_owned(), 0)).collect();
+    open.push_back((PathBuf::new(), 0));
+    let mut seen: HashSet<PathBuf> = HashSet::new();
+    let mut found = Vec::new();
+    while let Some((dir, depth)) = open.pop_front() {
+        if seen.len() >= MAX_DIRS || found.len() >= MAX_FILES {
+            break;
+        }
+        if !seen.insert(dir.clone()) {
+            continue;
+        }
+        let Ok(names) = workspace.some_names(&dir, MAX_NAMES) else { continue };
+        for (name, is_dir) in names {
+            let path = dir.join(&name);
+            let passed = || table.words.passed_over.iter().any(|it| name == it.as_str());
+            if is_dir && depth < MAX_DEPTH && !passed() {
+                open.push_back((path, depth + 1));
+            } else if !is_dir && table.row(&folded_names(&path), false, |row| row.refers).is_some()
+            {
+                found.push(path);
+            }
+        }
+    }
+    found.truncate(MAX_FILES);
+    found
+}
