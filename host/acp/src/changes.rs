@@ -276,6 +276,7 @@ impl Seen {
         self.stat.added = self.stat.added.saturating_add(stat.added);
         self.stat.removed = self.stat.removed.saturating_add(stat.removed);
         self.stat.run_later = self.stat.run_later.saturating_add(stat.run_later);
+        self.stat.code = self.stat.code.saturating_add(stat.code);
         self.stat.conflicts = self.stat.conflicts.saturating_add(stat.conflicts);
         let root = match place.guest == GuestPath::workspace() {
             true => workspace,

@@ -1,5 +1,6 @@
 //! `belljar apply`: what a run changed in its overlay becomes part of the workspace.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use belljar_changes::{Applied, ApplyOptions, Changes, FileChange, Node};
@@ -136,6 +137,11 @@ fn report(place: &DirectoryReview, changes: &Changes, applied: &Applied, out: &O
         out.note(
             "`belljar apply PATH --theirs PATH` takes the agent's version, `--mine PATH` keeps yours",
         );
+    }
+    let done: HashSet<&PathBuf> = applied.applied.iter().chain(&applied.merged).collect();
+    let is_code = |file: &&FileChange| file.is_code() && done.contains(&file.path);
+    if let Some(code) = show::code(changes.files().iter().filter(is_code).count()) {
+        out.note(code);
     }
     for (path, why) in applied.held_back.iter().take(MAX_NAMED) {
         let path = out.paint_err(Style::Red, path.shown());

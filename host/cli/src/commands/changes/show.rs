@@ -27,6 +27,19 @@ pub(crate) fn files(changes: &Changes, out: &Out) {
         }
     }
     list(&others, out);
+    if let Some(code) = code(changes.stat().code) {
+        out.line("");
+        out.line(code);
+    }
+}
+
+/// Says that ordinary source text runs too: no list of names can hold it.
+pub(crate) fn code(files: usize) -> Option<String> {
+    match files {
+        0 => None,
+        1 => Some("1 file is code that your next build or test run executes".to_owned()),
+        n => Some(format!("{n} files are code that your next build or test run executes")),
+    }
 }
 
 fn list(files: &[&FileChange], out: &Out) {
@@ -155,6 +168,7 @@ pub(crate) fn total(stats: impl IntoIterator<Item = Stat>) -> Stat {
         all.added += stat.added;
         all.removed += stat.removed;
         all.run_later += stat.run_later;
+        all.code += stat.code;
         all.conflicts += stat.conflicts;
     }
     all
