@@ -306,6 +306,10 @@ impl<D: Filed> fmt::Debug for Library<D> {
 fn changes<D: Filed + PartialEq>(before: &Catalog<D>, after: &Catalog<D>) -> Vec<LibraryChange> {
     let ids: BTreeSet<&AgentId> =
         before.entries().iter().chain(after.entries()).map(|entry| &entry.id).collect();
+    let mut errors: BTreeMap<&Path, Vec<&Diagnostic>> = BTreeMap::new();
+    for found in after.diagnostics().filter(|found| found.severity == Severity::Error) {
+        errors.entry(&found.path).or_default().push(found);
+    }
     let mut changes = Vec::new();
     for id in ids {
         match (before.get(id), after.get(id)) {
@@ -314,12 +318,8 @@ fn changes<D: Filed + PartialEq>(before: &Catalog<D>, after: &Catalog<D>) -> Vec
                 changes.push(LibraryChange::Changed(id.clone()));
             }
             (Some(old), None) => {
-                let path = old.definition.path();
-                let why: Vec<Diagnostic> = after
-                    .diagnostics()
-                    .filter(|found| found.path == path && found.severity == Severity::Error)
-                    .cloned()
-                    .collect();
+                let why = errors.get(old.definition.path()).into_iter().flatten();
+                let why: Vec<Diagnostic> = why.map(|found| (*found).clone()).collect();
                 for found in &why {
                     tracing::warn!(%id, "an edit broke {}: {found}", D::KIND.a_noun);
                 }

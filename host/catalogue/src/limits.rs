@@ -3,6 +3,10 @@
 /// Most agent files of one scope that are read. The largest public library has some 600.
 pub const MAX_AGENT_FILES: usize = 5_000;
 
+/// Most bytes of all files of a kind in one scope that are read: as many as an installed library has at most.
+/// Each is held with what was read of it, and git packs five thousand equal files of a megabyte into one.
+pub const MAX_AGENT_BYTES: u64 = 32 << 20;
+
 /// How deep below `agents/` files are looked for.
 pub const MAX_AGENT_DEPTH: usize = 8;
 

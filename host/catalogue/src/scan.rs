@@ -13,7 +13,7 @@ use belljar_definition::{Content, Diagnostic, FileKind, Filed, Scope, Severity, 
 use belljar_sandbox::Digest;
 
 use crate::library::Root;
-use crate::limits::{MAX_AGENT_DEPTH, MAX_AGENT_FILES, MAX_SCAN_ENTRIES};
+use crate::limits::{MAX_AGENT_BYTES, MAX_AGENT_DEPTH, MAX_AGENT_FILES, MAX_SCAN_ENTRIES};
 use crate::tool_files::{ReadError, read_bounded};
 
 /// The folder whose files are not offered.
@@ -67,7 +67,30 @@ pub(crate) fn find<D: Filed>(root: &Root, problems: &mut Vec<Diagnostic>) -> Vec
         let message = format!("more than {MAX_AGENT_FILES} {noun} files; the rest is left out");
         walk.problems.push(Diagnostic::of_file(&root.dir, "too-many", message));
     }
+    let kept = within_bytes::<D>(&walk.found);
+    if kept < walk.found.len() {
+        walk.found.truncate(kept);
+        let FileKind { noun, .. } = D::KIND;
+        let message = format!(
+            "the {noun} files have more than {MAX_AGENT_BYTES} bytes; those behind the first {kept} are left out"
+        );
+        walk.problems.push(Diagnostic::of_file(&root.dir, "too-many", message));
+    }
     walk.found
+}
+
+/// How many files, from the first on, have at most [`MAX_AGENT_BYTES`] together. One that is longer than its
+/// kind may be is not read, and costs nothing.
+fn within_bytes<D: Filed>(found: &[Found]) -> usize {
+    let longest = u64::try_from(D::KIND.max_bytes).unwrap_or(u64::MAX);
+    let mut left = MAX_AGENT_BYTES;
+    let fits = |file: &&Found| {
+        let length = file.fingerprint.as_ref().map_or(longest, |fingerprint| fingerprint.len);
+        let after = left.checked_sub(if length > longest { 0 } else { length });
+        left = after.unwrap_or(left);
+        after.is_some()
+    };
+    found.iter().take_while(fits).count()
 }
 
 /// Reads one file; what is wrong with it is for the catalogue to report.

@@ -54,9 +54,6 @@ pub(crate) fn check(schema: &Value) -> Result<(), String> {
 fn mirrored(schema: &Value) -> Result<Vec<Mirrored<'_>>, String> {
     let mut found = Vec::new();
     collect(schema, &mut Vec::new(), &mut found)?;
-    if found.len() > MAX_PARAMETERS {
-        return Err(format!("more than {MAX_PARAMETERS} arguments would go into headers"));
-    }
     Ok(found)
 }
 
@@ -72,6 +69,10 @@ fn collect<'a>(
     for (name, property) in properties.into_iter().flatten() {
         path.push(name);
         if let Some(header) = property.get(KEY) {
+            // Before the search for a second one of its name, which is made for each.
+            if found.len() >= MAX_PARAMETERS {
+                return Err(format!("more than {MAX_PARAMETERS} arguments would go into headers"));
+            }
             let header = header_name(header)?;
             let kind = property.get("type").and_then(Value::as_str).unwrap_or_default();
             if !matches!(kind, "string" | "integer" | "boolean") {
@@ -186,5 +187,10 @@ mod tests {
             assert!(check(&wrong).is_err(), "{wrong}");
         }
         assert_eq!(check(&one(json!({"type": "string"}))), Ok(()));
+        // As many as one message holds: each would be compared with all before it.
+        let many = (0..60_000)
+            .map(|n| (format!("a{n}"), json!({"type": "string", "x-mcp-header": format!("H{n}")})));
+        let why = check(&schema(&Value::Object(many.collect()))).unwrap_err();
+        assert!(why.contains("more than 32 arguments"), "{why}");
     }
 }

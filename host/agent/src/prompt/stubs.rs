@@ -3,6 +3,7 @@
 //! A stub is made of a tool's schema, which may be a stranger's: text that leaves its comment, and names
 //! that are none, are left out.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use belljar_model::ToolSpec;
@@ -110,16 +111,15 @@ impl Argument<'_> {
 
 /// The arguments of an object schema: those that must be given first.
 fn arguments(schema: &Value) -> Vec<Argument<'_>> {
-    let required = |name: &str| {
-        let list = schema.get("required").and_then(Value::as_array);
-        list.is_some_and(|list| list.iter().any(|one| one == name))
-    };
+    let required = schema.get("required").and_then(Value::as_array);
+    let required: BTreeSet<&str> =
+        required.into_iter().flatten().filter_map(Value::as_str).collect();
     let properties = schema.get("properties").and_then(Value::as_object);
     let named = properties.into_iter().flatten().filter(|(name, _)| is_name(name));
     let mut arguments: Vec<Argument<'_>> = named
         .map(|(name, schema)| {
             let note = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-            Argument { name, schema, required: required(name), note: plain(note) }
+            Argument { name, schema, required: required.contains(name.as_str()), note: plain(note) }
         })
         .collect();
     arguments.sort_by_key(|argument| !argument.required);
@@ -321,6 +321,16 @@ mod tests {
         }
         let (python, _) = both(&tool("t", "", json!({"properties": {"deep": deep}})));
         assert!(python.contains("list[list[list[list[Any]]]]"), "{python}");
+    }
+
+    #[test]
+    fn arguments_are_not_looked_for_one_by_one_in_the_list_of_the_required_ones() {
+        let names: Vec<String> = (0..60_000).map(|n| format!("a{n}")).collect();
+        let properties: Map<String, Value> =
+            names.iter().map(|it| (it.clone(), json!({}))).collect();
+        // Compared each with each these are over a billion comparisons.
+        let schema = json!({"properties": properties, "required": names});
+        assert_eq!(arguments(&schema).iter().filter(|it| it.required).count(), names.len());
     }
 
     #[test]

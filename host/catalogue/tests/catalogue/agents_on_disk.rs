@@ -168,6 +168,25 @@ fn a_file_too_large_to_be_an_agent_is_reported_and_not_read() {
     assert_eq!(codes(&library, &big).len(), 1, "{:?}", library.problems());
 }
 
+#[test]
+fn many_large_files_are_read_up_to_a_bound_and_the_rest_is_reported() {
+    let disk = Disk::new();
+    let long = "x".repeat(1_000_000);
+    for n in 10..50 {
+        disk.project(&format!("a{n}.md"), &(agent(&format!("a{n}"), "") + &long));
+    }
+    // Longer than any agent: not read, and so not counted.
+    let big = disk.workspace.path().join(".belljar/agents/a00.md");
+    fs::File::create(big).unwrap().set_len(100 << 20).unwrap();
+    disk.home("ok.md", &agent("ok", ""));
+    let library = disk.open(false);
+    let found = names(&library);
+    assert_eq!(found.len(), 34, "33 of the workspace's and the home's: {found:?}");
+    assert!(found.contains(&"home/ok".to_owned()), "{found:?}");
+    let agents = disk.workspace.path().canonicalize().unwrap().join(".belljar/agents");
+    assert_eq!(codes(&library, &agents), ["too-many"]);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_fifo_named_like_an_agent_holds_nobody_up() {

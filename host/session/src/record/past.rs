@@ -1,5 +1,6 @@
 //! The past of a session that is resumed.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use belljar_agent::Usage;
@@ -60,6 +61,10 @@ fn turns(
     rows: Vec<StoredMessage>,
     subagents: &[SubagentRecord],
 ) -> Result<Vec<Turn>, StoreError> {
+    let mut of_turns: HashMap<&str, Vec<&SubagentRecord>> = HashMap::new();
+    for one in subagents {
+        of_turns.entry(&one.parent_message_id).or_default().push(one);
+    }
     let mut turns = Vec::new();
     let mut asked = None;
     for row in rows {
@@ -67,8 +72,7 @@ fn turns(
             Role::User => asked = Some(row),
             Role::Assistant if row.status == MessageStatus::InFlight => {}
             Role::Assistant => {
-                let of_turn: Vec<_> =
-                    subagents.iter().filter(|one| one.parent_message_id == row.id).collect();
+                let of_turn = of_turns.remove(row.id.as_str()).unwrap_or_default();
                 let known = read(store, &row.id, &row.metadata)?;
                 let asked = asked.take();
                 turns.push(Turn::recorded(store, session, asked.as_ref(), &row, known, &of_turn)?);
