@@ -24,6 +24,21 @@ macro_rules! skipped {
     };
 }
 
+/// A definition that is read, without any tools, while its sibling runs.
+macro_rules! lost {
+    ($id:literal, $tries:literal, $by:literal, $told:literal, $field:expr) => {
+        Attack {
+            id: $id,
+            kind: Kind::Agents,
+            tries: $tries,
+            stopped_by: $by,
+            told: $told,
+            embedded: true,
+            run: |arena| Box::pin(lost(arena, evil(&$field))),
+        }
+    };
+}
+
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     skipped!(
         "agents-yaml-of-aliases",
@@ -90,8 +105,34 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         stopped_by: "bounds of the TOML reader (INV-16)",
         told: "not valid TOML",
         embedded: true,
-        run: |arena| Box::pin(toml(arena)),
+        run: |arena| Box::pin(toml(arena, bombs())),
     },
+    Attack {
+        id: "agents-toml-of-faults",
+        kind: Kind::Agents,
+        tries: "brings a `belljar.toml` of a megabyte with a fault at each word, all of it on one line or two bytes a line",
+        stopped_by: "places are counted once, and some faults are told (INV-420)",
+        told: "not valid TOML",
+        embedded: true,
+        run: |arena| Box::pin(toml(arena, faults())),
+    },
+    lost!(
+        "agents-names-in-one-text",
+        "names 12,000 tools in one text of a list that takes tools away",
+        "what one list may name is counted (INV-420)",
+        "it names several things",
+        format!("disallowedTools: [\"{}\"]", "Read ".repeat(12_000))
+    ),
+    skipped!(
+        "agents-names-in-many-texts",
+        "names 12,000 tools in texts of 30 words of a list that takes tools away",
+        "what one list may name is counted (INV-420)",
+        "has more than 500 names",
+        evil(&format!(
+            "disallowedTools: [{}]",
+            format!("\"{}\", ", "Read ".repeat(30)).repeat(400)
+        ))
+    ),
 ];
 
 /// A canonical file with this in its frontmatter.
@@ -159,16 +200,44 @@ async fn special(arena: &Arena) -> Stopped {
     Ok(Verdict::told(format!("skipped: {}", told.join("; "))))
 }
 
-async fn toml(arena: &Arena) -> Stopped {
-    arena.jar(&[]).open().await?;
+async fn lost(arena: &Arena, text: String) -> Stopped {
+    let scene = arena.scene(&Plan {
+        transcript: TRANSCRIPT,
+        agents: &[("evil.md", &text), ("it.md", &agent("it", ""))],
+        ..Plan::default()
+    })?;
+    let outcome = scene.run("it", "task").await?;
+    if outcome.output != "I am fine" {
+        return Err(Escape::new(format!("its sibling suffers: {:?}", outcome.error)));
+    }
+    let catalog = scene.host.library.catalog();
+    let evil = catalog.agents().iter().find(|it| it.id.slug.as_str() == "evil");
+    let unclear = evil.and_then(|it| it.definition.unclear.first());
+    unclear
+        .map(|it| Verdict::told(it.why.clone()))
+        .ok_or_else(|| Escape::new("its list was taken, and nobody is told"))
+}
+
+/// Nested deep, dotted deep, too long, and a table for each of many names.
+fn bombs() -> Vec<String> {
     let tables = |n: u32| format!("[a{n}]\n");
-    let mut told = Vec::new();
-    for text in [
+    vec![
         format!("a = {}", "[".repeat(100_000)),
         format!("{}a = 1", "a.".repeat(100_000)),
         "#".repeat(2 << 20),
         (0..50_000).map(tables).collect(),
-    ] {
+    ]
+}
+
+/// As long as is read, and wrong at each word.
+fn faults() -> Vec<String> {
+    vec![format!("x={{{}}}", "a=1,".repeat(260_000)), "=\n".repeat(520_000)]
+}
+
+async fn toml(arena: &Arena, texts: Vec<String>) -> Stopped {
+    arena.jar(&[]).open().await?;
+    let mut told = Vec::new();
+    for text in texts {
         let path = std::path::Path::new("belljar.toml");
         match Settings::parse(None, Some((path, &text)), None) {
             Ok(_) => return Err(Escape::new("it was taken")),
