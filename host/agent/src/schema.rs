@@ -42,7 +42,7 @@ impl Schema {
         if text.len() > MAX_FORMED_BYTES {
             return Err(format!("it has more than {MAX_FORMED_BYTES} bytes"));
         }
-        let value: Value = serde_json::from_str(text.trim())
+        let value: Value = belljar_received::json::from_str(text.trim())
             .map_err(|error| format!("it is not one JSON value: {error}"))?;
         self.check_value(&value)
     }

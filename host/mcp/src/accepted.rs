@@ -54,8 +54,8 @@ impl Accepted {
     ///
     /// When it holds what nobody could have accepted.
     pub fn parse(server: &str, text: &[u8]) -> Result<Self, AcceptedError> {
-        let accepted: Self =
-            serde_json::from_slice(text).map_err(|error| AcceptedError(error.to_string()))?;
+        let accepted: Self = belljar_received::json::from_slice(text)
+            .map_err(|error| AcceptedError(error.to_string()))?;
         if accepted.version != VERSION {
             return Err(AcceptedError(format!("version {} is not known", accepted.version)));
         }

@@ -31,7 +31,8 @@ impl Message {
         if bytes.len() > MAX_MESSAGE {
             return Err("a message is too long");
         }
-        let Ok(Value::Object(mut fields)) = serde_json::from_slice(bytes) else {
+        // INV-471: a text that was cut in the middle of an emoji makes no message unreadable.
+        let Ok(Value::Object(mut fields)) = belljar_received::json::from_slice(bytes) else {
             return Err("a message is no JSON object");
         };
         if fields.get("jsonrpc") != Some(&Value::from("2.0")) {
@@ -94,6 +95,19 @@ pub(crate) fn reply(id: &Value, method: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn half_a_surrogate_pair_leaves_a_message_readable() {
+        let text = br#"{"jsonrpc":"2.0","id":7,"result":{"text":"cut \ud83d"}}"#;
+        let result = json!({"text": "cut \u{fffd}"});
+        assert_eq!(Message::read(text).unwrap(), Message::Answer(Some(7), Ok(result)));
+        let text = br#"{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"\ude00 no"}}"#;
+        let Message::Answer(_, Err(error)) = Message::read(text).unwrap() else { panic!() };
+        assert_eq!(error.message, "\u{fffd} no");
+        let text = b"{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":\"\xed\xa0\xbd\"}";
+        let told = Message::Told { method: "m".to_owned(), params: "\u{fffd}".into() };
+        assert_eq!(Message::read(text).unwrap(), told);
+    }
 
     #[test]
     fn a_message_is_an_answer_a_request_or_a_notification_or_none() {

@@ -38,7 +38,8 @@ pub struct OutgoingSpec<'a> {
     pub limits: &'a Limits,
 }
 
-/// The gate of one call. No redirect is followed, and no compression undone.
+/// The gate of one call. No redirect is followed. A reply that is compressed unasked is decoded,
+/// or refused where secrets are looked for.
 pub struct Outgoing {
     gate: Arc<Gate>,
     budget: Budget,
@@ -224,6 +225,10 @@ impl Drop for HttpReply {
 
 /// An error in the words of `wasi:http`, without what a peer says.
 fn word(error: &Error) -> OutgoingError {
+    if let Error::HttpResponseContentCoding(Some(name)) = error {
+        // Characters that a screen shows, and few.
+        return OutgoingError(format!("the reply is encoded as `{name}`, which cannot be decoded"));
+    }
     let debug = format!("{error:?}");
     let name = debug.split(['(', ' ', '{']).next().unwrap_or_default();
     let mut words = String::new();

@@ -101,7 +101,7 @@ impl Findings {
 
 fn parse(text: &str) -> Result<Vec<Finding>, String> {
     let block = last_block(text).ok_or_else(|| format!("no fenced block `{LANGUAGE}`"))?;
-    let found: Vec<Finding> = serde_json::from_str(block)
+    let found: Vec<Finding> = belljar_received::json::from_str(block)
         .map_err(|error| Shown::clipped(&error.to_string(), 200).to_string())?;
     if found.len() > MAX_FINDINGS {
         return Err(format!("{} findings; at most {MAX_FINDINGS} are kept", found.len()));

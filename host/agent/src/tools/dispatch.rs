@@ -263,7 +263,7 @@ impl Refusal {
 }
 
 /// The arguments are one JSON object within the bound. They are not rewritten: the tool gets
-/// the model's own bytes.
+/// the model's own bytes, but for half a surrogate pair, which is U+FFFD (INV-471).
 pub(crate) fn check_arguments(arguments: &str) -> Result<(), Refusal> {
     if arguments.len() > MAX_ARGUMENT_BYTES {
         let text = format!(

@@ -101,7 +101,8 @@ impl Asking<'_> {
         let shown = Shown::clipped(url, MAX_SHOWN);
         let bytes = at_most(got, MAX_DOCUMENT).await;
         let bytes = bytes.map_err(|why| AuthError(format!("`{shown}`: {why}")))?;
-        let value = serde_json::from_slice::<Value>(&bytes).ok().filter(Value::is_object);
+        let value =
+            belljar_received::json::from_slice::<Value>(&bytes).ok().filter(Value::is_object);
         value.ok_or_else(|| AuthError(format!("`{shown}` answers with no JSON object")))
     }
 }

@@ -141,6 +141,7 @@ fn check_schema(text: &str, limit: usize) -> Result<Value, String> {
             text.len()
         ));
     }
+    let text = &*belljar_received::json::mend(text);
     check_json(text).map_err(|why| format!("its schema is not JSON: {why}"))?;
     let schema: Value =
         serde_json::from_str(text).map_err(|error| format!("its schema is not JSON: {error}"))?;

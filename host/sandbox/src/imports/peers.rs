@@ -2,6 +2,7 @@
 //! ([`Peers`](crate::Peers)); bounds, fuel and the clock are kept here.
 
 use belljar_policy::{DenyCode, Meter};
+use belljar_received::json::mended;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use wasmtime::StoreContextMut;
@@ -123,7 +124,7 @@ async fn calls(
     let within = Within { nest, slice: slice.clone() };
     let made: Vec<_> = many
         .into_iter()
-        .map(|call| PeerCall { tool: call.tool, arguments: call.arguments })
+        .map(|call| PeerCall { tool: call.tool, arguments: mended(call.arguments) })
         .collect();
     let count = made.len();
     let making: BoxFuture<'static, Vec<PeerResult>> = peers.call(made, within);

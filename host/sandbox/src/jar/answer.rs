@@ -1,6 +1,7 @@
 //! A tool's answer, checked before anyone else sees it.
 
 use belljar_policy::{Budget, Level, Meter, Shown};
+use belljar_received::json::mended;
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
@@ -105,10 +106,14 @@ fn size(part: &wit::Part) -> u64 {
 fn part(part: wit::Part) -> Result<Part, CallError> {
     match part {
         wit::Part::Text(text) => Ok(Part::Text(text)),
-        wit::Part::Json(text) => match check_json(&text) {
-            Ok(()) => Ok(Part::Json(text)),
-            Err(why) => Err(CallError::BadOutput(format!("a json part is not usable: {why}"))),
-        },
+        wit::Part::Json(text) => {
+            // INV-471: everybody can parse what is passed on.
+            let text = mended(text);
+            match check_json(&text) {
+                Ok(()) => Ok(Part::Json(text)),
+                Err(why) => Err(CallError::BadOutput(format!("a json part is not usable: {why}"))),
+            }
+        }
         wit::Part::Attachment(file) => Ok(Part::Attachment {
             name: clean_name(&file.name),
             media_type: media_type(&file.media_type)?,
@@ -194,6 +199,13 @@ mod tests {
         for bad in ["{", "", "{} {}", &"[".repeat(100_000)] {
             assert!(accept(json(bad), &budget(1 << 20, 1 << 20)).is_err(), "{:.9}", bad);
         }
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_of_a_tool_is_replaced() {
+        let given = output(vec![wit::Part::Json(r#"{"a": "cut \ud83d"}"#.to_owned())]);
+        let taken = accept(given, &budget(999, 999)).unwrap();
+        assert_eq!(taken.parts, [Part::Json(r#"{"a": "cut \ufffd"}"#.to_owned())]);
     }
 
     #[test]

@@ -334,6 +334,8 @@ impl Jar {
             receipt.ending = Ending::Refused(message.clone());
             return Err(CallError::Tool { kind: ToolErrorKind::Denied, message });
         }
+        // INV-471: a tool's own parser is as strict as any.
+        let arguments = &*belljar_received::json::mend(arguments);
         if !is_object(arguments) {
             let message = "the arguments are not a JSON object".to_owned();
             receipt.ending = Ending::Refused(message.clone());

@@ -10,10 +10,13 @@ const EDGES: &[(&str, &[&str])] = &[
     ("host/definition", &["belljar-policy"]),
     ("host/os_sandbox", &[]),
     ("host/engine", &[]),
-    ("host/sandbox", &["belljar-policy", "belljar-os-sandbox", "belljar-engine"]),
+    (
+        "host/sandbox",
+        &["belljar-policy", "belljar-received", "belljar-os-sandbox", "belljar-engine"],
+    ),
     ("host/changes", &["belljar-policy", "belljar-sandbox"]),
     ("host/conformance", &["belljar-policy", "belljar-sandbox"]),
-    ("host/mcp", &["belljar-policy", "belljar-os-sandbox", "belljar-sandbox"]),
+    ("host/mcp", &["belljar-policy", "belljar-received", "belljar-os-sandbox", "belljar-sandbox"]),
     ("host/model", &["belljar-received"]),
     ("host/store", &["belljar-policy"]),
     (
@@ -31,6 +34,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "host/agent",
         &[
             "belljar-policy",
+            "belljar-received",
             "belljar-definition",
             "belljar-sandbox",
             "belljar-mcp",
@@ -56,6 +60,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "host/server",
         &[
             "belljar-policy",
+            "belljar-received",
             "belljar-changes",
             "belljar-definition",
             "belljar-catalogue",
@@ -68,6 +73,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "host/acp",
         &[
             "belljar-policy",
+            "belljar-received",
             "belljar-changes",
             "belljar-definition",
             "belljar-agent",
@@ -79,6 +85,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "host/cli",
         &[
             "belljar-policy",
+            "belljar-received",
             "belljar-acp",
             "belljar-changes",
             "belljar-conformance",

@@ -432,7 +432,7 @@ fn bounded(content: Option<&str>, detail: Option<&str>) -> Result<(), String> {
 }
 
 fn read<T: DeserializeOwned>(arguments: &str) -> Result<T, String> {
-    serde_json::from_str(arguments).map_err(|error| invalid(&error.to_string()))
+    belljar_received::json::from_str(arguments).map_err(|error| invalid(&error.to_string()))
 }
 
 fn invalid(why: &str) -> String {

@@ -285,7 +285,7 @@ impl Agent<'_> {
 
 /// Arguments as every reader takes them: each key once.
 fn object(arguments: &str) -> Result<Map<String, Value>, Refusal> {
-    serde_json::from_str(arguments).map_err(|error| {
+    belljar_received::json::from_str(arguments).map_err(|error| {
         let shown = Shown::clipped(&error.to_string(), 200).to_string();
         Refusal::malformed(format!("invalid arguments: a hook cannot read them ({shown})"))
     })

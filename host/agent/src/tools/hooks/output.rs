@@ -79,7 +79,7 @@ fn parse(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
             false => Ok(Judgement::default()),
         };
     }
-    let output: Output = serde_json::from_str(text)
+    let output: Output = belljar_received::json::from_str(text)
         .map_err(|error| format!("its output is not understood: {error}"))?;
     let specific = output.hook_specific_output.unwrap_or_default();
     if specific.hook_event_name.as_deref().is_some_and(|name| name != event.as_str()) {
@@ -177,6 +177,12 @@ mod tests {
 
     fn before(stdout: &str) -> Judgement {
         json(HookEvent::PreToolUse, stdout)
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_in_a_hooks_output_is_replaced() {
+        let deny = r#"{"decision": "block", "reason": "cut \ud83d"}"#;
+        assert_eq!(before(deny).verdict, Verdict::Deny("cut \u{fffd}".into()));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody}
 
 use super::body::{ReplyBody, RequestBody};
 use super::connect::{Connected, Timeouts, connect};
+use super::decoded::{asks, decoded};
 use super::metered::{FaultCell, MAX_REPLY, MeteredStream};
 use super::options::{Connections, HttpOptions};
 use super::refusal::{MAX_PATH, broken, deny};
@@ -200,6 +201,7 @@ impl Gate {
             .await
             .map_err(broken)?;
         self.record.host(&target);
+        let as_it_comes = asks(request.headers()) || request.method() == Method::HEAD;
         let request = self.finish(request, &checked, &target, here)?;
         let answer = Box::pin(timeout(times.first_byte, sender.send_request(request)));
         let (answer, connection) = match select(answer, Box::pin(connection)).await {
@@ -216,6 +218,7 @@ impl Gate {
         }
         let reply = reply
             .map(|incoming| ReplyBody::new(incoming, fault, times.between_bytes).boxed_unsync());
+        let reply = if as_it_comes { reply } else { decoded(reply, &self.record)? };
         let io = async move {
             let _place = place;
             if let Some(connection) = connection {

@@ -130,6 +130,9 @@ fn stream_error(error: &Error) -> Option<ErrorCode> {
         Error::HttpRequestDenied => ErrorCode::HttpRequestDenied,
         Error::HttpRequestBodySize(size) => ErrorCode::HttpRequestBodySize(*size),
         Error::HttpResponseBodySize(size) => ErrorCode::HttpResponseBodySize(*size),
+        Error::HttpResponseContentCoding(name) => {
+            ErrorCode::HttpResponseContentCoding(name.clone())
+        }
         Error::HttpResponseIncomplete => ErrorCode::HttpResponseIncomplete,
         Error::HttpResponseHeaderSectionSize(size) => {
             ErrorCode::HttpResponseHeaderSectionSize(*size)

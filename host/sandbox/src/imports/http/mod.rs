@@ -3,14 +3,15 @@
 //! the host.
 //!
 //! The gate speaks HTTP/1.1, over TLS or in clear text. It follows no redirect (the guest
-//! sees the reply and sends the next request, which is checked like the first), undoes no
-//! compression and uses no proxy.
+//! sees the reply and sends the next request, which is checked like the first), undoes a
+//! compression that nobody asked for, and uses no proxy.
 //!
 //! In a run without secrets a reply reaches the guest as it comes. In a run with secrets it is
 //! taken whole and searched first, so a reply that never ends is never seen.
 
 mod body;
 mod connect;
+mod decoded;
 mod forbidden;
 mod gate;
 mod host;

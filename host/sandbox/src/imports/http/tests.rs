@@ -1,5 +1,6 @@
 //! The gate against servers on this machine, with a resolver that answers as told.
 
+mod coded;
 mod held;
 mod limits;
 mod observed;

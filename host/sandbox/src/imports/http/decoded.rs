@@ -1,0 +1,137 @@
+//! A reply that is compressed although the guest did not ask for that, decoded on its way.
+//!
+//! At the gate, so that tools in every language profit, `fetch`-like ones and the host's own clients
+//! alike: none of them knows that a server compresses unasked. Whoever asks for a coding knows it, and
+//! gets the bytes as they came. Where secrets are looked for, nothing is decoded: such replies are
+//! refused (INV-103).
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use belljar_policy::{DenyCode, Meter};
+use belljar_received::coding::{Coding, CodingError, Decoded, Decoder};
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH};
+use http::{HeaderMap, Response};
+use http_body::{Body, Frame};
+use http_body_util::BodyExt as _;
+use wasmtime_wasi_http::{Error, WasiBody};
+
+use super::metered::MAX_REPLY;
+use super::refusal::deny;
+use crate::receipt::record::Record;
+
+/// Bytes that are decoded at once, and handed over in one frame.
+const STEP: usize = 16 << 10;
+
+/// Whether a request's headers ask for a coding.
+pub(crate) fn asks(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT_ENCODING).iter();
+    values.into_iter().any(|value| {
+        let names = value.as_bytes().split(|byte| *byte == b',');
+        let names = names.map(|name| name.split(|byte| *byte == b';').next().unwrap_or_default());
+        names
+            .map(|name| name.trim_ascii())
+            .any(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"))
+    })
+}
+
+/// The reply without its codings. INV-476: what comes out is billed beside what came in, and no layer of it
+/// is longer than [`MAX_REPLY`].
+///
+/// # Errors
+///
+/// When it is in a coding that is not decoded.
+pub(crate) fn decoded(
+    mut reply: Response<WasiBody>,
+    record: &Arc<Record>,
+) -> Result<Response<WasiBody>, Error> {
+    let values = reply.headers().get_all(CONTENT_ENCODING).iter();
+    let codings = Coding::named(values.map(|value| value.as_bytes())).map_err(coding)?;
+    if codings.is_empty() {
+        return Ok(reply);
+    }
+    reply.headers_mut().remove(CONTENT_ENCODING);
+    reply.headers_mut().remove(CONTENT_LENGTH);
+    let (decoder, record) = (Decoder::new(&codings, MAX_REPLY), Arc::clone(record));
+    Ok(reply.map(|inner| DecodedBody { inner, decoder, record, ended: false }.boxed_unsync()))
+}
+
+/// The word for a guest.
+fn coding(error: CodingError) -> Error {
+    match error {
+        CodingError::Unknown(name) => Error::HttpResponseContentCoding(Some(name)),
+        CodingError::Broken(name) => Error::HttpResponseContentCoding(Some(name.to_owned())),
+        CodingError::Layers => Error::HttpResponseContentCoding(None),
+        CodingError::TooLarge(limit) => Error::HttpResponseBodySize(Some(limit)),
+    }
+}
+
+/// See [`decoded`]. Trailers are about the bytes that came, and go.
+struct DecodedBody {
+    inner: WasiBody,
+    decoder: Decoder,
+    record: Arc<Record>,
+    ended: bool,
+}
+
+impl DecodedBody {
+    fn fail(&mut self, error: Error) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        self.ended = true;
+        Poll::Ready(Some(Err(error)))
+    }
+
+    fn refuse(&mut self, facts: String) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        deny(&self.record, DenyCode::LimitReached, facts);
+        self.fail(Error::HttpResponseBodySize(None))
+    }
+}
+
+impl Body for DecodedBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let mut out = vec![0; STEP];
+        loop {
+            match self.decoder.read(&mut out) {
+                Ok(Decoded::Bytes(count)) => {
+                    if let Err(exhausted) = self.record.bill(Meter::Ingress, count as u64) {
+                        return self.refuse(format!("a reply, decoded: {exhausted}"));
+                    }
+                    out.truncate(count);
+                    return Poll::Ready(Some(Ok(Frame::data(out.into()))));
+                }
+                Ok(Decoded::Over) => {
+                    self.ended = true;
+                    return Poll::Ready(None);
+                }
+                Ok(Decoded::Wanting) => {}
+                Err(CodingError::TooLarge(limit)) => {
+                    return self.refuse(format!("the reply has more than {limit} bytes, decoded"));
+                }
+                Err(error) => return self.fail(coding(error)),
+            }
+            match ready!(Pin::new(&mut self.inner).poll_frame(cx)) {
+                None => self.decoder.end(),
+                Some(Err(error)) => return self.fail(error),
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.decoder.push(data);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ended
+    }
+}
