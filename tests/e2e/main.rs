@@ -44,6 +44,7 @@ mod libraries;
 mod listeners;
 #[cfg(target_os = "linux")]
 mod log;
+mod looks;
 #[cfg(unix)]
 mod mcp;
 mod missing;

@@ -210,7 +210,7 @@ async fn look(door: &Arc<Door>, session: &str, paths: Vec<String>) -> Result<See
     let looked = door.service.review(session, None, move |review| {
         let mut seen = Seen { as_of, ..Seen::default() };
         for (place, changes) in review.changes()? {
-            seen.take(place, &changes.only(&selection), &workspace)?;
+            seen.take(place, &changes.only(&selection).counted()?, &workspace)?;
         }
         Ok(seen.whole())
     });
@@ -278,6 +278,7 @@ impl Seen {
         self.stat.run_later = self.stat.run_later.saturating_add(stat.run_later);
         self.stat.code = self.stat.code.saturating_add(stat.code);
         self.stat.conflicts = self.stat.conflicts.saturating_add(stat.conflicts);
+        self.stat.uncounted = self.stat.uncounted.saturating_add(stat.uncounted);
         let root = match place.guest == GuestPath::workspace() {
             true => workspace,
             false => place.directory.as_path(),

@@ -65,6 +65,7 @@ pub(crate) fn of_service(error: &ServiceError) -> Error {
         | ServiceError::HostFull { .. }
         | ServiceError::Draining
         | ServiceError::DayUsed { .. }
+        | ServiceError::Work(_)
         | ServiceError::StorageFull { .. } => not_now(text),
         ServiceError::Agent(_)
         | ServiceError::Store(_)

@@ -30,7 +30,7 @@ pub(crate) async fn of(
 ) -> Result<SessionModeState, Error> {
     let (host, workspace) = (door.service.host(), door.workspace().to_path_buf());
     // It reads files.
-    let found = tokio::task::spawn_blocking(move || resolve_all(&host, &workspace)).await;
+    let found = door.service.look_up(move || resolve_all(&host, &workspace)).await;
     let agents = found.map_err(|error| failed(error.to_string()))?;
     let agents =
         agents.map_err(|error| failed(Shown::multiline(&error.to_string()).to_string()))?;

@@ -374,9 +374,13 @@ fn close_session(door: &Door, id: &str) -> Result<CloseSessionResponse, Error> {
 
 async fn delete_session(door: &Door, id: &str) -> Result<DeleteSessionResponse, Error> {
     door.stored(id).await?;
-    door.service.delete(id).await.map_err(|error| of_service(&error))?;
+    let deleted = door.service.delete(id).await.map_err(|error| of_service(&error))?;
     door.open.close(id);
-    door.service.audit(ACTOR, "session_deleted", id.to_owned(), serde_json::json!({"by": "acp"}));
+    // INV-413: what was gone before leaves no line.
+    if deleted {
+        let detail = serde_json::json!({"by": "acp"});
+        door.service.audit(ACTOR, "session_deleted", id.to_owned(), detail);
+    }
     Ok(DeleteSessionResponse::new())
 }
 

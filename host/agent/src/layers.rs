@@ -245,6 +245,11 @@ impl Layers {
         Ok(overlay)
     }
 
+    /// Whose threads work on them takes: the session's.
+    pub(crate) fn owner(&self) -> String {
+        format!("layers {}", self.0.dir.display())
+    }
+
     /// All layers of the session, in the order in which they were made.
     ///
     /// # Errors

@@ -3,10 +3,12 @@
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use belljar_definition::{Diagnostic, ToolManifest};
 use belljar_policy::{Shown, ToolName};
 use belljar_sandbox::Wasm;
+use belljar_work::{OPERATOR, WorkKind};
 use futures::future::join_all;
 
 use crate::command::called;
@@ -43,7 +45,7 @@ pub(crate) async fn scan(
             problems.push(Diagnostic::of_file(&path, "name-taken", message));
             continue;
         }
-        reading.push(tokio::task::spawn_blocking(move || read(name, &path)));
+        reading.push(belljar_work::run(&READ, OPERATOR, move |_| read(name, &path)));
     }
     let mut installed = Vec::new();
     for result in join_all(reading).await {
@@ -58,6 +60,9 @@ pub(crate) async fn scan(
     }
     (installed, problems)
 }
+
+/// The directories are the operator's.
+const READ: WorkKind = WorkKind { name: "reading a tool", time: Duration::from_secs(120) };
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,7 @@ use crate::disk::keep;
 use crate::journal::{Entry, GivenUp, MOST_BYTES, Record, Step, create};
 use crate::paths::AnyPath;
 use crate::workspace::State;
-use crate::{ChangesError, list};
+use crate::{ChangesError, content};
 
 /// The work to be done, and how it will be told.
 pub(crate) struct Prepared {
@@ -35,8 +35,7 @@ pub(crate) fn find_elsewhere(changes: &mut Changes) -> Result<(), ChangesError> 
             file.conflict = Some(Conflict::Elsewhere);
         }
     }
-    crate::plan::spread(&mut changes.files);
-    Ok(())
+    Ok(crate::plan::spread(&mut changes.files, &changes.stop)?)
 }
 
 /// Makes the steps for these changes, and keeps what they replace. Nothing in the workspace is
@@ -202,6 +201,7 @@ impl Maker<'_> {
     }
 
     fn go(&mut self, below: &Path, going: Going) -> Result<(), ChangesError> {
+        self.changes.stop.check()?;
         let at = self.steps.len();
         let workspace = &self.changes.workspace;
         let now = workspace.look(below).map_err(ChangesError::io("look at", below))?;
@@ -261,6 +261,7 @@ impl Maker<'_> {
 
     /// Keeps what the agent began with, with its text where the workspace has another one.
     fn note_before(&mut self, file: &FileChange, record: &mut Record) -> Result<(), ChangesError> {
+        self.changes.stop.check()?;
         let (Some(below), Some(original)) = (&file.below, &file.original) else { return Ok(()) };
         let same = if original.directory {
             file.conflict.is_none()
@@ -283,7 +284,7 @@ impl Maker<'_> {
     fn has_digest(&self, path: &Path, wanted: Option<&Digest>) -> Result<bool, ChangesError> {
         let opened = wanted.and_then(|_| self.changes.workspace.open(path).ok());
         let Some((file, _)) = opened else { return Ok(false) };
-        let found = list::digest(&file).map_err(ChangesError::io("read", path))?;
+        let found = content::digest_until(&file, path, &self.changes.stop)?;
         Ok(Some(&found) == wanted)
     }
 
@@ -297,6 +298,7 @@ impl Maker<'_> {
         let whole = changes.files.iter().filter(|file| file.part_of.is_none());
         let mut lost: Vec<PathBuf> = Vec::new();
         for file in whole.filter(|file| dropped.iter().any(|path| file.path.starts_with(path))) {
+            changes.stop.check()?;
             let is_new = file.kind != FileDifference::Deleted;
             let in_lost = lost.iter().any(|path| file.path.starts_with(path));
             // What a directory showed goes with it, and has no place then.
@@ -332,7 +334,8 @@ impl Maker<'_> {
     /// Writes what both sides made of a file where the step takes it from, and keeps the agent's `own`,
     /// which goes back into the overlay some day. Gives what was written.
     fn merge(&mut self, file: &FileChange, own: File, at: usize) -> Result<File, ChangesError> {
-        let text = list::merged(&self.changes.overlay, &self.changes.workspace, file)?;
+        let Changes { overlay, workspace, stop, .. } = self.changes;
+        let text = content::merged(overlay, workspace, file, stop)?;
         let Some(text) = text else {
             return Err(ChangesError::ChangedMeanwhile { path: file.path.clone() });
         };
@@ -380,11 +383,10 @@ impl Maker<'_> {
             return Ok(());
         }
         let merged = file.merges && !theirs(&file.path);
-        let failed = |error: std::io::Error| ChangesError::io("read", &file.path)(error);
         let own = self.changes.overlay.open_file(&file.path);
         let own = own.map_err(ChangesError::io("open", &file.path))?;
         let content = if merged { self.merge(file, own, at)? } else { own };
-        let digest = list::digest(&content).map_err(failed)?.to_string();
+        let digest = content::digest_until(&content, &file.path, &self.changes.stop)?.to_string();
         let before = match now {
             None => None,
             Some(_) => self.keep(&file.place, at)?,

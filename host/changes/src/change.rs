@@ -3,14 +3,17 @@
 use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use belljar_policy::ShownPath as _;
 use belljar_sandbox::{Original, Overlay};
+use belljar_work::StopSignal;
 use serde::{Serialize, Serializer};
 
+use crate::diff::MAX_STEPS;
 use crate::text::{self, Clash};
 use crate::workspace::Workspace;
-use crate::{ChangesError, Selection, later, list, patch, paths};
+use crate::{ChangesError, Selection, content, later, patch, paths};
 
 /// Something that an overlay changes: a file, a link, or a directory by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -23,8 +26,13 @@ pub struct FileChange {
     pub kind: FileDifference,
     /// The thing as it is; of what was deleted: as it was.
     pub node: Node,
-    /// It is no text, or larger than [`crate::MAX_TEXT`]: its lines are not counted.
+    /// It is no text, or larger than [`crate::MAX_TEXT`]: its lines cannot be counted.
     pub binary: bool,
+    /// Its lines were counted, as far as it has any: see [`Changes::count`].
+    pub counted: bool,
+    /// All lines between the first and the last one that differ are counted as replaced: comparing them
+    /// would take too long.
+    pub replaced: bool,
     /// Lines that are new.
     pub added: u64,
     /// Lines that are gone.
@@ -133,6 +141,8 @@ pub struct Stat {
     pub code: usize,
     /// Changes that cannot be applied.
     pub conflicts: usize,
+    /// Files whose lines were not counted.
+    pub uncounted: usize,
 }
 
 impl FileChange {
@@ -153,7 +163,14 @@ pub struct Changes {
     pub(crate) files: Vec<FileChange>,
     pub(crate) overlay: Overlay,
     pub(crate) workspace: Workspace,
+    pub(crate) stop: StopSignal,
 }
+
+/// How long the lines of one list are counted.
+const COUNT_TIME: Duration = Duration::from_secs(10);
+
+/// Steps that all comparisons for one list take together: see `diff.rs`.
+const COUNT_STEPS: u64 = 8 * MAX_STEPS;
 
 impl Changes {
     /// Each of them.
@@ -174,6 +191,40 @@ impl Changes {
         only
     }
 
+    /// Counts the lines of all changes. As [`Self::count`].
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::count`].
+    pub fn counted(mut self) -> Result<Self, ChangesError> {
+        self.count(|_| true)?;
+        Ok(self)
+    }
+
+    /// Counts the lines of these changes, for 10 seconds; the others, and those that are left then, are
+    /// told as not counted.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read, or the signal is raised.
+    pub fn count(&mut self, of: impl Fn(&FileChange) -> bool) -> Result<(), ChangesError> {
+        let part = self.stop.within(COUNT_TIME);
+        let mut steps = COUNT_STEPS;
+        for file in &mut self.files {
+            if file.counted || !of(file) {
+                continue;
+            }
+            if part.is_raised() {
+                break;
+            }
+            match content::count(&self.overlay, &self.workspace, file, &mut steps, &part) {
+                Err(ChangesError::Stopped(_)) => break,
+                counted => counted?,
+            }
+        }
+        Ok(self.stop.check()?)
+    }
+
     /// How much is changed.
     pub fn stat(&self) -> Stat {
         let mut stat = Stat::default();
@@ -184,6 +235,7 @@ impl Changes {
             stat.removed += file.removed;
             stat.code += usize::from(file.is_code());
             stat.conflicts += usize::from(file.conflict.is_some());
+            stat.uncounted += usize::from(counts && !file.counted);
         }
         stat.run_later = self.told().filter(|file| file.runs_later.is_some()).count();
         stat
@@ -237,9 +289,10 @@ impl Changes {
         if file.node != Node::File || file.binary {
             return Ok(None);
         }
-        let before = list::before(&self.overlay, &self.workspace, file)?.is_some();
-        let after = list::after(&self.overlay, file)?.is_some();
-        let texts = list::contents(&self.overlay, &self.workspace, file)?.texts;
+        self.stop.check()?;
+        let before = content::before(&self.overlay, &self.workspace, file)?.is_some();
+        let after = content::after(&self.overlay, file)?.is_some();
+        let texts = content::contents(&self.overlay, &self.workspace, file)?.texts;
         let text = |there: bool, bytes: Vec<u8>| match there {
             true => String::from_utf8(bytes).map(Some),
             false => Ok(None),
@@ -253,6 +306,7 @@ impl Changes {
     ///
     /// As [`Self::patch`].
     pub fn patch_of(&self, file: &FileChange, out: &mut impl Write) -> Result<(), ChangesError> {
+        self.stop.check()?;
         patch::write(self, file, out)
     }
 }
@@ -268,9 +322,9 @@ impl Changes {
         if file.conflict != Some(Conflict::Changed) {
             return Ok(Vec::new());
         }
-        let versions = list::versions(&self.overlay, &self.workspace, file)?;
-        let clashes = |[base, ours, theirs]: [Vec<u8>; 3]| text::clashes(&base, &ours, &theirs);
-        Ok(versions.map(clashes).unwrap_or_default())
+        let versions = content::versions(&self.overlay, &self.workspace, file)?;
+        let Some([base, ours, theirs]) = versions else { return Ok(Vec::new()) };
+        Ok(text::clashes(&base, &ours, &theirs, &self.stop)?)
     }
 }
 
@@ -297,7 +351,12 @@ impl fmt::Debug for Changes {
 impl fmt::Display for Stat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let files = if self.files == 1 { "file" } else { "files" };
-        write!(f, "{} {files} changed (+{} -{})", self.files, self.added, self.removed)
+        write!(f, "{} {files} changed", self.files)?;
+        match self.uncounted {
+            0 => write!(f, " (+{} -{})", self.added, self.removed),
+            all if all == self.files => Ok(()),
+            left => write!(f, " (+{} -{}, without {left})", self.added, self.removed),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::journal::{KeptCopy, create};
 use crate::workspace::{State, Workspace, look_in, open_in};
-use crate::{ChangesError, Node, list};
+use crate::{ChangesError, Node, content};
 
 /// Whether it is the same thing with the same content. Moving it changes the last of its times alone.
 pub(crate) fn is_content(now: &State, before: &State) -> bool {
@@ -24,7 +24,7 @@ pub(crate) fn is_content(now: &State, before: &State) -> bool {
 
 /// Whether a file has the content with this digest.
 pub(crate) fn is_ours(dir: &OwnedFd, name: &OsStr, expected: &str) -> bool {
-    let found = open_in(dir, name).ok().and_then(|(file, _)| list::digest(&file).ok());
+    let found = open_in(dir, name).ok().and_then(|(file, _)| content::digest(&file).ok());
     found.is_some_and(|digest| digest.to_string() == expected)
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn is_kept(dir: &OwnedFd, name: &OsStr, path: &Path, kept: &KeptCopy)
             found.is_ok_and(|found| found.to_bytes() == target.0.as_os_str().as_bytes())
         }
         KeptCopy::File => {
-            let expected = File::open(path).and_then(|file| list::digest(&file));
+            let expected = File::open(path).and_then(|file| content::digest(&file));
             expected.is_ok_and(|digest| is_ours(dir, name, &digest.to_string()))
         }
     }

@@ -50,6 +50,9 @@ pub enum ChangesError {
         /// The bound.
         most: u64,
     },
+    /// The time for it is over, or whoever asked has gone. Nothing was applied.
+    #[error("it was stopped before its end: it takes too long, or is not wanted any more")]
+    Stopped(#[from] belljar_work::WorkStopped),
     /// The journal is not what was written.
     #[error("the journal `{}` is damaged: {why}", path.shown())]
     Journal {

@@ -163,6 +163,11 @@ impl Journal {
         Ok(Self { dir: dir.to_owned() })
     }
 
+    /// The journal that lies there; `None` = there is none. Makes nothing.
+    pub(crate) fn known(dir: &Path) -> Option<Self> {
+        dir.is_dir().then(|| Self { dir: dir.to_owned() })
+    }
+
     /// Nobody else applies or takes back while it is held.
     pub(crate) fn lock(&self) -> Result<File, ChangesError> {
         let path = self.dir.join("lock");

@@ -14,12 +14,17 @@
 //!   opened next, and each file is then what it was or what the agent made of it.
 //! - Memory is bounded, whatever an agent wrote: texts above [`MAX_TEXT`] are not compared by lines,
 //!   and contents are copied in steps.
+//! - Time is bounded too: a comparison of two texts has a number of steps, the counts of a list have a
+//!   time, and all that only reads ends with the [`StopSignal`](belljar_work::StopSignal) of
+//!   [`Review::until`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod apply;
 mod before;
 mod change;
+mod content;
+mod diff;
 mod disk;
 mod error;
 mod execute;
@@ -40,6 +45,33 @@ pub use error::ChangesError;
 pub use review::{Applied, ApplyOptions, Kept, Recovered, Review, Undone};
 pub use selection::Selection;
 pub use text::Clash;
+
+/// The difference of two texts as a unified diff without names; nothing where they are equal.
+///
+/// # Errors
+///
+/// When the signal is raised.
+pub fn unified(
+    before: &[u8],
+    after: &[u8],
+    stop: &belljar_work::StopSignal,
+) -> Result<Vec<u8>, belljar_work::WorkStopped> {
+    text::unified(before, after, stop)
+}
+
+/// How many lines are new in the second text, and how many of the first are gone.
+///
+/// # Errors
+///
+/// When the signal is raised.
+pub fn changed_lines(
+    before: &[u8],
+    after: &[u8],
+    stop: &belljar_work::StopSignal,
+) -> Result<(u64, u64), belljar_work::WorkStopped> {
+    let counted = text::count(before, after, &mut diff::Meter::new(stop))?;
+    Ok((counted.added, counted.removed))
+}
 
 /// Bytes of a text whose lines are compared and merged; what is larger counts as binary.
 pub const MAX_TEXT: u64 = text::MAX_TEXT;

@@ -2,19 +2,19 @@
 //! of it in the workspace as it is now.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use belljar_sandbox::{Change, ChangeKind, Digest, Original, Overlay, is_protected};
+use belljar_sandbox::{Change, ChangeKind, Digest, Overlay, is_protected};
+use belljar_work::StopSignal;
 use rustix::io::Errno;
-use sha2::{Digest as _, Sha256};
 
 use crate::change::{Changes, Conflict, FileChange, FileDifference, Node};
+use crate::content::{after, digest_until, merged};
 use crate::workspace::{State, Workspace};
-use crate::{ChangesError, later, plan, text};
+use crate::{ChangesError, later, plan};
 
 /// Changes that are listed. An overlay holds fewer names, but a directory that was renamed or deleted
 /// may hold any number.
@@ -23,7 +23,20 @@ const MOST: usize = 200_000;
 /// Directories in directories that are looked into.
 const DEEPEST: usize = 256;
 
-pub(crate) fn list(overlay: &Overlay) -> Result<Changes, ChangesError> {
+/// How much is found out about changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Their names. Reads no file.
+    Names,
+    /// Also whether they can be applied.
+    Conflicts,
+}
+
+pub(crate) fn list(
+    overlay: &Overlay,
+    depth: Depth,
+    stop: &StopSignal,
+) -> Result<Changes, ChangesError> {
     let workspace = Workspace::new(Arc::clone(overlay.lower()));
     let told = overlay.changes();
     let mut lister = Lister {
@@ -33,6 +46,8 @@ pub(crate) fn list(overlay: &Overlay) -> Result<Changes, ChangesError> {
         vacated: told.iter().filter_map(|change| renamed_from(&change.kind)).collect(),
         dirs: BTreeMap::new(),
         files: Vec::new(),
+        depth,
+        stop,
     };
     for change in &told {
         lister.add(change)?;
@@ -40,8 +55,8 @@ pub(crate) fn list(overlay: &Overlay) -> Result<Changes, ChangesError> {
     let mut files = lister.files;
     files.sort_by(|one, other| one.path.cmp(&other.path));
     later::mark(&mut files, overlay, &workspace);
-    plan::spread(&mut files);
-    Ok(Changes { files, overlay: overlay.clone(), workspace })
+    plan::spread(&mut files, stop)?;
+    Ok(Changes { files, overlay: overlay.clone(), workspace, stop: stop.clone() })
 }
 
 fn renamed_from(kind: &ChangeKind) -> Option<PathBuf> {
@@ -61,6 +76,8 @@ struct Lister<'a> {
     /// Directories that are new or renamed, with their places in the workspace.
     dirs: BTreeMap<PathBuf, Option<PathBuf>>,
     files: Vec<FileChange>,
+    depth: Depth,
+    stop: &'a StopSignal,
 }
 
 /// The result of a comparison with the workspace.
@@ -74,6 +91,7 @@ struct Checked {
 
 impl Lister<'_> {
     fn add(&mut self, change: &Change) -> Result<(), ChangesError> {
+        self.stop.check()?;
         let place = self.place(&change.path);
         let (kind, below) = match &change.kind {
             ChangeKind::Added => (FileDifference::Added, None),
@@ -89,6 +107,8 @@ impl Lister<'_> {
             path: change.path.clone(),
             node: if change.directory { Node::Directory } else { Node::File },
             binary: false,
+            counted: false,
+            replaced: false,
             added: 0,
             removed: 0,
             size_before: None,
@@ -104,7 +124,10 @@ impl Lister<'_> {
             original: change.original,
             kind,
         };
-        let vacant = self.is_vacant(&file, &place)?;
+        let vacant = match self.depth {
+            Depth::Names => None,
+            Depth::Conflicts => self.is_vacant(&file, &place)?,
+        };
         let at = self.files.len();
         match (&file.kind, file.node) {
             (FileDifference::Added, Node::Directory) => {
@@ -130,7 +153,7 @@ impl Lister<'_> {
                 let checked = self.check(&file)?;
                 file.conflict = checked.conflict;
                 file.merges = checked.merges;
-                self.count(&mut file, checked.now)?;
+                self.measure(&mut file, checked.now)?;
                 self.files.push(file);
             }
         }
@@ -223,6 +246,7 @@ impl Lister<'_> {
             Node::File | Node::Link => {}
         }
         let content = match &file.kind {
+            _ if self.depth == Depth::Names => false,
             FileDifference::Modified
             | FileDifference::Deleted
             | FileDifference::Renamed { modified: true, .. } => true,
@@ -247,37 +271,30 @@ impl Lister<'_> {
         if digest == Some(self.digest_after(&file.path)?) {
             return told(None);
         }
-        let merged = merged(self.overlay, self.workspace, file)?;
+        let merged = merged(self.overlay, self.workspace, file, self.stop)?;
         let conflict = merged.is_none().then_some(Conflict::Changed);
         Ok(Checked { merges: merged.is_some(), conflict, now: Some(now) })
     }
 
-    /// Counts bytes and lines.
-    fn count(&self, file: &mut FileChange, now: Option<State>) -> Result<(), ChangesError> {
+    /// Notes kind, bytes and permissions.
+    fn measure(&self, file: &mut FileChange, now: Option<State>) -> Result<(), ChangesError> {
         if let Some(now) = now {
             file.node = now.node();
             file.size_before = Some(now.size);
             file.mode_before = Some(now.mode);
         }
-        let content = match &file.kind {
+        match &file.kind {
             FileDifference::Renamed { modified: false, .. } | FileDifference::Mode => {
                 file.size_after = file.size_before;
-                return Ok(());
             }
-            FileDifference::Deleted if file.node != Node::File => return Ok(()),
-            FileDifference::Deleted
-            | FileDifference::Added
-            | FileDifference::Modified
-            | FileDifference::Renamed { .. } => contents(self.overlay, self.workspace, file)?,
-        };
-        if file.kind != FileDifference::Deleted {
-            // What replaces a link is a file.
-            file.node = Node::File;
-        }
-        file.size_after = content.size_after;
-        match content.texts {
-            Some((before, after)) => (file.added, file.removed) = text::count(&before, &after),
-            None => file.binary = true,
+            FileDifference::Deleted => {}
+            FileDifference::Added | FileDifference::Modified | FileDifference::Renamed { .. } => {
+                // What replaces a link is a file.
+                file.node = Node::File;
+                let after = after(self.overlay, file)?;
+                let size = after.map(|file| file.metadata().map(|meta| meta.len())).transpose();
+                file.size_after = size.map_err(ChangesError::io("read", &file.path))?;
+            }
         }
         Ok(())
     }
@@ -290,6 +307,7 @@ impl Lister<'_> {
         part_of: &Path,
         depth: usize,
     ) -> Result<(), ChangesError> {
+        self.stop.check()?;
         let names = match self.overlay.list(path, MOST as u64) {
             Ok(names) if depth < DEEPEST => names,
             Ok(_) => return Err(ChangesError::TooMany(MOST)),
@@ -321,6 +339,7 @@ impl Lister<'_> {
         hidden: Option<SystemTime>,
         depth: usize,
     ) -> Result<Option<Conflict>, ChangesError> {
+        self.stop.check()?;
         let Some(now) = self.look(below)? else { return Ok(None) };
         if now.node() != Node::Directory {
             return Ok(Some(Conflict::OtherKind));
@@ -370,6 +389,8 @@ impl Lister<'_> {
             kind,
             node: now.node(),
             binary: false,
+            counted: false,
+            replaced: false,
             added: 0,
             removed: 0,
             size_before: Some(now.size),
@@ -384,7 +405,7 @@ impl Lister<'_> {
             below: Some(below),
             original: None,
         };
-        self.count(&mut file, Some(now))?;
+        self.measure(&mut file, Some(now))?;
         file.runs_later = later::by_change(&file, self.overlay.path());
         self.files.push(file);
         Ok(())
@@ -396,7 +417,7 @@ impl Lister<'_> {
 
     fn digest_below(&self, path: &Path) -> Result<Option<Digest>, ChangesError> {
         match self.workspace.open(path) {
-            Ok((file, _)) => digest(&file).map(Some).map_err(ChangesError::io("read", path)),
+            Ok((file, _)) => digest_until(&file, path, self.stop).map(Some),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::LOOP) => Ok(None),
             Err(errno) => Err(ChangesError::io("open", path)(errno)),
         }
@@ -404,7 +425,7 @@ impl Lister<'_> {
 
     fn digest_after(&self, path: &Path) -> Result<Digest, ChangesError> {
         let file = self.overlay.open_file(path).map_err(ChangesError::io("open", path))?;
-        digest(&file).map_err(ChangesError::io("read", path))
+        digest_until(&file, path, self.stop)
     }
 }
 
@@ -418,116 +439,4 @@ fn changed(state: &State) -> Option<SystemTime> {
 /// Whether a part of a path has a protected name.
 pub(crate) fn is_protected_path(path: &Path) -> bool {
     path.iter().any(|name| is_protected(&name.to_string_lossy()))
-}
-
-/// Both contents of a file.
-pub(crate) struct Contents {
-    pub(crate) size_after: Option<u64>,
-    /// Both as texts; `None` = one is none, or is too large for one.
-    pub(crate) texts: Option<(Vec<u8>, Vec<u8>)>,
-}
-
-/// The content that a change begins with, open. Where the workspace changed too, it is what the
-/// agent began with, if that is known.
-pub(crate) fn before(
-    overlay: &Overlay,
-    workspace: &Workspace,
-    file: &FileChange,
-) -> Result<Option<File>, ChangesError> {
-    let Some(below) = &file.below else { return Ok(None) };
-    if (file.merges || file.conflict == Some(Conflict::Changed))
-        && let Some(base) = base(overlay, file.original.as_ref())
-    {
-        return Ok(Some(base));
-    }
-    match workspace.open(below) {
-        Ok((file, _)) => Ok(Some(file)),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::LOOP) => Ok(None),
-        Err(errno) => Err(ChangesError::io("open", below)(errno)),
-    }
-}
-
-/// The content that a change leads to, open.
-pub(crate) fn after(overlay: &Overlay, file: &FileChange) -> Result<Option<File>, ChangesError> {
-    match file.kind {
-        FileDifference::Deleted => Ok(None),
-        FileDifference::Added
-        | FileDifference::Modified
-        | FileDifference::Renamed { .. }
-        | FileDifference::Mode => {
-            overlay.open_file(&file.path).map(Some).map_err(ChangesError::io("open", &file.path))
-        }
-    }
-}
-
-pub(crate) fn contents(
-    overlay: &Overlay,
-    workspace: &Workspace,
-    file: &FileChange,
-) -> Result<Contents, ChangesError> {
-    let failed = |error: io::Error| ChangesError::io("read", &file.path)(error);
-    let (before, after) = (before(overlay, workspace, file)?, after(overlay, file)?);
-    let size =
-        |file: &Option<File>| file.as_ref().map(|file| Ok(file.metadata()?.len())).transpose();
-    let size_after = size(&after).map_err(failed)?;
-    let text = |file: Option<File>| file.map_or(Ok(Some(Vec::new())), read_text);
-    let texts = text(before).and_then(|before| Ok(before.zip(text(after)?))).map_err(failed)?;
-    Ok(Contents { size_after, texts })
-}
-
-fn base(overlay: &Overlay, original: Option<&Original>) -> Option<File> {
-    overlay.base(&original?.digest?).ok()
-}
-
-/// Both versions as one, if that is possible.
-pub(crate) fn merged(
-    overlay: &Overlay,
-    workspace: &Workspace,
-    file: &FileChange,
-) -> Result<Option<Vec<u8>>, ChangesError> {
-    let versions = versions(overlay, workspace, file)?;
-    Ok(versions.and_then(|[base, ours, theirs]| text::merge(&base, &ours, &theirs)))
-}
-
-/// A text as the agent began with it, as it is in the workspace, and as the agent has it; `None` = one
-/// is not known, or no text.
-pub(crate) fn versions(
-    overlay: &Overlay,
-    workspace: &Workspace,
-    file: &FileChange,
-) -> Result<Option<[Vec<u8>; 3]>, ChangesError> {
-    let failed = |error: io::Error| ChangesError::io("read", &file.path)(error);
-    let (Some(below), Some(base)) = (&file.below, base(overlay, file.original.as_ref())) else {
-        return Ok(None);
-    };
-    let Ok((ours, _)) = workspace.open(below) else { return Ok(None) };
-    let Some(theirs) = after(overlay, file)? else { return Ok(None) };
-    let mut texts = Vec::new();
-    for file in [base, ours, theirs] {
-        match read_text(file).map_err(failed)? {
-            Some(text) => texts.push(text),
-            None => return Ok(None),
-        }
-    }
-    Ok(texts.try_into().ok())
-}
-
-/// A file as a text; `None` = it is none, or too large for one.
-fn read_text(file: File) -> io::Result<Option<Vec<u8>>> {
-    let mut content = Vec::new();
-    file.take(text::MAX_TEXT + 1).read_to_end(&mut content)?;
-    let fits = content.len() as u64 <= text::MAX_TEXT && !text::is_binary(&content);
-    Ok(fits.then_some(content))
-}
-
-/// The SHA-256 of a file.
-pub(crate) fn digest(mut file: &File) -> io::Result<Digest> {
-    let mut sum = Sha256::new();
-    let mut part = vec![0; 64 << 10];
-    loop {
-        match file.read(&mut part)? {
-            0 => return Ok(Digest::from_bytes(sum.finalize().into())),
-            read => sum.update(part.get(..read).unwrap_or_default()),
-        }
-    }
 }

@@ -7,12 +7,13 @@ use std::io::{self, Read as _, Seek as _, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use belljar_work::{StopSignal, WorkStopped};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use sha1::{Digest as _, Sha1};
 
 use crate::change::{Changes, FileChange, FileDifference, Node};
-use crate::{ChangesError, list, text};
+use crate::{ChangesError, content, text};
 
 /// Git's digits in base 85.
 const DIGITS: &[u8; 85] =
@@ -40,7 +41,17 @@ pub(crate) fn write(
         return Ok(());
     }
     let (before, after) = sides(changes, file)?;
-    put(file, before, after, out).map_err(failed)
+    let hunks = hunks(&before, &after, &changes.stop)?;
+    put(file, before, after, &hunks, out).map_err(failed)
+}
+
+/// The lines that differ, of two texts.
+fn hunks(before: &Side, after: &Side, stop: &StopSignal) -> Result<Vec<u8>, WorkStopped> {
+    if matches!(before, Side::Binary(..)) || matches!(after, Side::Binary(..)) {
+        return Ok(Vec::new());
+    }
+    let nothing = Vec::new();
+    text::unified(text_of(before, &nothing).1, text_of(after, &nothing).1, stop)
 }
 
 fn sides(changes: &Changes, file: &FileChange) -> Result<(Side, Side), ChangesError> {
@@ -57,9 +68,9 @@ fn sides(changes: &Changes, file: &FileChange) -> Result<(Side, Side), ChangesEr
         let target = changes.workspace.target(below).map_err(ChangesError::io("read", below))?;
         return Ok((Side::Text(target.as_bytes().to_vec()), Side::Nothing));
     }
-    let texts = list::contents(&changes.overlay, &changes.workspace, file)?.texts;
-    let before = list::before(&changes.overlay, &changes.workspace, file)?;
-    let after = list::after(&changes.overlay, file)?;
+    let texts = content::contents(&changes.overlay, &changes.workspace, file)?.texts;
+    let before = content::before(&changes.overlay, &changes.workspace, file)?;
+    let after = content::after(&changes.overlay, file)?;
     let failed = |error: io::Error| ChangesError::io("read", &file.path)(error);
     let binary = |file: Option<File>| match file {
         None => Ok(Side::Nothing),
@@ -74,7 +85,13 @@ fn sides(changes: &Changes, file: &FileChange) -> Result<(Side, Side), ChangesEr
     }
 }
 
-fn put(file: &FileChange, before: Side, after: Side, out: &mut impl Write) -> io::Result<()> {
+fn put(
+    file: &FileChange,
+    before: Side,
+    after: Side,
+    hunks: &[u8],
+    out: &mut impl Write,
+) -> io::Result<()> {
     // Below a directory that was renamed, each file is.
     let from = match &file.kind {
         FileDifference::Renamed { from, .. } => from,
@@ -117,7 +134,6 @@ fn put(file: &FileChange, before: Side, after: Side, out: &mut impl Write) -> io
                 return Ok(());
             }
             writeln!(out, "index {}..{}", id(&before)?, id(&after)?)?;
-            let hunks = text::unified(old, new);
             if hunks.is_empty() {
                 return Ok(());
             }
@@ -128,7 +144,7 @@ fn put(file: &FileChange, before: Side, after: Side, out: &mut impl Write) -> io
             let a = if there { a + a_tab } else { "/dev/null".to_owned() };
             let b = if here { b + b_tab } else { "/dev/null".to_owned() };
             writeln!(out, "--- {a}\n+++ {b}")?;
-            out.write_all(&hunks)
+            out.write_all(hunks)
         }
     }
 }

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
+use belljar_work::{StopSignal, WorkStopped};
+
 use crate::{ApplyOptions, Conflict, FileChange, FileDifference, Node, Selection};
 
 /// The fate of each change.
@@ -18,7 +20,7 @@ pub(crate) struct Chosen {
 }
 
 /// For each change those without which it cannot be applied.
-fn needs(files: &[FileChange]) -> Vec<Vec<usize>> {
+fn needs(files: &[FileChange], stop: &StopSignal) -> Result<Vec<Vec<usize>>, WorkStopped> {
     let mut by_path: HashMap<&Path, Vec<usize>> = HashMap::new();
     let mut renames: BTreeMap<&Path, usize> = BTreeMap::new();
     for (at, file) in files.iter().enumerate().filter(|(_, file)| file.part_of.is_none()) {
@@ -61,17 +63,19 @@ fn needs(files: &[FileChange]) -> Vec<Vec<usize>> {
         needed.extend(renames.get(file.place.as_path()).filter(|at| **at != own));
         needed
     };
-    files.iter().enumerate().map(|(own, file)| of(own, file)).collect()
+    let each = files.iter().enumerate();
+    each.map(|(own, file)| stop.check().map(|()| of(own, file))).collect()
 }
 
 /// A change that needs one that cannot be applied cannot be applied either.
-pub(crate) fn spread(files: &mut [FileChange]) {
-    let needs = needs(files);
+pub(crate) fn spread(files: &mut [FileChange], stop: &StopSignal) -> Result<(), WorkStopped> {
+    let needs = needs(files, stop)?;
     let conflicts: Vec<_> = files.iter().map(|file| file.conflict.clone()).collect();
     let left = spread_over(files, &needs, conflicts);
     for (file, conflict) in files.iter_mut().zip(left) {
         file.conflict = conflict;
     }
+    Ok(())
 }
 
 fn spread_over(
@@ -110,14 +114,16 @@ pub(crate) fn choose(
     files: &[FileChange],
     selection: &Selection,
     options: &ApplyOptions,
-) -> Chosen {
-    let needs = needs(files);
+    stop: &StopSignal,
+) -> Result<Chosen, WorkStopped> {
+    let needs = needs(files, stop)?;
     let mut chosen = Chosen::default();
     let taken = taken(files, &needs, selection);
     let mut dropped = BTreeSet::new();
     let mut held = BTreeMap::new();
     let mut conflicts: Vec<Option<Conflict>> = Vec::new();
     for (at, file) in files.iter().enumerate() {
+        stop.check()?;
         let raw = file.conflict.clone().filter(|it| !matches!(it, Conflict::Needs(_)));
         let named =
             |paths: &Option<Selection>| paths.as_ref().is_some_and(|paths| paths.takes(&file.path));
@@ -162,8 +168,8 @@ pub(crate) fn choose(
             },
         }
     }
-    leave_empty_dirs(files, &held, &mut chosen);
-    chosen
+    leave_empty_dirs(files, &held, &mut chosen, stop)?;
+    Ok(chosen)
 }
 
 /// The selected changes and those that they need; of a directory all its parts.
@@ -198,11 +204,13 @@ fn leave_empty_dirs(
     files: &[FileChange],
     held: &BTreeMap<usize, &'static str>,
     chosen: &mut Chosen,
-) {
+    stop: &StopSignal,
+) -> Result<(), WorkStopped> {
     let mut left: BTreeSet<usize> = held.keys().copied().collect();
     let dirs: Vec<usize> = chosen.applied.iter().copied().rev().collect();
     for at in dirs {
         let Some(dir) = files.get(at) else { continue };
+        stop.check()?;
         if dir.kind != FileDifference::Added || dir.node != Node::Directory || dir.part_of.is_some()
         {
             continue;
@@ -214,12 +222,16 @@ fn leave_empty_dirs(
         for (at, _) in inside {
             holds |= chosen.applied.contains(&at);
             waits |= left.contains(&at);
+            if holds {
+                break;
+            }
         }
         if waits && !holds {
             chosen.applied.remove(&at);
             left.insert(at);
         }
     }
+    Ok(())
 }
 
 /// Whether a conflict ends when the agent's version is wanted.

@@ -1,14 +1,17 @@
 //! One overlay, with the journal of what was applied from it.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use belljar_sandbox::Overlay;
+use belljar_work::StopSignal;
 use serde::Serialize;
 
 use crate::change::{Changes, Conflict};
 use crate::execute::{Executor, Fuse};
 use crate::journal::{Entry, Journal, Level, Record, Step};
+use crate::list::Depth;
 use crate::workspace::Workspace;
 use crate::{ChangesError, Selection, apply, list, paths, plan, undo};
 
@@ -22,6 +25,7 @@ pub struct Review {
     journal: Journal,
     recovered: Option<Recovered>,
     fuse: Fuse,
+    stop: StopSignal,
 }
 
 /// How an apply ended that was interrupted.
@@ -119,9 +123,46 @@ impl Review {
         let workspace = Workspace::new(Arc::clone(overlay.lower()));
         let journal = Journal::open(journal)?;
         let overlay = overlay.clone();
-        let mut review = Self { overlay, workspace, journal, recovered: None, fuse };
+        let stop = StopSignal::never();
+        let mut review = Self { overlay, workspace, journal, recovered: None, fuse, stop };
         review.recovered = review.recover()?;
         Ok(review)
+    }
+
+    /// Whether an apply was interrupted, which [`Self::open`] finishes or takes back. Writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the journal cannot be read.
+    pub fn is_interrupted(journal: impl AsRef<Path>) -> Result<bool, ChangesError> {
+        let Some(journal) = Journal::known(journal.as_ref()) else { return Ok(false) };
+        for entry in journal.entries()? {
+            let is_begun = entry.read()?.is_some();
+            if is_begun && (entry.undoing()?.is_some() || !entry.is_done() || !entry.is_settled()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The changes of an overlay for who may decide about none: writes neither the workspace, nor the
+    /// overlay, nor its journal, and leaves an apply that was interrupted as it is.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::changes`].
+    pub fn look(overlay: &Overlay, stop: &StopSignal) -> Result<Changes, ChangesError> {
+        let mut changes = list::list(overlay, Depth::Conflicts, stop)?;
+        apply::find_elsewhere(&mut changes)?;
+        Ok(changes)
+    }
+
+    /// This review, whose work ends with an error when the signal is raised. An apply or an undo that
+    /// has begun to write goes on to its end.
+    #[must_use]
+    pub fn until(mut self, stop: &StopSignal) -> Self {
+        self.stop = stop.clone();
+        self
     }
 
     /// The recovery, at opening, of an apply that was interrupted.
@@ -129,15 +170,31 @@ impl Review {
         self.recovered.as_ref()
     }
 
-    /// The changes of the overlay.
+    /// The changes of the overlay, whose lines are not counted.
     ///
     /// # Errors
     ///
     /// When a file cannot be read, or there are too many.
     pub fn changes(&self) -> Result<Changes, ChangesError> {
-        let mut changes = list::list(&self.overlay)?;
-        apply::find_elsewhere(&mut changes)?;
-        Ok(changes)
+        Self::look(&self.overlay, &self.stop)
+    }
+
+    /// The changes of the overlay by name alone: whether they can be applied is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::changes`].
+    pub fn names(&self) -> Result<Changes, ChangesError> {
+        Self::look_at_names(&self.overlay, &self.stop)
+    }
+
+    /// As [`Self::names`], for who may decide about none.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::changes`].
+    pub fn look_at_names(overlay: &Overlay, stop: &StopSignal) -> Result<Changes, ChangesError> {
+        list::list(overlay, Depth::Names, stop)
     }
 
     /// Applies the changes that are selected, with what these need.
@@ -153,7 +210,7 @@ impl Review {
     ) -> Result<Applied, ChangesError> {
         let _lock = self.journal.lock()?;
         let changes = self.changes()?;
-        let chosen = plan::choose(&changes.files, selection, options);
+        let chosen = plan::choose(&changes.files, selection, options, &self.stop)?;
         let mut files = Vec::new();
         for at in &chosen.applied {
             files.extend(changes.files.get(*at));
@@ -191,6 +248,9 @@ impl Review {
         entry: &Entry,
     ) -> Result<(Vec<PathBuf>, Vec<PathBuf>), ChangesError> {
         let prepared = apply::prepare(changes, files, dropped, theirs, entry);
+        // From here on it goes to its end.
+        let prepared =
+            prepared.and_then(|prepared| self.stop.check().map(|()| prepared).map_err(Into::into));
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
@@ -318,11 +378,11 @@ impl Review {
         let entries = self.journal.entries()?;
         let Some(entry) = entries.last() else { return Ok(Undone::Nothing) };
         let Some(record) = entry.read()? else { return Ok(Undone::Nothing) };
-        let changed = undo::changed_since(&self.workspace, &record)?;
+        let changed = undo::changed_since(&self.workspace, &record, &self.stop)?;
         if !changed.is_empty() {
             return Ok(Undone::Refused { changed });
         }
-        undo::keep_again(&self.workspace, entry, &record)?;
+        undo::keep_again(&self.workspace, entry, &record, &self.stop)?;
         self.fuse.step()?;
         let number = self.next_number()?;
         entry.mark_undoing(number)?;
@@ -363,24 +423,27 @@ impl Review {
     pub fn discard(&self, selection: &Selection) -> Result<Vec<PathBuf>, ChangesError> {
         let _lock = self.journal.lock()?;
         let changes = self.overlay.changes();
-        let listed = list::list(&self.overlay)?;
-        let with = listed.files.iter().filter(|file| selection.takes(&file.path));
-        let with: Vec<&PathBuf> = with.filter_map(|file| file.part_of.as_ref()).collect();
-        let chosen = changes
-            .iter()
-            .filter(|change| selection.takes(&change.path) || with.contains(&&change.path));
-        let chosen: Vec<PathBuf> = chosen.map(|change| change.path.clone()).collect();
+        let listed = if selection.is_all() { None } else { Some(self.names()?) };
+        let listed = listed.iter().flat_map(|listed| &listed.files);
+        let with = listed.filter(|file| selection.takes(&file.path));
+        let with: HashSet<&PathBuf> = with.filter_map(|file| file.part_of.as_ref()).collect();
+        let chosen = changes.iter().map(|change| &change.path);
+        let chosen = chosen.filter(|path| selection.takes(path) || with.contains(path));
         // Below a directory that goes, all goes.
-        let mut roots: Vec<PathBuf> = Vec::new();
-        for path in &chosen {
-            if !roots.iter().any(|root| path.starts_with(root)) {
-                roots.push(path.clone());
+        let mut roots: HashSet<&Path> = HashSet::new();
+        for path in chosen {
+            self.stop.check()?;
+            if !path.ancestors().any(|above| roots.contains(above)) {
+                roots.insert(path);
             }
         }
-        self.overlay.discard(&roots).map_err(ChangesError::Overlay)?;
-        let gone = changes.iter().map(|change| change.path.clone());
+        let goes = |path: &Path| path.ancestors().any(|above| roots.contains(above));
         let mut gone: Vec<PathBuf> =
-            gone.filter(|path| roots.iter().any(|root| path.starts_with(root))).collect();
+            changes.iter().map(|change| &change.path).filter(|path| goes(path)).cloned().collect();
+        let mut roots: Vec<PathBuf> = roots.into_iter().map(Path::to_path_buf).collect();
+        roots.sort();
+        self.stop.check()?;
+        self.overlay.discard(&roots).map_err(ChangesError::Overlay)?;
         gone.dedup();
         Ok(gone)
     }

@@ -1,5 +1,6 @@
 //! Which changes are meant.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use crate::{Changes, ChangesError};
@@ -8,7 +9,7 @@ use crate::{Changes, ChangesError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     /// `None` = all.
-    paths: Option<Vec<PathBuf>>,
+    paths: Option<BTreeSet<PathBuf>>,
 }
 
 impl Selection {
@@ -27,9 +28,15 @@ impl Selection {
         Ok(Self { paths: Some(paths.collect::<Result<_, _>>()?) })
     }
 
+    /// Whether it takes every path.
+    pub(crate) fn is_all(&self) -> bool {
+        self.paths.as_ref().is_none_or(|paths| paths.contains(Path::new("")))
+    }
+
     /// Whether it takes a path.
     pub fn takes(&self, path: &Path) -> bool {
-        self.paths.as_ref().is_none_or(|paths| paths.iter().any(|it| path.starts_with(it)))
+        let named = |paths: &BTreeSet<PathBuf>| path.ancestors().any(|above| paths.contains(above));
+        self.paths.as_ref().is_none_or(named)
     }
 
     /// The paths at which and below which nothing is changed.

@@ -5,6 +5,7 @@ mod conflicts;
 mod kills;
 mod later;
 mod lists;
+mod looks;
 mod random;
 mod taken_back;
 mod world;

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use belljar_sandbox::{Before, Overlay, Unsettled, UnsettledFile};
+use belljar_work::StopSignal;
 
 use crate::disk::is_ours;
 use crate::journal::{Entry, Record, Step, create};
@@ -16,6 +17,7 @@ use crate::{ChangesError, Node};
 pub(crate) fn changed_since(
     workspace: &Workspace,
     record: &Record,
+    stop: &StopSignal,
 ) -> Result<Vec<PathBuf>, ChangesError> {
     let look = |path: &Path| workspace.look(path).map_err(ChangesError::io("look at", path));
     let arrived = record.steps.iter().filter_map(|step| match step {
@@ -26,6 +28,7 @@ pub(crate) fn changed_since(
     let arrived: HashSet<&Path> = arrived.collect();
     let mut changed = Vec::new();
     for step in &record.steps {
+        stop.check()?;
         let same = match step {
             Step::Put { path, digest, .. } => match workspace.above(&path.0) {
                 Ok((dir, name)) => is_ours(&dir, name, digest),
@@ -88,8 +91,10 @@ pub(crate) fn keep_again(
     workspace: &Workspace,
     entry: &Entry,
     record: &Record,
+    stop: &StopSignal,
 ) -> Result<(), ChangesError> {
     for (at, step) in record.steps.iter().enumerate() {
+        stop.check()?;
         let Step::Put { path, merged, .. } = step else { continue };
         let path = &path.0;
         if *merged && entry.again(at).exists() {

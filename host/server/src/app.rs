@@ -427,6 +427,14 @@ impl Ctx {
     pub(crate) fn store(&self) -> &Store {
         self.service.store()
     }
+
+    /// Looks something up in the tenant's files, on a thread of the tenant's share.
+    pub(crate) async fn look_up<T: Send + 'static>(
+        &self,
+        look: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        Ok(self.service.look_up(look).await?)
+    }
 }
 
 impl FromRequestParts<App> for Ctx {

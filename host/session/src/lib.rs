@@ -30,9 +30,12 @@ pub use record::saved_run::{KEEP_RUNS, prune_runs, run_saved, run_team_saved};
 pub use record::saved_session::{Saved, SavedSession, SessionError};
 pub use record::steps::stored_steps;
 pub use record::turn::{Open, RECORD_VERSION, Recorded, Turn};
-pub use review::{DirectoryReview, ReviewError, SessionReview, has_layers, newest_with_layers};
+pub use review::{
+    DirectoryLook, DirectoryReview, ReviewError, SessionLook, SessionReview, has_layers,
+    newest_with_layers,
+};
 pub use service::direct::{DirectDone, DirectSession};
 pub use service::{
-    Admission, Head, Look, OpenQuestion, PersonAnswer, QuestionKind, Renew, Renewed, RunningTurn,
-    Service, ServiceError, ServiceLimits, StoredTurnOf, Tallied, TurnRequest, Version,
+    Admission, CancelOutcome, Head, Look, OpenQuestion, PersonAnswer, QuestionKind, Renew, Renewed,
+    RunningTurn, Service, ServiceError, ServiceLimits, StoredTurnOf, Tallied, TurnRequest, Version,
 };

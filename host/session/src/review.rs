@@ -4,11 +4,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use belljar_agent::{Layers, LayersError};
+use belljar_agent::{Layer, Layers, LayersError};
 use belljar_changes::{Changes, ChangesError, Review};
 use belljar_policy::GuestPath;
 use belljar_sandbox::{OverlayPool, OverlayQuota};
 use belljar_store::{Store, StoreError, StoredSession};
+use belljar_work::StopSignal;
 
 use crate::record::layers::{place, root};
 use crate::record::lock::{SessionLock, locks};
@@ -61,17 +62,17 @@ pub enum ReviewError {
 
 impl SessionReview {
     /// Opens the changes of a session that nobody has open. Reads files: wait for it on a thread
-    /// that may block.
+    /// that may block. What only reads ends when the signal is raised.
     ///
     /// # Errors
     ///
     /// When somebody works in it, or its overlays cannot be opened.
-    pub fn open(store: &Store, session: &str) -> Result<Self, ReviewError> {
+    pub fn open(store: &Store, session: &str, stop: &StopSignal) -> Result<Self, ReviewError> {
         let none = OverlayQuota { bytes: 0, files: 0 };
         // What is decided takes no room: it has room as it is.
         let pool = OverlayPool::new(OverlayQuota { bytes: u64::MAX, files: u64::MAX }, none);
         let pool = pool.hiding(place(store));
-        Self::open_in(store, session, Layers::at(root(store).join(session), pool))
+        Self::open_in(store, session, Layers::at(root(store).join(session), pool), stop)
     }
 
     /// As [`SessionReview::open`], of layers that count with others.
@@ -79,13 +80,9 @@ impl SessionReview {
         store: &Store,
         session: &str,
         layers: Layers,
+        stop: &StopSignal,
     ) -> Result<Self, ReviewError> {
-        let lock = match SessionLock::take(&locks(store), session) {
-            Ok(Some(lock)) => lock,
-            Ok(None) => return Err(ReviewError::Busy(session.to_owned())),
-            Err(source) => return Err(ReviewError::Lock { session: session.to_owned(), source }),
-        };
-        Self::with(layers, Some(lock))
+        Self::with(layers, Some(lock(store, session)?), stop)
     }
 
     /// Opens the changes of a session for whoever has it to itself.
@@ -93,14 +90,18 @@ impl SessionReview {
     /// # Errors
     ///
     /// When its overlays cannot be opened.
-    pub fn of(layers: Layers) -> Result<Self, ReviewError> {
-        Self::with(layers, None)
+    pub fn of(layers: Layers, stop: &StopSignal) -> Result<Self, ReviewError> {
+        Self::with(layers, None, stop)
     }
 
-    fn with(layers: Layers, lock: Option<SessionLock>) -> Result<Self, ReviewError> {
+    fn with(
+        layers: Layers,
+        lock: Option<SessionLock>,
+        stop: &StopSignal,
+    ) -> Result<Self, ReviewError> {
         let mut places = Vec::new();
         for layer in layers.present()? {
-            let review = Review::open(&layer.overlay, &layer.journal)?;
+            let review = Review::open(&layer.overlay, &layer.journal)?.until(stop);
             places.push(DirectoryReview { guest: layer.guest, directory: layer.lower, review });
         }
         Ok(Self { places, layers, _lock: lock })
@@ -112,7 +113,7 @@ impl SessionReview {
         &self.places
     }
 
-    /// All that is changed, by directory.
+    /// All that is changed, by directory; lines are not counted.
     ///
     /// # Errors
     ///
@@ -130,6 +131,95 @@ impl Drop for SessionReview {
     fn drop(&mut self) {
         self.places.clear();
         self.layers.close();
+    }
+}
+
+/// The changes of a session for who may decide about none: nothing is written for it, neither to the
+/// workspace nor to the overlay nor to the journal of applies. An apply that was interrupted stays so.
+#[derive(Debug)]
+pub struct SessionLook {
+    places: Vec<Layer>,
+    layers: Layers,
+    stop: StopSignal,
+    _lock: Option<SessionLock>,
+}
+
+/// The changes to one directory of a session.
+#[derive(Debug)]
+pub struct DirectoryLook {
+    /// Where its agents see the directory.
+    pub guest: GuestPath,
+    /// An apply was interrupted: a part of these changes may stand in the directory by now. The next
+    /// decision about them finishes it, or takes it back.
+    pub is_interrupted: bool,
+    /// The changes; lines are not counted.
+    pub changes: Changes,
+}
+
+impl SessionLook {
+    pub(crate) fn open_in(
+        store: &Store,
+        session: &str,
+        layers: Layers,
+        stop: &StopSignal,
+    ) -> Result<Self, ReviewError> {
+        let lock = lock(store, session)?;
+        let places = layers.present()?;
+        Ok(Self { places, layers, stop: stop.clone(), _lock: Some(lock) })
+    }
+
+    pub(crate) fn of(layers: Layers, stop: &StopSignal) -> Result<Self, ReviewError> {
+        Ok(Self { places: layers.present()?, layers, stop: stop.clone(), _lock: None })
+    }
+
+    /// All that is changed, by directory, in the order in which agents saw the directories first.
+    ///
+    /// # Errors
+    ///
+    /// When the changes cannot be read, or the signal is raised.
+    pub fn changes(&self) -> Result<Vec<DirectoryLook>, ReviewError> {
+        let of = |layer: &Layer| -> Result<_, ReviewError> {
+            Ok(DirectoryLook {
+                guest: layer.guest.clone(),
+                is_interrupted: Review::is_interrupted(&layer.journal)?,
+                changes: Review::look(&layer.overlay, &self.stop)?,
+            })
+        };
+        self.places.iter().map(of).collect()
+    }
+
+    /// Raised when nobody waits for it any more.
+    pub fn stop(&self) -> &StopSignal {
+        &self.stop
+    }
+
+    /// How many changes there are.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`SessionLook::changes`].
+    pub fn count(&self) -> Result<usize, ReviewError> {
+        let of = |layer: &Layer| Review::look_at_names(&layer.overlay, &self.stop);
+        let mut sum = 0;
+        for layer in &self.places {
+            sum += of(layer)?.files().len();
+        }
+        Ok(sum)
+    }
+}
+
+impl Drop for SessionLook {
+    fn drop(&mut self) {
+        self.places.clear();
+        self.layers.close();
+    }
+}
+
+fn lock(store: &Store, session: &str) -> Result<SessionLock, ReviewError> {
+    match SessionLock::take(&locks(store), session) {
+        Ok(Some(lock)) => Ok(lock),
+        Ok(None) => Err(ReviewError::Busy(session.to_owned())),
+        Err(source) => Err(ReviewError::Lock { session: session.to_owned(), source }),
     }
 }
 

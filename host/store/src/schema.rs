@@ -39,6 +39,7 @@ const MIGRATIONS: &[&str] = &[
         include_str!("../migrations/0011_packed_receipts.sql"),
         include_str!("../migrations/0011_packed_receipts.sqlite.sql"),
     ),
+    include_str!("../migrations/0012_audit_bytes.sqlite.sql"),
 ];
 
 /// The table of applied versions. The first thing in a new file.

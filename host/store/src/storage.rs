@@ -6,9 +6,9 @@ use crate::error::StoreError;
 use crate::open::Store;
 
 impl Store {
-    /// Bytes of this tenant's sessions, with all that belongs to them, and of its agents: their
-    /// texts, and a little for each row. The audit log, which nobody can make smaller, does not
-    /// count. The file itself is larger: it has indexes, and keeps the room of what was deleted
+    /// Bytes of this tenant's sessions, with all that belongs to them, of its agents and of its lines in
+    /// the audit log: their texts, and a little for each row. Lines about callers that were refused do
+    /// not count: others cause them. The file itself is larger: it has indexes, and keeps the room of what was deleted
     /// for what comes.
     pub async fn stored_bytes(&self) -> Result<u64, StoreError> {
         let select = "SELECT COALESCE(SUM(bytes), 0) FROM tenant_bytes WHERE tenant = $1";

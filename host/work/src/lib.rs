@@ -39,17 +39,23 @@ use tokio::time::timeout_at;
 
 pub use signal::{StopSignal, WorkStopped};
 
-/// Jobs of one owner that run at once. Two, so that a quick look passes a slow one.
+/// Jobs of one owner that run at once. Two, so that a quick look passes a slow one. [`OPERATOR`] has
+/// [`MAX_RUNNING_OF_OPERATOR`].
 pub const MAX_RUNNING_PER_OWNER: usize = 2;
 
-/// Jobs of one owner that wait for a thread; the next one is refused with [`WorkError::Busy`].
-pub const MAX_WAITING_PER_OWNER: usize = 64;
+/// Jobs of the operator that run at once, for example one for each tenant that a server opens. Any number
+/// of them waits: the operator has asked for each.
+pub const MAX_RUNNING_OF_OPERATOR: usize = 16;
 
-/// Jobs of all owners that run at once. Far below the 512 blocking threads of a tokio runtime, because the
+/// Jobs of one owner that wait for a thread; the next one is refused with [`WorkError::Busy`].
+pub const MAX_WAITING_PER_OWNER: usize = 256;
+
+/// Jobs of all owners but the operator that run at once. Far below the 512 blocking threads of a tokio runtime, because the
 /// runtime's own file operations use those threads too.
 pub const MAX_RUNNING: usize = 64;
 
-/// The owner of work that the operator caused: the start of a server, a command line.
+/// The owner of work that the operator caused: the start of a server, a command line, loading tools. Its
+/// jobs start no others: a job of somebody else's that waits for one finds it a thread.
 pub const OPERATOR: &str = "";
 
 /// One kind of host work.
@@ -105,6 +111,7 @@ pub async fn run<T: Send + 'static>(
     let place = owner::queue(owner).ok_or(WorkError::Busy { kind: kind.name })?;
     let slot = timeout_at(deadline.into(), place.slot()).await.map_err(|_| late())?;
     let (signal, guard) = StopSignal::until(deadline);
+    #[expect(clippy::disallowed_methods, reason = "here it has a limit, a deadline and an end")]
     let work = tokio::task::spawn_blocking(move || {
         let done = job(&signal);
         drop(slot);

@@ -5,7 +5,9 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{MAX_RUNNING, MAX_RUNNING_PER_OWNER, MAX_WAITING_PER_OWNER};
+use crate::{
+    MAX_RUNNING, MAX_RUNNING_OF_OPERATOR, MAX_RUNNING_PER_OWNER, MAX_WAITING_PER_OWNER, OPERATOR,
+};
 
 /// The limits are of the process, because its threads are.
 static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MAX_RUNNING)));
@@ -16,6 +18,7 @@ const TIDY_AT: usize = 1024;
 
 #[derive(Debug)]
 struct Owner {
+    is_operator: bool,
     running: Arc<Semaphore>,
     /// The jobs that run and those that wait.
     present: Arc<Semaphore>,
@@ -31,7 +34,7 @@ pub(crate) struct Place {
 #[expect(dead_code, reason = "the permits are held for their drop alone")]
 pub(crate) struct Slot {
     running: OwnedSemaphorePermit,
-    all: OwnedSemaphorePermit,
+    all: Option<OwnedSemaphorePermit>,
     place: OwnedSemaphorePermit,
     owner: Arc<Owner>,
 }
@@ -44,9 +47,14 @@ pub(crate) fn queue(name: &str) -> Option<Place> {
         if owners.len() >= TIDY_AT {
             owners.retain(|_, owner| owner.strong_count() > 0);
         }
+        let (running, present) = match name {
+            OPERATOR => (MAX_RUNNING_OF_OPERATOR, Semaphore::MAX_PERMITS),
+            _ => (MAX_RUNNING_PER_OWNER, MAX_RUNNING_PER_OWNER + MAX_WAITING_PER_OWNER),
+        };
         let owner = Arc::new(Owner {
-            running: Arc::new(Semaphore::new(MAX_RUNNING_PER_OWNER)),
-            present: Arc::new(Semaphore::new(MAX_RUNNING_PER_OWNER + MAX_WAITING_PER_OWNER)),
+            is_operator: name == OPERATOR,
+            running: Arc::new(Semaphore::new(running)),
+            present: Arc::new(Semaphore::new(present)),
         });
         owners.insert(name.to_owned(), Arc::downgrade(&owner));
         owner
@@ -60,7 +68,10 @@ impl Place {
     /// Waits for a thread of the owner, then for one of the process, in the order asked.
     pub(crate) async fn slot(self) -> Slot {
         let running = acquire(&self.owner.running).await;
-        let all = acquire(&ALL).await;
+        let all = match self.owner.is_operator {
+            true => None,
+            false => Some(acquire(&ALL).await),
+        };
         Slot { running, all, place: self.present, owner: self.owner }
     }
 }

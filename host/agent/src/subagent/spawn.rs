@@ -2,9 +2,11 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use belljar_model::ChatRequest;
 use belljar_policy::{Shown, ToolPermit};
+use belljar_work::WorkKind;
 use futures::FutureExt as _;
 use futures::future::join_all;
 use tokio_util::task::AbortOnDropHandle;
@@ -365,6 +367,9 @@ impl Starting {
     }
 }
 
+const END_LAYERS: WorkKind =
+    WorkKind { name: "merging what a subagent changed", time: Duration::from_secs(600) };
+
 /// Merges what a subagent changed in layers of its own, if it concluded, and drops it otherwise.
 async fn end_layers(own: Layers, status: RunStatus, name: String) -> Vec<String> {
     let concluded = match status {
@@ -372,7 +377,8 @@ async fn end_layers(own: Layers, status: RunStatus, name: String) -> Vec<String>
         RunStatus::Failed | RunStatus::Cancelled => false,
     };
     // It reads and writes files, for as long as that takes.
-    let ended = tokio::task::spawn_blocking(move || own.end(concluded, &name)).await;
+    let owner = own.owner();
+    let ended = belljar_work::run(&END_LAYERS, &owner, move |_| own.end(concluded, &name)).await;
     match ended {
         Ok(told) => told.iter().filter_map(Told::of_child).collect(),
         Err(_) => vec!["what it changed could not be merged".to_owned()],

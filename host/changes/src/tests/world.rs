@@ -87,7 +87,7 @@ impl World {
     }
 
     pub(crate) fn changes(&self) -> Changes {
-        self.review().changes().unwrap()
+        self.review().changes().unwrap().counted().unwrap()
     }
 
     pub(crate) fn write(&self, path: &str, text: &str) {

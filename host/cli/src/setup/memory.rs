@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use belljar_work::{OPERATOR, WorkKind};
+
 use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 
 /// How often free memory is given back. It takes milliseconds, and what is needed again at once has
 /// to be fetched again.
 const EVERY: Duration = Duration::from_secs(10);
+
+const GIVE_BACK: WorkKind = WorkKind { name: "giving back memory", time: EVERY };
 
 /// Gives back what is free, again and again, until the handle is dropped. The C library keeps it
 /// otherwise, in an arena for each of its threads: one moment's flood would be the process's size
@@ -17,8 +21,8 @@ pub(crate) fn give_back_regularly() -> AbortOnDropHandle<()> {
         let mut every = tokio::time::interval(EVERY);
         loop {
             every.tick().await;
-            // An error: the runtime ends.
-            let _ = tokio::task::spawn_blocking(give_back).await;
+            // An error: it is tried again.
+            let _ = belljar_work::run(&GIVE_BACK, OPERATOR, |_| give_back()).await;
         }
     }))
 }

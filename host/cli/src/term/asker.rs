@@ -33,7 +33,12 @@ impl TerminalAsker {
         let wanted = Wanted::default();
         let still = Arc::clone(&wanted.0);
         let asking = move || progress.ask(|| out.ask_line(&text, &still));
-        tokio::task::spawn_blocking(asking).await.ok().flatten()
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it waits for the person, one question at a time, and ends with the process"
+        )]
+        let answer = tokio::task::spawn_blocking(asking).await;
+        answer.ok().flatten()
     }
 
     pub(crate) fn new(out: &Out, progress: &Progress) -> Self {

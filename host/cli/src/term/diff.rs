@@ -1,18 +1,21 @@
 //! The changes of a text, as lines that are taken away and lines that are added.
 
 use belljar_policy::Shown;
-use similar::TextDiff;
+use belljar_work::StopSignal;
 
 use crate::term::out::{Out, Style};
 
-/// Lines around a change that stay as they are.
-const CONTEXT: usize = 3;
-
 /// Shows on stdout what changes; `name` stands above. Foreign text is escaped.
 pub(crate) fn show(name: &str, old: &str, new: &str, out: &Out) {
-    let diff = TextDiff::from_lines(old, new);
-    let diff = diff.unified_diff().context_radius(CONTEXT).header(name, name).to_string();
-    diff.lines().for_each(|line| show_line(line, out));
+    // Its work is bounded, so it needs no other end.
+    let stop = StopSignal::never();
+    let hunks = belljar_changes::unified(old.as_bytes(), new.as_bytes(), &stop).unwrap_or_default();
+    if hunks.is_empty() {
+        return;
+    }
+    show_line(&format!("--- {name}"), out);
+    show_line(&format!("+++ {name}"), out);
+    String::from_utf8_lossy(&hunks).lines().for_each(|line| show_line(line, out));
 }
 
 /// A line of a patch.

@@ -145,6 +145,7 @@ const LIMIT: u64 = 30;
 async fn a_person_who_takes_their_time_costs_neither_the_call_nor_those_behind_it() {
     // While something blocks, the clock does not move by itself.
     let (still, held) = std::sync::mpsc::channel::<()>();
+    #[expect(clippy::disallowed_methods, reason = "a test that waits for a channel")]
     let held = tokio::task::spawn_blocking(move || held.recv());
     let url = server().await;
     let rule = url.trim_end_matches("/mcp").parse().unwrap();

@@ -7,6 +7,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use belljar_work::{OPERATOR, WorkKind};
+
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 
@@ -54,7 +56,7 @@ impl ProvePart for WallPart {
 
     async fn prepare(&self) -> Result<()> {
         let setting = self.setting();
-        tokio::task::spawn_blocking(move || setting.set()).await?
+        belljar_work::run(&ATTACK, OPERATOR, move |_| setting.set()).await?
     }
 
     async fn make(&self, id: &'static str) -> Report {
@@ -62,10 +64,13 @@ impl ProvePart for WallPart {
             return Report::unmade(id, Kind::Wall, "there is no such attack");
         };
         let setting = self.setting();
-        let made = tokio::task::spawn_blocking(move || setting.make(act)).await;
+        let made = belljar_work::run(&ATTACK, OPERATOR, move |_| setting.make(act)).await;
         made.unwrap_or_else(|error| Report::unmade(id, Kind::Wall, error.to_string()))
     }
 }
+
+const ATTACK: WorkKind =
+    WorkKind { name: "an attack on the OS sandbox", time: Duration::from_secs(600) };
 
 /// The setting of an attack.
 struct Setting {

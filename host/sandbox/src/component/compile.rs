@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use belljar_os_sandbox::{Made, Running, Wall};
 use belljar_policy::Shown;
+use belljar_work::{OPERATOR, WorkKind};
 use rustix::process::{Resource, Rlimit, Signal};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
@@ -62,7 +63,7 @@ pub(crate) async fn compile(compiler: &Compiler, wasm: &Wasm) -> Result<Artifact
         }
         Compiler::InProcess => {
             let wasm = wasm.clone();
-            tokio::task::spawn_blocking(move || here(wasm.bytes()))
+            belljar_work::run(&COMPILE, OPERATOR, move |_| here(wasm.bytes()))
                 .await
                 .map_err(|_| LoadError::Compile("the compiler crashed".to_owned()))?
                 .map_err(LoadError::Compile)?
@@ -94,13 +95,16 @@ pub(crate) async fn adapt(compiler: &Compiler, module: &[u8]) -> Result<Vec<u8>,
         }
         Compiler::InProcess => {
             let module = module.to_vec();
-            tokio::task::spawn_blocking(move || adapt::adapt(&module))
+            belljar_work::run(&COMPILE, OPERATOR, move |_| adapt::adapt(&module))
                 .await
                 .map_err(|_| LoadError::Compile("the adapter crashed".to_owned()))?
                 .map_err(LoadError::Compile)
         }
     }
 }
+
+/// Components are the operator's: tools that were installed, and those that come with the program.
+const COMPILE: WorkKind = WorkKind { name: "compiling a component", time: WAIT };
 
 /// The argument with which a program is its own compiler.
 const CHILD: &str = "belljar-compile-component";

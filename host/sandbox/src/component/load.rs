@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use belljar_os_sandbox::{Broker, Made};
+use belljar_work::{OPERATOR, WorkError, WorkKind};
 use tokio::sync::OnceCell;
 use wasmtime::component::Component;
 
@@ -206,7 +208,7 @@ impl Loader {
         let (loaded, artifact) = self.place_first(artifact, wasm).await?;
         if let Some(cache) = self.cache.clone() {
             let write = move || cache.put(CacheKind::Artifact, &name, artifact.bytes());
-            tokio::task::spawn_blocking(write).await.map_err(crashed)?;
+            belljar_work::run(&LOAD, OPERATOR, move |_| write()).await.map_err(crashed)?;
         }
         Ok(loaded)
     }
@@ -216,7 +218,7 @@ impl Loader {
         let code =
             self.brought.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).copied();
         let Some(code) = code else { return Ok(None) };
-        tokio::task::spawn_blocking(move || Artifact::stock(code)).await.map_err(crashed)
+        belljar_work::run(&LOAD, OPERATOR, move |_| Artifact::stock(code)).await.map_err(crashed)
     }
 
     /// The name of the component's machine code in the cache, and the code if it is there. With
@@ -238,7 +240,7 @@ impl Loader {
             let found = cache.and_then(|cache| cache.get(CacheKind::Artifact, &name));
             Ok((name, found.map(Artifact::trusted)))
         };
-        tokio::task::spawn_blocking(look).await.map_err(crashed)?
+        belljar_work::run(&LOAD, OPERATOR, move |_| look()).await.map_err(crashed)?
     }
 
     /// Does the work, and tells whoever waits for it where it takes over a second.
@@ -270,12 +272,16 @@ impl Loader {
     ) -> Result<(Arc<Loaded>, Artifact), LoadError> {
         let (engines, wasm) = (Arc::clone(&self.engines), wasm.clone());
         let place = move || place_first(&engines, &artifact, wasm).map(|it| (it, artifact));
-        let (loaded, artifact) = tokio::task::spawn_blocking(place).await.map_err(crashed)??;
+        let (loaded, artifact) =
+            belljar_work::run(&LOAD, OPERATOR, move |_| place()).await.map_err(crashed)??;
         Ok((Arc::new(loaded), artifact))
     }
 }
 
-fn crashed(_: tokio::task::JoinError) -> LoadError {
+/// Components are the operator's: tools that were installed, and those that come with the program.
+const LOAD: WorkKind = WorkKind { name: "loading a component", time: Duration::from_secs(300) };
+
+fn crashed(_: WorkError) -> LoadError {
     LoadError::Artifact("the loader crashed".to_owned())
 }
 

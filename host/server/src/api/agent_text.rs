@@ -127,11 +127,8 @@ pub(crate) async fn read_text(ctx: &Ctx, slug: &str, text: &str) -> Result<Agent
         }
     };
     let failed = |why: &dyn std::fmt::Display| Problem::bug(&format!("reading an agent: {why}"));
-    match tokio::task::spawn_blocking(read).await {
-        Ok(Ok(read)) => Ok(read),
-        Ok(Err::<_, String>(why)) => Err(failed(&why)),
-        Err(error) => Err(failed(&error)),
-    }
+    let read: Result<_, String> = ctx.look_up(read).await?;
+    read.map_err(|why| failed(&why))
 }
 
 /// Why a text is no agent, without what the operator could set.

@@ -183,8 +183,7 @@ async fn unused_files(
         let (broken, drafts) = unused(&host, &wanted, admin);
         (wanted, broken, drafts)
     };
-    let looked = tokio::task::spawn_blocking(look).await;
-    looked.map_err(|error| Problem::bug(&format!("listing files failed: {error}")))
+    ctx.look_up(look).await
 }
 
 /// An agent of the list.
@@ -241,7 +240,7 @@ pub(crate) async fn read(
         None => Err(Problem::not_found("agent", slug.as_str())),
         Some(agent) => Ok(Json(AgentBody {
             summary: AgentSummary::of_file(&ctx, agent),
-            text: text_of(agent).await,
+            text: text_of(&ctx, agent).await,
             body: Some(agent.definition.body.clone()),
             diagnostics: Vec::new(),
         })
@@ -360,15 +359,11 @@ async fn usable(ctx: &Ctx, slug: &Slug, text: &str) -> Result<(), Problem> {
 async fn on_disk(ctx: &Ctx) -> Result<Vec<ResolvedAgent>, Problem> {
     let service = ctx.service.clone();
     let look = move || resolve_all(&service.host(), service.workspace());
-    match tokio::task::spawn_blocking(look).await {
-        Ok(Ok(agents)) => Ok(agents),
-        Ok(Err(error)) => Err(Problem::bug(&error.to_string())),
-        Err(error) => Err(Problem::bug(&format!("listing the agents failed: {error}"))),
-    }
+    ctx.look_up(look).await?.map_err(|error| Problem::bug(&error.to_string()))
 }
 
 /// The text of an agent's file; none where it comes with the program, or is no plain file any more.
-async fn text_of(agent: &ResolvedAgent) -> Option<String> {
+async fn text_of(ctx: &Ctx, agent: &ResolvedAgent) -> Option<String> {
     let path = agent.definition.path.clone();
     let read = move || {
         // A link may lead anywhere, and a workspace is a stranger's.
@@ -376,7 +371,7 @@ async fn text_of(agent: &ResolvedAgent) -> Option<String> {
         let bytes = plain.then(|| read_bounded(&path, MAX_DEFINITION as u64).ok())??;
         String::from_utf8(bytes).ok()
     };
-    tokio::task::spawn_blocking(read).await.ok().flatten()
+    ctx.look_up(read).await.ok().flatten()
 }
 
 async fn saved(ctx: &Ctx, slug: &Slug, status: StatusCode) -> Result<Response, Problem> {

@@ -1,17 +1,18 @@
 //! The changes of a session in its overlays: shown, applied, thrown away, taken back.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use belljar_changes::{ApplyOptions, Changes, ChangesError, FileChange, FileDifference, Node};
 use belljar_changes::{Selection, Stat, Undone};
 use belljar_policy::{GuestPath, Shown};
-use belljar_session::{DirectoryReview, ReviewError, SessionReview};
+use belljar_session::{DirectoryLook, DirectoryReview, ReviewError, ServiceError, SessionReview};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::Ctx;
 use crate::http::problem::{Kind, Problem};
-use crate::http::respond::{Json, JsonBody, PathOf, QueryOf};
+use crate::http::respond::{Json, JsonBody, PathOf, QueryOf, Told};
 
 /// Most changes in one answer, and that are decided about without saying how many they are.
 const MAX_FILES: usize = 5_000;
@@ -50,10 +51,16 @@ pub(crate) struct PlaceBody {
     /// Changes that there are, directories among them. `files` has at most 5,000: `skip` lists the
     /// others, and who decides about more than 5,000 at once says how many they are.
     entries: u64,
-    /// Lines that are new.
+    /// Lines that are new, of the files whose lines were counted.
     added: u64,
-    /// Lines that are gone.
+    /// Lines that are gone, of the same.
     removed: u64,
+    /// Files whose lines were not counted: those that are not in `files`, and those that were left after
+    /// 10 seconds.
+    uncounted: u64,
+    /// An apply was interrupted, and a part of these changes may stand in the workspace by now. The next
+    /// `apply`, `discard` or `undo` finishes it or takes it back; a look writes nothing.
+    interrupted: bool,
     /// How many would run later by themselves.
     run_later: u64,
     /// How many changed in the workspace too, in a way that does not merge.
@@ -80,8 +87,13 @@ pub(crate) struct ChangeBody {
     from: Option<String>,
     /// Whether it is a directory.
     directory: bool,
-    /// Whether lines are not counted: it is not text, or too large.
+    /// Whether lines cannot be counted: it is not text, or too large.
     binary: bool,
+    /// Whether its lines were counted.
+    counted: bool,
+    /// Whether all lines between the first and the last difference count as replaced, because comparing
+    /// them would take too long.
+    replaced: bool,
     /// Lines that are new.
     added: u64,
     /// Lines that are gone.
@@ -190,12 +202,12 @@ pub(crate) async fn read(
     let (with_patch, skip) = (query.patch == Some(true), query.skip.unwrap_or(0));
     // Before the changes: where a turn comes between, this is too old, and a decision is refused.
     let as_of = ctx.store().last_event(&session).await?;
-    let places = ctx.service.review(&session, None, move |review| {
+    let places = ctx.service.look_at(&session, move |look| {
         let mut places = Vec::new();
-        for (place, changes) in review.changes()? {
-            let changes = changes.only(&selection);
-            if !changes.is_empty() {
-                places.push(body(place, &changes, with_patch, skip));
+        for mut place in look.changes()? {
+            place.changes = place.changes.only(&selection);
+            if !place.changes.is_empty() {
+                places.push(body(place, with_patch, skip)?);
             }
         }
         Ok(places)
@@ -209,7 +221,7 @@ pub(crate) async fn apply(
     ctx: Ctx,
     PathOf(id): PathOf<String>,
     JsonBody(body): JsonBody<ApplyBody>,
-) -> Result<Json<AppliedBody>, Problem> {
+) -> Result<Told<AppliedBody>, Problem> {
     let session = ctx.session(&id).await?.id;
     let ApplyBody { paths, place, theirs, mine, also_what_runs, as_of, entries } = body;
     let selection = selection(&paths.unwrap_or_default(), "paths")?.unwrap_or_else(Selection::all);
@@ -228,17 +240,20 @@ pub(crate) async fn apply(
     });
     // Nothing was changed there, so nothing is applied.
     let Some(applied) = applied.await?.transpose()? else {
-        return Ok(Json(AppliedBody::default()));
+        return Ok(Told { body: AppliedBody::default(), changed: false });
     };
     let left = |path: &Path, why: String| LeftBody { path: shown(path), why };
-    Ok(Json(AppliedBody {
+    let done = [&applied.applied, &applied.merged, &applied.dropped];
+    let changed = done.iter().any(|paths| !paths.is_empty());
+    let body = AppliedBody {
         applied: all_shown(&applied.applied),
         merged: all_shown(&applied.merged),
         dropped: all_shown(&applied.dropped),
         lost: all_shown(&applied.lost),
         conflicts: applied.conflicts.iter().map(|(at, why)| left(at, why.to_string())).collect(),
         held_back: applied.held_back.iter().map(|(at, why)| left(at, (*why).to_owned())).collect(),
-    }))
+    };
+    Ok(Told { body, changed })
 }
 
 /// `POST /v1/sessions/{id}/discard`.
@@ -246,7 +261,7 @@ pub(crate) async fn discard(
     ctx: Ctx,
     PathOf(id): PathOf<String>,
     JsonBody(body): JsonBody<DiscardBody>,
-) -> Result<Json<DiscardedBody>, Problem> {
+) -> Result<Told<DiscardedBody>, Problem> {
     let session = ctx.session(&id).await?.id;
     let selection =
         selection(&body.paths.unwrap_or_default(), "paths")?.unwrap_or_else(Selection::all);
@@ -260,7 +275,8 @@ pub(crate) async fn discard(
         Ok(Some(Ok(place.review.discard(&selection)?)))
     });
     let discarded = discarded.await?.transpose()?.unwrap_or_default();
-    Ok(Json(DiscardedBody { discarded: all_shown(&discarded) }))
+    let changed = !discarded.is_empty();
+    Ok(Told { body: DiscardedBody { discarded: all_shown(&discarded) }, changed })
 }
 
 /// `POST /v1/sessions/{id}/undo`.
@@ -268,7 +284,7 @@ pub(crate) async fn undo(
     ctx: Ctx,
     PathOf(id): PathOf<String>,
     JsonBody(body): JsonBody<UndoBody>,
-) -> Result<Json<UndoneBody>, Problem> {
+) -> Result<Told<UndoneBody>, Problem> {
     let session = ctx.session(&id).await?.id;
     let place = guest(body.place)?;
     let undone = ctx.service.review(&session, None, move |review| {
@@ -276,8 +292,10 @@ pub(crate) async fn undo(
         Ok(place.review.undo()?)
     });
     match undone.await? {
-        Undone::TakenBack { restored } => Ok(Json(UndoneBody { restored: all_shown(&restored) })),
-        Undone::Nothing => Ok(Json(UndoneBody { restored: Vec::new() })),
+        Undone::TakenBack { restored } => {
+            Ok(Told { body: UndoneBody { restored: all_shown(&restored) }, changed: true })
+        }
+        Undone::Nothing => Ok(Told { body: UndoneBody { restored: Vec::new() }, changed: false }),
         Undone::Refused { changed } => {
             let first = changed.first().map_or_else(String::new, |path| shown(path));
             let detail = format!("{} files have changed since, `{first}` first", changed.len());
@@ -300,7 +318,7 @@ impl Seen {
         place: &DirectoryReview,
         selection: &Selection,
     ) -> Result<Result<(), Problem>, ReviewError> {
-        let changes = place.review.changes()?;
+        let changes = place.review.names()?;
         let files = changes.files().iter();
         let there = files.filter(|file| selection.takes(&file.path)).count();
         let problem = match self.entries {
@@ -347,19 +365,22 @@ fn guest(place: Option<String>) -> Result<GuestPath, Problem> {
     GuestPath::new(&place).map_err(|error| Problem::invalid(error.to_string()))
 }
 
+/// INV-410: the lines of the files that are shown are counted, and those of no others.
 fn body(
-    place: &DirectoryReview,
-    changes: &Changes,
+    place: DirectoryLook,
     with_patch: bool,
     skip: usize,
-) -> Result<PlaceBody, Problem> {
-    let Stat { files, added, removed, run_later, conflicts, .. } = changes.stat();
-    let patch = if with_patch { Some(text_of(|out| changes.patch(out))?) } else { None };
-    let git_patch = match with_patch && changes.not_in_patch() > 0 {
-        true => Some(text_of(|out| changes.patch_of_git(out))?),
-        false => None,
-    };
-    // However the list is cut, this stands in its first part.
+) -> Result<Result<PlaceBody, Problem>, ReviewError> {
+    let DirectoryLook { guest, is_interrupted, mut changes } = place;
+    let listed: HashSet<PathBuf> =
+        ranked(&changes).skip(skip).take(MAX_FILES).map(|file| file.path.clone()).collect();
+    changes.count(|file| listed.contains(&file.path))?;
+    Ok(shown_place(&guest, &changes, is_interrupted, with_patch, skip))
+}
+
+/// Changes that would run later, those in conflict, then the others: however the list is cut, the first stand
+/// in its first part.
+fn ranked(changes: &Changes) -> impl Iterator<Item = &FileChange> {
     let rank = |file: &&FileChange| match (file.runs_later, &file.conflict) {
         (Some(_), _) => 0,
         (None, Some(_)) => 1,
@@ -367,15 +388,33 @@ fn body(
     };
     let mut all: Vec<&FileChange> = changes.files().iter().collect();
     all.sort_by_key(rank);
+    all.into_iter()
+}
+
+fn shown_place(
+    guest: &GuestPath,
+    changes: &Changes,
+    interrupted: bool,
+    with_patch: bool,
+    skip: usize,
+) -> Result<PlaceBody, Problem> {
+    let Stat { files, added, removed, uncounted, run_later, conflicts } = changes.stat();
+    let patch = if with_patch { Some(text_of(|out| changes.patch(out))?) } else { None };
+    let git_patch = match with_patch && changes.not_in_patch() > 0 {
+        true => Some(text_of(|out| changes.patch_of_git(out))?),
+        false => None,
+    };
     Ok(PlaceBody {
-        path: place.guest.to_string(),
+        path: guest.to_string(),
         of: files as u64,
-        entries: all.len() as u64,
+        entries: changes.files().len() as u64,
         added,
         removed,
+        uncounted: uncounted as u64,
+        interrupted,
         run_later: run_later as u64,
         conflicts: conflicts as u64,
-        files: all.into_iter().skip(skip).take(MAX_FILES).map(change).collect(),
+        files: ranked(changes).skip(skip).take(MAX_FILES).map(change).collect(),
         patch,
         git_patch,
     })
@@ -428,6 +467,8 @@ fn change(file: &FileChange) -> ChangeBody {
         from,
         directory: file.node == Node::Directory,
         binary: file.binary,
+        counted: file.counted,
+        replaced: file.replaced,
         added: file.added,
         removed: file.removed,
         runs_later: file.runs_later,
@@ -453,6 +494,7 @@ impl From<ChangesError> for Problem {
                 Self::new(Kind::Taken, format!("`{path}` changed at this very moment"))
                     .hint("nothing was applied; send it again")
             }
+            ChangesError::Stopped(_) => ServiceError::from(ReviewError::Changes(error)).into(),
             ChangesError::NotAPath(_)
             | ChangesError::TooMany(_)
             | ChangesError::TooLarge { .. } => Self::invalid(error.to_string()),

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::app::Ctx;
 use crate::http::problem::Problem;
-use crate::http::respond::{Json, PathOf};
+use crate::http::respond::{Json, PathOf, Told};
 
 /// The things that are deleted with a session.
 #[derive(Debug, Serialize, ToSchema)]
@@ -45,10 +45,7 @@ pub(crate) async fn read(
     let session = ctx.session(&id).await?.id;
     let Contents { messages, subagents, receipts, attachments, attachment_bytes } =
         ctx.store().contents(&session).await?;
-    let count = ctx.service.review(&session, None, |review| {
-        let places = review.changes()?;
-        Ok(places.iter().map(|(_, changes)| changes.files().len()).sum())
-    });
+    let count = ctx.service.look_at(&session, |look| look.count());
     let changes = match count.await {
         Ok(changes) => Some(changes),
         Err(ServiceError::Busy(_)) => None,
@@ -67,7 +64,8 @@ pub(crate) async fn read(
 }
 
 /// `POST /v1/sessions/{id}/resume`.
-pub(crate) async fn resume(ctx: Ctx, PathOf(id): PathOf<String>) -> Result<Json<Resumed>, Problem> {
+pub(crate) async fn resume(ctx: Ctx, PathOf(id): PathOf<String>) -> Result<Told<Resumed>, Problem> {
     let session = ctx.session(&id).await?.id;
-    Ok(Json(Resumed { resumed: ctx.service.resume(&session).await? }))
+    let resumed = ctx.service.resume(&session).await?;
+    Ok(Told { body: Resumed { resumed }, changed: resumed })
 }

@@ -88,9 +88,7 @@ pub(crate) async fn read(
         let advice = agent.advice(&host, workspace, &tool, target.as_deref(), write == Some(true));
         (name_of(&agent.id), advice)
     };
-    let found = tokio::task::spawn_blocking(look).await;
-    let (agent, advice) =
-        found.map_err(|error| Problem::bug(&format!("explaining failed: {error}")))?;
+    let (agent, advice) = ctx.look_up(look).await?;
     let Advice { answer, grant, command, section } = advice.map_err(|error| match error {
         Unasked::NoTool => Problem::not_found("tool", &tool),
         other @ (Unasked::Target { .. } | Unasked::Leaves(_)) => {

@@ -77,15 +77,14 @@ pub(crate) async fn find(ctx: &Ctx, name: String) -> Result<ResolvedAgent, Probl
     let service = ctx.service.clone();
     let asked = name.clone();
     let look = move || resolve(&service.host(), &asked, service.workspace());
-    match tokio::task::spawn_blocking(look).await {
-        Ok(Ok(agent)) => Ok(agent),
-        Ok(Err(ResolveError::Workspace { .. })) => {
+    match ctx.look_up(look).await? {
+        Ok(agent) => Ok(agent),
+        Err(ResolveError::Workspace { .. }) => {
             Err(Problem::bug("the workspace of a tenant cannot be used"))
         }
-        Ok(Err(ResolveError::NotFound(_) | ResolveError::Gone(_) | ResolveError::Blocked(_))) => {
+        Err(ResolveError::NotFound(_) | ResolveError::Gone(_) | ResolveError::Blocked(_)) => {
             Err(Problem::not_found("agent", &name))
         }
-        Err(error) => Err(Problem::bug(&format!("looking for an agent failed: {error}"))),
     }
 }
 

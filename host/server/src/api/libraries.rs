@@ -128,8 +128,7 @@ pub(crate) async fn list(
         }
         Ok::<_, String>((libraries, next))
     };
-    let found = tokio::task::spawn_blocking(look).await.map_err(|error| failed(&error))?;
-    let (libraries, next) = found.map_err(|error| failed(&error))?;
+    let (libraries, next) = ctx.look_up(look).await?.map_err(|error| failed(&error))?;
     let rule = |rule: &belljar_definition::suspicion::Rule| RuleBody {
         name: rule.name.to_string(),
         why: rule.why.to_string(),

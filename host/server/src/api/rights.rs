@@ -130,10 +130,7 @@ pub(crate) async fn read(
         }
         Ok::<_, String>((rows, next))
     };
-    let (agents, next) = tokio::task::spawn_blocking(look)
-        .await
-        .map_err(|error| failed(&error))?
-        .map_err(|error| failed(&error))?;
+    let (agents, next) = ctx.look_up(look).await?.map_err(|error| failed(&error))?;
     let limits = LIMITS.iter().map(|row| LimitBody {
         key: row.key,
         unit: row.unit,

@@ -1,7 +1,7 @@
 //! The work that runs now, and ending it.
 
 use belljar_policy::Shown;
-use belljar_session::Service;
+use belljar_session::{CancelOutcome, Service};
 use belljar_store::StoreError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -10,7 +10,7 @@ use crate::api::sessions::without_path;
 use crate::app::Ctx;
 use crate::http::gate;
 use crate::http::problem::{Kind, Problem};
-use crate::http::respond::{Json, OptionalJson, PathOf, QueryOf};
+use crate::http::respond::{Json, OptionalJson, PathOf, QueryOf, Told};
 use crate::routes::Needs;
 
 /// Most turns that are listed.
@@ -55,11 +55,18 @@ pub(crate) struct CancelBody {
 pub(crate) struct Cancelled {
     /// `false`: it did not run any more.
     cancelled: bool,
+    /// It runs, and nobody had cancelled it before.
+    #[serde(skip)]
+    is_first: bool,
 }
 
 impl Cancelled {
     pub(crate) fn was_there(&self) -> bool {
         self.cancelled
+    }
+
+    pub(crate) fn is_first(&self) -> bool {
+        self.is_first
     }
 }
 
@@ -120,9 +127,11 @@ pub(crate) async fn cancel(
     ctx: Ctx,
     PathOf(id): PathOf<String>,
     OptionalJson(body): OptionalJson<CancelBody>,
-) -> Result<Json<Cancelled>, Problem> {
+) -> Result<Told<Cancelled>, Problem> {
     let session = ctx.session(&id).await?.id;
-    Ok(Json(end(&ctx, &session, body)?))
+    let body = end(&ctx, &session, body)?;
+    let changed = body.is_first();
+    Ok(Told { body, changed })
 }
 
 /// Ends the turn of a session, or one subagent of it.
@@ -135,5 +144,6 @@ pub(crate) fn end(ctx: &Ctx, session: &str, body: CancelBody) -> Result<Cancelle
         }
         Some(path) => ctx.service.cancel_subagent(session, path, actor),
     };
-    Ok(Cancelled { cancelled })
+    let is_first = cancelled == CancelOutcome::Cancelled;
+    Ok(Cancelled { cancelled: cancelled.ends(), is_first })
 }

@@ -15,7 +15,7 @@ use crate::api::csv;
 use crate::app::Ctx;
 use crate::http::page::{Limit, MAX_ROWS, PAGE_BYTES, next_of, page_of};
 use crate::http::problem::{Kind, Problem};
-use crate::http::respond::{Json, PathOf, QueryOf};
+use crate::http::respond::{Json, PathOf, QueryOf, Told};
 
 /// Most bytes of a search.
 const MAX_SEARCH: usize = 200;
@@ -309,22 +309,22 @@ pub(crate) async fn read(
 }
 
 /// `DELETE /v1/sessions/{id}`.
-pub(crate) async fn delete(ctx: Ctx, PathOf(id): PathOf<String>) -> Result<Json<Deleted>, Problem> {
+pub(crate) async fn delete(ctx: Ctx, PathOf(id): PathOf<String>) -> Result<Told<Deleted>, Problem> {
     let session = ctx.session(&id).await?.id;
     if running(&ctx).contains(&session) {
         return Err(busy(&format!("session `{session}` is answering")));
     }
     let deleted = ctx.service.delete(&session).await?;
-    Ok(Json(Deleted { deleted: deleted.into() }))
+    Ok(Told { body: Deleted { deleted: deleted.into() }, changed: deleted })
 }
 
 /// `DELETE /v1/sessions`.
-pub(crate) async fn delete_all(ctx: Ctx) -> Result<Json<Deleted>, Problem> {
+pub(crate) async fn delete_all(ctx: Ctx) -> Result<Told<Deleted>, Problem> {
     if let Some(session) = running(&ctx).first() {
         return Err(busy(&format!("session `{session}` is answering, and maybe others are")));
     }
     let deleted = ctx.service.delete_all().await?;
-    Ok(Json(Deleted { deleted }))
+    Ok(Told { body: Deleted { deleted }, changed: deleted > 0 })
 }
 
 /// `GET /v1/sessions/{id}/messages`.

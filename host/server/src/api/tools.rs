@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use belljar_agent::{Host, builtin_tool_specs, resolve_direct};
 use belljar_catalogue::{Origin, ToolComponent};
+use belljar_work::{OPERATOR, StopSignal, WorkKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -97,10 +99,7 @@ async fn granted(ctx: &Ctx, name: String) -> Result<BTreeSet<String>, Problem> {
             let nobody = |_| Problem::not_found("agent", &name);
             let service = ctx.service.clone();
             let look = move || resolve_direct(&service.host(), MCP_IDENTITY, service.workspace());
-            let found = tokio::task::spawn_blocking(look).await;
-            let found = found
-                .map_err(|error| Problem::bug(&format!("looking for an agent failed: {error}")))?;
-            found.map_err(nobody)?
+            ctx.look_up(look).await?.map_err(nobody)?
         }
         false => find(ctx, name).await?,
     };
@@ -186,11 +185,15 @@ pub(crate) async fn described(ctx: &Ctx) -> Result<Vec<ToolBody>, Problem> {
     Ok(described.tools)
 }
 
+/// The components are the operator's, and each is looked at once.
+const IMPORTS: WorkKind =
+    WorkKind { name: "looking at a component", time: Duration::from_secs(120) };
+
 /// The imports of a component. The first time all of it is looked at, which holds up nobody.
 async fn imports(component: &Arc<ToolComponent>) -> Vec<String> {
     let component = Arc::clone(component);
-    let looked = tokio::task::spawn_blocking(move || component.imports().to_vec()).await;
-    looked.unwrap_or_default()
+    let look = move |_: &StopSignal| component.imports().to_vec();
+    belljar_work::run(&IMPORTS, OPERATOR, look).await.unwrap_or_default()
 }
 
 impl AsksBody {

@@ -21,7 +21,7 @@ use crate::http::cookie;
 use crate::http::peers::{Peer, PeerPlace};
 use crate::http::problem::{Kind, Problem};
 use crate::http::rate::Taken;
-use crate::http::respond;
+use crate::http::respond::{self, Unchanged};
 use crate::http::turned_away::{Claim, Proven, Stranger};
 use crate::mcp::metadata;
 use crate::openai;
@@ -198,7 +198,8 @@ async fn audited(
         let response = call(route, request, next).await;
         let status = response.status();
         // Of what took too long nobody knows whether it happened.
-        if status.is_success() || status.is_server_error() {
+        let changed = response.extensions().get::<Unchanged>().is_none();
+        if changed && (status.is_success() || status.is_server_error()) {
             let detail = json!({ "status": status.as_u16() });
             app.audit(&caller, route.name(), object, detail).await;
         }

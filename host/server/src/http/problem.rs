@@ -11,6 +11,7 @@ use belljar_definition::NotFound;
 use belljar_policy::Shown;
 use belljar_session::ServiceError;
 use belljar_store::StoreError;
+use belljar_work::WorkError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -294,6 +295,17 @@ impl From<StoreError> for Problem {
     }
 }
 
+impl From<WorkError> for Problem {
+    fn from(error: WorkError) -> Self {
+        match &error {
+            WorkError::TimedOut { .. } => Self::new(Kind::Unavailable, error.to_string())
+                .hint("ask for less of it, for example for one `path`"),
+            WorkError::Busy { .. } => Self::too_many(error.to_string(), Duration::from_secs(1)),
+            WorkError::Panicked { .. } => Self::bug(&error.to_string()),
+        }
+    }
+}
+
 impl From<ServiceError> for Problem {
     fn from(error: ServiceError) -> Self {
         match error {
@@ -372,6 +384,7 @@ impl From<ServiceError> for Problem {
             ServiceError::Store(error) => error.into(),
             // It names files of the host: not for a peer.
             ServiceError::Session(error) => Self::bug(&error.to_string()),
+            ServiceError::Work(error) => error.into(),
         }
     }
 }

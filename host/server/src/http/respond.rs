@@ -38,6 +38,26 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
+/// Marks the answer to a call that changed nothing. INV-413: the audit log has no line of that.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unchanged;
+
+/// An answer in JSON, and whether its call changed anything.
+pub(crate) struct Told<T> {
+    pub(crate) body: T,
+    pub(crate) changed: bool,
+}
+
+impl<T: Serialize> IntoResponse for Told<T> {
+    fn into_response(self) -> Response {
+        let mut response = Json(self.body).into_response();
+        if !self.changed {
+            response.extensions_mut().insert(Unchanged);
+        }
+        response
+    }
+}
+
 /// JSON that is to be an answer. It has no body before [`say`] has made it fit to leave.
 #[derive(Clone)]
 struct Unsaid(String);

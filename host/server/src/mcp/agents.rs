@@ -79,8 +79,7 @@ async fn all(client: &Client) -> Result<Vec<AgentTool>, ServiceError> {
         return Ok(Vec::new());
     }
     let workspace = client.service.workspace().to_owned();
-    let all = tokio::task::spawn_blocking(move || resolve_all(&host, &workspace)).await;
-    let all = all.map_err(|error| ServiceError::Agent(error.to_string()))?;
+    let all = client.service.look_up(move || resolve_all(&host, &workspace)).await?;
     let all: Vec<ResolvedAgent> = all.map_err(|error| ServiceError::Agent(error.to_string()))?;
     let open = all.iter().filter(|agent| {
         agent.definition.visibility == Visibility::UserFacing

@@ -106,6 +106,7 @@ pub(crate) fn refused(error: &ServiceError) -> ErrorData {
         | ServiceError::HostFull { .. }
         | ServiceError::StorageFull { .. }
         | ServiceError::DayUsed { .. }
+        | ServiceError::Work(_)
         | ServiceError::Draining => ErrorData::internal_error(error.to_string(), None),
         ServiceError::Store(_) | ServiceError::Review(_) | ServiceError::Session(_) => {
             tracing::error!(target: "belljar::mcp", "{error}");

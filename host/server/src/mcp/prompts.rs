@@ -25,8 +25,8 @@ const MAX_TASK: usize = 1 << 20;
 pub(super) async fn list(client: &Client) -> Vec<Prompt> {
     let host = client.service.host();
     let skills = Arc::clone(&host.skills);
-    // It reads directories. An error: the runtime ends.
-    let _ = tokio::task::spawn_blocking(move || skills.refresh()).await;
+    // It reads directories. An error: they stay as they are.
+    let _ = client.service.look_up(move || skills.refresh()).await;
     let catalog = host.skills.catalog();
     let skills = catalog.entries().iter().take(MAX_LISTED);
     skills

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use belljar_session::{ReviewError, SessionReview};
+use belljar_session::{ReviewError, SessionLook};
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
@@ -80,8 +80,8 @@ pub(super) async fn read(client: &Client, uri: String) -> Result<ReadResourceRes
         }
         Named::Changes { session } => {
             let patch = match own {
-                true => direct.review(patch).await,
-                false => client.service.review(session, None, patch).await,
+                true => direct.look_at(patch).await,
+                false => client.service.look_at(session, patch).await,
             };
             let patch = patch.map_err(|error| refused(&error))?;
             ResourceContents::text(patch, uri).with_mime_type("text/x-diff")
@@ -102,10 +102,10 @@ async fn may_read(client: &Client, session: &str) -> bool {
 }
 
 /// All changes of a session as one patch, cut behind a bound.
-fn patch(review: &SessionReview) -> Result<String, ReviewError> {
+fn patch(look: &SessionLook) -> Result<String, ReviewError> {
     let mut text = Bounded(Vec::new());
-    for (_, changes) in review.changes()? {
-        match changes.patch(&mut text) {
+    for place in look.changes()? {
+        match place.changes.patch(&mut text) {
             Ok(()) => {}
             Err(_) if text.0.len() >= MAX_PATCH => break,
             Err(error) => return Err(error.into()),

@@ -46,8 +46,7 @@ pub(crate) async fn read(ctx: Ctx, PathOf(id): PathOf<String>) -> Result<Json<Mo
 /// its whole one.
 async fn agents(ctx: &Ctx) -> Result<Vec<Model>, Problem> {
     let (host, workspace) = (ctx.service.host(), ctx.service.workspace().to_owned());
-    let all = tokio::task::spawn_blocking(move || resolve_all(&host, &workspace)).await;
-    let all = all.map_err(|error| Problem::bug(&error.to_string()))?;
+    let all = ctx.look_up(move || resolve_all(&host, &workspace)).await?;
     let all: Vec<ResolvedAgent> = all.map_err(|error| Problem::bug(&error.to_string()))?;
     let open = all.iter().filter(|agent| {
         agent.definition.visibility == Visibility::UserFacing

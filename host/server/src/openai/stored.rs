@@ -1,14 +1,14 @@
 //! Responses that are stored: read, deleted, cancelled, and their input listed.
 
 use axum::response::{IntoResponse as _, Response};
-use belljar_session::{ServiceError, StoredTurnOf};
+use belljar_session::{CancelOutcome, ServiceError, StoredTurnOf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::app::Ctx;
 use crate::http::problem::{Kind, Problem};
-use crate::http::respond::{Json, PathOf, QueryOf};
+use crate::http::respond::{Json, PathOf, QueryOf, Told};
 use crate::openai::finished::{Finished, Standing};
 use crate::openai::ids;
 use crate::openai::live::{self, Source};
@@ -152,7 +152,7 @@ pub(crate) async fn delete(
 pub(crate) async fn cancel(
     ctx: Ctx,
     PathOf(id): PathOf<String>,
-) -> Result<Json<ResponseBody>, Problem> {
+) -> Result<Told<ResponseBody>, Problem> {
     let (stored, echo) = turn_of(&ctx, &id).await?;
     if !echo.background {
         return Err(invalid("response_id", "only a response in the background can be cancelled")
@@ -160,13 +160,16 @@ pub(crate) async fn cancel(
     }
     let (session, message) = (&stored.turn.state.session.id, &stored.turn.message);
     let of_turn = ctx.service.running().into_iter().find(|turn| turn.message == *message);
-    if let Some(turn) = of_turn
-        && ctx.service.cancel(session, &ctx.caller.actor)
-    {
+    let cancelled = match &of_turn {
+        Some(_) => ctx.service.cancel(session, &ctx.caller.actor),
+        None => CancelOutcome::NotRunning,
+    };
+    if let Some(turn) = of_turn.filter(|_| cancelled.ends()) {
         // What takes longer is in progress yet, and will be cancelled.
         let _ = tokio::time::timeout(CANCEL_WAIT, turn.ended()).await;
     }
-    shown(&ctx, message).await.map(Json)
+    let body = shown(&ctx, message).await?;
+    Ok(Told { body, changed: cancelled == CancelOutcome::Cancelled })
 }
 
 /// `GET /v1/responses/{response}/input_items`.

@@ -271,9 +271,12 @@ impl Connection {
             Wish::Chat(body) => return self.chat(id, body).await,
             Wish::Cancel { session, body } => {
                 let session = self.ctx.session(&session).await?.id;
-                let cancelled = running::end(&self.ctx, &session, body)?.was_there();
-                self.note(Op::Cancel, format!("session {session}")).await;
-                ServerMessage::Cancelled { id, session, cancelled }
+                let ended = running::end(&self.ctx, &session, body)?;
+                // INV-413: nothing changed, no line.
+                if ended.is_first() {
+                    self.note(Op::Cancel, format!("session {session}")).await;
+                }
+                ServerMessage::Cancelled { id, session, cancelled: ended.was_there() }
             }
             Wish::Answer { session, question, body } => {
                 let session = self.ctx.session(&session).await?.id;

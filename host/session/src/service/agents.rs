@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::Inner;
+use super::begin::REFRESH;
 use super::types::ServiceError;
 use crate::record::api_agents::api_agents;
 use belljar_agent::Host;
@@ -13,8 +14,10 @@ impl Inner {
     pub(super) async fn bring_agents(&self, host: &Host) -> Result<(), ServiceError> {
         let sources = api_agents(&self.store).await?;
         let library = Arc::clone(&host.library);
-        // It reads directories. An error: the runtime ends.
-        let _ = tokio::task::spawn_blocking(move || library.besides(sources)).await;
+        // It reads directories. An error: the library stays as it is.
+        let owner = self.owner("turns");
+        let work = belljar_work::run(&REFRESH, &owner, move |_| library.besides(sources));
+        let _ = work.await;
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use belljar_definition::AgentReadiness;
 use belljar_policy::{Caps, LimitsRequest, Shown};
 use belljar_store::{SessionKind, StoredSession};
+use belljar_work::WorkKind;
 use tracing::Instrument as _;
 
 use super::admission::Permit;
@@ -269,10 +270,15 @@ impl Inner {
             *seen = Some(Instant::now());
         }
         let library = Arc::clone(&host.library);
-        // It reads directories. An error: the runtime ends.
-        let _ = tokio::task::spawn_blocking(move || library.refresh()).await;
+        // It reads directories. An error: the library stays as it is.
+        let owner = self.owner("turns");
+        let _ = belljar_work::run(&REFRESH, &owner, move |_| library.refresh()).await;
     }
 }
+
+/// Looking for agent files that have changed.
+pub(super) const REFRESH: WorkKind =
+    WorkKind { name: "looking for changed agents", time: Duration::from_secs(60) };
 
 /// Refuses an agent that cannot be run on this host as it is.
 pub(super) fn runnable(host: &Host, agent: &ResolvedAgent) -> Result<(), ServiceError> {

@@ -14,16 +14,17 @@ use belljar_agent::{
 };
 use belljar_definition::{AgentReadiness, builtin_tools};
 use belljar_policy::{Level, Shown};
+use belljar_work::StopSignal;
 use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockReadGuard};
 
 use self::scribe::Scribe;
 use super::begin::Waits;
-use super::types::ServiceError;
+use super::types::{LOOK, ServiceError};
 use super::{Inner, RETRY_AFTER, Service};
 use crate::record::lock::{SessionLock, locks};
 use crate::record::place::TurnPlace;
 use crate::record::saved_session::SessionError;
-use crate::review::{ReviewError, SessionReview};
+use crate::review::{ReviewError, SessionLook};
 
 /// How old the settings of a call may be.
 const SETTINGS_AGE: Duration = Duration::from_secs(1);
@@ -171,26 +172,25 @@ impl DirectSession {
         self.scribe.stored().await;
     }
 
-    /// Looks at the changes of this session. What runs is waited for, and the jar is closed: the next
+    /// Looks at the changes of this session, as [`Service::look_at`] does. What runs is waited for, and the jar is closed: the next
     /// call has another one.
     ///
     /// # Errors
     ///
     /// As `work` says.
-    pub async fn review<T: Send + 'static>(
+    pub async fn look_at<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&SessionReview) -> Result<T, ReviewError> + Send + 'static,
+        work: impl FnOnce(&SessionLook) -> Result<T, ReviewError> + Send + 'static,
     ) -> Result<T, ServiceError> {
         let mut jar = self.jar.write().await;
         if let Some(jar) = jar.take() {
             jar.close(&self.id).await;
         }
         let layers = self.inner.layers().of(&self.id);
-        let work = move || work(&SessionReview::of(layers)?);
-        let done = tokio::task::spawn_blocking(work).await;
-        let done = done.map_err(|error| ServiceError::Agent(error.to_string()))?;
+        let work = move |stop: &StopSignal| work(&SessionLook::of(layers, stop)?);
+        let done = belljar_work::run(&LOOK, &self.inner.owner("looks"), work).await;
         drop(jar);
-        Ok(done?)
+        Ok(done??)
     }
 
     /// Ends what runs and closes the jar. What was done is stored when this returns.

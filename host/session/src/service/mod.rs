@@ -20,6 +20,7 @@ mod preview;
 mod questions;
 mod recover;
 mod renewing;
+mod reviewing;
 mod running;
 mod stored;
 mod summary;
@@ -42,16 +43,15 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::admission::Admission;
 pub use self::questions::{OpenQuestion, PersonAnswer, QuestionKind};
-pub use self::running::RunningTurn;
+pub use self::running::{CancelOutcome, RunningTurn};
 pub use self::tally::Tallied;
 pub use self::types::{Head, ServiceError, ServiceLimits, StoredTurnOf, TurnRequest};
 pub use self::versions::{Look, Renew, Renewed, Version};
 use crate::record::hub::{Hub, Watch};
 use crate::record::layers::{TenantLayers, remove_stale_layers};
-use crate::review::{ReviewError, SessionReview};
 use crate::service::limits::Allowance;
 use crate::service::questions::{Questions, Taken};
-use crate::service::running::{Purpose, Running};
+use crate::service::running::Running;
 use crate::service::tally::Tally;
 use crate::service::versions::Versions;
 use belljar_agent::Host;
@@ -65,6 +65,9 @@ const MAX_DIRECT: usize = 256;
 
 /// How long turns that are stopped may take to be gone before they are stopped again.
 const ABORT_AGAIN: Duration = Duration::from_millis(100);
+
+/// How often they are: 5 seconds.
+const MAX_ABORTS: usize = 50;
 
 /// One tenant's sessions. Clones share them.
 #[derive(Clone)]
@@ -130,19 +133,20 @@ impl Service {
         Ok(self.0.hub.watch(&self.0.store, session, after).await?)
     }
 
-    /// Cancels the turn of a session, with all its subagents. `false` = none runs.
-    pub fn cancel(&self, session: &str, actor: &str) -> bool {
+    /// Cancels the turn of a session, with all its subagents. INV-413: the audit log has a line of the
+    /// first one who does.
+    pub fn cancel(&self, session: &str, actor: &str) -> CancelOutcome {
         let cancelled = self.0.running.cancel(session, actor);
-        if cancelled {
+        if cancelled == CancelOutcome::Cancelled {
             self.audit(actor, "turn_cancelled", session.to_owned(), json!({}));
         }
         cancelled
     }
 
-    /// Cancels one subagent of it, by its path: `main/scout#0`. `false` = it does not run.
-    pub fn cancel_subagent(&self, session: &str, path: &str, actor: &str) -> bool {
+    /// Cancels one subagent of it, by its path: `main/scout#0`.
+    pub fn cancel_subagent(&self, session: &str, path: &str, actor: &str) -> CancelOutcome {
         let cancelled = self.0.running.cancel_subagent(session, path, actor);
-        if cancelled {
+        if cancelled == CancelOutcome::Cancelled {
             let path = Shown::clipped(path, 200).to_string();
             self.audit(actor, "subagent_cancelled", session.to_owned(), json!({"path": path}));
         }
@@ -243,45 +247,16 @@ impl Service {
     pub async fn drain(&self, limit: Duration) {
         self.take_no_turns();
         let mut wait = limit;
-        // Again, because one may just have been about to start.
-        while tokio::time::timeout(wait, self.0.running.all_ended()).await.is_err() {
+        // Again, because one may just have been about to start. INV-412: what does not end then has
+        // blocked a thread of its own, and does not keep the process.
+        for _ in 0..MAX_ABORTS {
+            if tokio::time::timeout(wait, self.0.running.all_ended()).await.is_ok() {
+                break;
+            }
             self.0.running.abort();
             wait = ABORT_AGAIN;
         }
         self.0.hub.close();
-    }
-
-    /// Looks at the changes of a session, or decides about them; no turn begins there meanwhile.
-    /// INV-270: `seen` = the session's last event when somebody looked at what is decided about now;
-    /// where there was another since, nothing is done.
-    ///
-    /// # Errors
-    ///
-    /// When a turn runs, [`ServiceError::GoneOn`], or as `work` says.
-    pub async fn review<T: Send + 'static>(
-        &self,
-        session: &str,
-        seen: Option<i64>,
-        work: impl FnOnce(&SessionReview) -> Result<T, ReviewError> + Send + 'static,
-    ) -> Result<T, ServiceError> {
-        let inner = Arc::clone(&self.0);
-        let claim = inner.claim(session, Purpose::Review).await?;
-        if let Some(seen) = seen
-            && inner.store.last_event(session).await? != seen
-        {
-            return Err(ServiceError::GoneOn(session.to_owned()));
-        }
-        let work = move || {
-            let session = claim.session();
-            let review = SessionReview::open_in(&inner.store, session, inner.layers().of(session))?;
-            let done = work(&review);
-            drop(review);
-            drop(claim);
-            done
-        };
-        let ended = tokio::task::spawn_blocking(work).await;
-        let ended = ended.map_err(|error| ServiceError::Agent(error.to_string()))?;
-        Ok(ended?)
     }
 
     /// Removes the overlays of sessions that are not in the store any more.

@@ -18,6 +18,8 @@ use belljar_agent::{Control, Outcome};
 #[derive(Debug, Default)]
 pub(crate) struct Running {
     turns: Mutex<HashMap<String, Entry>>,
+    /// The sessions that a look has to give way in, with how many wait for it.
+    wanted: Mutex<HashMap<String, usize>>,
     ended: Notify,
 }
 
@@ -26,8 +28,10 @@ pub(crate) struct Running {
 pub(crate) enum Purpose {
     /// A turn, or one that waits for its place.
     Turn,
-    /// A look at its changes, or a decision about them: over in a moment.
+    /// A decision about its changes, or another head: over in a moment.
     Review,
+    /// A look at its changes, which whoever takes the session for something else ends.
+    Look,
 }
 
 #[derive(Debug)]
@@ -39,10 +43,33 @@ struct Entry {
     task: Option<AbortHandle>,
 }
 
+/// The effect of a request to cancel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelOutcome {
+    /// It ends now.
+    Cancelled,
+    /// It was cancelled before, and is about to end.
+    Before,
+    /// It does not run.
+    NotRunning,
+}
+
+impl CancelOutcome {
+    fn of_running(is_first: bool) -> Self {
+        if is_first { Self::Cancelled } else { Self::Before }
+    }
+
+    /// Whether it ran, and ends.
+    pub fn ends(self) -> bool {
+        self != Self::NotRunning
+    }
+}
+
 /// Whoever has a session.
 pub(crate) struct Held {
     pub(crate) turn: Box<RunningTurn>,
     pub(crate) purpose: Purpose,
+    cancel: CancellationToken,
 }
 
 /// A session's only turn or review. Dropping it ends the claim.
@@ -103,13 +130,23 @@ impl super::Inner {
         session: &str,
         purpose: Purpose,
     ) -> Result<Claim, ServiceError> {
+        // INV-412: however many look, and look again, whoever changes something comes first.
+        let _wanted = (purpose != Purpose::Look).then(|| Wanted::of(self, session));
         loop {
+            if purpose == Purpose::Look && self.running.wanted().contains_key(session) {
+                return Err(ServiceError::Busy(session.to_owned()));
+            }
             let held = match Running::claim(self, session, self.now(), purpose) {
                 Ok(claim) => return Ok(claim),
                 Err(held) => held,
             };
             let is_over = match held.purpose {
                 Purpose::Review => true,
+                Purpose::Look if purpose == Purpose::Look => true,
+                Purpose::Look => {
+                    held.cancel.cancel();
+                    true
+                }
                 Purpose::Turn => self.is_stored(&held.turn).await?,
             };
             if !is_over {
@@ -141,8 +178,9 @@ impl Running {
         purpose: Purpose,
     ) -> Result<Claim, Held> {
         let mut turns = service.running.turns();
-        if let Some(Entry { turn, purpose, .. }) = turns.get(session) {
-            return Err(Held { turn: Box::new(turn.clone()), purpose: *purpose });
+        if let Some(Entry { turn, purpose, cancel, .. }) = turns.get(session) {
+            let (turn, cancel) = (Box::new(turn.clone()), cancel.clone());
+            return Err(Held { turn, purpose: *purpose, cancel });
         }
         let (end, ended) = watch::channel(None);
         let turn = RunningTurn {
@@ -166,19 +204,25 @@ impl Running {
         Ok(Claim { service: Arc::clone(service), turn, cancel, end })
     }
 
-    pub(crate) fn cancel(&self, session: &str, by: &str) -> bool {
+    pub(crate) fn cancel(&self, session: &str, by: &str) -> CancelOutcome {
         let turns = self.turns();
         let turn = turns.get(session).filter(|entry| entry.purpose == Purpose::Turn);
-        let Some(entry) = turn else { return false };
+        let Some(entry) = turn else { return CancelOutcome::NotRunning };
+        let is_first = entry.control.run_cancelled_by().is_none();
         // Before it ends: who stores how it ended then finds it.
         entry.control.run_cancelled(by);
         entry.cancel.cancel();
-        true
+        CancelOutcome::of_running(is_first)
     }
 
-    pub(crate) fn cancel_subagent(&self, session: &str, path: &str, by: &str) -> bool {
-        let control = self.turns().get(session).map(|entry| Arc::clone(&entry.control));
-        control.is_some_and(|control| control.cancel(path, by))
+    pub(crate) fn cancel_subagent(&self, session: &str, path: &str, by: &str) -> CancelOutcome {
+        let turns = self.turns();
+        let Some(entry) = turns.get(session) else { return CancelOutcome::NotRunning };
+        let is_first = entry.control.cancelled_by(path).is_none();
+        match entry.control.cancel(path, by) {
+            true => CancelOutcome::of_running(is_first),
+            false => CancelOutcome::NotRunning,
+        }
     }
 
     pub(crate) fn list(&self) -> Vec<RunningTurn> {
@@ -188,6 +232,21 @@ impl Running {
         drop(all);
         turns.sort_by(|a, b| (a.started, &a.session).cmp(&(b.started, &b.session)));
         turns
+    }
+
+    /// Ends the look or the decision that has a session.
+    pub(crate) fn end_review(&self, session: &str) -> Option<RunningTurn> {
+        let turns = self.turns();
+        let entry = turns.get(session).filter(|entry| entry.purpose != Purpose::Turn)?;
+        entry.cancel.cancel();
+        Some(entry.turn.clone())
+    }
+
+    /// Ends all of them.
+    pub(crate) fn end_reviews(&self) {
+        let turns = self.turns();
+        let reviews = turns.values().filter(|entry| entry.purpose != Purpose::Turn);
+        reviews.for_each(|entry| entry.cancel.cancel());
     }
 
     /// Waits until none runs.
@@ -206,14 +265,45 @@ impl Running {
     /// Stops all where they are.
     pub(crate) fn abort(&self) {
         for entry in self.turns().values() {
-            if let Some(task) = &entry.task {
-                task.abort();
+            match (&entry.task, entry.purpose) {
+                (Some(task), _) => task.abort(),
+                (None, Purpose::Look | Purpose::Review) => entry.cancel.cancel(),
+                (None, Purpose::Turn) => {}
             }
         }
     }
 
+    fn wanted(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn turns(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody waits for a session, other than to look at it.
+struct Wanted {
+    service: Arc<super::Inner>,
+    session: String,
+}
+
+impl Wanted {
+    fn of(service: &Arc<super::Inner>, session: &str) -> Self {
+        *service.running.wanted().entry(session.to_owned()).or_default() += 1;
+        Self { service: Arc::clone(service), session: session.to_owned() }
+    }
+}
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        let mut wanted = self.service.running.wanted();
+        if let Some(many) = wanted.get_mut(&self.session) {
+            *many -= 1;
+            if *many == 0 {
+                wanted.remove(&self.session);
+            }
+        }
     }
 }
 

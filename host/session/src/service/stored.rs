@@ -72,6 +72,7 @@ impl Service {
             return Err(ServiceError::Busy(session.to_owned()));
         }
         let deleted = self.0.store.delete_session(session).await?;
+        self.end_reviews(session).await;
         self.0.hub.end(session);
         self.remove_stale_layers().await;
         Ok(deleted)
@@ -84,6 +85,7 @@ impl Service {
     /// When the store fails.
     pub async fn delete_all(&self) -> Result<u64, ServiceError> {
         let deleted = self.0.store.delete_all_sessions().await?;
+        self.0.running.end_reviews();
         self.0.hub.close();
         self.remove_stale_layers().await;
         Ok(deleted)

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use belljar_agent::{Brought, Unfit};
+use belljar_changes::ChangesError;
 use belljar_definition::NotFound;
 use belljar_policy::LimitsRequest;
 use belljar_store::StoreError;
+use belljar_work::{WorkError, WorkKind};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -13,6 +15,10 @@ use crate::record::rows::History;
 use crate::record::saved_session::SessionError;
 use crate::record::turn::Turn;
 use crate::review::ReviewError;
+
+/// The time includes the wait for a thread, and is below that of a request.
+pub(crate) const LOOK: WorkKind =
+    WorkKind { name: "looking at the changes of a session", time: Duration::from_secs(20) };
 
 /// The limits of one tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,6 +183,9 @@ pub enum ServiceError {
     /// A session cannot be resumed.
     #[error(transparent)]
     Session(SessionError),
+    /// Work took too long, or too much of it waits.
+    #[error(transparent)]
+    Work(WorkError),
 }
 
 impl From<StoreError> for ServiceError {
@@ -193,6 +202,10 @@ impl From<ReviewError> for ServiceError {
         match error {
             ReviewError::Busy(session) => Self::Busy(session),
             ReviewError::Store(error) => error.into(),
+            // The signal is raised by the deadline alone while somebody waits.
+            ReviewError::Changes(ChangesError::Stopped(_)) => {
+                Self::Work(WorkError::TimedOut { kind: LOOK.name, limit: LOOK.time })
+            }
             error => Self::Review(error),
         }
     }

@@ -6,6 +6,7 @@ mod code;
 mod compaction;
 mod conversations;
 mod direct;
+mod looks;
 mod nested;
 mod resume;
 mod runs_in_store;

@@ -193,8 +193,8 @@ async fn a_session_answers_one_message_at_a_time_and_a_subagent_is_cancelled_alo
     assert!(matches!(refused, ServiceError::Busy(_)), "{refused}");
     assert_eq!(questions.service.running()[0].message, turn.message);
 
-    assert!(!questions.service.cancel_subagent(&turn.session, "stuck/sleeper#1", "key:1"));
-    assert!(questions.service.cancel_subagent(&turn.session, &child, "key:1"));
+    assert!(!questions.service.cancel_subagent(&turn.session, "stuck/sleeper#1", "key:1").ends());
+    assert!(questions.service.cancel_subagent(&turn.session, &child, "key:1").ends());
     let end = turn.ended().await.unwrap();
     assert_eq!((end.status, &*end.output), (RunStatus::Completed, "the sleeper is gone"));
     assert_eq!(ended(&end, RunStatus::Cancelled), 1);
@@ -208,9 +208,9 @@ async fn a_session_answers_one_message_at_a_time_and_a_subagent_is_cancelled_alo
     let turn = questions.service.begin(ask("stuck")).await.unwrap();
     let mut watch = turn.watch();
     until(&mut watch, "subagent_update").await;
-    assert!(questions.service.cancel(&turn.session, "key:1"));
+    assert!(questions.service.cancel(&turn.session, "key:1").ends());
     assert_eq!(turn.ended().await.unwrap().status, RunStatus::Cancelled);
-    assert!(!questions.service.cancel(&turn.session, "key:1"), "it is over");
+    assert!(!questions.service.cancel(&turn.session, "key:1").ends(), "it is over");
     let answer = questions.store.message(&turn.session, &turn.message).await.unwrap();
     assert_eq!(answer.metadata["cancelled_by"], "key:1");
     let children = questions.store.subagents(&turn.session).await.unwrap();
@@ -291,7 +291,7 @@ async fn a_turn_that_stops_with_the_host_resumes_at_the_next_start() {
     assert_eq!(numbers(&seen[0]), numbers(before.last().unwrap()) + 1);
     // The boss asked once; its answer was kept.
     assert_eq!(questions.world.sent_by("stuck", 0).len(), 1);
-    assert!(next.cancel_subagent(&turn.session, "stuck/sleeper#0", "local"));
+    assert!(next.cancel_subagent(&turn.session, "stuck/sleeper#0", "local").ends());
     until(&mut watch, "run_finished").await;
     let rows = questions.store.messages(&turn.session).await.unwrap();
     assert_eq!((rows.len(), rows[1].status), (2, MessageStatus::Completed));

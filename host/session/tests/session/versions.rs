@@ -92,7 +92,7 @@ async fn a_turn_that_waits_for_its_place_begins_with_what_is_in_force_by_then() 
         tokio::task::yield_now().await;
     }
     next.change(&world.host, NOTHING, limits);
-    assert!(service.cancel(&first.session, "key:1"));
+    assert!(service.cancel(&first.session, "key:1").ends());
     let refused = waiting.await.unwrap().unwrap_err();
     assert!(matches!(&refused, ServiceError::Blocked { .. }), "{refused}");
     // Nothing of it was stored.
@@ -179,6 +179,6 @@ async fn fewer_places_hold_as_those_that_are_taken_come_back() {
 }
 
 async fn end(service: &belljar_session::Service, turn: RunningTurn) {
-    assert!(service.cancel(&turn.session, "key:1"));
+    assert!(service.cancel(&turn.session, "key:1").ends());
     assert_eq!(turn.ended().await.unwrap().status, RunStatus::Cancelled);
 }

@@ -12,9 +12,15 @@ const EDGES: &[(&str, &[&str])] = &[
     ("host/engine", &[]),
     (
         "host/sandbox",
-        &["belljar-policy", "belljar-received", "belljar-os-sandbox", "belljar-engine"],
+        &[
+            "belljar-policy",
+            "belljar-received",
+            "belljar-work",
+            "belljar-os-sandbox",
+            "belljar-engine",
+        ],
     ),
-    ("host/changes", &["belljar-policy", "belljar-sandbox"]),
+    ("host/changes", &["belljar-policy", "belljar-sandbox", "belljar-work"]),
     ("host/conformance", &["belljar-policy", "belljar-sandbox"]),
     ("host/mcp", &["belljar-policy", "belljar-received", "belljar-os-sandbox", "belljar-sandbox"]),
     ("host/model", &["belljar-received"]),
@@ -23,6 +29,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "host/catalogue",
         &[
             "belljar-policy",
+            "belljar-work",
             "belljar-definition",
             "belljar-os-sandbox",
             "belljar-sandbox",
@@ -35,6 +42,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "belljar-policy",
             "belljar-received",
+            "belljar-work",
             "belljar-definition",
             "belljar-sandbox",
             "belljar-mcp",
@@ -47,6 +55,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "host/session",
         &[
             "belljar-policy",
+            "belljar-work",
             "belljar-definition",
             "belljar-sandbox",
             "belljar-model",
@@ -61,6 +70,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "belljar-policy",
             "belljar-received",
+            "belljar-work",
             "belljar-changes",
             "belljar-definition",
             "belljar-catalogue",
@@ -74,6 +84,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "belljar-policy",
             "belljar-received",
+            "belljar-work",
             "belljar-changes",
             "belljar-definition",
             "belljar-agent",
@@ -86,6 +97,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "belljar-policy",
             "belljar-received",
+            "belljar-work",
             "belljar-acp",
             "belljar-changes",
             "belljar-conformance",
@@ -113,6 +125,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "host/prove",
         &[
             "belljar-policy",
+            "belljar-work",
             "belljar-definition",
             "belljar-sandbox",
             "belljar-model",

@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: house rules that no compiler knows.
 
+mod blocking;
 mod commands;
 mod edges;
 mod guide;
@@ -43,6 +44,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     breaches.extend(source::breaches(&files));
     breaches.extend(commands::breaches(&files));
     breaches.extend(edges::breaches(&files));
+    breaches.extend(blocking::breaches(root, &files));
     breaches.extend(invariants::breaches(&files));
     breaches.extend(public::breaches(&files));
     breaches.extend(rings::breaches(&files));

@@ -5,8 +5,10 @@
 //! resumes finds it again; one that ends inside leaves it by itself.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use belljar_policy::{Access, Shown, ShownPath as _};
+use belljar_work::WorkKind;
 
 use crate::agent_loop::agent::Agent;
 use crate::agent_loop::current_jar::{CurrentJar, Worktree};
@@ -18,6 +20,10 @@ use crate::outcome::RunStatus;
 use crate::tools::answer::Answer;
 use crate::tools::builtin::arguments::WorktreeCall;
 use crate::tools::call::Call;
+
+/// It copies and merges files, for as long as that takes.
+const WORKTREE: WorkKind =
+    WorkKind { name: "making or ending a worktree", time: Duration::from_secs(600) };
 
 /// The name of a worktree without one.
 const UNNAMED: &str = "worktree";
@@ -90,7 +96,8 @@ impl Agent<'_> {
         let worktree = self.planned(call, &layers, name);
         let (own, rights) = (worktree.layers.clone(), self.job.rights.clone());
         // It copies files, for as long as that takes.
-        let made = tokio::task::spawn_blocking(move || {
+        let owner = own.owner();
+        let made = belljar_work::run(&WORKTREE, &owner, move |_| {
             own.of(&rights).map(drop).map_err(|error| {
                 own.forget();
                 error.to_string()
@@ -153,7 +160,8 @@ impl Agent<'_> {
     /// An error that names what was changed in a worktree; none where nothing was.
     async fn spares(&self, worktree: &Worktree) -> Result<(), String> {
         let (layers, rights) = (worktree.layers.clone(), self.job.rights.clone());
-        let looked = tokio::task::spawn_blocking(move || {
+        let owner = layers.owner();
+        let looked = belljar_work::run(&WORKTREE, &owner, move |_| {
             layers.of(&rights).map_err(|error| error.to_string())?;
             layers.changed(MAX_TOLD_CHANGES)
         });
@@ -206,7 +214,8 @@ pub(crate) async fn end(
 
 async fn ended(job: &Job, worktree: &Worktree, keep: bool) -> Vec<Told> {
     let (worktree, rights) = (worktree.clone(), job.rights.clone());
-    let done = tokio::task::spawn_blocking(move || {
+    let owner = worktree.layers.owner();
+    let done = belljar_work::run(&WORKTREE, &owner, move |_| {
         // What a process that died has left is opened first.
         worktree.layers.of(&rights)?;
         Ok::<_, LayersError>(worktree.layers.end(keep, &worktree.name))

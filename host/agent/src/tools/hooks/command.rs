@@ -179,6 +179,7 @@ mod tests {
         // No writer is left: opening to read would block, so a writer of our own opens it and
         // is gone, and what remains is the end of the file.
         let own = fifo.clone();
+        #[expect(clippy::disallowed_methods, reason = "a test that waits for a pipe")]
         let open = tokio::task::spawn_blocking(move || {
             drop(std::fs::OpenOptions::new().write(true).open(own));
         });

@@ -69,12 +69,13 @@ pub(crate) fn apply(
     quiet: bool,
     out: &Out,
 ) -> Result<Option<Done>, Failure> {
-    let all = look::selected(review, paths)?;
+    let mut all = look::selected(review, paths)?;
     if all.is_empty() {
         return Err(Failure::usage(format!("nothing is changed by session {}", session.id)));
     }
     let mut also_what_runs = decision.also_what_runs;
     if !decision.yes {
+        look::count(&mut all)?;
         look::shown(session, &all, false, out)?;
         let stat = show::total(all.iter().map(|(_, changes)| changes.stat()));
         if !agreed(&format!("apply {stat}?"), false, "applied", out)? {

@@ -33,10 +33,13 @@ pub(crate) fn discard(
     yes: bool,
     out: &Out,
 ) -> Result<usize, Failure> {
-    let all = look::selected(review, paths)?;
+    let mut all = look::selected(review, paths)?;
     if all.is_empty() {
         out.line(format_args!("nothing is changed by session {}", session.id));
         return Ok(0);
+    }
+    if !yes {
+        look::count(&mut all)?;
     }
     let stat = show::total(all.iter().map(|(_, changes)| changes.stat()));
     sure(yes, &format!("throw away {stat} of session {}?", session.id), out)?;

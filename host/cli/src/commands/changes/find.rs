@@ -9,6 +9,7 @@ use belljar_session::{
     DirectoryReview, ReviewError, SessionReview, find_run, has_layers, newest_with_layers,
 };
 use belljar_store::{Store, StoreError, StoredSession};
+use belljar_work::StopSignal;
 
 use crate::args::server::TenantArg;
 use crate::setup::data::{failed, in_store};
@@ -173,7 +174,17 @@ pub(crate) fn open(store: &Store, session: &str) -> Result<SessionReview, Failur
             .exit(Exit::Usage)
             .hint("an agent that is granted `read-write` writes to the workspace itself"));
     }
-    SessionReview::open(store, session).map_err(refused)
+    // A signal ends the process of the command: it is caught nowhere here.
+    open_until(store, session, &StopSignal::never())
+}
+
+/// As [`open`], for work that ends when the signal is raised.
+pub(crate) fn open_until(
+    store: &Store,
+    session: &str,
+    stop: &StopSignal,
+) -> Result<SessionReview, Failure> {
+    SessionReview::open(store, session, stop).map_err(refused)
 }
 
 /// Words that are no run, and paths at which nothing is changed.

@@ -1,16 +1,19 @@
 //! `belljar changes`: what a run changed in its overlays.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use belljar_changes::{Changes, Stat};
 use belljar_session::{DirectoryReview, SessionReview};
 use belljar_store::{Store, StoredSession};
+use belljar_work::{OPERATOR, StopSignal, WorkKind};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::find::{self, Found, Paths};
 use super::show;
 use crate::args::changes::ChangesArgs;
-use crate::setup::exit::{Exit, Failure};
+use crate::setup::exit::{Exit, Failure, chain};
 use crate::setup::home::Places;
 use crate::term::diff;
 use crate::term::out::{Out, Style};
@@ -23,7 +26,10 @@ pub(crate) fn run(args: &ChangesArgs, places: &Places, out: &Out) -> Result<Exit
 }
 
 fn look(args: &ChangesArgs, found: &Found, out: &Out) -> Result<Exit, Failure> {
-    let all = selected(&found.review, &found.paths)?;
+    let mut all = selected(&found.review, &found.paths)?;
+    if !args.patch {
+        count(&mut all)?;
+    }
     if args.json {
         let places: Vec<_> = all
             .iter()
@@ -75,6 +81,14 @@ pub(crate) fn selected<'a>(
         return Err(find::no_such_change());
     }
     Ok(all)
+}
+
+/// Counts the lines of what is about to be shown.
+pub(crate) fn count(all: &mut [(&DirectoryReview, Changes)]) -> Result<(), Failure> {
+    for (_, changes) in all {
+        changes.count(|_| true).map_err(|error| Failure::new(chain(&error)))?;
+    }
+    Ok(())
 }
 
 /// Shows changes to a person, with the lines or without.
@@ -130,14 +144,50 @@ pub(crate) fn say_stat(stat: &Stat, how: &str, out: &Out) {
     out.note(format_args!("{stat} in an overlay{later}: {how}"));
 }
 
-/// How much a session of the command line has changed; `None` = it has no overlay.
-pub(crate) fn changed_by(store: &Store, session: &str, out: &Out) -> Option<Stat> {
+/// The look at the end of a run or a turn.
+const LAST_LOOK: WorkKind =
+    WorkKind { name: "counting what was changed", time: Duration::from_secs(15) };
+
+/// How much a session of the command line has changed; `None` = it has no overlay, or nobody waits for
+/// the count any more.
+pub(crate) async fn changed_by(
+    store: &Store,
+    session: &str,
+    cancel: &CancellationToken,
+    out: &Out,
+) -> Option<Stat> {
     if !belljar_session::has_layers(store, session) {
         return None;
     }
-    let counted = find::open(store, session).and_then(|review| {
-        let changes = review.changes().map_err(find::refused)?;
-        Ok(show::total(changes.iter().map(|(_, changes)| changes.stat())))
-    });
+    let (store, session) = (store.clone(), session.to_owned());
+    let counting = last_look(move |stop| find::open_until(&store, &session, stop));
+    let counted = if cancel.is_cancelled() {
+        counting.await
+    } else {
+        tokio::select! {
+            counted = counting => counted,
+            () = cancel.cancelled() => {
+                out.note("what was changed is not counted; `belljar changes --stat` does");
+                return None;
+            }
+        }
+    };
     counted.map_err(|failure| out.warning(failure.message)).ok().filter(|stat| stat.files > 0)
+}
+
+/// Counts what a session has changed, on a thread of its own and for a limited time.
+pub(crate) async fn last_look(
+    open: impl FnOnce(&StopSignal) -> Result<SessionReview, Failure> + Send + 'static,
+) -> Result<Stat, Failure> {
+    let job = move |stop: &StopSignal| {
+        let review = open(stop)?;
+        let mut changes = review.changes().map_err(find::refused)?;
+        count(&mut changes)?;
+        Ok(show::total(changes.iter().map(|(_, changes)| changes.stat())))
+    };
+    let ended = belljar_work::run(&LAST_LOOK, OPERATOR, job).await;
+    ended.map_err(|error| {
+        Failure::new(error.to_string())
+            .hint("`belljar changes --stat` looks for as long as it takes")
+    })?
 }

@@ -92,6 +92,15 @@ fn lines(file: &FileChange) -> String {
             |size: Option<u64>| size.map_or_else(|| "none".to_owned(), |size| size.to_string());
         return format!("{} -> {} bytes", size(file.size_before), size(file.size_after));
     }
+    if file.replaced {
+        return match file.added == file.removed {
+            true => format!("{} lines replaced", file.added),
+            false => format!("{} lines replaced by {}", file.removed, file.added),
+        };
+    }
+    if !file.counted {
+        return "not counted".to_owned();
+    }
     match (file.added, file.removed) {
         (0, 0) => String::new(),
         (added, 0) => format!("+{added}"),
@@ -146,6 +155,13 @@ pub(crate) fn patch(changes: &Changes, out: &Out) -> Result<(), Failure> {
             out.line(format_args!("binary: {} ({})", name(file), lines(file)));
             continue;
         }
+        if file.replaced {
+            out.line(format_args!(
+                "{}: {}; a comparison by lines takes too long",
+                name(file),
+                lines(file)
+            ));
+        }
         let mut bytes = Vec::new();
         changes.patch_of(file, &mut bytes).map_err(|error| Failure::new(chain(&error)))?;
         for line in String::from_utf8_lossy(&bytes).lines() {
@@ -170,6 +186,7 @@ pub(crate) fn total(stats: impl IntoIterator<Item = Stat>) -> Stat {
         all.run_later += stat.run_later;
         all.code += stat.code;
         all.conflicts += stat.conflicts;
+        all.uncounted += stat.uncounted;
     }
     all
 }

@@ -6,12 +6,13 @@ use belljar_changes::Stat;
 use belljar_policy::Shown;
 use belljar_session::SessionReview;
 use belljar_store::StoredSession;
+use belljar_work::StopSignal;
 
 use super::slash::Action;
 use crate::commands::changes::apply::{Decision, apply};
 use crate::commands::changes::discard::discard;
 use crate::commands::changes::find::{Paths, refused};
-use crate::commands::changes::{look, show, undo};
+use crate::commands::changes::{look, undo};
 use crate::setup::exit::Failure;
 use crate::term::out::Out;
 
@@ -26,7 +27,7 @@ pub(super) fn decide(
     layers: Layers,
     out: &Out,
 ) -> Result<(), Failure> {
-    let review = SessionReview::of(layers).map_err(refused)?;
+    let review = SessionReview::of(layers, &StopSignal::never()).map_err(refused)?;
     let (words, paths): (Vec<_>, Vec<_>) =
         rest.split_whitespace().map(str::to_owned).partition(|word| word.starts_with("--"));
     let has = |word: &str| words.iter().any(|it| it == word);
@@ -51,15 +52,17 @@ pub(super) fn decide(
         }
         Action::Discard => discard(session, &review, &paths, yes, out).map(drop),
         Action::Undo => undo::undo(&review, out).map(drop),
-        _ => look::shown(session, &look::selected(&review, &paths)?, true, out),
+        _ => {
+            let mut all = look::selected(&review, &paths)?;
+            look::count(&mut all)?;
+            look::shown(session, &all, true, out)
+        }
     }
 }
 
 /// How much is changed.
-pub(super) fn stat(layers: Layers) -> Result<Stat, Failure> {
-    let review = SessionReview::of(layers).map_err(refused)?;
-    let changes = review.changes().map_err(refused)?;
-    Ok(show::total(changes.iter().map(|(_, changes)| changes.stat())))
+pub(super) async fn stat(layers: Layers) -> Result<Stat, Failure> {
+    look::last_look(move |stop| SessionReview::of(layers, stop).map_err(refused)).await
 }
 
 /// Says it in a line.

@@ -221,7 +221,7 @@ impl<'a> Chat<'a> {
         let spoke = self.progress.end_turn();
         let session = self.session.id().unwrap_or_default().to_owned();
         self.conclude_run(&session, saved, spoke).await;
-        self.say_changes();
+        self.say_changes().await;
     }
 
     /// `/changes`, `/apply`, `/discard` and `/undo`: the overlay of this conversation.
@@ -236,15 +236,14 @@ impl<'a> Chat<'a> {
     }
 
     /// Says what the conversation has changed in its overlay, if that is more or less than before.
-    fn say_changes(&mut self) {
+    async fn say_changes(&mut self) {
         let store = self.session.store();
         let Some(session) = self.session.id() else { return };
         if !belljar_session::has_layers(store, session) {
             return;
         }
         let Some(layers) = self.session.layers(self.host) else { return };
-        let said = tokio::task::block_in_place(|| overlay::stat(layers));
-        match said {
+        match overlay::stat(layers).await {
             Ok(stat) if stat == self.changed => {}
             Ok(stat) => {
                 overlay::say(&stat, self.out);

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use belljar_definition::{AgentDefinition, Slug};
 use belljar_policy::{LIMITS, Shown};
+use belljar_work::StopSignal;
 use serde_json::{Value, json};
-use similar::{ChangeTag, TextDiff};
 
 use super::report;
 use super::vetting::{Agent, Vetted};
@@ -158,11 +158,9 @@ fn body(old: &str, new: &str) -> String {
     if old.len() + new.len() > MAX_COMPARED {
         return "prompt: another text".to_owned();
     }
-    let diff = TextDiff::from_lines(old, new);
-    let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
-    format!(
-        "prompt: {} lines more, {} lines less",
-        count(ChangeTag::Insert),
-        count(ChangeTag::Delete)
-    )
+    // Its work is bounded, so it needs no other end.
+    match belljar_changes::changed_lines(old.as_bytes(), new.as_bytes(), &StopSignal::never()) {
+        Ok((added, removed)) => format!("prompt: {added} lines more, {removed} lines less"),
+        Err(_) => "prompt: another text".to_owned(),
+    }
 }

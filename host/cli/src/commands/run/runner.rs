@@ -246,7 +246,7 @@ async fn perform(
     let done = work.saved(&store, host, events, cancel.clone()).await;
     let (outcome, unsaved) = done.map_err(saving::not_begun)?;
     let run = outcome.summary().run.clone();
-    let changed = look::changed_by(&store, run.as_str(), out);
+    let changed = look::changed_by(&store, run.as_str(), cancel, out).await;
     Ok((outcome, Some(Saved::new(store, unsaved, changed, out))))
 }
 

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use belljar_agent::{Hooks, Host};
@@ -18,6 +19,7 @@ use belljar_sandbox::Sandbox;
 use belljar_server::{OpenError, Tenants};
 use belljar_session::{Admission, Look, Renew, Service, ServiceLimits};
 use belljar_store::{Store, TENANT, Tenant};
+use belljar_work::{StopSignal, WorkKind};
 
 use crate::commands::serve::judged::setup;
 use crate::commands::serve::limits::{limits, limits_of};
@@ -140,7 +142,7 @@ impl Tenants for Opening {
     async fn open(&self, tenant: &Tenant) -> Result<Service, OpenError> {
         let (inner, own) = (Arc::clone(&self.0), tenant.clone());
         // Reads files, and may describe tools on a runtime of its own.
-        let opened = tokio::task::spawn_blocking(move || open(&inner, &own)).await;
+        let opened = belljar_work::run(&OPEN, &tenant.id, move |_| open(&inner, &own)).await;
         let (opened, renewal) =
             opened.map_err(|error| OpenError::Setup(format!("opening it failed: {error}")))??;
         let Opened { host, workspace, limits } = opened;
@@ -158,7 +160,8 @@ impl Tenants for Opening {
 
     async fn check(&self, tenant: &Tenant) -> Result<(), OpenError> {
         let (inner, own) = (Arc::clone(&self.0), tenant.clone());
-        let checked = tokio::task::spawn_blocking(move || inner.check(&own).map(drop)).await;
+        let check = move |_: &StopSignal| inner.check(&own).map(drop);
+        let checked = belljar_work::run(&OPEN, &tenant.id, check).await;
         checked.map_err(|error| OpenError::Setup(format!("checking it failed: {error}")))?
     }
 
@@ -169,6 +172,9 @@ impl Tenants for Opening {
         }
     }
 }
+
+/// As the tenant, so that tools that are read meanwhile, as the operator, find threads.
+const OPEN: WorkKind = WorkKind { name: "opening a tenant", time: Duration::from_secs(300) };
 
 /// A tenant as it is now, and what makes its later versions.
 fn open(opener: &Arc<Opener>, tenant: &Tenant) -> Result<(Opened, Arc<dyn Renew>), OpenError> {

@@ -207,7 +207,13 @@ impl Looked {
 impl Renew for OwnRenewal {
     async fn renew(&self, look: Look) -> Renewed {
         let own = Arc::clone(&self.own);
-        match tokio::task::spawn_blocking(move || own.look(look)).await {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "settings that the operator wrote, behind one lock; tools that are read meanwhile \
+                      need places of the operator's"
+        )]
+        let looked = tokio::task::spawn_blocking(move || own.look(look)).await;
+        match looked {
             Ok(looked) => self.found(looked),
             Err(error) => Renewed::Invalid(format!("they could not be read: {error}")),
         }

@@ -18,6 +18,11 @@ pub(super) struct Trusted(pub(super) Arc<Own>);
 impl Issuers for Trusted {
     async fn in_force(&self) -> Result<Vec<IssuerSetting>, String> {
         let own = Arc::clone(&self.0);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "settings that the operator wrote, behind one lock; tools that are read meanwhile \
+                      need places of the operator's"
+        )]
         let looked = tokio::task::spawn_blocking(move || own.look(Look::IfChanged)).await;
         let looked = looked.map_err(|error| format!("they could not be read: {error}"))?;
         // Of settings that are not valid those stay in force that were, as for everything else.

@@ -421,6 +421,10 @@ impl FilesView<'_> {
                 Ok(())
             }
             (Access::Overlay, Some(Over::Upper(_))) | (Access::ReadWrite, _) => {
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "one at a time of a store, whose call waits for it"
+                )]
                 let done = tokio::task::spawn_blocking(move || sync(&file)).await;
                 Ok(done.map_err(|_| ErrorCode::Io)??)
             }

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use belljar_policy::Limits;
+use belljar_work::{OPERATOR, WorkError, WorkKind};
 use rustls::ClientConfig;
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -77,13 +79,17 @@ impl HttpOptions {
             return Ok(Arc::clone(own));
         }
         let make = || async {
-            let made = tokio::task::spawn_blocking(connect::system_tls).await;
-            let failed = |_| rustls::Error::General("the task was cancelled".to_owned());
+            let made = belljar_work::run(&CERTIFICATES, OPERATOR, |_| connect::system_tls()).await;
+            let failed = |error: WorkError| rustls::Error::General(error.to_string());
             Ok(Arc::new(made.map_err(failed)??))
         };
         self.system_tls.get_or_try_init(make).await.cloned()
     }
 }
+
+/// They are the machine's, and are read once.
+const CERTIFICATES: WorkKind =
+    WorkKind { name: "reading the system's certificates", time: Duration::from_secs(60) };
 
 /// The connections that may be open at the same time.
 #[derive(Debug, Clone)]

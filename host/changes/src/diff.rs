@@ -1,0 +1,540 @@
+//! Which lines of two texts differ, in bounded work.
+//!
+//! Texts are an agent's, so the worst input counts: a file of 4 million empty lines, or one reversed whose
+//! lines are one letter each. A comparison has at most [`MAX_LINES`] lines on each side and spends at most
+//! [`MAX_STEPS`] steps; lines beyond either are told as replaced. It is done in three parts:
+//!
+//! 1. Lines that both texts begin and end with are left out. Linear in bytes.
+//! 2. A line that occurs once on each side is an anchor (patience). Linear in lines, per level.
+//! 3. Between anchors: Myers's greedy search, for [`MAX_EDITS`] edits at a time, from the furthest place reached.
+//!
+//! Steps and not seconds decide, so that two comparisons of the same texts have the same result: a merge
+//! that was promised is the merge that is written.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use belljar_work::{StopSignal, WorkStopped};
+
+/// Lines of one text, after the common beginning and end, that are compared.
+pub(crate) const MAX_LINES: usize = 1 << 18;
+
+/// Steps of one comparison: one is a comparison of two lines, or a place that the search visits.
+pub(crate) const MAX_STEPS: u64 = 1 << 25;
+
+/// Edits that one search goes through before it takes what it has. Its memory is the square of that.
+const MAX_EDITS: usize = 512;
+
+/// Steps between two looks at the signal.
+const LOOK_EVERY: u64 = 1 << 16;
+
+/// Lines of the first text that are replaced by lines of the second.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hunk {
+    pub(crate) before: Range<u32>,
+    pub(crate) after: Range<u32>,
+}
+
+/// The result of a comparison.
+#[derive(Debug, Default)]
+pub(crate) struct Compared {
+    pub(crate) hunks: Vec<Hunk>,
+    /// The bound was met: some lines are told as replaced that may be equal.
+    pub(crate) is_coarse: bool,
+}
+
+/// The steps that are left, and the signal that ends the work.
+#[derive(Debug)]
+pub(crate) struct Meter<'a> {
+    left: u64,
+    unlooked: u64,
+    stop: &'a StopSignal,
+}
+
+impl<'a> Meter<'a> {
+    /// The steps of one comparison.
+    pub(crate) fn new(stop: &'a StopSignal) -> Self {
+        Self::of(MAX_STEPS, stop)
+    }
+
+    pub(crate) fn of(steps: u64, stop: &'a StopSignal) -> Self {
+        Self { left: steps, unlooked: 0, stop }
+    }
+
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Takes steps. `false` = there are none left.
+    fn spend(&mut self, steps: u64) -> Result<bool, WorkStopped> {
+        self.unlooked = self.unlooked.saturating_add(steps);
+        if self.unlooked >= LOOK_EVERY {
+            self.unlooked = 0;
+            self.stop.check()?;
+        }
+        let enough = self.left >= steps;
+        self.left = self.left.saturating_sub(steps);
+        Ok(enough)
+    }
+}
+
+/// The lines of a text, by number.
+pub(crate) struct Lines<'a> {
+    text: &'a [u8],
+    /// Where each begins, and where the last ends.
+    starts: Vec<u32>,
+}
+
+impl<'a> Lines<'a> {
+    /// `text` has at most 4 GiB: see [`crate::MAX_TEXT`].
+    pub(crate) fn new(text: &'a [u8]) -> Self {
+        let mut starts = vec![0];
+        let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        starts.extend(ends.map(|(at, _)| offset(at + 1)));
+        if text.last().is_some_and(|byte| *byte != b'\n') {
+            starts.push(offset(text.len()));
+        }
+        Self { text, starts }
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        offset(self.starts.len() - 1)
+    }
+
+    /// The text of these lines.
+    pub(crate) fn part(&self, lines: Range<u32>) -> &'a [u8] {
+        let at = |line: u32| self.starts.get(line as usize).or(self.starts.last());
+        let (start, end) = (at(lines.start), at(lines.end));
+        let bytes = start.zip(end).map(|(start, end)| *start as usize..*end as usize);
+        bytes.and_then(|bytes| self.text.get(bytes)).unwrap_or_default()
+    }
+
+    fn each(&self) -> impl Iterator<Item = &'a [u8]> {
+        let ends = self.starts.get(1..).unwrap_or_default();
+        self.starts
+            .iter()
+            .zip(ends)
+            .map(|(start, end)| self.text.get(*start as usize..*end as usize).unwrap_or_default())
+    }
+}
+
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// How many lines a text has.
+pub(crate) fn count_lines(text: &[u8]) -> u32 {
+    let whole = text.iter().filter(|byte| **byte == b'\n').count();
+    offset(whole + usize::from(text.last().is_some_and(|byte| *byte != b'\n')))
+}
+
+/// Compares two texts by lines.
+///
+/// # Errors
+///
+/// When the signal is raised.
+pub(crate) fn compare(
+    before: &[u8],
+    after: &[u8],
+    meter: &mut Meter<'_>,
+) -> Result<Compared, WorkStopped> {
+    meter.stop.check()?;
+    let lead = common_lead(before, after);
+    let trail = common_trail(rest(before, lead, 0), rest(after, lead, 0));
+    let (old, new) = (rest(before, lead, trail), rest(after, lead, trail));
+    let begin = count_lines(before.get(..lead).unwrap_or_default());
+    let (removed, added) = (count_lines(old), count_lines(new));
+    if removed == 0 && added == 0 {
+        return Ok(Compared::default());
+    }
+    let whole = |is_coarse| {
+        let (before, after) = (begin..begin + removed, begin..begin + added);
+        Ok(Compared { hunks: vec![Hunk { before, after }], is_coarse })
+    };
+    if removed == 0 || added == 0 {
+        return whole(false);
+    }
+    if removed.max(added) as usize > MAX_LINES || !meter.spend(u64::from(removed + added))? {
+        return whole(true);
+    }
+    let mut search = Search::new(old, new, meter);
+    search.run()?;
+    let is_coarse = search.is_coarse;
+    Ok(Compared { hunks: hunks(&search.changed, begin), is_coarse })
+}
+
+fn rest(text: &[u8], lead: usize, trail: usize) -> &[u8] {
+    text.get(lead..text.len().saturating_sub(trail)).unwrap_or_default()
+}
+
+/// Bytes of the whole lines that both begin with.
+fn common_lead(one: &[u8], other: &[u8]) -> usize {
+    let same = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    if same == one.len() && same == other.len() {
+        return same;
+    }
+    let part = one.get(..same).unwrap_or_default();
+    part.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+}
+
+/// Bytes of the whole lines that both end with. Both begin with a line.
+fn common_trail(one: &[u8], other: &[u8]) -> usize {
+    let same = one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count();
+    let begins_line = |text: &[u8]| match text.len().checked_sub(same + 1) {
+        None => true,
+        Some(at) => text.get(at) == Some(&b'\n'),
+    };
+    if begins_line(one) && begins_line(other) {
+        return same;
+    }
+    let part = one.get(one.len() - same..).unwrap_or_default();
+    part.iter().position(|byte| *byte == b'\n').map_or(0, |at| same - at - 1)
+}
+
+/// The lines that are marked, as ranges.
+fn hunks([gone, new]: &[Vec<bool>; 2], begin: u32) -> Vec<Hunk> {
+    let run = |marks: &[bool], from: usize| {
+        let rest = marks.get(from..).unwrap_or_default();
+        from + rest.iter().take_while(|mark| **mark).count()
+    };
+    let (mut hunks, mut old, mut now) = (Vec::new(), 0, 0);
+    while old < gone.len() || now < new.len() {
+        let (old_end, now_end) = (run(gone, old), run(new, now));
+        if (old_end, now_end) == (old, now) {
+            (old, now) = (old + 1, now + 1);
+            continue;
+        }
+        let range = |from: usize, to: usize| begin + offset(from)..begin + offset(to);
+        hunks.push(Hunk { before: range(old, old_end), after: range(now, now_end) });
+        (old, now) = (old_end, now_end);
+    }
+    hunks
+}
+
+/// A box that is still to be compared: a range of the lines of each side.
+#[derive(Debug, Clone)]
+struct Part {
+    old: Range<usize>,
+    new: Range<usize>,
+}
+
+impl Part {
+    fn is_flat(&self) -> bool {
+        self.old.is_empty() || self.new.is_empty()
+    }
+
+    fn lines(&self) -> u64 {
+        (self.old.len() + self.new.len()) as u64
+    }
+}
+
+/// How often one line stands in a box, and where last.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    times: [u32; 2],
+    last: [usize; 2],
+}
+
+/// The lines that occur in both texts, as numbers.
+struct Side {
+    numbers: Vec<u32>,
+    /// The place of each of them among all lines of its text.
+    places: Vec<u32>,
+}
+
+struct Search<'a, 'b> {
+    old: Side,
+    new: Side,
+    /// Whether a line has no partner, of each side.
+    changed: [Vec<bool>; 2],
+    /// By number, for one box.
+    seen: Vec<Seen>,
+    is_coarse: bool,
+    meter: &'b mut Meter<'a>,
+}
+
+impl<'a, 'b> Search<'a, 'b> {
+    fn new(old: &[u8], new: &[u8], meter: &'b mut Meter<'a>) -> Self {
+        let mut known: HashMap<&[u8], u32> = HashMap::new();
+        let mut is_there: Vec<[bool; 2]> = Vec::new();
+        let texts = [Lines::new(old), Lines::new(new)];
+        let numbered = [0, 1].map(|side: usize| {
+            let Some(lines) = texts.get(side) else { return Vec::new() };
+            let number = |line| {
+                let number = *known.entry(line).or_insert(offset(is_there.len()));
+                if number as usize == is_there.len() {
+                    is_there.push([false; 2]);
+                }
+                let sides = is_there.get_mut(number as usize);
+                sides.and_then(|sides| sides.get_mut(side)).into_iter().for_each(|it| *it = true);
+                number
+            };
+            lines.each().map(number).collect::<Vec<u32>>()
+        });
+        let in_both = |number: u32| is_there.get(number as usize) == Some(&[true; 2]);
+        let changed = |all: &Vec<u32>| all.iter().map(|number| !in_both(*number)).collect();
+        let side = |all: &Vec<u32>| {
+            let shared = all.iter().enumerate().filter(|(_, number)| in_both(**number));
+            let (places, numbers) = shared.map(|(at, number)| (offset(at), *number)).unzip();
+            Side { numbers, places }
+        };
+        let [old, new] = &numbered;
+        Self {
+            changed: [changed(old), changed(new)],
+            old: side(old),
+            new: side(new),
+            seen: vec![Seen::default(); is_there.len()],
+            is_coarse: false,
+            meter,
+        }
+    }
+
+    fn run(&mut self) -> Result<(), WorkStopped> {
+        let all = Part { old: 0..self.old.numbers.len(), new: 0..self.new.numbers.len() };
+        let mut open = vec![all];
+        while let Some(part) = open.pop() {
+            let part = self.trimmed(part);
+            if part.is_flat() {
+                self.mark(&part);
+            } else if !self.meter.spend(part.lines())? {
+                self.give_up(&part);
+            } else {
+                let anchors = self.anchors(&part);
+                if anchors.is_empty() {
+                    self.greedy(part)?;
+                } else {
+                    split(&part, &anchors, &mut open);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A box without the equal lines that it begins and ends with.
+    fn trimmed(&self, Part { mut old, mut new }: Part) -> Part {
+        let is_same = |one: usize, other: usize| {
+            self.old.numbers.get(one).is_some_and(|it| self.new.numbers.get(other) == Some(it))
+        };
+        while !old.is_empty() && !new.is_empty() && is_same(old.start, new.start) {
+            (old.start, new.start) = (old.start + 1, new.start + 1);
+        }
+        while !old.is_empty() && !new.is_empty() && is_same(old.end - 1, new.end - 1) {
+            (old.end, new.end) = (old.end - 1, new.end - 1);
+        }
+        Part { old, new }
+    }
+
+    /// No line of a box has a partner.
+    fn mark(&mut self, part: &Part) {
+        let [gone, new] = &mut self.changed;
+        part.old.clone().for_each(|at| mark(gone, &self.old, at));
+        part.new.clone().for_each(|at| mark(new, &self.new, at));
+    }
+
+    fn give_up(&mut self, part: &Part) {
+        self.is_coarse = true;
+        self.mark(part);
+    }
+
+    /// The lines that stand once on each side of a box, as far as they are in the same order.
+    fn anchors(&mut self, part: &Part) -> Vec<(usize, usize)> {
+        let sides = [(&self.old, &part.old), (&self.new, &part.new)];
+        for (side, (lines, range)) in sides.iter().enumerate() {
+            for at in (*range).clone() {
+                let number = lines.numbers.get(at).copied().unwrap_or_default();
+                let Some(seen) = self.seen.get_mut(number as usize) else { continue };
+                if let (Some(times), Some(last)) =
+                    (seen.times.get_mut(side), seen.last.get_mut(side))
+                {
+                    (*times, *last) = (*times + 1, at);
+                }
+            }
+        }
+        let once = |at: usize| {
+            let seen = self.seen.get(*self.old.numbers.get(at)? as usize)?;
+            (seen.times == [1, 1]).then_some((at, seen.last[1]))
+        };
+        let pairs: Vec<_> = part.old.clone().filter_map(once).collect();
+        for (lines, range) in sides {
+            for at in range.clone() {
+                let number = lines.numbers.get(at).copied().unwrap_or_default();
+                if let Some(seen) = self.seen.get_mut(number as usize) {
+                    *seen = Seen::default();
+                }
+            }
+        }
+        rising(&pairs)
+    }
+
+    /// Compares a box without anchors.
+    fn greedy(&mut self, part: Part) -> Result<(), WorkStopped> {
+        let mut rest = part;
+        loop {
+            rest = self.trimmed(rest);
+            if rest.is_flat() {
+                self.mark(&rest);
+                return Ok(());
+            }
+            match self.advance(&rest)? {
+                Some((old, new)) => {
+                    (rest.old.start, rest.new.start) = (rest.old.start + old, rest.new.start + new);
+                }
+                None => {
+                    self.give_up(&rest);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Searches from the beginning of a box, and marks what differs on the best way. Gives how many lines
+    /// of each side that way passes; `None` = the steps are used up.
+    fn advance(&mut self, part: &Part) -> Result<Option<(usize, usize)>, WorkStopped> {
+        let one = self.old.numbers.get(part.old.clone()).unwrap_or_default();
+        let other = self.new.numbers.get(part.new.clone()).unwrap_or_default();
+        let mut ways = Ways { rows: Vec::new(), size: (one.len() as i64, other.len() as i64) };
+        let end = loop {
+            let mut row = Vec::with_capacity(ways.rows.len() + 1);
+            let mut steps = 0;
+            let mut ended = None;
+            for at in 0..=ways.rows.len() {
+                let place = ways.enter(ways.rows.len(), at).map(|(x, y, _)| {
+                    let same = common(one, other, x, y);
+                    steps += same;
+                    (x + same, y + same)
+                });
+                steps += 1;
+                row.push(place.map(|(x, _)| x));
+                if place == Some(ways.size) {
+                    ended = Some(at);
+                    break;
+                }
+            }
+            ways.rows.push(row);
+            if !self.meter.spend(steps.unsigned_abs())? {
+                return Ok(None);
+            }
+            if let Some(at) = ended {
+                break at;
+            }
+            if ways.rows.len() > MAX_EDITS {
+                break ways.furthest();
+            }
+        };
+        let Some((old, new)) = ways.place(ways.rows.len() - 1, end) else { return Ok(None) };
+        let [gone, come] = &mut self.changed;
+        ways.each_edit(end, |(x, y), is_gone| match is_gone {
+            true => mark(gone, &self.old, part.old.start + x),
+            false => mark(come, &self.new, part.new.start + y),
+        });
+        Ok(Some((old, new)))
+    }
+}
+
+fn mark(marks: &mut [bool], side: &Side, at: usize) {
+    let place = side.places.get(at).and_then(|place| marks.get_mut(*place as usize));
+    if let Some(mark) = place {
+        *mark = true;
+    }
+}
+
+/// How many lines are equal from two places on.
+fn common(one: &[u32], other: &[u32], x: i64, y: i64) -> i64 {
+    let from =
+        |lines: &[u32], at: i64| usize::try_from(at).map_or(lines.len(), |at| at.min(lines.len()));
+    let (one, other) = (one.get(from(one, x)..), other.get(from(other, y)..));
+    let pairs = one.unwrap_or_default().iter().zip(other.unwrap_or_default());
+    pairs.take_while(|(a, b)| a == b).count() as i64
+}
+
+/// The boxes between anchors.
+fn split(part: &Part, anchors: &[(usize, usize)], open: &mut Vec<Part>) {
+    let (mut old, mut new) = (part.old.start, part.new.start);
+    for (at, place) in anchors.iter().copied().chain([(part.old.end, part.new.end)]) {
+        if at > old || place > new {
+            open.push(Part { old: old..at, new: new..place });
+        }
+        (old, new) = (at + 1, place + 1);
+    }
+}
+
+/// The longest rising part of pairs whose first places rise.
+fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    let place = |at: &usize| pairs.get(*at).map(|(_, new)| *new);
+    // The last pair of the best part of each length, and the one before each pair.
+    let (mut ends, mut before): (Vec<usize>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
+    for (at, (_, new)) in pairs.iter().enumerate() {
+        let length = ends.partition_point(|end| place(end) < Some(*new));
+        before.push(length.checked_sub(1).and_then(|before| ends.get(before).copied()));
+        match ends.get_mut(length) {
+            Some(end) => *end = at,
+            None => ends.push(at),
+        }
+    }
+    let mut way = Vec::new();
+    let mut next = ends.last().copied();
+    while let Some(at) = next {
+        way.extend(pairs.get(at));
+        next = before.get(at).copied().flatten();
+    }
+    way.reverse();
+    way
+}
+
+/// The furthest places that are reached with each number of edits, by Myers: in row `d`, place `i` lies on
+/// the diagonal `2i - d`, where x counts lines of the old text and y those of the new.
+struct Ways {
+    /// The x of each place; `None` = outside.
+    rows: Vec<Vec<Option<i64>>>,
+    size: (i64, i64),
+}
+
+impl Ways {
+    /// Where a diagonal is entered in a row, before equal lines are passed, and whether by a line that is
+    /// gone, from the diagonal before, or by a new one, from the diagonal behind.
+    fn enter(&self, row: usize, at: usize) -> Option<(i64, i64, bool)> {
+        let Some(above) = row.checked_sub(1).and_then(|row| self.rows.get(row)) else {
+            return Some((0, 0, false));
+        };
+        let diagonal = 2 * at as i64 - row as i64;
+        let known = |at: Option<usize>| at.and_then(|at| above.get(at).copied().flatten());
+        let inside = |x: i64| x <= self.size.0 && x - diagonal <= self.size.1;
+        let new = known(Some(at)).filter(|x| inside(*x));
+        let gone = known(at.checked_sub(1)).map(|x| x + 1).filter(|x| inside(*x));
+        let (x, is_gone) = match (new, gone) {
+            (Some(new), Some(gone)) if gone > new => (gone, true),
+            (Some(new), _) => (new, false),
+            (None, gone) => (gone?, true),
+        };
+        Some((x, x - diagonal, is_gone))
+    }
+
+    fn place(&self, row: usize, at: usize) -> Option<(usize, usize)> {
+        let x = self.rows.get(row)?.get(at).copied().flatten()?;
+        let y = x - (2 * at as i64 - row as i64);
+        Some((usize::try_from(x).ok()?, usize::try_from(y).ok()?))
+    }
+
+    /// The place of the last row that has the most lines behind it.
+    fn furthest(&self) -> usize {
+        let row = self.rows.len() - 1;
+        let behind = |at: &usize| self.place(row, *at).map(|(x, y)| x + y);
+        (0..=row).max_by_key(behind).unwrap_or_default()
+    }
+
+    /// Tells the edits of the way to a place of the last row, from its end: the line's place on both
+    /// sides, and whether it is gone.
+    fn each_edit(&self, end: usize, mut tell: impl FnMut((usize, usize), bool)) {
+        let mut at = end;
+        for row in (1..self.rows.len()).rev() {
+            let Some((x, y, is_gone)) = self.enter(row, at) else { return };
+            let (x, y) = if is_gone { (x - 1, y) } else { (x, y - 1) };
+            let line = |at: i64| usize::try_from(at).unwrap_or(usize::MAX);
+            tell((line(x), line(y)), is_gone);
+            at = if is_gone { at - 1 } else { at };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

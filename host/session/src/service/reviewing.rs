@@ -1,0 +1,149 @@
+//! The changes of a session: looks at them, and decisions about them.
+//!
+//! A look writes nothing and gives way: a turn or a decision that wants the session ends it. A decision
+//! goes to its end once it has begun to write. Both run on a thread of the tenant's share, with a deadline
+//! (`belljar_work`), and end with their caller, their session and the service.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_work::{StopSignal, WorkError, WorkKind};
+
+use super::running::Purpose;
+use super::types::{LOOK, ServiceError};
+use super::{Inner, Service};
+use crate::review::{ReviewError, SessionLook, SessionReview};
+
+const DECISION: WorkKind =
+    WorkKind { name: "deciding about the changes of a session", time: Duration::from_secs(600) };
+
+/// Looking at files of agents, skills and tools.
+const LOOK_UP: WorkKind = WorkKind { name: "looking at files", time: Duration::from_secs(60) };
+
+/// How long a deletion waits for a look to be gone: it looks at its signal many times a second.
+const GOES_AWAY: Duration = Duration::from_secs(5);
+
+impl Service {
+    /// Looks at the changes of a session. INV-411: writes neither the workspace, nor the overlay, nor the
+    /// journal of applies. INV-412: ends when this future is dropped, when a turn or a decision wants the
+    /// session, when the session is deleted and when the service drains.
+    ///
+    /// # Errors
+    ///
+    /// [`ServiceError::Busy`] where a turn runs or began meanwhile, [`ServiceError::Work`] when it took too
+    /// long, or as `work` says.
+    pub async fn look_at<T: Send + 'static>(
+        &self,
+        session: &str,
+        work: impl FnOnce(&SessionLook) -> Result<T, ReviewError> + Send + 'static,
+    ) -> Result<T, ServiceError> {
+        let inner = Arc::clone(&self.0);
+        let claim = inner.claim(session, Purpose::Look).await?;
+        let ended = claim.cancel.clone();
+        let job = move |stop: &StopSignal| {
+            let session = claim.session();
+            let layers = inner.layers().of(session);
+            let look = SessionLook::open_in(&inner.store, session, layers, stop)?;
+            let done = work(&look);
+            drop(look);
+            drop(claim);
+            done
+        };
+        let owner = self.0.owner("looks");
+        tokio::select! {
+            biased;
+            () = ended.cancelled() => Err(self.0.why_ended(session).await),
+            () = self.0.draining.cancelled() => Err(ServiceError::Draining),
+            done = belljar_work::run(&LOOK, &owner, job) => Ok(done??),
+        }
+    }
+
+    /// Decides about the changes of a session; no turn begins there meanwhile.
+    /// INV-270: `seen` = the session's last event when somebody looked at what is decided about now;
+    /// where there was another since, nothing is done.
+    ///
+    /// # Errors
+    ///
+    /// When a turn runs, [`ServiceError::GoneOn`], or as `work` says.
+    pub async fn review<T: Send + 'static>(
+        &self,
+        session: &str,
+        seen: Option<i64>,
+        work: impl FnOnce(&SessionReview) -> Result<T, ReviewError> + Send + 'static,
+    ) -> Result<T, ServiceError> {
+        let inner = Arc::clone(&self.0);
+        let claim = inner.claim(session, Purpose::Review).await?;
+        if let Some(seen) = seen
+            && inner.store.last_event(session).await? != seen
+        {
+            return Err(ServiceError::GoneOn(session.to_owned()));
+        }
+        let ended = claim.cancel.clone();
+        let job = move |stop: &StopSignal| {
+            let session = claim.session();
+            let layers = inner.layers().of(session);
+            let review = SessionReview::open_in(&inner.store, session, layers, stop)?;
+            let done = work(&review);
+            drop(review);
+            drop(claim);
+            done
+        };
+        let owner = self.0.owner("decisions");
+        tokio::select! {
+            biased;
+            () = ended.cancelled() => Err(self.0.why_ended(session).await),
+            done = belljar_work::run(&DECISION, &owner, job) => Ok(done??),
+        }
+    }
+
+    /// Looks something up in the tenant's files, on a thread of the tenant's share.
+    ///
+    /// # Errors
+    ///
+    /// When it takes too long, or too much of it waits.
+    pub async fn look_up<T: Send + 'static>(
+        &self,
+        look: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, WorkError> {
+        self.0.look_up(look).await
+    }
+
+    /// Ends the look at a session's changes, or the decision about them, that runs.
+    pub(super) async fn end_reviews(&self, session: &str) {
+        let Some(held) = self.0.running.end_review(session) else { return };
+        // One that hears no signal keeps its thread, and nobody waits for it.
+        let _ = tokio::time::timeout(GOES_AWAY, held.ended()).await;
+    }
+}
+
+impl Inner {
+    /// Whose threads are taken: of each kind of work a tenant has a share, so that who looks at changes
+    /// takes none from who decides about them, or from turns.
+    pub(crate) fn owner(&self, share: &str) -> String {
+        format!("{}/{share}", self.store.tenant_id().unwrap_or(self.store.tenant()))
+    }
+
+    pub(crate) async fn look_up<T: Send + 'static>(
+        &self,
+        look: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, WorkError> {
+        belljar_work::run(&LOOK_UP, &self.owner("files"), move |_| look()).await
+    }
+
+    /// Why a look or a decision was ended.
+    async fn why_ended(&self, session: &str) -> ServiceError {
+        if self.draining.is_cancelled() {
+            return ServiceError::Draining;
+        }
+        match self.store.session(session).await {
+            Ok(_) => ServiceError::Busy(session.to_owned()),
+            Err(error) => error.into(),
+        }
+    }
+}
+
+impl From<WorkError> for ServiceError {
+    fn from(error: WorkError) -> Self {
+        Self::Work(error)
+    }
+}

@@ -1,0 +1,59 @@
+//! Each crate of the host refuses blocking work without a bound and an end, by a list of clippy's.
+
+use std::fs;
+use std::path::Path;
+
+use super::File;
+
+/// The methods that start such work, as they stand in `disallowed-methods`.
+const METHODS: [&str; 4] = [
+    "tokio::task::spawn_blocking",
+    "tokio::runtime::Handle::spawn_blocking",
+    "tokio::runtime::Runtime::spawn_blocking",
+    "tokio::task::JoinSet::spawn_blocking",
+];
+
+/// The file of clippy's settings. A crate's own replaces the one of the root.
+const SETTINGS: &str = ".clippy.toml";
+
+pub(super) fn breaches(root: &Path, files: &[File]) -> Vec<String> {
+    let crates = files.iter().filter_map(|file| file.path.strip_suffix("/Cargo.toml"));
+    let crates = crates.filter(|folder| folder.starts_with("host/") && !folder.contains("/guests"));
+    let own = crates.map(|folder| format!("{folder}/{SETTINGS}"));
+    let mut breaches = Vec::new();
+    for path in std::iter::once(SETTINGS.to_owned()).chain(own) {
+        // One without a file of its own has the root's.
+        if let Ok(text) = fs::read_to_string(root.join(&path)) {
+            breaches.extend(
+                missing(&text).map(|method| format!("{path}: does not disallow `{method}`")),
+            );
+        }
+    }
+    breaches
+}
+
+fn missing(text: &str) -> impl Iterator<Item = &'static str> {
+    METHODS.into_iter().filter(move |method| !text.contains(&format!("path = \"{method}\"")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// INV-415.
+    #[test]
+    fn a_crate_that_may_start_blocking_work_without_a_bound_is_a_breach() {
+        let root = tempfile::tempdir().unwrap();
+        let all = METHODS.map(|method| format!("{{ path = \"{method}\" }}\n")).concat();
+        fs::write(root.path().join(SETTINGS), &all).unwrap();
+        fs::create_dir_all(root.path().join("host/one")).unwrap();
+        fs::create_dir_all(root.path().join("host/other")).unwrap();
+        let file = |path: &str| File { path: path.to_owned(), text: String::new() };
+        let files = [file("host/one/Cargo.toml"), file("host/other/Cargo.toml")];
+        assert!(breaches(root.path(), &files).is_empty(), "the root's counts");
+        let some = all.replace(METHODS[1], "std::env::var");
+        fs::write(root.path().join("host/one").join(SETTINGS), some).unwrap();
+        let told = breaches(root.path(), &files);
+        assert_eq!(told, [format!("host/one/.clippy.toml: does not disallow `{}`", METHODS[1])]);
+    }
+}
