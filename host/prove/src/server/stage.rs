@@ -216,7 +216,7 @@ impl Stage {
         let [own, workspace] = self.directories(tenant).await?;
         let (home, port) = (own.join("home"), self.at.port().to_string());
         std::fs::create_dir_all(home.join("agents"))?;
-        for name in ["teller", "hanger", "asker", "fetcher", "reader", "lost", "keyed"] {
+        for name in ["teller", "hanger", "asker", "fetcher", "reader", "lost", "keyed", "turner"] {
             let model = if name == "keyed" { "model: keyed\n" } else { "" };
             let text = format!(
                 "---\nname: {name}\ndescription: Does {name}.\nvisibility: user-facing\n{model}---\nBe brief.\n"

@@ -44,6 +44,13 @@ pub(super) const ATTACKS: &[Row] = &[
         lines_of_its_own
     ),
     row!(
+        "server-audit-of-nothing",
+        "fills the log with calls that change nothing",
+        "a call that changes nothing leaves no line (INV-413)",
+        "0 lines more",
+        of_nothing
+    ),
+    row!(
         "server-audit-no-change",
         "changes and deletes lines of the log",
         "no route does (INV-91)",
@@ -116,6 +123,23 @@ async fn lines_of_its_own(stage: &Stage) -> Stopped {
     let text = format!("{:?}", audit(stage, "red-admin").await?);
     check(!text.contains('\u{1b}') && !text.contains("\\u{1b}[2J"), || text.clone())?;
     Ok(Verdict::told("it stands there escaped"))
+}
+
+async fn of_nothing(stage: &Stage) -> Stopped {
+    let before = audit(stage, "red-admin").await?.first().map(Value::to_string);
+    let member = stage.caller("red-member");
+    let path = format!("/v1/sessions/{}", stage.session("red")?);
+    for what in ["cancel", "undo", "discard", "apply", "resume"] {
+        for _ in 0..10 {
+            let ask = ask("POST", &format!("{path}/{what}")).json(&serde_json::json!({}));
+            let answer = member.send(&ask).await?;
+            check(answer.status == 200, || format!("{what}: {}", answer.body))?;
+        }
+    }
+    let lines = audit(stage, "red-admin").await?;
+    let new = lines.iter().take_while(|line| Some(line.to_string()) != before).count();
+    check(new == 0, || format!("{new} lines more"))?;
+    Ok(Verdict::told("0 lines more after 50 calls"))
 }
 
 async fn no_change(stage: &Stage) -> Stopped {

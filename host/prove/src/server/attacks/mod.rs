@@ -13,6 +13,7 @@ mod connections;
 mod crossing;
 mod guards;
 mod keys;
+mod looks;
 mod mcp;
 mod numbers;
 mod openai;
@@ -29,12 +30,13 @@ type Row = Attack<Stage>;
 
 /// Every attack, in the order in which they are made.
 pub(super) fn attacks() -> impl Iterator<Item = &'static Row> {
-    let tables: [&[Row]; 16] = [
+    let tables: [&[Row]; 17] = [
         keys::ATTACKS,
         crossing::ATTACKS,
         guards::ATTACKS,
         numbers::ATTACKS,
         audit::ATTACKS,
+        looks::ATTACKS,
         paths::ATTACKS,
         turns::ATTACKS,
         tools::ATTACKS,

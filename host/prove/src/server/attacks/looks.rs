@@ -1,0 +1,80 @@
+//! Looks at changes that are as hard to compare as an agent can make them.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::super::client::{ask, get};
+use super::super::stage::Stage;
+use super::{Row, check, row};
+use crate::attack::{Stopped, Verdict};
+
+/// A message behind them is answered within: less than a look may take.
+const SOON: Duration = Duration::from_secs(15);
+
+pub(super) const ATTACKS: &[Row] = &[
+    row!(
+        "server-look-worst-texts",
+        "turns 4 MiB of lines around that are empty or one letter, and looks at the difference",
+        "steps of a comparison (INV-410)",
+        "\"replaced\":true",
+        worst_texts
+    ),
+    row!(
+        "server-looks-hung-up",
+        "looks again and again with a key that may only read, and hangs up",
+        "a look ends with its caller, and gives way to a message (INV-412)",
+        "is answered",
+        hung_up
+    ),
+];
+
+/// Just below the size from which on lines are not compared.
+fn letters() -> String {
+    let mut text = String::new();
+    let mut at = 1_u64;
+    while text.len() < (4 << 20) - 2 {
+        at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        text.push_str(if (at >> 60).is_multiple_of(2) { "\n" } else { "x\n" });
+    }
+    text
+}
+
+/// A server with a session of red's that has turned such a file around, and that session's path.
+async fn turned(stage: &Stage) -> anyhow::Result<(Stage, String)> {
+    let own = stage.another().await?;
+    let [_, workspace] = own.directories("red").await?;
+    std::fs::write(workspace.join("big.txt"), letters())?;
+    let answer = own.talk("red-member", "turner", "go").await?;
+    let path = format!("/v1/sessions/{}", answer.field("session")?);
+    Ok((own, path))
+}
+
+async fn worst_texts(stage: &Stage) -> Stopped {
+    let (own, path) = turned(stage).await?;
+    let answer = own.caller("red-reader").send(&get(&format!("{path}/changes"))).await?;
+    let blue = own.talk("blue-member", "teller", "tell").await?;
+    own.close().await?;
+    check(answer.status == 200, || answer.body.clone())?;
+    check(blue.body.contains("Once upon"), || blue.body.clone())?;
+    Ok(Verdict::told(answer.body))
+}
+
+async fn hung_up(stage: &Stage) -> Stopped {
+    let (own, path) = turned(stage).await?;
+    let look = get(&format!("{path}/changes?patch=true"));
+    for _ in 0..24 {
+        drop(own.caller("red-reader").open(&look).await?);
+    }
+    let begun = Instant::now();
+    let id = path.rsplit('/').next().unwrap_or_default();
+    let body = json!({ "session": id, "text": "again" });
+    let answer = own.caller("red-member").send(&ask("POST", "/v1/chat").json(&body)).await?;
+    let took = begun.elapsed();
+    let blue = own.talk("blue-member", "teller", "tell").await?;
+    own.close().await?;
+    check(answer.status == 200, || answer.body.clone())?;
+    check(took < SOON, || format!("the message waited {took:?}"))?;
+    check(blue.body.contains("Once upon"), || blue.body.clone())?;
+    Ok(Verdict::told("the message behind them is answered"))
+}
