@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use belljar_definition::{
-    Catalog, Content, KnownTools, MAX_DEFINITION, MAX_DIAGNOSTICS, MAX_FRONTMATTER, MAX_TOML,
-    Parsed, Scope, Settings, SourceFile, parse_agent,
+    Catalog, Content, KnownTools, MAX_DEFINITION, MAX_DIAGNOSTICS, MAX_FRONTMATTER, Parsed, Scope,
+    Settings, SourceFile, parse_agent,
 };
 use belljar_policy::ToolName;
 

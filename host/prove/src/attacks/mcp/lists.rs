@@ -88,7 +88,7 @@ pub(super) const ATTACKS: &[Attack<Arena>] = &[
     Attack {
         id: "mcp-headers-by-the-thousand",
         kind: Kind::Mcp,
-        tries: "lists a tool of which 40,000 arguments are to go into headers, each to be compared with all others",
+        tries: "lists a tool of which 10,000 arguments are to go into headers, each to be compared with all others",
         stopped_by: "they are counted before they are compared (INV-420)",
         told: "tool not allowed",
         embedded: true,
@@ -96,8 +96,9 @@ pub(super) const ATTACKS: &[Attack<Arena>] = &[
     },
 ];
 
-/// Arguments of one tool: as many as a message holds.
-const ARGUMENTS: usize = 40_000;
+/// Arguments of one tool. A message holds six times as many; these leave the peer, which lives in this process,
+/// small.
+const ARGUMENTS: usize = 10_000;
 
 fn list(tools: &[Value]) -> Value {
     json!({ "tools": tools })
