@@ -81,7 +81,9 @@ fn read_tree(root: &Path) -> Result<Vec<File>> {
         let entry = entry.context("failed to walk the tree")?;
         let wanted = ["rs", "toml", "md", "wit"];
         let ending = entry.path().extension().unwrap_or_default().to_string_lossy().into_owned();
-        if entry.file_type().is_file() && wanted.contains(&ending.as_str()) {
+        // The page's tests are named on the page about security.
+        let is_page_test = entry.file_name().to_string_lossy().ends_with(".test.ts");
+        if entry.file_type().is_file() && (is_page_test || wanted.contains(&ending.as_str())) {
             files.push(read(root, entry.into_path())?);
         }
     }
