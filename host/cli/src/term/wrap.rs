@@ -11,6 +11,9 @@ const NARROWEST: usize = 20;
 /// Spaces before what continues a line, beside those that the line itself begins with.
 const HANG: usize = 2;
 
+/// The longest command, in bytes, that stays in one piece: a model can write a thousand in a row.
+const MAX_COMMAND: usize = 2 << 10;
+
 /// The programs of commands to copy. Such a command stands between backticks and stays in one piece, on
 /// a line of its own if need be; the terminal breaks it where it is longer than that.
 const PROGRAMS: &[&str] =
@@ -95,6 +98,9 @@ fn end_of_word(text: &str, room: usize) -> usize {
         if seen > end {
             // With what follows without a space: a comma, an `s`.
             let whole = space(seen);
+            if whole > MAX_COMMAND {
+                break;
+            }
             let fits = text.get(..whole).is_some_and(|whole| shown_width(whole) <= room);
             if !fits && !is_command(inner.get(..close).unwrap_or_default()) {
                 break;
@@ -148,6 +154,14 @@ mod tests {
         let id = "0192f7a1-5c3e-7d10-9d0a-2f1f0b6f3c11";
         let wrapped = wrap(&format!("session {id} is not there any more"), 40).into_owned();
         assert!(wrapped.lines().any(|line| line.trim() == id || line.contains(id)), "{wrapped}");
+    }
+
+    #[test]
+    fn commands_without_a_space_between_them_are_one_word_only_up_to_a_bound() {
+        let text = "`git x`".repeat(100_000);
+        let words: Vec<&str> = words_and_commands(&text).collect();
+        assert!(words.len() > 300, "{}", words.len());
+        assert!(words.iter().all(|word| word.len() <= MAX_COMMAND + 8));
     }
 
     #[test]
