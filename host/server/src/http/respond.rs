@@ -1,6 +1,7 @@
 //! Answers that are JSON, and reading requests: path, query and body, each with a bound, and each
 //! failure as a [`Problem`].
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use belljar_policy::Shown;
+use belljar_received::json::mend_bytes;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use serde::Serialize;
@@ -121,7 +123,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// A body that says it is JSON, as it came, with the same bounds.
+/// A body that says it is JSON, with the same bounds; as it came, but for half a surrogate pair, which is
+/// U+FFFD (INV-471).
 pub(crate) async fn json_bytes(request: Request) -> Result<Vec<u8>, Problem> {
     if !is_json(request.headers()) {
         let detail = "the body has to be `application/json`";
@@ -135,7 +138,10 @@ pub(crate) async fn json_bytes(request: Request) -> Result<Vec<u8>, Problem> {
             let detail = format!("the body did not arrive within {BODY_TIMEOUT:?}");
             Err(Problem::new(Kind::Timeout, detail))
         }
-        Ok(read) => read,
+        Ok(read) => read.map(|bytes| match mend_bytes(&bytes) {
+            Cow::Borrowed(_) => bytes,
+            Cow::Owned(mended) => mended,
+        }),
     }
 }
 
@@ -160,7 +166,8 @@ pub(crate) async fn small_body<T: DeserializeOwned>(
             Problem::new(Kind::TooLarge, detail)
         })?,
     };
-    serde_json::from_slice(&bytes).map_err(|_| Problem::invalid("the body does not fit"))
+    serde_json::from_slice(&mend_bytes(&bytes))
+        .map_err(|_| Problem::invalid("the body does not fit"))
 }
 
 /// A body of JSON, or none: then its default.
@@ -271,6 +278,18 @@ mod tests {
         let request = request(Body::from_stream(never), &flights);
         let read = JsonBody::<Value>::from_request(request, &()).await;
         assert_eq!(read.err().map(|problem| problem.kind()), Some(Kind::Timeout));
+    }
+
+    #[tokio::test]
+    async fn half_a_surrogate_pair_in_a_body_is_replaced() {
+        let flights = Flights::new(u64::MAX, 1 << 20);
+        let text = r#"{"task": "cut \ud83d", "all": "\ud83d\ude00 \\ud83d"}"#;
+        let body = request(Body::from(text), &flights);
+        let JsonBody(read) = JsonBody::<Value>::from_request(body, &()).await.unwrap();
+        assert_eq!(read, serde_json::json!({"task": "cut \u{fffd}", "all": "😀 \\ud83d"}));
+        let body = request(Body::from(text), &flights);
+        let small: Value = small_body(body, 1_000).await.unwrap();
+        assert_eq!(small, read);
     }
 
     #[tokio::test]

@@ -20,6 +20,7 @@ mod flow;
 mod handler;
 pub(crate) mod http;
 mod logs;
+mod mended;
 pub(crate) mod metadata;
 mod prompts;
 mod resources;

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::client::Client;
 use super::flow::{Flow, Waits};
 use super::handler::{Clients, McpHandler};
+use super::mended::Mended;
 use super::state::States;
 
 /// Most bytes of a message: two bodies of the largest size that HTTP takes.
@@ -52,7 +53,7 @@ pub async fn serve_stdio(service: Service, stop: CancellationToken) -> Result<()
     let waits = Arc::<Waits>::default();
     let client = tokio::sync::OnceCell::new();
     let own = Arc::new(Own { service, states, waits: Arc::clone(&waits), client });
-    let transport = AsyncRwTransport::new(read, write).with_max_line_length(MAX_LINE);
+    let transport = AsyncRwTransport::new(Mended::new(read), write).with_max_line_length(MAX_LINE);
     let clients: Arc<dyn Clients> = Arc::<Own>::clone(&own);
     let handler = McpHandler::new(clients);
     let served = serve_server_with_ct(handler, Flow::new(transport, waits), stop.clone()).await;

@@ -1,0 +1,81 @@
+//! The bytes of a client on their way to the protocol's own reader, which is strict and leaves a request
+//! that it cannot read without an answer: half a surrogate pair is U+FFFD before (INV-471).
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use belljar_received::json::Mender;
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// Bytes that are read at once.
+const STEP: usize = 8 << 10;
+
+/// See the module.
+pub(super) struct Mended<R> {
+    inner: R,
+    mender: Mender,
+    /// Mended, and not handed over before `at`.
+    ready: Vec<u8>,
+    at: usize,
+    ended: bool,
+}
+
+impl<R> Mended<R> {
+    pub(super) fn new(inner: R) -> Self {
+        Self { inner, mender: Mender::default(), ready: Vec::new(), at: 0, ended: false }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Mended<R> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let own = self.get_mut();
+        loop {
+            let there = own.ready.get(own.at..).unwrap_or_default();
+            if own.ended || !there.is_empty() {
+                let count = there.len().min(out.remaining());
+                out.put_slice(there.get(..count).unwrap_or_default());
+                own.at += count;
+                return Poll::Ready(Ok(()));
+            }
+            let mut step = [0; STEP];
+            let mut read = ReadBuf::new(&mut step);
+            ready!(Pin::new(&mut own.inner).poll_read(cx, &mut read))?;
+            own.ready.clear();
+            own.at = 0;
+            own.ended = read.filled().is_empty();
+            match own.ended {
+                true => own.mender.end(&mut own.ready),
+                false => own.mender.push(read.filled(), &mut own.ready),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_is_mended_and_there_before_the_next_one_comes() {
+        let (mut client, read) = tokio::io::duplex(64);
+        let mut read = Mended::new(read);
+        client.write_all(b"{\"a\":\"cut \\ud8").await.unwrap();
+        client.write_all(b"3d\"}\n").await.unwrap();
+        let expected = b"{\"a\":\"cut \\ufffd\"}\n";
+        let mut line = vec![0; expected.len()];
+        read.read_exact(&mut line).await.unwrap();
+        assert_eq!(line, expected);
+        client.write_all(b"\\ud83d").await.unwrap();
+        drop(client);
+        let mut rest = String::new();
+        read.read_to_string(&mut rest).await.unwrap();
+        assert_eq!(rest, "\\ufffd");
+    }
+}
