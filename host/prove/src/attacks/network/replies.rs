@@ -16,10 +16,19 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         id: "network-compressed-bomb",
         kind: Kind::Network,
         tries: "sends a megabyte of gzip that stands for a gigabyte",
-        stopped_by: "the host undoes no compression",
+        stopped_by: "a coding that a tool asks for is the tool's to undo",
         told: "1048600",
         embedded: true,
         run: |arena| Box::pin(bomb(arena)),
+    },
+    Attack {
+        id: "network-compressed-bomb-unasked",
+        kind: Kind::Network,
+        tries: "sends a megabyte of gzip that stands for a gigabyte, without being asked for gzip",
+        stopped_by: "a bound on what comes out of a reply, decoded piece by piece",
+        told: "HttpResponseBodySize",
+        embedded: true,
+        run: |arena| Box::pin(bomb_unasked(arena)),
     },
     Attack {
         id: "network-header-flood",
@@ -123,6 +132,19 @@ async fn bomb(arena: &Arena) -> Stopped {
         return Err(Escape::new(format!("{size} bytes came as {length:?}, {received} received")));
     }
     Ok(Verdict::told(size.to_string()))
+}
+
+async fn bomb_unasked(arena: &Arena) -> Stopped {
+    let bytes = [&BOMB[..], &vec![0; 1 << 20]].concat();
+    let peer = arena.peer(reply("200 OK", &[("content-encoding", "gzip")], bytes)).await?;
+    let jar = jar(arena, &[&peer.rule()]).await?;
+    let more = json!({ "read": 1_u64 << 30 });
+    let steps = jar.steps(json!([with(&peer.at().to_string(), "/", more)])).await?;
+    let received = steps.call.result.receipt.bytes.received;
+    if received > 40 << 20 {
+        return Err(Escape::new(format!("{received} bytes were received")));
+    }
+    steps.refused("HttpResponseBodySize")
 }
 
 /// A peer that answers with these bytes.
