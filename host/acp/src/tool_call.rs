@@ -32,7 +32,7 @@ pub(crate) fn kind(tool: &str) -> ToolKind {
 
 /// The arguments as JSON; as text where they are none.
 pub(crate) fn arguments(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+    belljar_received::json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
 /// The tool and what it is about, in a line.

@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
+use belljar_received::json::mend_bytes;
 use futures::{Sink, Stream};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -133,8 +134,8 @@ async fn next(reader: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> io::Result
 fn text(line: Vec<u8>, too_long: bool) -> String {
     match too_long {
         true => TOO_LONG.to_owned(),
-        false => String::from_utf8(line)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+        // INV-471: the reader of the protocol is strict, and answers nothing that it cannot read.
+        false => String::from_utf8_lossy(&mend_bytes(&line)).into_owned(),
     }
 }
 
@@ -167,6 +168,17 @@ mod tests {
         let lines = incoming(io::Cursor::new(bytes), Room::new());
         let lines: Vec<String> = lines.map(Result::unwrap).collect().await;
         assert_eq!(lines, ["{}", TOO_LONG, "\u{fffd}", "end"]);
+    }
+
+    #[tokio::test]
+    async fn half_a_surrogate_pair_leaves_a_line_json() {
+        let bytes = b"{\"id\":1,\"method\":\"cut \\ud83d\"}\n{\"a\":\"\xed\xa0\xbd\"}\n";
+        let lines = incoming(io::Cursor::new(bytes), Room::new());
+        let lines: Vec<String> = lines.map(Result::unwrap).collect().await;
+        assert_eq!(kind(&lines[0]), Line::Request);
+        let read: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
+        assert_eq!(read["method"], "cut \u{fffd}");
+        assert_eq!(lines[1], "{\"a\":\"\u{fffd}\"}");
     }
 
     #[tokio::test]
