@@ -15,6 +15,7 @@ from wit_world.imports import types
 import lasting
 import preload
 from session import Session, ScriptFailed
+from whole import whole
 
 DESCRIPTION = (
     "Runs Python 3.14 in a sandbox and returns what it prints and the value of its last expression. Your other "
@@ -55,6 +56,7 @@ FIRST = (
     "import json, re\ndef f(n):\n    return n + 1\n{f(n): str(n) for n in range(9)}",
     "tools.none",
     "1 / 0",
+    '"\\ud83d"',
 )
 
 # How often each is run: the interpreter has learnt by then.
@@ -78,8 +80,8 @@ class Tools(exports.Tools):
         try:
             text = session.run(arguments["code"])
         except ScriptFailed as failed:
-            raise Err(types.ToolError_Failed(failed.text)) from None
-        return types.Output([types.Part_Text(text)])
+            raise Err(types.ToolError_Failed(whole(failed.text))) from None
+        return types.Output([types.Part_Text(whole(text))])
 
 
 def checked(text):
@@ -88,7 +90,7 @@ def checked(text):
     for key, value in arguments.items():
         if key not in WANTED:
             known = ", ".join(f"`{name}`" for name in WANTED)
-            raise Err(types.ToolError_InvalidArguments(f"unknown field `{key}`, expected one of {known}"))
+            raise Err(types.ToolError_InvalidArguments(whole(f"unknown field `{key}`, expected one of {known}")))
         if not isinstance(value, WANTED[key]) or (isinstance(value, bool) and WANTED[key] is not bool):
             expected = {"code": "a string", "timeout": "a number", "fresh": "true or false"}[key]
             found = json.dumps(value)[:80]

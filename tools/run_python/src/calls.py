@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from componentize_py_types import Err, Ok
 from wit_world.imports import peers, types
 
+from whole import whole
+
 
 class ToolError(Exception):
     """A call that gave no result: `kind` is `invalid-arguments`, `not-found`, `denied`, `too-large` or `failed`."""
@@ -37,13 +39,19 @@ KINDS = {
 }
 
 
+def call_of(name, arguments):
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a tool must be str, not {type(name).__name__}")
+    return types.Call(whole(name), json.dumps(arguments))
+
+
 class Later:
     """A call that is not made yet, for `parallel`."""
 
     __slots__ = ("call",)
 
     def __init__(self, name, arguments):
-        self.call = types.Call(name, json.dumps(arguments))
+        self.call = call_of(name, arguments)
 
 
 class Tool:
@@ -55,7 +63,7 @@ class Tool:
         self.__name__ = name
 
     def __call__(self, **arguments):
-        return result(self.__name__, answered(types.Call(self.__name__, json.dumps(arguments))))
+        return result(self.__name__, answered(call_of(self.__name__, arguments)))
 
     def of(self, **arguments):
         """The call, for `parallel`."""
