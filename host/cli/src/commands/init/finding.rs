@@ -238,7 +238,7 @@ async fn ask(base: &Url) -> Result<Models, Silence> {
 
 /// The models of an answer; `None` where it is no list of at least one that can be used.
 fn models(body: &[u8]) -> Option<Models> {
-    let answer: Value = serde_json::from_slice(body).ok()?;
+    let answer: Value = belljar_received::json::from_slice(body).ok()?;
     let listed = answer.get("data")?.as_array()?.iter();
     let model = |entry: &Value| {
         let name = entry.get("id")?.as_str()?;

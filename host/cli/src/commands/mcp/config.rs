@@ -97,7 +97,8 @@ fn added(entry: &Entry, before: Option<(&Path, &str)>) -> Result<String, Failure
 fn in_json(entry: &Entry, before: Option<(&Path, &str)>) -> Result<String, Failure> {
     let mut all = match before {
         Some((path, text)) if !text.trim().is_empty() => {
-            serde_json::from_str::<Value>(text).map_err(|error| by_hand(path, &error))?
+            belljar_received::json::from_str::<Value>(text)
+                .map_err(|error| by_hand(path, &error))?
         }
         Some(_) | None => json!({}),
     };

@@ -121,7 +121,7 @@ fn arguments(given: &str) -> Result<String, Failure> {
             "the arguments have more than {MAX_ARGUMENT_BYTES} bytes"
         )));
     }
-    match serde_json::from_str::<Value>(&text) {
+    match belljar_received::json::from_str::<Value>(&text) {
         Ok(Value::Object(_)) => Ok(text),
         Ok(_) => Err(Failure::usage("the arguments are not a JSON object")
             .hint("write `{\"name\": \"value\"}`; `belljar tools inspect TOOL` shows the schema")),
