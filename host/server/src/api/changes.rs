@@ -398,7 +398,7 @@ fn shown_place(
     with_patch: bool,
     skip: usize,
 ) -> Result<PlaceBody, Problem> {
-    let Stat { files, added, removed, uncounted, run_later, conflicts } = changes.stat();
+    let Stat { files, added, removed, uncounted, run_later, code: _, conflicts } = changes.stat();
     let patch = if with_patch { Some(text_of(|out| changes.patch(out))?) } else { None };
     let git_patch = match with_patch && changes.not_in_patch() > 0 {
         true => Some(text_of(|out| changes.patch_of_git(out))?),
