@@ -39,7 +39,7 @@
 //! | `question_answered` | `id`, `answered` |
 //! | `todos` | `items` (`content`, `status`) |
 //! | `hook_ran` | `event` (`PreToolUse`, ...), `tool` (absent where it is not about one), `hook` (its command or path, cut), `decision` (`pass`, `allow`, `ask`, `deny`, `narrow`, `halt`, `error`), `micros` |
-//! | `retry` | `attempt`, `after_ms`, `reason` |
+//! | `retry` | `attempt`, `after_ms`, `reason`, `replaces` (absent where it is not): `true` = the `text_delta`s of this agent's step so far are void, the answer comes again from its start |
 //! | `warning` | `text` |
 //! | `budget_warning` | `meter`, `used`, `limit` |
 //! | `run_finished` | `status`, `error`, `usage`, `total`; the outcome itself follows from the run |
@@ -52,8 +52,8 @@
 //! withholds them.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_policy::Meter;
 use serde::{Deserialize, Serialize};
@@ -232,6 +232,8 @@ pub enum EventKind {
         attempt: u32,
         after_ms: u64,
         reason: String,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        replaces: bool,
     },
     Warning {
         /// As that of [`EventKind::ToolProgress`].
@@ -296,7 +298,19 @@ type Listener = dyn Fn(&Event) + Send + Sync;
 /// Where events go: to one function, or nowhere. The function is called in the run's own
 /// task, so it returns soon and waits for nothing; it may be called from several threads.
 #[derive(Clone, Default)]
-pub struct EventSink(Option<Arc<Listener>>);
+pub struct EventSink(Option<Arc<Listener>>, Kept);
+
+/// Whose text stays where it was shown, because whoever shows it cannot take it back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kept {
+    /// Nobody's.
+    #[default]
+    Nothing,
+    /// That of the agent at the top.
+    Top,
+    /// Everybody's.
+    All,
+}
 
 /// A run's events: numbers them and skips making them when nobody listens.
 #[derive(Clone)]
@@ -314,12 +328,19 @@ fn as_text<S: serde::Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok
 impl EventSink {
     /// Nobody listens; events are not even made.
     pub fn none() -> Self {
-        Self(None)
+        Self(None, Kept::Nothing)
     }
 
     /// Calls `listener` with each event.
     pub fn to(listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(listener)))
+        Self(Some(Arc::new(listener)), Kept::Nothing)
+    }
+
+    /// The same, of a listener who cannot take back these texts: an answer that breaks off behind one
+    /// is not asked for again.
+    #[must_use]
+    pub fn keeping(self, kept: Kept) -> Self {
+        Self(self.0, self.1.max(kept))
     }
 }
 
@@ -331,8 +352,54 @@ impl EventSink {
             Some(other) => Self::to(move |event| {
                 listener(event);
                 other(event);
-            }),
+            })
+            .keeping(self.1),
         }
+    }
+}
+
+/// The end of a run, held back until it is known that the run is not begun again.
+pub struct HeldEnd {
+    sink: EventSink,
+    event: Mutex<Option<Event>>,
+}
+
+impl EventSink {
+    /// The same, but the end of the agent at the top is held back.
+    #[must_use]
+    pub fn holding_end(self) -> (Self, Arc<HeldEnd>) {
+        let kept = self.1;
+        let held = Arc::new(HeldEnd { sink: self, event: Mutex::new(None) });
+        let holding = Arc::clone(&held);
+        let sink = match &held.sink.0 {
+            None => Self::none(),
+            Some(_) => Self::to(move |event| holding.take(event)),
+        };
+        (sink.keeping(kept), held)
+    }
+}
+
+impl HeldEnd {
+    fn take(&self, event: &Event) {
+        let is_end = matches!(event.kind, EventKind::RunFinished { .. });
+        if is_end && !event.agent.contains('/') {
+            *self.event.lock().unwrap_or_else(PoisonError::into_inner) = Some(event.clone());
+        } else if let Some(listener) = &self.sink.0 {
+            listener(event);
+        }
+    }
+
+    /// Sends the end that was held back.
+    pub fn let_go(&self) {
+        let event = self.event.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let (Some(event), Some(listener)) = (event, &self.sink.0) {
+            listener(&event);
+        }
+    }
+
+    /// Its number, which the next event gets where it is never sent.
+    pub fn number(&self) -> Option<u64> {
+        self.event.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|event| event.seq)
     }
 }
 
@@ -365,6 +432,15 @@ impl Events {
         self.sink.0.is_some()
     }
 
+    /// Whether text of the agent at `path` stays once it was told.
+    pub(crate) fn keeps(&self, path: &str) -> bool {
+        match self.sink.1 {
+            Kept::Nothing => false,
+            Kept::Top => !path.contains('/'),
+            Kept::All => true,
+        }
+    }
+
     /// Sends what `make` makes, if somebody listens.
     pub fn emit(&self, agent: &Arc<str>, make: impl FnOnce() -> EventKind) {
         let Some(listener) = &self.sink.0 else { return };
@@ -382,7 +458,6 @@ impl Events {
 mod tests {
     use super::*;
     use crate::clock::FixedClock;
-    use std::sync::Mutex;
 
     #[test]
     fn an_event_is_one_flat_object_tagged_by_type() {

@@ -112,11 +112,20 @@ pub enum RunError {
     /// The model, or a filter before it, declined.
     #[error("the model declined to answer")]
     Declined,
+    /// The model's answer ended for a reason that is no good end.
+    #[error("the model stopped before its answer ended: {reason}")]
+    Stopped {
+        /// The provider's word for it; escaped.
+        reason: String,
+    },
     /// The model call failed for good.
     #[error("{message}")]
     Model {
         /// The problem; safe to show.
         message: String,
+        /// Whether the request does not fit into the model's context.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        too_long: bool,
     },
     /// The agent could not be started: blocked, no model, no workspace.
     #[error("{message}")]
@@ -309,6 +318,7 @@ impl RunError {
             | Self::OutputCut
             | Self::NoAnswer
             | Self::Declined
+            | Self::Stopped { .. }
             | Self::Hook { .. }
             | Self::Caller { .. }
             | Self::Form { .. }

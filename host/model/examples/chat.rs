@@ -9,8 +9,8 @@
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use belljar_model::{
-    CallContext, ChatRequest, KeySource, Message, ModelConfig, Provider, StreamEvent, ToolResult,
-    ToolSpec,
+    CallContext, ChatRequest, KeySource, Message, ModelConfig, Provider, Reply, StreamEvent,
+    ToolResult, ToolSpec,
 };
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -62,7 +62,8 @@ async fn main() -> Result<()> {
             is_error: false,
         });
         let results = results.collect();
-        request.messages.push(Message::Assistant { text: reply.text, calls: reply.calls });
+        let Reply { text, calls, reasoning, .. } = reply;
+        request.messages.push(Message::Assistant { text, calls, reasoning });
         request.messages.push(Message::Tool { results });
     }
     Ok(())

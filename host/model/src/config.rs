@@ -72,6 +72,10 @@ pub struct ModelConfig {
     /// `max_completion_tokens` for OpenAI's own API, else `max_tokens`.
     #[serde(default)]
     pub max_tokens_field: Option<MaxTokensField>,
+    /// Whether a stream is asked for its usage by `stream_options`, on an `openai` wire. Absent: yes,
+    /// until the server refuses that field by name.
+    #[serde(default)]
+    pub stream_options: Option<bool>,
     /// More fields for the body of every request, for what only this server knows, such as
     /// `chat_template_kwargs` or `tool_choice` (left out of requests without tools). Fields
     /// that the client writes itself are errors. A request of a stranger's words has none of them.
@@ -167,6 +171,7 @@ impl ModelConfig {
             headers: BTreeMap::new(),
             allow_insecure: false,
             max_tokens_field: None,
+            stream_options: None,
             extra_body: serde_json::Map::new(),
         }
     }
@@ -210,6 +215,7 @@ impl ModelConfig {
         }
         let settings = Settings {
             model: self.model.clone(),
+            identity: String::new(),
             max_output_tokens: self.max_output_tokens,
             temperature: self.temperature,
             effort: self.effort,
@@ -226,7 +232,9 @@ impl ModelConfig {
                 let field = self.max_tokens_field.unwrap_or_else(|| default_field(&base));
                 let endpoint = endpoint(&base, &["chat", "completions"], AUTHORIZATION)?;
                 let images = self.images.unwrap_or_else(|| is_openai(&base));
-                Ok(WireModel::new(Dialect::OpenAi(field), settings, endpoint).with_images(images))
+                let model = WireModel::new(Dialect::OpenAi(field), settings, endpoint);
+                let options = self.stream_options.unwrap_or(true);
+                Ok(model.with_images(images).with_stream_options(options))
             }
             Provider::Anthropic => {
                 let base = self.base_url_or(ANTHROPIC_BASE_URL)?;

@@ -47,6 +47,12 @@ pub enum ModelError {
         /// The provider's words.
         message: String,
     },
+    /// The request is longer than the model can read.
+    #[error("the request does not fit into the model's context: {message}")]
+    ContextLength {
+        /// The provider's words.
+        message: String,
+    },
     /// The provider reported an error inside a stream that had begun well.
     #[error("the provider reported `{kind}`: {message}")]
     Provider {
@@ -108,7 +114,7 @@ impl std::fmt::Display for Phase {
 
 impl ModelError {
     /// Whether another attempt may succeed where this one failed. Says nothing about whether
-    /// it is safe: a client retries only as long as it has passed on nothing of the answer.
+    /// it is safe: see [`crate::CallContext::takes_back`].
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -118,6 +124,7 @@ impl ModelError {
             Self::Cancelled
             | Self::Timeout { .. }
             | Self::Auth { .. }
+            | Self::ContextLength { .. }
             | Self::Protocol { .. }
             | Self::TooLarge { .. }
             | Self::Script(_) => false,
@@ -131,6 +138,7 @@ impl ModelError {
             | Self::Auth { message, .. }
             | Self::Http { message, .. }
             | Self::Network { message }
+            | Self::ContextLength { message }
             | Self::Protocol { message } => *message = clean(message),
             Self::Provider { kind, message, .. } => {
                 *kind = clean(kind);
@@ -153,6 +161,7 @@ impl ModelError {
             Self::Cancelled
             | Self::Timeout { .. }
             | Self::Auth { .. }
+            | Self::ContextLength { .. }
             | Self::Provider { .. }
             | Self::Network { .. }
             | Self::Cut

@@ -19,8 +19,9 @@
 //!   followed, proxies are not used), and stands in no error, log line or `Debug` output.
 //! - A request whose history grew is serialised with the same leading bytes as the one before,
 //!   so that the provider's prompt cache matches.
-//! - Nothing that was streamed to the caller is ever taken back: a call is retried only until
-//!   the first token of an answer.
+//! - A call is retried until its answer has begun. An answer that breaks off behind that is asked for
+//!   again only where no text of it was passed on, or where the caller can take that text back.
+//! - What a model thought goes back to that model alone, unchanged.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -30,6 +31,7 @@ mod image;
 mod key;
 pub mod limits;
 mod model;
+mod reasoning;
 mod registry;
 mod roles;
 pub mod scripted;
@@ -42,6 +44,7 @@ pub use error::{ModelError, Phase};
 pub use image::{Image, ImageError};
 pub use key::{KeyError, KeySource};
 pub use model::{CallContext, ChatModel, StreamEvent, Timeouts};
+pub use reasoning::Reasoning;
 pub use registry::{Env, ModelResolveError, Models, Played, Resolved};
 pub use roles::{ALIASES, Alias, ModelRole, Roles};
 pub use scripted::{

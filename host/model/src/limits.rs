@@ -14,6 +14,13 @@ pub const MAX_EVENT_BYTES: usize = 4 << 20;
 /// limit of any provider can produce.
 pub const MAX_TEXT_BYTES: usize = 8 << 20;
 
+/// Most bytes of an answer's reasoning that are kept to be sent back: 128,000 tokens have about
+/// 600 KB. Of an answer with more, none is kept.
+pub const MAX_REASONING_BYTES: usize = 2 << 20;
+
+/// Most parts of it; each piece that streams in is looked for among them.
+pub const MAX_REASONING_PARTS: usize = 512;
+
 /// Most bytes of one call's arguments: a tool that writes a file gets the whole file there.
 pub const MAX_ARGUMENT_BYTES: usize = 2 << 20;
 

@@ -25,8 +25,8 @@ pub trait ChatModel: Send + Sync {
     /// `events`.
     ///
     /// Ends at once with [`ModelError::Cancelled`] when `cx.cancel` is cancelled. Dropping the
-    /// future closes the connection. After [`StreamEvent::Started`] a call is never retried,
-    /// so text passed to `events` is never repeated.
+    /// future closes the connection. After a [`StreamEvent::TextDelta`] a call is retried only where
+    /// [`CallContext::takes_back`] says that the text can be taken back.
     async fn chat(
         &self,
         request: &ChatRequest,
@@ -47,6 +47,9 @@ pub struct CallContext<'a> {
     pub step: u64,
     /// How long to wait.
     pub timeouts: Timeouts,
+    /// Whether text that was passed to the caller can be taken back: then an answer that breaks off is
+    /// asked for again, and what came before [`StreamEvent::Retrying`] is void. Default: no.
+    pub takes_back: bool,
     /// Cancelling it ends the call at once.
     pub cancel: CancellationToken,
 }
@@ -61,6 +64,7 @@ impl<'a> CallContext<'a> {
             spawn_index: 0,
             step: 1,
             timeouts: Timeouts::default(),
+            takes_back: false,
             cancel: CancellationToken::new(),
         }
     }
@@ -92,8 +96,7 @@ impl Default for Timeouts {
 /// An event during a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamEvent {
-    /// The first token of the answer is about to follow. Comes at most once; no retry happens
-    /// after it.
+    /// The first token of an answer is about to follow. Comes at most once for each attempt.
     Started,
     /// A piece of the answer's text.
     TextDelta(String),
@@ -104,7 +107,7 @@ pub enum StreamEvent {
         /// The tool's name, unchecked.
         name: String,
     },
-    /// An attempt failed and another follows.
+    /// An attempt failed and another follows. All that came of the answer before is void.
     Retrying {
         /// Number of the attempt that will follow; the first retry is attempt 2.
         attempt: u32,

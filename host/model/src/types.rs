@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Image;
+use crate::{Image, Reasoning};
 
 /// One request: everything the model gets to see.
 ///
@@ -80,6 +80,9 @@ pub enum Message {
         /// The tool calls it asked for, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
+        /// Its reasoning, for the model itself alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reasoning: Option<Reasoning>,
     },
     /// The results of the tools.
     Tool {
@@ -94,6 +97,12 @@ impl Message {
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {
         Self::User { text: text.into(), images: Vec::new() }
+    }
+
+    /// Words of the model alone, without calls and without what it thought.
+    #[must_use]
+    pub fn said(text: impl Into<String>) -> Self {
+        Self::Assistant { text: text.into(), calls: Vec::new(), reasoning: None }
     }
 
     /// Its images.
@@ -193,6 +202,9 @@ pub struct Reply {
     pub text: String,
     /// The tool calls, in the order the model asked for them.
     pub calls: Vec<ToolCall>,
+    /// Its reasoning, to be kept with the message that is made of this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Reasoning>,
     /// Tokens used; zero where the server did not say.
     pub usage: TokenUsage,
     /// Why the answer ended.
@@ -205,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_message_is_tagged_by_its_role_and_reads_back() {
-        let message = Message::Assistant { text: "hm".into(), calls: vec![] };
+        let message = Message::said("hm");
         let json = serde_json::to_string(&message).unwrap();
         assert_eq!(json, r#"{"role":"assistant","text":"hm"}"#);
         assert_eq!(serde_json::from_str::<Message>(&json).unwrap(), message);

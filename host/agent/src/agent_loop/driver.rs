@@ -297,6 +297,7 @@ impl Agent<'_> {
                 first_token: Duration::from_secs(job.rights.limits().prefill_timeout_seconds),
                 ..Timeouts::default()
             },
+            takes_back: !job.shared.events.keeps(&job.path),
             cancel: self.stop.clone(),
         };
         // Gives nothing where the agent's time is up.
@@ -314,6 +315,9 @@ impl Agent<'_> {
         let result = asking.instrument(span.clone()).await;
         // What was really used counts from here on.
         drop(held);
+        for bytes in &partial.lost {
+            self.bill_tokens(machine, &cut_off(machine.bytes(), *bytes));
+        }
         let ending = match result {
             Some(Ok(reply)) => {
                 trace::answered(&span, &reply);
@@ -329,7 +333,8 @@ impl Agent<'_> {
             }
             Some(Err(error)) => {
                 trace::unanswered(&span, &error);
-                Ending::failed(RunError::Model { message: error.to_string() })
+                let too_long = matches!(error, ModelError::ContextLength { .. });
+                Ending::failed(RunError::Model { message: error.to_string(), too_long })
             }
             None => {
                 trace::failed(&span, "wall-time");
@@ -402,6 +407,7 @@ impl Agent<'_> {
 
 impl Job {
     fn on_event(&self, event: StreamEvent, partial: &mut Partial) {
+        let replaces = !partial.text.is_empty();
         partial.on_event(&event);
         match event {
             StreamEvent::TextDelta(text) => {
@@ -412,7 +418,7 @@ impl Job {
             }
             StreamEvent::Retrying { attempt, after, reason } => self.emit(|| {
                 let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-                EventKind::Retry { attempt, after_ms, reason }
+                EventKind::Retry { attempt, after_ms, reason, replaces }
             }),
             StreamEvent::ThinkingDelta(text) => self.emit(|| EventKind::ThoughtDelta { text }),
             StreamEvent::Started | StreamEvent::CallStarted { .. } => {}

@@ -11,7 +11,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use belljar_model::{ChatRequest, Message, Reply, StopReason, StreamEvent, ToolCall, ToolResult};
+use belljar_model::{
+    ChatRequest, Message, Reasoning, Reply, StopReason, StreamEvent, ToolCall, ToolResult,
+};
 use belljar_policy::{Budget, Exhausted, Hold, Level, Meter};
 
 use crate::limits::{
@@ -262,7 +264,7 @@ impl Loop {
                     self.push_results(answers);
                 }
                 self.handed.clear();
-                self.conclude_with(partial);
+                self.conclude_with(partial, None);
                 vec![self.end(ending)]
             }
             (State::Ready, Input::Begin) => vec![self.ask(gauge)],
@@ -317,15 +319,20 @@ impl Loop {
             reply.text = truncate(reply.text, MAX_REPLY_BYTES);
         }
         if let Some(exhausted) = self.last_step {
-            self.conclude_with(reply.text);
+            self.conclude_with(reply.text, reply.reasoning);
             effects.push(self.end(Ending::partial(RunError::Budget { exhausted })));
-        } else if reply.calls.is_empty() {
-            self.judge(&reply.text);
-            self.conclude_with(reply.text);
-            let ending = self.conclude(&reply.stop);
+        } else if reply.calls.is_empty() || reply.stop == StopReason::Refusal {
+            // Calls of an answer that was filtered are not what the model wanted to ask for.
+            let ending = self.conclude(&reply);
+            if reply.calls.is_empty() {
+                self.judge(&reply.text);
+                self.conclude_with(reply.text, reply.reasoning);
+            } else {
+                self.conclude_with(reply.text, None);
+            }
             effects.push(self.end(ending));
         } else if let Some(exhausted) = gauge.halt {
-            self.conclude_with(reply.text);
+            self.conclude_with(reply.text, reply.reasoning);
             effects.push(self.end(Ending::partial(RunError::Budget { exhausted })));
         } else {
             self.keep(&reply.text);
@@ -348,10 +355,10 @@ impl Loop {
     }
 
     /// Ends the conversation with a text of the model, if it said anything.
-    fn conclude_with(&mut self, text: String) {
+    fn conclude_with(&mut self, text: String, reasoning: Option<Reasoning>) {
         if !text.trim().is_empty() {
             self.keep(&text);
-            self.push(Message::Assistant { text, calls: Vec::new() });
+            self.push(Message::Assistant { text, calls: Vec::new(), reasoning });
         }
     }
 
@@ -373,7 +380,8 @@ impl Loop {
         let theirs = theirs.filter(|(_, decision)| matches!(decision, Decision::HandOver));
         self.handed = theirs.map(|(call, _)| call.clone()).collect();
         self.translated = translated;
-        self.push(Message::Assistant { text: reply.text, calls: reply.calls });
+        let Reply { text, calls, reasoning, .. } = reply;
+        self.push(Message::Assistant { text, calls, reasoning });
         self.state = State::Calling;
         Effect::Call(decisions)
     }
@@ -391,17 +399,20 @@ impl Loop {
     }
 
     /// How the agent ends when the model asks for nothing more.
-    fn conclude(&self, stop: &StopReason) -> Ending {
-        match stop {
+    fn conclude(&self, reply: &Reply) -> Ending {
+        let is_silent = self.output.is_empty() && reply.text.trim().is_empty();
+        match &reply.stop {
             StopReason::MaxTokens => Ending::partial(RunError::OutputCut),
             StopReason::Refusal => Ending::failed(RunError::Declined),
-            StopReason::EndTurn | StopReason::ToolUse | StopReason::Other(_) => {
-                if self.output.is_empty() {
-                    Ending::failed(RunError::NoAnswer)
-                } else {
-                    Ending::completed()
-                }
+            // A word that nobody knows is no good end.
+            StopReason::Other(reason) => {
+                let error = RunError::Stopped { reason: reason.clone() };
+                if is_silent { Ending::failed(error) } else { Ending::partial(error) }
             }
+            StopReason::EndTurn | StopReason::ToolUse if is_silent => {
+                Ending::failed(RunError::NoAnswer)
+            }
+            StopReason::EndTurn | StopReason::ToolUse => Ending::completed(),
         }
     }
 
@@ -505,12 +516,22 @@ pub struct Partial {
     pub bytes: u64,
     /// It has begun to answer, so what it read was counted.
     pub begun: bool,
+    /// The bytes of each attempt that began and broke off: its provider counted what it read for it.
+    pub lost: Vec<u64>,
 }
 
 impl Partial {
     /// Counts what an event holds.
     pub fn on_event(&mut self, event: &StreamEvent) {
-        self.begun |= !matches!(event, StreamEvent::Retrying { .. });
+        if let StreamEvent::Retrying { .. } = event {
+            if self.begun {
+                self.lost.push(self.bytes);
+            }
+            (self.begun, self.bytes) = (false, 0);
+            self.text.clear();
+            return;
+        }
+        self.begun = true;
         if let StreamEvent::TextDelta(text) | StreamEvent::ThinkingDelta(text) = event {
             self.bytes = self.bytes.saturating_add(len(text.len()));
         }
@@ -523,7 +544,7 @@ pub fn cut_off(prompt: u64, bytes: u64) -> Reply {
     let stop = StopReason::Other("cut off".to_owned());
     let (input_tokens, output_tokens) = (prompt / 4, bytes / 4);
     let usage = belljar_model::TokenUsage { input_tokens, output_tokens, ..Default::default() };
-    Reply { text: String::new(), calls: Vec::new(), usage, stop }
+    Reply { text: String::new(), calls: Vec::new(), reasoning: None, usage, stop }
 }
 
 /// The fewest tokens that a model can count this request as.
@@ -556,8 +577,10 @@ pub fn message_bytes(message: &Message) -> u64 {
     let images = len(message.images().len()).saturating_mul(IMAGE_AS_TEXT);
     images.saturating_add(len(match message {
         Message::User { text, .. } => text.len(),
-        Message::Assistant { text, calls } => {
-            text.len() + calls.iter().map(|call| call.arguments.len()).sum::<usize>()
+        Message::Assistant { text, calls, reasoning } => {
+            let thought = reasoning.as_ref().map_or(0, Reasoning::bytes);
+            let asked = calls.iter().map(|call| call.arguments.len()).sum::<usize>();
+            text.len().saturating_add(asked).saturating_add(thought)
         }
         Message::Tool { results } => results.iter().map(|result| result.content.len()).sum(),
     }))

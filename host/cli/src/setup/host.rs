@@ -282,6 +282,7 @@ fn model_config(
         Some("max_completion_tokens") => Some(MaxTokensField::MaxCompletionTokens),
         Some(other) => return Err(wrong("`max_tokens` or `max_completion_tokens`", other)),
     };
+    config.stream_options = setting.stream_options;
     config.extra_body = setting.extra_body.clone();
     Ok(config)
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use belljar_agent::{
-    Approval, BatchChild, Counts, Event, EventKind, EventSink, RunStatus, TodoItem,
+    Approval, BatchChild, Counts, Event, EventKind, EventSink, Kept, RunStatus, TodoItem,
 };
 use belljar_definition::Diagnostic;
 use belljar_policy::Shown;
@@ -130,7 +130,9 @@ impl Progress {
     /// Where a run sends its events.
     pub(crate) fn sink(&self) -> EventSink {
         let inner = Arc::clone(&self.0);
-        EventSink::to(move |event| inner.show(event))
+        // In a chat the words stand on the terminal as they come.
+        let kept = if inner.to == To::Chat { Kept::Top } else { Kept::Nothing };
+        EventSink::to(move |event| inner.show(event)).keeping(kept)
     }
 
     /// Takes the moving line away; call it before the result is printed.
@@ -306,7 +308,10 @@ impl Inner {
                 let word = self.paint(status_style(*status), status);
                 self.line(&format!("stage {stage} {word}{}", because(error.as_ref())));
             }
-            EventKind::Retry { attempt, after_ms, reason } => {
+            EventKind::Retry { attempt, after_ms, reason, replaces } => {
+                if *replaces {
+                    state.said.remove(agent);
+                }
                 let reason = Shown::clipped(reason, MAX_SAID);
                 let then = format_args!("attempt {attempt} in {after_ms} ms");
                 self.own(agent, format_args!("the model did not answer ({reason}); {then}"));

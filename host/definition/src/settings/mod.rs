@@ -137,6 +137,8 @@ pub struct ModelSetting {
     /// The field that carries the output limit on an `openai` wire: `max_tokens` or
     /// `max_completion_tokens`. Absent = the newer one for OpenAI's own API, else the older.
     pub max_tokens_field: Option<String>,
+    /// Whether a stream is asked for its usage by `stream_options`; `None` = until it is refused.
+    pub stream_options: Option<bool>,
     /// More fields for the body of every request, for what only this server knows. The model
     /// crate refuses those that it writes itself.
     pub extra_body: serde_json::Map<String, serde_json::Value>,

@@ -26,6 +26,7 @@ const MODEL_KEYS: &[&str] = &[
     "allow_insecure",
     "headers",
     "max_tokens_field",
+    "stream_options",
     "extra_body",
 ];
 /// Where people write a key though it has no place in this file.
@@ -82,6 +83,7 @@ impl<'t> Loader<'_, 't, '_> {
                 allow_insecure: self.reader.boolean(table, "allow_insecure").unwrap_or(false),
                 headers: self.headers(table),
                 max_tokens_field,
+                stream_options: self.reader.boolean(table, "stream_options"),
                 extra_body: self.extra_body(table),
             };
             self.settings.models.insert(name.to_owned(), setting);

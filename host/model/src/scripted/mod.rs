@@ -267,6 +267,7 @@ impl ChatModel for ScriptedModel {
                 Ok(Reply {
                     text: turn.say.clone(),
                     calls: turn.calls_of(number),
+                    reasoning: None,
                     usage: turn.usage.unwrap_or_else(|| estimate(request, turn)),
                     stop: stop.clone(),
                 })
@@ -310,7 +311,7 @@ fn estimate(request: &ChatRequest, turn: &Turn) -> TokenUsage {
 fn message_bytes(message: &Message) -> usize {
     match message {
         Message::User { text, .. } => text.len(),
-        Message::Assistant { text, calls } => {
+        Message::Assistant { text, calls, .. } => {
             let calls = calls.iter().map(|call| call.name.len() + call.arguments.len());
             text.len() + calls.sum::<usize>()
         }

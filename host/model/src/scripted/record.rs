@@ -241,6 +241,7 @@ fn failure(error: &ModelError) -> Option<file::Fail> {
         ModelError::Auth { status, message } | ModelError::Http { status, message, .. } => {
             fail(Some(*status), None, message)
         }
+        ModelError::ContextLength { message } => fail(Some(400), None, message),
         ModelError::Network { message } => fail(None, Some(file::FailKind::Network), message),
         ModelError::Cut => fail(None, Some(file::FailKind::Cut), ""),
         ModelError::Provider { .. }

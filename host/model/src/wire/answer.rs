@@ -3,30 +3,37 @@
 use belljar_received::json::mended;
 
 use crate::limits::{MAX_ARGUMENT_BYTES, MAX_NAME_BYTES, MAX_TEXT_BYTES, MAX_TOOL_CALLS};
-use crate::text::quoted;
+use crate::wire::thoughts::Thoughts;
 use crate::{
     ChatRequest, Message, ModelError, Reply, StopReason, StreamEvent, TokenUsage, ToolCall,
 };
 
-/// Passes events to the caller, and knows whether the answer has begun: from then on nothing
-/// is retried.
+/// Passes events to the caller, and knows how far an attempt has come: once text was passed on, only
+/// a caller who can take it back gets another attempt.
 pub(crate) struct Sink<'e> {
     events: &'e mut (dyn FnMut(StreamEvent) + Send),
     started: bool,
+    said: bool,
 }
 
 impl<'e> Sink<'e> {
     pub(crate) fn new(events: &'e mut (dyn FnMut(StreamEvent) + Send)) -> Self {
-        Self { events, started: false }
+        Self { events, started: false, said: false }
     }
 
-    /// Whether the first token has been passed on.
+    /// Whether the first token of this attempt has been passed on.
     pub(crate) fn started(&self) -> bool {
         self.started
     }
 
-    /// Passes on something that is not part of the answer.
-    pub(crate) fn notice(&mut self, event: StreamEvent) {
+    /// Whether text of this attempt has been passed on.
+    pub(crate) fn said(&self) -> bool {
+        self.said
+    }
+
+    /// Says that an attempt failed, and that another one follows.
+    pub(crate) fn retrying(&mut self, event: StreamEvent) {
+        (self.started, self.said) = (false, false);
         (self.events)(event);
     }
 
@@ -35,6 +42,7 @@ impl<'e> Sink<'e> {
             self.started = true;
             (self.events)(StreamEvent::Started);
         }
+        self.said |= matches!(event, StreamEvent::TextDelta(_));
         (self.events)(event);
     }
 }
@@ -46,6 +54,9 @@ pub(crate) struct Answer {
     calls: Vec<PartialCall>,
     pub(crate) usage: TokenUsage,
     pub(crate) stop: Option<StopReason>,
+    pub(crate) thoughts: Thoughts,
+    /// Whose reasoning it is.
+    model: String,
     /// Number that the ids made up for calls carry, so that they are unique in a conversation.
     turn: usize,
 }
@@ -54,20 +65,50 @@ pub(crate) struct Answer {
 #[derive(Debug)]
 pub(crate) struct PartialCall {
     /// The server's number for it: an index of calls or of content blocks.
-    pub(crate) key: u64,
+    pub(crate) key: Option<u64>,
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) arguments: String,
-    /// Its first piece held all of its arguments.
-    pub(crate) whole: bool,
+    /// Its name came again when its arguments were whole.
+    pub(crate) again: bool,
+    /// Whether those are a whole JSON object.
+    shape: Shape,
+}
+
+/// How far arguments are, told byte by byte so that a peer cannot make it costly.
+#[derive(Debug, Default)]
+struct Shape {
+    depth: usize,
+    in_text: bool,
+    escaped: bool,
+    whole: bool,
+}
+
+impl Shape {
+    fn push(&mut self, piece: &str) {
+        for byte in piece.bytes() {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' if self.in_text => self.escaped = true,
+                b'"' => self.in_text = !self.in_text,
+                _ if self.in_text => {}
+                b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+                b'}' | b']' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.whole |= self.depth == 0;
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 impl Answer {
-    /// An empty answer to `request`.
-    pub(crate) fn to(request: &ChatRequest) -> Self {
+    /// An empty answer of `model` to `request`.
+    pub(crate) fn to(request: &ChatRequest, model: &str) -> Self {
         let turns =
             request.messages.iter().filter(|message| matches!(message, Message::Assistant { .. }));
-        Self { turn: turns.count() + 1, ..Self::default() }
+        Self { turn: turns.count() + 1, model: model.to_owned(), ..Self::default() }
     }
 
     pub(crate) fn push_text(&mut self, text: &str, sink: &mut Sink<'_>) -> Result<(), ModelError> {
@@ -82,51 +123,60 @@ impl Answer {
         Ok(())
     }
 
+    /// Shows a thought; what is kept of it are its [`Thoughts`].
     pub(crate) fn push_thinking(text: &str, sink: &mut Sink<'_>) {
         if !text.is_empty() {
             sink.part(StreamEvent::ThinkingDelta(text.to_owned()));
         }
     }
 
-    /// Begins a call under the server's number `key`.
+    /// Begins a call under the server's number `key`, if it has one. Gives its position.
     pub(crate) fn begin_call(
         &mut self,
-        key: u64,
+        key: Option<u64>,
         id: &str,
         name: &str,
         sink: &mut Sink<'_>,
-    ) -> Result<&mut PartialCall, ModelError> {
+    ) -> Result<usize, ModelError> {
         if self.calls.len() >= MAX_TOOL_CALLS {
             return Err(ModelError::TooLarge { what: "tool calls", limit: MAX_TOOL_CALLS });
         }
         check_names(id, name)?;
         sink.part(StreamEvent::CallStarted { name: name.to_owned() });
-        let at = self.calls.len();
         self.calls.push(PartialCall {
             key,
             id: id.to_owned(),
             name: name.to_owned(),
             arguments: String::new(),
-            whole: false,
+            again: false,
+            shape: Shape::default(),
         });
-        self.calls
-            .get_mut(at)
-            .ok_or_else(|| ModelError::Protocol { message: "a tool call was lost".to_owned() })
+        Ok(self.calls.len() - 1)
     }
 
-    /// The newest call with the server's number `key`.
-    pub(crate) fn call(&mut self, key: u64) -> Option<&mut PartialCall> {
-        self.calls.iter_mut().rev().find(|call| call.key == key)
+    /// The position of the newest call for which this holds.
+    pub(crate) fn find(&self, holds: impl Fn(&PartialCall) -> bool) -> Option<usize> {
+        self.calls.iter().rposition(holds)
     }
 
-    /// The newest call.
-    pub(crate) fn last_call(&mut self) -> Option<&mut PartialCall> {
-        self.calls.last_mut()
+    /// The call at a position.
+    pub(crate) fn call(&mut self, at: usize) -> Option<&mut PartialCall> {
+        self.calls.get_mut(at)
+    }
+
+    /// The position of the newest call.
+    pub(crate) fn last_call(&self) -> Option<usize> {
+        self.calls.len().checked_sub(1)
     }
 
     /// How many calls have begun.
     pub(crate) fn call_count(&self) -> usize {
         self.calls.len()
+    }
+
+    /// Bytes of text so far.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.text.len()
     }
 
     /// Whether anything of the answer has come.
@@ -138,6 +188,10 @@ impl Answer {
     pub(crate) fn finish(mut self) -> Reply {
         // Cached input is input, whatever a server says.
         self.usage.input_tokens = self.usage.input_tokens.max(self.usage.cached_tokens);
+        let cut = self.stop == Some(StopReason::MaxTokens);
+        // The end came between a call's name and its arguments: not a call without any.
+        self.calls.pop_if(|call| cut && call.arguments.trim().is_empty());
+        let reasoning = self.thoughts.finish(&self.model, self.calls.len(), cut);
         let mut calls: Vec<ToolCall> = Vec::with_capacity(self.calls.len());
         for (index, call) in self.calls.into_iter().enumerate() {
             // An id that is missing or used twice could not tell two results apart.
@@ -150,13 +204,18 @@ impl Answer {
             calls.push(ToolCall { id, name: call.name, arguments });
         }
         let stop = match self.stop {
-            // Some servers say that they stopped when they mean that they wait for results.
+            // Some servers say that they stopped when they mean that they wait for results, or say
+            // nothing.
             None | Some(StopReason::EndTurn) if !calls.is_empty() => StopReason::ToolUse,
-            stop => stop.unwrap_or(StopReason::EndTurn),
+            None => StopReason::Other(NO_REASON.to_owned()),
+            Some(stop) => stop,
         };
-        Reply { text: self.text, calls, usage: self.usage, stop }
+        Reply { text: self.text, calls, reasoning, usage: self.usage, stop }
     }
 }
+
+/// Stands for the reason of an answer that ended without one.
+const NO_REASON: &str = "no reason given";
 
 impl PartialCall {
     /// Takes an id or a name that comes after the call has begun.
@@ -171,6 +230,11 @@ impl PartialCall {
         Ok(())
     }
 
+    /// Whether its arguments are a whole JSON object: what follows is not of it.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.shape.whole && self.shape.depth == 0
+    }
+
     pub(crate) fn push_arguments(&mut self, part: &str) -> Result<(), ModelError> {
         if self.arguments.len().saturating_add(part.len()) > MAX_ARGUMENT_BYTES {
             return Err(ModelError::TooLarge {
@@ -179,7 +243,15 @@ impl PartialCall {
             });
         }
         self.arguments.push_str(part);
+        self.shape.push(part);
         Ok(())
+    }
+
+    /// Puts other arguments in the place of those that have come.
+    pub(crate) fn replace_arguments(&mut self, arguments: &str) -> Result<(), ModelError> {
+        self.arguments.clear();
+        self.shape = Shape::default();
+        self.push_arguments(arguments)
     }
 }
 
@@ -191,9 +263,4 @@ fn check_names(id: &str, name: &str) -> Result<(), ModelError> {
         });
     }
     Ok(())
-}
-
-/// A stop reason that has no name here.
-pub(crate) fn other_stop(word: &str) -> StopReason {
-    StopReason::Other(quoted(word))
 }

@@ -110,6 +110,11 @@ impl Endpoint {
         self
     }
 
+    /// The host that requests go to, for whoever tells providers apart.
+    pub(crate) fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+
     pub(crate) async fn send(&self, body: Bytes) -> reqwest::Result<reqwest::Response> {
         let request = self.client.post(self.url.clone());
         request.headers(self.headers.clone()).body(body).send().await

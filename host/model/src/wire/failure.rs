@@ -7,18 +7,21 @@ use serde_json::Value;
 
 use crate::ModelError;
 use crate::text::quoted;
+use crate::wire::context;
 
 /// The error that a status other than success stands for. `body` is what was read of it.
 pub(crate) fn from_status(status: u16, retry_after: Option<Duration>, body: &str) -> ModelError {
     let value: Option<Value> = serde_json::from_str(body).ok();
     let message = value.as_ref().and_then(message_in).unwrap_or(body);
     let message = if message.trim().is_empty() { "no reason given" } else { message };
+    let kind = value.as_ref().and_then(kind_in).unwrap_or_default();
+    let is_context = context::is_too_long(status, kind, message);
     let message = quoted(message);
-    let spent = value.as_ref().and_then(kind_in).is_some_and(|kind| kind == "insufficient_quota");
     match status {
+        _ if is_context => ModelError::ContextLength { message },
         401 | 403 => ModelError::Auth { status, message },
         // An empty account is reported as a rate limit, but no waiting helps.
-        429 if !spent => ModelError::RateLimited { retry_after, message },
+        429 if kind != "insufficient_quota" => ModelError::RateLimited { retry_after, message },
         300..=399 => ModelError::Http {
             status,
             retry_after: None,
@@ -29,37 +32,107 @@ pub(crate) fn from_status(status: u16, retry_after: Option<Duration>, body: &str
     }
 }
 
+/// The error that a JSON object of a stream reports, in one of the shapes that servers use; `None` =
+/// it reports none. `is_error`: the event is called so.
+pub(crate) fn reported(value: &Value, is_error: bool) -> Option<ModelError> {
+    let field = |name: &str| value.get(name).filter(|field| !field.is_null());
+    let is_said = |error: &&Value| match error {
+        Value::Null => false,
+        Value::Bool(is_error) => *is_error,
+        Value::Number(code) => code.as_i64() != Some(0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+    };
+    if let Some(error) = field("error").filter(is_said) {
+        // Some say the code beside it.
+        let has_code = error.get("code").or(error.get("status")).or(error.get("type")).is_some();
+        return Some(in_stream(if has_code || error.is_string() { error } else { value }));
+    }
+    // MiniMax: every chunk has a status, 0 is good.
+    let base = field("base_resp").filter(|base| {
+        base.get("status_code").and_then(Value::as_i64).is_some_and(|code| code != 0)
+    });
+    if let Some(base) = base {
+        return Some(in_stream(base));
+    }
+    let says = |name: &str| field(name).and_then(Value::as_str) == Some("error");
+    let is_answer = ["choices", "message", "delta", "content_block", "usage"]
+        .iter()
+        .any(|name| field(name).is_some_and(|field| !field.is_string()));
+    let has_message = ["message", "detail", "error_msg", "msg", "errorMessage"]
+        .iter()
+        .any(|name| field(name).is_some());
+    let has_code = ["code", "status", "error_code", "statusCode"]
+        .iter()
+        .any(|name| field(name).is_some_and(|code| code.as_i64() != Some(0)));
+    let is_it = is_error
+        || says("object")
+        || says("type")
+        || (!is_answer && has_message && (has_code || field("detail").is_some()));
+    is_it.then(|| in_stream(value))
+}
+
 /// The error that a JSON error object inside a stream stands for: the value of `error` in
 /// `{"error": ...}`, whatever its shape.
 pub(crate) fn in_stream(error: &Value) -> ModelError {
-    let message = quoted(message_in(error).unwrap_or("no reason given"));
-    let status = ["code", "status"]
-        .iter()
-        .find_map(|field| error.get(*field).and_then(Value::as_u64))
-        .and_then(|code| u16::try_from(code).ok())
-        .filter(|code| (400..600).contains(code));
+    let message = message_in(error).unwrap_or("no reason given");
+    let inner = error.get("error").filter(|inner| inner.is_object()).unwrap_or(error);
+    let status = [error, inner].iter().find_map(|place| status_in(place));
     let kind = kind_in(error).unwrap_or("error");
-    match (status, kind) {
-        (_, "rate_limit_error" | "rate_limit_exceeded") | (Some(429), _) => {
+    if context::is_too_long(status.unwrap_or(400), kind, message) {
+        return ModelError::ContextLength { message: quoted(message) };
+    }
+    let message = quoted(message);
+    match (status, kind.to_ascii_lowercase().as_str()) {
+        (_, "rate_limit_error" | "rate_limit_exceeded" | "resource_exhausted") | (Some(429), _) => {
             ModelError::RateLimited { retry_after: None, message }
         }
-        (_, "overloaded_error") => ModelError::Http { status: 529, retry_after: None, message },
+        (_, "overloaded_error" | "overloaded") => {
+            ModelError::Http { status: 529, retry_after: None, message }
+        }
         (_, "authentication_error" | "permission_error") => {
             ModelError::Auth { status: status.unwrap_or(401), message }
         }
         (Some(status), _) => ModelError::Http { status, retry_after: None, message },
-        (None, kind) => ModelError::Provider {
-            transient: matches!(kind, "api_error" | "server_error" | "timeout_error"),
+        (None, lower) => ModelError::Provider {
+            transient: TRANSIENT.contains(&lower),
             kind: quoted(kind),
             message,
         },
     }
 }
 
+/// Words for failures that may be over a moment later.
+const TRANSIENT: [&str; 9] = [
+    "api_error",
+    "server_error",
+    "timeout_error",
+    "timeout",
+    "internal_server_error",
+    "internal",
+    "internal_error",
+    "service_unavailable",
+    "unavailable",
+];
+
+/// The HTTP status that an error says in one of its fields, as a number or a text.
+fn status_in(error: &Value) -> Option<u16> {
+    let fields = ["code", "status", "status_code", "statusCode", "error_code"];
+    let status = |field: &&str| {
+        let code = crate::wire::lenient::count(error, field)?;
+        u16::try_from(code).ok().filter(|code| (400..600).contains(code))
+    };
+    fields.iter().find_map(status)
+}
+
 /// The text for a person in an error answer, in one of the shapes that servers use.
 fn message_in(value: &Value) -> Option<&str> {
+    if let Value::Array(items) = value {
+        return items.first().and_then(message_in);
+    }
     value.as_str().or_else(|| {
-        ["error", "message", "detail"]
+        ["error", "message", "detail", "msg", "status_msg", "error_msg", "errorMessage"]
             .iter()
             .find_map(|field| value.get(*field).and_then(message_in))
     })
@@ -67,8 +140,13 @@ fn message_in(value: &Value) -> Option<&str> {
 
 /// The machine-readable word in an error answer.
 fn kind_in(value: &Value) -> Option<&str> {
+    if let Value::Array(items) = value {
+        return items.first().and_then(kind_in);
+    }
     let error = value.get("error").filter(|error| error.is_object()).unwrap_or(value);
-    ["code", "type"].iter().find_map(|field| error.get(*field).and_then(Value::as_str))
+    let mut words =
+        ["code", "type", "status"].iter().filter_map(|field| error.get(*field)?.as_str());
+    words.find(|word| *word != "error" && word.parse::<u16>().is_err())
 }
 
 /// The time that a `Retry-After` header asks for: seconds, or an HTTP date seen from `now`.

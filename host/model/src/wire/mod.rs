@@ -4,13 +4,20 @@
 mod answer;
 mod anthropic;
 mod body;
+mod context;
 mod endpoint;
+mod events;
 mod failure;
+mod form;
 mod history;
 mod masked;
+mod lenient;
 mod openai;
+mod reason;
 mod sse;
+mod thoughts;
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -25,12 +32,13 @@ pub(crate) use endpoint::Endpoint;
 pub use endpoint::{EndpointError, http_client};
 
 use crate::limits::{
-    AFTER_FINISH_WAIT, MAX_ATTEMPTS, MAX_ERROR_BODY_BYTES, MAX_RETRY_AFTER, RETRY_MAX_DELAY,
-    RETRY_MIN_DELAY,
+    AFTER_FINISH_WAIT, MAX_ATTEMPTS, MAX_ERROR_BODY_BYTES, MAX_EVENT_BYTES, MAX_RETRY_AFTER,
+    RETRY_MAX_DELAY, RETRY_MIN_DELAY,
 };
 use crate::text::quoted;
 use crate::wire::body::{Body, Broken};
 use crate::wire::masked::Masked;
+use crate::wire::form::{Carried, Form};
 use crate::{
     CallContext, ChatModel, ChatRequest, Effort, ModelError, Phase, Reply, StreamEvent, Timeouts,
 };
@@ -44,6 +52,8 @@ pub struct WireModel {
     endpoint: Endpoint,
     retries: RetryPolicy,
     images: bool,
+    /// The form of request that the server took last.
+    form: Mutex<Form>,
 }
 
 /// When a failed call is tried again.
@@ -87,6 +97,8 @@ pub enum MaxTokensField {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) model: String,
+    /// Wire, name and host: whose reasoning is whose.
+    pub(crate) identity: String,
     pub(crate) max_output_tokens: Option<u64>,
     pub(crate) temperature: Option<f64>,
     pub(crate) effort: Option<Effort>,
@@ -117,6 +129,9 @@ trait Decoder: Send {
     /// Takes the next event.
     fn event(&mut self, event: &str, data: &str, sink: &mut Sink<'_>) -> Result<(), ModelError>;
 
+    /// Takes an answer that does not come as a stream.
+    fn whole(&mut self, body: &str, sink: &mut Sink<'_>) -> Result<(), ModelError>;
+
     /// How far the answer is.
     fn progress(&self) -> Progress;
 
@@ -135,24 +150,62 @@ enum Progress {
     Over,
 }
 
+/// Why an attempt gave no answer.
+struct Failed {
+    error: ModelError,
+    /// The form of request with which the server may take it.
+    other: Option<Form>,
+}
+
+impl Failed {
+    /// The same without the key, should the server have repeated it.
+    fn cleaned(self, endpoint: &Endpoint) -> Self {
+        Self { error: self.error.cleaned(&|text| endpoint.redact(text).into_owned()), ..self }
+    }
+}
+
+impl From<ModelError> for Failed {
+    fn from(error: ModelError) -> Self {
+        Self { error, other: None }
+    }
+}
+
+/// How a response carries its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carrier {
+    Stream,
+    Json,
+    /// It carries none: an error, a web page.
+    Refusal,
+}
+
 impl WireModel {
-    pub(crate) fn new(dialect: Dialect, settings: Settings, endpoint: Endpoint) -> Self {
+    pub(crate) fn new(dialect: Dialect, mut settings: Settings, endpoint: Endpoint) -> Self {
         let provider = match dialect {
             Dialect::OpenAi(_) => "openai",
             Dialect::Anthropic => "anthropic",
         };
+        let id = format!("{provider}:{}", quoted(&settings.model));
+        settings.identity = format!("{id}@{}", endpoint.host());
         Self {
-            id: format!("{provider}:{}", quoted(&settings.model)),
+            id,
             dialect,
             settings,
             endpoint,
             retries: RetryPolicy::default(),
             images: false,
+            form: Mutex::new(Form { stream: true, usage: true, reasoning: Carried::All }),
         }
     }
 
     pub(crate) fn with_images(self, images: bool) -> Self {
         Self { images, ..self }
+    }
+
+    /// Whether requests have `stream_options`, until a server refuses them.
+    pub(crate) fn with_stream_options(self, usage: bool) -> Self {
+        self.learn(Form { usage, ..self.form() });
+        self
     }
 
     /// The same model with another retry policy.
@@ -162,13 +215,22 @@ impl WireModel {
         self
     }
 
+    fn form(&self) -> Form {
+        *self.form.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn learn(&self, form: Form) {
+        *self.form.lock().unwrap_or_else(PoisonError::into_inner) = form;
+    }
+
     async fn with_retrying(
         &self,
         request: &ChatRequest,
         cx: &CallContext<'_>,
         sink: &mut Sink<'_>,
     ) -> Result<Reply, ModelError> {
-        let body = self.body(request)?;
+        let mut form = self.form();
+        let mut body = self.body(request, form)?;
         let mut delays = backon::ExponentialBuilder::new()
             .with_min_delay(self.retries.min_delay)
             .with_max_delay(self.retries.max_delay)
@@ -177,14 +239,23 @@ impl WireModel {
             .build();
         let mut attempt = 1;
         loop {
-            let error = match self.attempt(request, body.clone(), cx, sink).await {
-                Ok(reply) => return Ok(reply),
-                Err(error) => error.cleaned(&|text| self.endpoint.redact(text).into_owned()),
+            let Failed { error, other } = match self.attempt(request, &body, cx, sink).await {
+                Ok(reply) => {
+                    self.learn(form);
+                    return Ok(reply);
+                }
+                Err(failed) => failed.cleaned(&self.endpoint),
             };
-            let after = if error.is_retryable() && !sink.started() {
-                delays.next().and_then(|delay| pause(delay, error.retry_after()))
-            } else {
-                None
+            if let Some((simpler, without)) = self.simpler(request, &body, other)? {
+                tracing::debug!(model = %self.id, form = ?simpler, %error, "asking in another form");
+                (form, body) = (simpler, without);
+                continue;
+            }
+            // What was passed on stays unless the caller takes it back.
+            let may_retry = error.is_retryable() && (!sink.said() || cx.takes_back);
+            let after = match may_retry {
+                true => delays.next().and_then(|delay| pause(delay, error.retry_after())),
+                false => None,
             };
             let Some(after) = after else {
                 return Err(error);
@@ -192,15 +263,34 @@ impl WireModel {
             attempt += 1;
             tracing::debug!(model = %self.id, attempt, ?after, %error, "retrying a model call");
             let reason = error.to_string();
-            sink.notice(StreamEvent::Retrying { attempt, after, reason });
+            sink.retrying(StreamEvent::Retrying { attempt, after, reason });
             tokio::time::sleep(after).await;
         }
     }
 
-    fn body(&self, request: &ChatRequest) -> Result<Bytes, ModelError> {
+    /// The request without what a server refused by name; `None` where that leaves nothing out. Each
+    /// form has less than the one before, so this ends.
+    fn simpler(
+        &self,
+        request: &ChatRequest,
+        body: &Bytes,
+        mut other: Option<Form>,
+    ) -> Result<Option<(Form, Bytes)>, ModelError> {
+        while let Some(form) = other {
+            let without = self.body(request, form)?;
+            if without != *body {
+                return Ok(Some((form, without)));
+            }
+            let next = Form { reasoning: Carried::Nowhere, ..form };
+            other = (next != form).then_some(next);
+        }
+        Ok(None)
+    }
+
+    fn body(&self, request: &ChatRequest, form: Form) -> Result<Bytes, ModelError> {
         let body = match self.dialect {
-            Dialect::OpenAi(field) => openai::body(request, &self.settings, field),
-            Dialect::Anthropic => anthropic::body(request, &self.settings),
+            Dialect::OpenAi(field) => openai::body(request, &self.settings, field, form),
+            Dialect::Anthropic => anthropic::body(request, &self.settings, form),
         };
         body.map(Bytes::from).map_err(|error| ModelError::Protocol {
             message: format!("the request cannot be written as JSON: {error}"),
@@ -208,32 +298,48 @@ impl WireModel {
     }
 
     fn decoder(&self, request: &ChatRequest) -> Box<dyn Decoder> {
+        let model = &self.settings.identity;
         match self.dialect {
-            Dialect::OpenAi(_) => Box::new(openai::Stream::new(request)),
-            Dialect::Anthropic => Box::new(anthropic::Stream::new(request)),
+            Dialect::OpenAi(_) => Box::new(openai::Stream::new(request, model)),
+            Dialect::Anthropic => Box::new(anthropic::Stream::new(request, model)),
         }
     }
 
     async fn attempt(
         &self,
         request: &ChatRequest,
-        body: Bytes,
+        body: &Bytes,
         cx: &CallContext<'_>,
         sink: &mut Sink<'_>,
-    ) -> Result<Reply, ModelError> {
+    ) -> Result<Reply, Failed> {
+        let form = self.form();
         let limit = cx.timeouts.first_token;
         let deadline = Instant::now() + limit;
         let late = |_| ModelError::Timeout { phase: Phase::FirstToken, after: limit };
-        let response = tokio::time::timeout_at(deadline, self.endpoint.send(body))
+        let response = tokio::time::timeout_at(deadline, self.endpoint.send(body.clone()))
             .await
             .map_err(late)?
             .map_err(failure::network)?;
-        if !is_stream(&response) {
-            let refusal = self.read_refusal(response);
-            return Err(tokio::time::timeout_at(deadline, refusal).await.unwrap_or_else(late));
-        }
         let mut decoder = self.decoder(request);
-        self.read_stream(response, decoder.as_mut(), deadline, cx.timeouts, sink).await?;
+        match carrier(&response) {
+            Carrier::Stream => {
+                self.read_stream(response, decoder.as_mut(), deadline, cx.timeouts, sink).await?;
+            }
+            Carrier::Json => {
+                let body = tokio::time::timeout_at(deadline, read_body(response, MAX_EVENT_BYTES));
+                let body = body.await.map_err(late)??;
+                decoder.whole(&body, sink)?;
+                if decoder.progress() != Progress::Over {
+                    return Err(no_stream().into());
+                }
+            }
+            Carrier::Refusal => {
+                let refusal = self.read_refusal(response, form);
+                return Err(tokio::time::timeout_at(deadline, refusal)
+                    .await
+                    .unwrap_or_else(|elapsed| late(elapsed).into()));
+            }
+        }
         Ok(decoder.into_reply())
     }
 
@@ -250,8 +356,20 @@ impl WireModel {
         let mut sse = sse::SseDecoder::default();
         loop {
             let next = tokio::time::timeout_at(deadline, body.chunk()).await;
-            if !matches!(next, Ok(Ok(Some(_)))) {
-                sse.end(&mut |event, data| decoder.event(event, data, sink))?;
+            match next {
+                Ok(Ok(Some(_))) => {}
+                Ok(Ok(None)) => {
+                    let ended = sse.end(&mut |event, data| decoder.event(event, data, sink));
+                    // The rest of an event that was cut in the middle says nothing.
+                    if let Err(error) = ended
+                        && !matches!(error, ModelError::Protocol { .. })
+                    {
+                        return Err(error);
+                    }
+                }
+                Ok(Err(_)) | Err(_) => {
+                    sse.release(&mut |event, data| decoder.event(event, data, sink))?;
+                }
             }
             let complete = decoder.progress() != Progress::Partial;
             let chunk = match next {
@@ -265,59 +383,62 @@ impl WireModel {
                 Err(_) => return Err(silence(sink.started(), timeouts)),
             };
             let mut events = 0_usize;
-            sse.push(&chunk, &mut |event, data| {
+            let pushed = sse.push(&chunk, &mut |event, data| {
                 events += 1;
                 decoder.event(event, data, sink)
-            })?;
+            });
             match decoder.progress() {
                 Progress::Over => return Ok(()),
+                // An error behind an answer that is complete says nothing about it.
+                Progress::Complete if pushed.is_err() => return Ok(()),
                 Progress::Complete => deadline = Instant::now() + AFTER_FINISH_WAIT,
-                // Any event is a sign of life, pings included; comments are not.
-                Progress::Partial if sink.started() && events > 0 => {
-                    deadline = Instant::now() + timeouts.between_tokens;
-                }
-                Progress::Partial => {}
+                Progress::Partial => pushed?,
+            }
+            // Any event is a sign of life, pings included; comments are not.
+            if decoder.progress() == Progress::Partial && sink.started() && events > 0 {
+                deadline = Instant::now() + timeouts.between_tokens;
             }
         }
     }
 
-    /// The error that a response without a stream stands for.
-    async fn read_refusal(&self, response: reqwest::Response) -> ModelError {
+    /// The error that a response without an answer stands for.
+    async fn read_refusal(&self, response: reqwest::Response, form: Form) -> Failed {
         let status = response.status();
         let header = response.headers().get(RETRY_AFTER);
         let retry_after = header
             .and_then(|value| value.to_str().ok())
             .and_then(|value| failure::retry_after(value, SystemTime::now()));
-        let mut body = Vec::new();
-        let mut reading = match Body::of(response) {
-            Ok(reading) => reading,
-            Err(error) if status.is_success() => return error,
-            Err(error) => {
-                return failure::from_status(status.as_u16(), retry_after, &error.to_string());
-            }
+        let body = match read_body(response, MAX_ERROR_BODY_BYTES).await {
+            Ok(body) => body,
+            Err(error) if status.is_success() => return error.into(),
+            Err(error) => error.to_string(),
         };
-        // A body that breaks off is still the best explanation there is.
-        while let Ok(Some(chunk)) = reading.chunk().await {
-            let room = MAX_ERROR_BODY_BYTES.saturating_sub(body.len());
-            body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
-            if body.len() >= MAX_ERROR_BODY_BYTES {
-                break;
-            }
-        }
-        let body = String::from_utf8_lossy(&body);
-        let body = mend(&body);
         if !status.is_success() {
-            return failure::from_status(status.as_u16(), retry_after, &body);
+            let error = failure::from_status(status.as_u16(), retry_after, &body);
+            return Failed { error, other: form.without(status.as_u16(), &body) };
         }
-        match serde_json::from_str::<serde_json::Value>(&body) {
-            Ok(value) if value.get("error").is_some_and(|error| !error.is_null()) => {
-                failure::in_stream(value.get("error").unwrap_or(&value))
-            }
-            _ => ModelError::Protocol {
-                message: "the server did not stream its answer; is `base_url` the base of the API?"
-                    .to_owned(),
-            },
+        no_stream().into()
+    }
+}
+
+/// The text of a body, up to so many bytes. One that breaks off is still the best explanation there is.
+async fn read_body(response: reqwest::Response, most: usize) -> Result<String, ModelError> {
+    let mut body = Vec::new();
+    let mut reading = Body::of(response)?;
+    while let Ok(Some(chunk)) = reading.chunk().await {
+        let room = most.saturating_sub(body.len());
+        body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
+        if body.len() >= most {
+            break;
         }
+    }
+    Ok(mend(&String::from_utf8_lossy(&body)).into_owned())
+}
+
+fn no_stream() -> ModelError {
+    ModelError::Protocol {
+        message: "the server did not answer as a model does; is `base_url` the base of the API?"
+            .to_owned(),
     }
 }
 
@@ -377,12 +498,17 @@ fn silence(started: bool, timeouts: Timeouts) -> ModelError {
     ModelError::Timeout { phase, after }
 }
 
-/// Whether a response is a stream of events. A missing content type is taken for one, because
-/// some servers send none; a JSON document or a web page is not one.
-fn is_stream(response: &reqwest::Response) -> bool {
+/// How a response carries its answer. One without a content type, or with one that says nothing, is
+/// taken for a stream, because some servers send it so.
+fn carrier(response: &reqwest::Response) -> Carrier {
     let kind = response.headers().get(CONTENT_TYPE);
-    response.status() == reqwest::StatusCode::OK
-        && kind.is_none_or(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
+    let kind = kind.map(|kind| String::from_utf8_lossy(kind.as_bytes()).to_ascii_lowercase());
+    match kind.as_deref() {
+        _ if response.status() != reqwest::StatusCode::OK => Carrier::Refusal,
+        Some(kind) if kind.contains("json") && !kind.contains("ndjson") => Carrier::Json,
+        Some(kind) if kind.contains("html") => Carrier::Refusal,
+        Some(_) | None => Carrier::Stream,
+    }
 }
 
 #[cfg(test)]

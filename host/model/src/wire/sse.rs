@@ -62,8 +62,21 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// Nothing more comes: gives an event that waits for the other half of a pair.
+    /// Nothing more comes: gives the last event, should the blank line behind it be missing, and an event that
+    /// waits for the other half of a pair.
     pub(crate) fn end(
+        &mut self,
+        each: &mut dyn FnMut(&str, &str) -> Result<(), ModelError>,
+    ) -> Result<(), ModelError> {
+        if !self.line.is_empty() {
+            self.end_line(each)?;
+        }
+        self.dispatch(each)?;
+        self.joiner.end(each)
+    }
+
+    /// The stream broke off: gives an event that waits for the other half of a pair, and no more.
+    pub(crate) fn release(
         &mut self,
         each: &mut dyn FnMut(&str, &str) -> Result<(), ModelError>,
     ) -> Result<(), ModelError> {
@@ -118,6 +131,16 @@ impl SseDecoder {
                 self.data.push('\n');
             }
             "event" => value.clone_into(&mut self.event),
+            // Not of the protocol: llama.cpp writes errors so, others JSON without any name.
+            "error" => {
+                "error".clone_into(&mut self.event);
+                self.data.push_str(value);
+                self.data.push('\n');
+            }
+            _ if line.starts_with('{') => {
+                self.data.push_str(line);
+                self.data.push('\n');
+            }
             // A comment (empty name), `id`, `retry`, or a field that nobody knows.
             _ => {}
         }

@@ -174,7 +174,7 @@ async fn blank_texts_are_left_out_because_the_api_refuses_them() {
     let server = Server::new(vec![stream(&[&stop("end_turn"), END])]).await;
     let mut request = first_turn();
     request.system.push(" \n".into());
-    request.messages.push(Message::Assistant { text: String::new(), calls: vec![] });
+    request.messages.push(Message::said(""));
     request.messages.push(user("go"));
     reply(&anthropic(&server), &request).await;
     let body = server.seen()[0].json();

@@ -93,7 +93,7 @@ async fn a_server_that_is_not_there_is_a_network_error_without_the_url() {
 }
 
 #[tokio::test]
-async fn a_stream_cut_before_the_first_token_is_tried_again_and_one_cut_later_is_not() {
+async fn a_stream_cut_before_its_text_is_tried_again_and_one_cut_later_is_not() {
     let role = r#"{"choices": [{"delta": {"role": "assistant", "content": ""}}]}"#;
     let server = Server::new(vec![stream(&[role]), good(), stream(&[role, HELLO]), good()]).await;
     let model = openai(&server);

@@ -10,3 +10,5 @@ mod recording;
 mod scripted;
 mod secrets;
 mod support;
+mod thoughts;
+mod wild;

@@ -27,13 +27,13 @@ async fn converse(model: &dyn ChatModel, turns: usize) -> Vec<Result<Reply, Mode
 }
 
 fn answer(request: &mut ChatRequest, reply: &Reply) {
-    let Reply { text, calls, .. } = reply.clone();
+    let Reply { text, calls, reasoning, .. } = reply.clone();
     let answered = calls
         .iter()
         .enumerate()
         .map(|(index, call)| result(&call.id, &call.name, "content", index % 2 == 1));
     let results: Vec<ToolResult> = answered.collect();
-    request.messages.push(Message::Assistant { text, calls });
+    request.messages.push(Message::Assistant { text, calls, reasoning });
     if !results.is_empty() {
         request.messages.push(Message::Tool { results });
     }

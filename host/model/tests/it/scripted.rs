@@ -313,7 +313,7 @@ proptest! {
             let mut replies = Vec::new();
             for _ in &texts {
                 let reply = runtime.block_on(reply(&model, &request));
-                request.messages.push(Message::Assistant { text: reply.text.clone(), calls: reply.calls.clone() });
+                request.messages.push(Message::Assistant { text: reply.text.clone(), calls: reply.calls.clone(), reasoning: None });
                 replies.push(reply);
             }
             replies

@@ -246,6 +246,7 @@ pub(crate) fn second_turn() -> ChatRequest {
             call("call-1", "file_read", r#"{"path": "a"}"#),
             call("call.2", "file read", r#"{"path": "#),
         ],
+        reasoning: None,
     });
     request.messages.push(Message::Tool {
         results: vec![
@@ -259,7 +260,7 @@ pub(crate) fn second_turn() -> ChatRequest {
 /// And the turn after that.
 pub(crate) fn third_turn() -> ChatRequest {
     let mut request = second_turn();
-    request.messages.push(Message::Assistant { text: "One more.".to_owned(), calls: Vec::new() });
+    request.messages.push(Message::said("One more."));
     request.messages.push(user("go on"));
     request
 }

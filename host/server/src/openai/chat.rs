@@ -3,7 +3,7 @@
 use axum::extract::{FromRequest as _, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use belljar_agent::Brought;
+use belljar_agent::{Brought, Kept};
 use belljar_session::{RunningTurn, TurnRequest};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -68,7 +68,9 @@ pub(crate) async fn complete(ctx: Ctx, request: Request) -> Result<Response, Pro
     let JsonBody(body) = JsonBody::<CompletionBody>::from_request(request, &()).await?;
     let (stream, model) = (body.stream.unwrap_or_default(), body.model.clone());
     let usage = body.stream_options.clone().unwrap_or_default().include_usage;
-    let request = body.turn(&ctx).await?;
+    // What a stream has said, it cannot take back.
+    let stays = if stream { Kept::Top } else { Kept::Nothing };
+    let request = TurnRequest { kept: stays, ..body.turn(&ctx).await? };
     let (whole, kept) = (live::is_whole(&request.brought), !request.forget);
     let (ctx, turn) = begin::begin(ctx, request, &model, begin::CHAT).await?;
     let run = turn.message.clone();

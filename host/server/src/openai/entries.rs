@@ -138,7 +138,7 @@ fn history(entries: Vec<Entry>, param: &str) -> Result<Vec<Message>, Problem> {
                     results.extend(result(next));
                 }
                 let is_last = entries.peek().is_none();
-                messages.push(Message::Assistant { text, calls: calls.clone() });
+                messages.push(Message::Assistant { text, calls: calls.clone(), reasoning: None });
                 if !(is_last && results.is_empty()) {
                     messages.push(Message::Tool { results: paired(&calls, results, param)? });
                 }
@@ -165,11 +165,11 @@ fn push_user(messages: &mut Vec<Message>, more: Content) {
 
 fn push_assistant(messages: &mut Vec<Message>, more: String) {
     match messages.last_mut() {
-        Some(Message::Assistant { text, calls }) if calls.is_empty() => {
+        Some(Message::Assistant { text, calls, .. }) if calls.is_empty() => {
             text.push_str("\n\n");
             text.push_str(&more);
         }
-        _ => messages.push(Message::Assistant { text: more, calls: Vec::new() }),
+        _ => messages.push(Message::said(more)),
     }
 }
 

@@ -102,12 +102,19 @@ impl Finished {
 
     fn failed(&self) -> Problem {
         match &self.error {
-            Some(error @ (RunError::Form { .. } | RunError::Declined | RunError::NoAnswer)) => {
-                Problem::new(Kind::Agent, error.to_string()).code(self.code())
-            }
+            Some(
+                error @ (RunError::Form { .. }
+                | RunError::Declined
+                | RunError::Stopped { .. }
+                | RunError::NoAnswer),
+            ) => Problem::new(Kind::Agent, error.to_string()).code(self.code()),
             Some(
                 error @ (RunError::Setup { .. } | RunError::Hook { .. } | RunError::Caller { .. }),
             ) => Problem::new(Kind::Agent, error.to_string()).code(self.code()),
+            // The caller can do something about it: it is not the server that is not there.
+            Some(error @ RunError::Model { too_long: true, .. }) => {
+                Problem::new(Kind::Invalid, error.to_string()).code(self.code())
+            }
             Some(error) => Problem::new(Kind::Unavailable, error.to_string()).code(self.code()),
             None => Problem::new(Kind::Unavailable, "the turn was interrupted").code(self.code()),
         }
@@ -117,7 +124,9 @@ impl Finished {
     pub(crate) fn code(&self) -> &'static str {
         match &self.error {
             Some(RunError::Form { .. }) => "format_not_met",
+            Some(RunError::Model { too_long: true, .. }) => "context_length_exceeded",
             Some(RunError::Model { .. }) => "model_error",
+            Some(RunError::Stopped { .. }) => "model_stopped",
             Some(RunError::Declined) => "declined",
             Some(RunError::NoAnswer) => "no_answer",
             Some(RunError::Setup { .. } | RunError::Hook { .. } | RunError::Caller { .. }) => {

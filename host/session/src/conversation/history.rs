@@ -49,7 +49,7 @@ pub(crate) fn add(messages: &mut Vec<Message>, turn: &Turn) {
 
 /// A summary in the place of what it stands for.
 pub(crate) fn summary(text: &str) -> Vec<Message> {
-    let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
+    let noted = Message::said(frame::NOTED);
     vec![Message::user(frame::summary(text)), noted]
 }
 

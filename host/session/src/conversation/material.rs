@@ -61,7 +61,7 @@ fn lines(message: &Message, limit: usize) -> Vec<String> {
             let text = format!("{text} [with {} images]", images.len());
             vec![line("person", &text, limit)]
         }
-        Message::Assistant { text, calls } => {
+        Message::Assistant { text, calls, .. } => {
             let mut lines = Vec::with_capacity(1 + calls.len());
             if !text.trim().is_empty() {
                 lines.push(line("agent", text, limit));
@@ -107,9 +107,9 @@ mod tests {
         let result = ToolResult { id, name, content: "x".repeat(5_000), is_error: true };
         let messages = [
             Message::user("look"),
-            Message::Assistant { text: " ".into(), calls: vec![call] },
+            Message::Assistant { text: " ".into(), calls: vec![call], reasoning: None },
             Message::Tool { results: vec![result] },
-            Message::Assistant { text: "seen".into(), calls: Vec::new() },
+            Message::said("seen"),
             Message::user("é".repeat(5_000)),
         ];
         let pieces = pieces(messages.iter(), 3_000);

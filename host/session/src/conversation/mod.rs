@@ -1,6 +1,7 @@
 //! Many runs with one history.
 
 pub(crate) mod compaction;
+pub(crate) mod fitting;
 pub(crate) mod history;
 pub(crate) mod material;
 pub(crate) mod talk;

@@ -182,6 +182,11 @@ impl Conversation {
         }
     }
 
+    /// Puts other messages in the place of those that are there, which it gives.
+    pub(crate) fn put_back(&mut self, messages: Vec<Message>) -> Vec<Message> {
+        std::mem::replace(&mut self.messages, messages)
+    }
+
     /// The budget above all turns.
     pub fn budget(&self) -> &Budget {
         &self.budget
@@ -250,7 +255,7 @@ impl Conversation {
     /// added.
     pub(crate) fn remember(&mut self, spec: &RunSpec, outcome: &Outcome) -> Vec<Message> {
         let text = frame::beside(spec.agent.id.slug.as_str(), &spec.task, outcome);
-        let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
+        let noted = Message::said(frame::NOTED);
         let added = vec![Message::user(text), noted];
         self.messages.extend(added.iter().cloned());
         added
@@ -276,5 +281,5 @@ fn unanswered(status: RunStatus) -> Message {
         RunStatus::Partial => frame::LIMITED,
         RunStatus::Failed | RunStatus::Completed => frame::BROKEN,
     };
-    Message::Assistant { text: text.to_owned(), calls: Vec::new() }
+    Message::said(text)
 }

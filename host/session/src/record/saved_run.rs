@@ -82,7 +82,7 @@ pub async fn run_team_saved(
     }
     let whole = outcome.to_outcome();
     // For an agent that resumes this session.
-    let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
+    let noted = Message::said(frame::NOTED);
     let added = [Message::user(frame::beside(&name, turn.text(), &whole)), noted];
     let unsaved = session.conclude(&journal, &whole, &added).await;
     Ok(Saved { outcome, unsaved })

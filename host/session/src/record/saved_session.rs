@@ -18,6 +18,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::compaction::{self, CompactProblem, Work};
+use crate::conversation::fitting::{self, Place, Ran};
 use crate::conversation::talk::Conversation;
 use crate::record::event_log::EventLog;
 use crate::record::hub::Hub;
@@ -360,7 +361,9 @@ impl SavedSession {
             }
             first_event = events.next();
         }
-        let before = conversation.messages().len();
+        let past = conversation.messages().to_vec();
+        let own = brought.results.is_empty() && brought.history.is_empty();
+        let is_fresh = own && replay.as_ref().is_none_or(Replay::is_empty);
         conversation.take_brought(&brought);
         brought.history = Vec::new();
         let spec = conversation.spec(said.text);
@@ -376,7 +379,12 @@ impl SavedSession {
             partial: spec.partial || partial,
             ..spec
         };
-        let mut outcome = conversation.run_turn(&journal.host(host), spec, events, cancel).await;
+        let TurnPlace { store, session, .. } = &journal.place;
+        let host_of_turn = journal.host(host);
+        let place = Place { host: &host_of_turn, store, session, past, is_fresh };
+        let Ran { mut outcome, used: more, before } =
+            fitting::run(place, conversation, spec, events, cancel).await;
+        used += more;
         outcome.total += used;
         if let Some(layers) = layers {
             layers.close();

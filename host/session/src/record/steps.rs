@@ -40,14 +40,14 @@ fn of_messages(turn: &Turn) -> Vec<StepEntry> {
     for message in turn.messages() {
         match message {
             Message::User { .. } => {}
-            Message::Assistant { text, calls } => {
+            Message::Assistant { text, calls, reasoning } => {
                 step += 1;
                 let stop = match calls.is_empty() {
                     true => StopReason::EndTurn,
                     false => StopReason::ToolUse,
                 };
                 let (text, calls, usage) = (text.clone(), calls.clone(), TokenUsage::default());
-                let reply = Reply { text, calls, usage, stop };
+                let reply = Reply { text, calls, reasoning: reasoning.clone(), usage, stop };
                 steps.push(entry(step, 0, StepKind::Said { notes: Vec::new(), reply }));
             }
             Message::Tool { results } => {

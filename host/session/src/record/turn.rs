@@ -286,7 +286,7 @@ fn lost(asked: &str, subagents: &[&SubagentRecord]) -> Vec<Message> {
         text.push('\n');
         text.push_str(&frame::kept_conclusion(&subagent.display_name, status, &output));
     }
-    vec![Message::user(asked), Message::Assistant { text, calls: Vec::new() }]
+    vec![Message::user(asked), Message::said(text)]
 }
 
 /// The usage of the subagents of such a turn.

@@ -25,6 +25,7 @@ use crate::trace;
 use belljar_agent::Asker;
 use belljar_agent::Brought;
 use belljar_agent::Host;
+use belljar_agent::Kept;
 use belljar_agent::ResolveError;
 use belljar_agent::{ResolvedAgent, preview, resolve_known};
 use belljar_agent::{RunError, RunSpec};
@@ -83,7 +84,7 @@ impl Service {
             return Err(ServiceError::Busy(claim.session().to_owned()));
         }
         goes_on(&request, past.as_ref())?;
-        let TurnRequest { model, limits, history, .. } = request;
+        let TurnRequest { model, limits, history, kept, .. } = request;
         let past = past.as_ref();
         let agent = Arc::clone(&admitted.agent);
         let conversation = inner.conversation(agent, model, limits, history, past).await?;
@@ -98,7 +99,7 @@ impl Service {
         let needed = || least_tokens(&admitted.host, &conversation, &words);
         inner.allowance.step(&inner.store, &*inner.clock, needed).await?;
         let turn = saved.by(&request.actor).say_with(&conversation, words).await?;
-        Ok(inner.run(claim, admitted, saved, conversation, turn))
+        Ok(inner.run(claim, admitted, saved, conversation, turn, kept))
     }
 }
 
@@ -111,6 +112,7 @@ impl Inner {
         mut saved: SavedSession,
         mut conversation: Conversation,
         turn: Turn<Open>,
+        kept: Kept,
     ) -> RunningTurn {
         let agent = conversation.agent().id.to_string();
         let running = claim.is(&turn, agent, saved.last_event());
@@ -127,7 +129,7 @@ impl Inner {
         let (traced, tally) = (span.clone(), Arc::clone(&self.tally));
         let performing = async move {
             let cancel = claim.cancel.clone();
-            let counted = tally.listening();
+            let counted = tally.listening().keeping(kept);
             let done = saved.perform(turn, &mut conversation, &host, counted, cancel).await;
             tally.ended(&done.outcome);
             if let Some(error) = &done.unsaved {

@@ -137,7 +137,7 @@ agents:
     let turn = stopped_at(&world, &mut talk, "look", "Half").await;
     assert_eq!(turn.status, RunStatus::Cancelled);
     assert_consistent(talk.messages());
-    let heard = Message::Assistant { text: "Half an ans".into(), calls: vec![] };
+    let heard = Message::said("Half an ans");
     assert_eq!(talk.messages().last(), Some(&heard));
     let turn = say(&world, &mut talk, "go on").await;
     assert_eq!(turn.output, "Done.", "{:?}", turn.error);
@@ -157,7 +157,7 @@ async fn a_turn_stopped_before_any_answer_says_so_in_its_place() {
         }
     });
     talk.turn(&world.host, "look", events, cancel).await;
-    let stopped = Message::Assistant { text: STOPPED.into(), calls: vec![] };
+    let stopped = Message::said(STOPPED);
     assert_eq!(talk.messages().last(), Some(&stopped));
     assert_eq!(say(&world, &mut talk, "again").await.output, "Here.");
     assert_consistent(talk.messages());
@@ -202,7 +202,7 @@ async fn a_failed_turn_keeps_what_was_said_and_the_next_one_works() {
     let mut talk = conversation(&world, Caps::unlimited());
     let turn = say(&world, &mut talk, "look").await;
     assert_eq!(turn.status, RunStatus::Failed);
-    assert_eq!(talk.messages()[1], Message::Assistant { text: BROKEN.into(), calls: vec![] });
+    assert_eq!(talk.messages()[1], Message::said(BROKEN));
     assert_eq!(say(&world, &mut talk, "again").await.output, "Now.");
     assert_consistent(talk.messages());
 }
@@ -365,7 +365,7 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
     assert!(past.unfinished.is_none());
     assert_eq!(past.turns[0].state.status, MessageStatus::Interrupted);
     assert_eq!(past.turns[0].text(), "look");
-    let lost = Message::Assistant { text: LOST.into(), calls: vec![] };
+    let lost = Message::said(LOST);
     assert_eq!(past.messages(History::Compacted), [Message::user("look"), lost]);
     assert_consistent(&past.messages(History::Compacted));
 }

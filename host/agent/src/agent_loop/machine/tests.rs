@@ -46,6 +46,7 @@ fn reply(text: &str, calls: &[(&str, &str)]) -> Input {
     Input::Replied(Reply {
         text: text.into(),
         calls: calls.iter().map(call).collect(),
+        reasoning: None,
         usage: TokenUsage::default(),
         stop: if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse },
     })
@@ -158,10 +159,40 @@ fn an_answer_cut_at_the_models_own_limit_is_partial() {
     let cut = Reply {
         text: "half".into(),
         calls: vec![],
+        reasoning: None,
         usage: TokenUsage::default(),
         stop: StopReason::MaxTokens,
     };
     assert_eq!(finish(it.step(Input::Replied(cut), &FREE)), Ending::partial(RunError::OutputCut));
+}
+
+#[test]
+fn an_answer_that_ended_for_an_unknown_reason_is_not_completed() {
+    let reason = || StopReason::Other("pause_turn".into());
+    let stopped = || RunError::Stopped { reason: "pause_turn".into() };
+    for (text, ending) in [("half", Ending::partial(stopped())), (" ", Ending::failed(stopped()))] {
+        let mut it = new_loop();
+        it.step(Input::Begin, &FREE);
+        let Input::Replied(answer) = reply(text, &[]) else { panic!("no reply") };
+        let answer = Reply { stop: reason(), ..answer };
+        assert_eq!(finish(it.step(Input::Replied(answer), &FREE)), ending);
+    }
+}
+
+#[test]
+fn calls_of_a_filtered_answer_are_not_made_and_those_of_an_odd_reason_are() {
+    let answer = |stop| match reply("", &[("a", "look")]) {
+        Input::Replied(answer) => Input::Replied(Reply { stop, ..answer }),
+        other => other,
+    };
+    let mut it = new_loop();
+    it.step(Input::Begin, &FREE);
+    let ending = finish(it.step(answer(StopReason::Refusal), &FREE));
+    assert_eq!(ending, Ending::failed(RunError::Declined));
+    let mut it = new_loop();
+    it.step(Input::Begin, &FREE);
+    let effects = it.step(answer(StopReason::Other("odd".into())), &FREE);
+    assert!(matches!(effects.last(), Some(Effect::Call(_))), "{effects:?}");
 }
 
 #[test]

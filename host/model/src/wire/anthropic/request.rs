@@ -8,12 +8,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::limits::ANTHROPIC_MAX_OUTPUT_TOKENS;
 use crate::wire::Settings;
+use crate::wire::form::Form;
 use crate::wire::history::{LOST_IMAGE, arguments_object, identifier, tool_name};
-use crate::{ChatRequest, Effort, Image, Message, ToolChoice};
+use crate::{ChatRequest, Effort, Image, Message, Reasoning, ToolCall, ToolChoice};
 
 /// How many messages at the end carry a cache marker: the last one, so that the next turn finds
 /// it, and the one before it, so that this turn finds what the last one left. With the markers
@@ -27,15 +28,16 @@ const MAX_WIRE_ID: usize = 128;
 pub(crate) fn body(
     request: &ChatRequest,
     settings: &Settings,
+    form: Form,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let limit = request.max_output_tokens.or(settings.max_output_tokens);
-    let mut messages = messages(request);
+    let mut messages = messages(request, form, &settings.identity);
     mark(&mut messages);
     let (tools, tool_choice) = tools(request);
     serde_json::to_vec(&Body {
         model: &settings.model,
         max_tokens: limit.unwrap_or(ANTHROPIC_MAX_OUTPUT_TOKENS),
-        stream: true,
+        stream: form.stream,
         temperature: request.temperature.or(settings.temperature),
         output_config: request.effort.or(settings.effort).map(|effort| OutputConfig { effort }),
         tools,
@@ -123,6 +125,9 @@ enum BlockKind<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+    /// A thought, as the model gave it.
+    #[serde(untagged)]
+    Thought(&'a Map<String, Value>),
 }
 
 #[derive(Serialize)]
@@ -209,10 +214,10 @@ fn system(blocks: &[String]) -> Vec<Block<'_>> {
 
 /// The conversation with roles that alternate: what follows a user message without an answer in
 /// between joins it.
-fn messages(request: &ChatRequest) -> Vec<WireMessage<'_>> {
-    let mut messages: Vec<WireMessage<'_>> = Vec::with_capacity(request.messages.len());
+fn messages<'a>(request: &'a ChatRequest, form: Form, model: &str) -> Vec<WireMessage<'a>> {
+    let mut messages: Vec<WireMessage<'a>> = Vec::with_capacity(request.messages.len());
     for entry in &request.messages {
-        let (role, content) = blocks(entry);
+        let (role, content) = blocks(entry, form, model);
         if content.is_empty() {
             continue;
         }
@@ -224,20 +229,14 @@ fn messages(request: &ChatRequest) -> Vec<WireMessage<'_>> {
     messages
 }
 
-fn blocks(message: &Message) -> (&'static str, Vec<Block<'_>>) {
+fn blocks<'a>(message: &'a Message, form: Form, model: &str) -> (&'static str, Vec<Block<'a>>) {
     match message {
         Message::User { text, images } => {
             ("user", images.iter().map(Block::image).chain(Block::text(text)).collect())
         }
-        Message::Assistant { text, calls } => {
-            let calls = calls.iter().map(|call| {
-                Block::new(BlockKind::ToolUse {
-                    id: identifier(&call.id, MAX_WIRE_ID),
-                    name: tool_name(&call.name),
-                    input: arguments_object(&call.arguments),
-                })
-            });
-            ("assistant", Block::text(text).into_iter().chain(calls).collect())
+        Message::Assistant { text, calls, reasoning } => {
+            let carried = form.carried(reasoning.as_ref(), calls, model);
+            ("assistant", answer(text, calls, carried))
         }
         Message::Tool { results } => {
             let results = results.iter().map(|result| {
@@ -250,6 +249,34 @@ fn blocks(message: &Message) -> (&'static str, Vec<Block<'_>>) {
             ("user", results.collect())
         }
     }
+}
+
+/// The blocks of an answer in the order in which the model gave them: the API takes no thought at
+/// another place.
+fn answer<'a>(
+    text: &'a str,
+    calls: &'a [ToolCall],
+    reasoning: Option<&'a Reasoning>,
+) -> Vec<Block<'a>> {
+    let call = |call: &'a ToolCall| {
+        Block::new(BlockKind::ToolUse {
+            id: identifier(&call.id, MAX_WIRE_ID),
+            name: tool_name(&call.name),
+            input: arguments_object(&call.arguments),
+        })
+    };
+    let (mut blocks, mut said, mut called) = (Vec::new(), 0, 0);
+    for placed in reasoning.map(|own| own.blocks.as_slice()).unwrap_or_default() {
+        // A text that was cut since has its later thoughts behind it.
+        let until = if text.is_char_boundary(placed.text) { placed.text } else { text.len() };
+        blocks.extend(text.get(said..until).and_then(Block::text));
+        blocks.extend(calls.get(called..placed.calls).unwrap_or_default().iter().map(call));
+        (said, called) = (said.max(until), called.max(placed.calls));
+        blocks.push(Block::new(BlockKind::Thought(&placed.block)));
+    }
+    blocks.extend(text.get(said..).and_then(Block::text));
+    blocks.extend(calls.get(called..).unwrap_or_default().iter().map(call));
+    blocks
 }
 
 fn mark(messages: &mut [WireMessage<'_>]) {

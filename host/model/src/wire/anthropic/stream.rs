@@ -1,11 +1,9 @@
-//! The events of a streamed message.
+//! The events of a streamed message, or one that comes whole.
 
-use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::wire::answer::other_stop;
-use crate::wire::{Answer, Decoder, Progress, Sink, failure};
-use crate::{ChatRequest, ModelError, Reply, StopReason};
+use crate::wire::{Answer, Decoder, Progress, Sink, events, lenient, reason};
+use crate::{ChatRequest, ModelError, Reply};
 
 /// The answer so far.
 pub(crate) struct Stream {
@@ -15,8 +13,8 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(request: &ChatRequest) -> Self {
-        Self { answer: Answer::to(request), counts: Counts::default(), over: false }
+    pub(crate) fn new(request: &ChatRequest, model: &str) -> Self {
+        Self { answer: Answer::to(request, model), counts: Counts::default(), over: false }
     }
 }
 
@@ -29,109 +27,29 @@ struct Counts {
     output: u64,
 }
 
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Event {
-    MessageStart {
-        message: Start,
-    },
-    ContentBlockStart {
-        index: u64,
-        content_block: Block,
-    },
-    ContentBlockDelta {
-        index: u64,
-        delta: Delta,
-    },
-    MessageDelta {
-        delta: MessageDelta,
-        usage: Option<WireUsage>,
-    },
-    MessageStop,
-    Error {
-        error: Value,
-    },
-    /// `ping`, `content_block_stop`, and whatever is added to the API later.
-    #[serde(other)]
-    Ignored,
-}
-
-#[derive(Deserialize)]
-struct Start {
-    usage: Option<WireUsage>,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
-    Text {
-        #[serde(default)]
-        text: String,
-    },
-    ToolUse {
-        id: String,
-        name: String,
-        /// Empty at first on Anthropic's own servers; others send the whole input here.
-        input: Option<Value>,
-    },
-    Thinking {
-        #[serde(default)]
-        thinking: String,
-    },
-    #[serde(other)]
-    Ignored,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "type")]
-enum Delta {
-    #[serde(rename = "text_delta")]
-    Text { text: String },
-    #[serde(rename = "thinking_delta")]
-    Thinking { thinking: String },
-    #[serde(rename = "input_json_delta")]
-    InputJson { partial_json: String },
-    #[serde(other)]
-    Ignored,
-}
-
-#[derive(Deserialize)]
-struct MessageDelta {
-    stop_reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct WireUsage {
-    input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-}
-
 impl Decoder for Stream {
-    fn event(&mut self, _: &str, data: &str, sink: &mut Sink<'_>) -> Result<(), ModelError> {
-        if self.over {
+    fn event(&mut self, name: &str, data: &str, sink: &mut Sink<'_>) -> Result<(), ModelError> {
+        // `[DONE]` is not of this API; some servers send it all the same.
+        if self.over || data.trim() == "[DONE]" {
             return Ok(());
         }
-        let event: Event = serde_json::from_str(data).map_err(|error| ModelError::Protocol {
-            // The position in a line tells nothing, and the line is the peer's.
-            message: format!("an event is not of the messages API ({:?} error)", error.classify()),
-        })?;
-        match event {
-            Event::MessageStart { message } => self.count(message.usage),
-            Event::ContentBlockStart { index, content_block } => {
-                self.begin(index, content_block, sink)?
+        let Some(event) = events::read(name, data)? else { return Ok(()) };
+        let kind = event.get("type").and_then(Value::as_str).unwrap_or(name);
+        let index = lenient::count(&event, "index").unwrap_or_default();
+        let nothing = Value::Null;
+        let field = |name: &str| event.get(name).unwrap_or(&nothing);
+        match kind {
+            "message_start" => self.count(field("message")),
+            "content_block_start" => self.begin(index, field("content_block"), sink)?,
+            "content_block_delta" => self.delta(index, field("delta"), sink)?,
+            "message_delta" => {
+                self.count(&event);
+                self.stops(field("delta"))?;
             }
-            Event::ContentBlockDelta { index, delta } => self.delta(index, delta, sink)?,
-            Event::MessageDelta { delta, usage } => {
-                self.count(usage);
-                if let Some(reason) = delta.stop_reason {
-                    self.answer.stop = Some(stop(&reason));
-                }
-            }
-            Event::MessageStop => self.over = true,
-            Event::Error { error } => return Err(failure::in_stream(&error)),
-            Event::Ignored => {}
+            "message_stop" => self.over = true,
+            "message" => self.message(&event, sink)?,
+            // `ping`, `content_block_stop`, and whatever is added to the API later.
+            _ => {}
         }
         Ok(())
     }
@@ -144,56 +62,98 @@ impl Decoder for Stream {
         }
     }
 
+    fn whole(&mut self, body: &str, sink: &mut Sink<'_>) -> Result<(), ModelError> {
+        self.event("", body, sink)
+    }
+
     fn into_reply(self: Box<Self>) -> Reply {
         self.answer.finish()
     }
 }
 
 impl Stream {
-    fn begin(&mut self, index: u64, block: Block, sink: &mut Sink<'_>) -> Result<(), ModelError> {
-        match block {
-            Block::Text { text } => self.answer.push_text(&text, sink),
-            Block::Thinking { thinking } => {
-                Answer::push_thinking(&thinking, sink);
+    /// A message that is not streamed.
+    fn message(&mut self, message: &Value, sink: &mut Sink<'_>) -> Result<(), ModelError> {
+        for (block, index) in lenient::items(message, "content").iter().zip(0..) {
+            self.begin(index, block, sink)?;
+        }
+        self.count(message);
+        self.over = true;
+        self.stops(message)
+    }
+
+    fn begin(&mut self, index: u64, block: &Value, sink: &mut Sink<'_>) -> Result<(), ModelError> {
+        match block.get("type").and_then(Value::as_str).unwrap_or_default() {
+            "text" => self.answer.push_text(&lenient::text(block, "text"), sink),
+            "thinking" | "redacted_thinking" => {
+                Answer::push_thinking(&lenient::text(block, "thinking"), sink);
+                let block: Map<String, Value> = block.as_object().cloned().unwrap_or_default();
+                let (text, calls) = (self.answer.text_bytes(), self.answer.call_count());
+                self.answer.thoughts.begin_block(index, block, text, calls);
                 Ok(())
             }
-            Block::ToolUse { id, name, input } => {
-                let call = self.answer.begin_call(index, &id, &name, sink)?;
-                match input {
-                    Some(Value::Object(input)) if !input.is_empty() => {
-                        call.push_arguments(&Value::Object(input).to_string())
+            "tool_use" => {
+                let (id, name) = (lenient::text(block, "id"), lenient::text(block, "name"));
+                let at = self.answer.begin_call(Some(index), &id, &name, sink)?;
+                // Empty at first on Anthropic's own servers; others send the whole input here.
+                match (lenient::object(block, "input"), self.answer.call(at)) {
+                    (Some(input), Some(call)) => {
+                        call.push_arguments(&Value::Object(input.clone()).to_string())
                     }
-                    Some(_) | None => Ok(()),
+                    _ => Ok(()),
                 }
             }
-            Block::Ignored => Ok(()),
+            _ => Ok(()),
         }
     }
 
-    fn delta(&mut self, index: u64, delta: Delta, sink: &mut Sink<'_>) -> Result<(), ModelError> {
-        match delta {
-            Delta::Text { text } => self.answer.push_text(&text, sink),
-            Delta::Thinking { thinking } => {
+    fn delta(&mut self, index: u64, delta: &Value, sink: &mut Sink<'_>) -> Result<(), ModelError> {
+        match delta.get("type").and_then(Value::as_str).unwrap_or_default() {
+            "text_delta" => self.answer.push_text(&lenient::text(delta, "text"), sink),
+            "thinking_delta" => {
+                let thinking = lenient::text(delta, "thinking");
                 Answer::push_thinking(&thinking, sink);
+                self.answer.thoughts.grow_block(index, "thinking", &thinking, false);
                 Ok(())
             }
-            Delta::InputJson { partial_json } => match self.answer.call(index) {
-                Some(call) => call.push_arguments(&partial_json),
-                // Input of a block of a kind that is ignored.
-                None => Ok(()),
-            },
-            Delta::Ignored => Ok(()),
+            "signature_delta" => {
+                let signature = lenient::text(delta, "signature");
+                self.answer.thoughts.grow_block(index, "signature", &signature, true);
+                Ok(())
+            }
+            "input_json_delta" => {
+                let at = self.answer.find(|call| call.key == Some(index));
+                match at.and_then(|at| self.answer.call(at)) {
+                    Some(call) => call.push_arguments(&lenient::text(delta, "partial_json")),
+                    // Input of a block of a kind that is ignored.
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
         }
+    }
+
+    /// Takes the reason for which the model stopped, if there is one.
+    fn stops(&mut self, place: &Value) -> Result<(), ModelError> {
+        let word = place.get("stop_reason").and_then(Value::as_str);
+        if let Some(word) = word.filter(|word| !word.is_empty()) {
+            self.answer.stop = Some(reason::stop(word)?);
+        }
+        Ok(())
     }
 
     /// Takes new counts; they are totals, and those that are absent stay as they were.
-    fn count(&mut self, usage: Option<WireUsage>) {
-        let Some(usage) = usage else { return };
+    fn count(&mut self, place: &Value) {
+        let Some(usage) = place.get("usage").filter(|usage| usage.is_object()) else { return };
         let counts = &mut self.counts;
-        counts.fresh = usage.input_tokens.unwrap_or(counts.fresh);
-        counts.cache_written = usage.cache_creation_input_tokens.unwrap_or(counts.cache_written);
-        counts.cache_read = usage.cache_read_input_tokens.unwrap_or(counts.cache_read);
-        counts.output = usage.output_tokens.unwrap_or(counts.output);
+        for (count, field) in [
+            (&mut counts.fresh, "input_tokens"),
+            (&mut counts.cache_written, "cache_creation_input_tokens"),
+            (&mut counts.cache_read, "cache_read_input_tokens"),
+            (&mut counts.output, "output_tokens"),
+        ] {
+            *count = lenient::count(usage, field).unwrap_or(*count);
+        }
         self.answer.usage = crate::TokenUsage {
             input_tokens: counts
                 .fresh
@@ -202,15 +162,5 @@ impl Stream {
             cached_tokens: counts.cache_read,
             output_tokens: counts.output,
         };
-    }
-}
-
-fn stop(reason: &str) -> StopReason {
-    match reason {
-        "end_turn" | "stop_sequence" => StopReason::EndTurn,
-        "tool_use" => StopReason::ToolUse,
-        "max_tokens" | "model_context_window_exceeded" => StopReason::MaxTokens,
-        "refusal" => StopReason::Refusal,
-        other => other_stop(other),
     }
 }

@@ -1,5 +1,6 @@
 //! Chat completions, as OpenAI defined them and many servers speak them.
 
+mod calls;
 mod request;
 mod stream;
 

@@ -7,17 +7,21 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use crate::wire::form::Form;
 use crate::wire::history::{LOST_IMAGE, arguments_text, tool_name};
 use crate::wire::{MaxTokensField, Settings};
-use crate::{ChatRequest, Effort, Image, Message, ToolCall, ToolChoice, ToolResult, ToolSpec};
+use crate::{
+    ChatRequest, Effort, Image, Message, Reasoning, ToolCall, ToolChoice, ToolResult, ToolSpec,
+};
 
 /// The body of one request.
 pub(crate) fn body(
     request: &ChatRequest,
     settings: &Settings,
     field: MaxTokensField,
+    form: Form,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let limit = request.max_output_tokens.or(settings.max_output_tokens);
     let (max_tokens, max_completion_tokens) = match field {
@@ -26,8 +30,9 @@ pub(crate) fn body(
     };
     serde_json::to_vec(&Body {
         model: &settings.model,
-        stream: true,
-        stream_options: StreamOptions { include_usage: true },
+        stream: form.stream,
+        stream_options: (form.stream && form.usage)
+            .then_some(StreamOptions { include_usage: true }),
         max_tokens,
         max_completion_tokens,
         temperature: request.temperature.or(settings.temperature),
@@ -35,7 +40,7 @@ pub(crate) fn body(
         tools: request.tools.iter().map(tool).collect(),
         tool_choice: choice(request),
         extra: settings.extra(request).collect(),
-        messages: messages(request),
+        messages: messages(request, form, &settings.identity),
     })
 }
 
@@ -43,7 +48,8 @@ pub(crate) fn body(
 struct Body<'a> {
     model: &'a str,
     stream: bool,
-    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,6 +94,9 @@ struct WireMessage<'a> {
     tool_calls: Vec<WireCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
+    /// Its reasoning, in the fields in which it came.
+    #[serde(flatten)]
+    reasoning: Option<&'a Map<String, Value>>,
 }
 
 /// A text, or parts where there are images: only then, since a text is what every server takes.
@@ -96,6 +105,8 @@ struct WireMessage<'a> {
 enum Content<'a> {
     Text(Cow<'a, str>),
     Parts(Vec<Part<'a>>),
+    /// The model's own parts, with its thoughts among them.
+    Own(Vec<Value>),
 }
 
 #[derive(Serialize)]
@@ -115,6 +126,9 @@ struct WireCall<'a> {
     id: &'a str,
     r#type: &'static str,
     function: WireFunction<'a>,
+    /// Its signature.
+    #[serde(flatten)]
+    signed: Option<&'a Map<String, Value>>,
 }
 
 #[derive(Serialize)]
@@ -152,7 +166,7 @@ fn tool(spec: &ToolSpec) -> Tool<'_> {
     }
 }
 
-fn messages(request: &ChatRequest) -> Vec<WireMessage<'_>> {
+fn messages<'a>(request: &'a ChatRequest, form: Form, model: &str) -> Vec<WireMessage<'a>> {
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
     if let Some(text) = system(&request.system) {
         messages.push(message("system", text));
@@ -166,7 +180,11 @@ fn messages(request: &ChatRequest) -> Vec<WireMessage<'_>> {
                 content: Some(Content::Parts(parts(text, images))),
                 ..message("user", Cow::Borrowed(""))
             }),
-            Message::Assistant { text, calls } => messages.push(assistant(text, calls)),
+            Message::Assistant { text, calls, reasoning } => {
+                let own = reasoning.as_ref().filter(|own| own.model == model);
+                let carried = form.carried(own, calls, model);
+                messages.push(assistant(text, calls, carried, own));
+            }
             Message::Tool { results } => messages.extend(results.iter().map(result)),
         }
     }
@@ -183,7 +201,7 @@ fn system(blocks: &[String]) -> Option<Cow<'_, str>> {
 
 fn message<'a>(role: &'static str, content: Cow<'a, str>) -> WireMessage<'a> {
     let content = Some(Content::Text(content));
-    WireMessage { role, content, tool_calls: Vec::new(), tool_call_id: None }
+    WireMessage { role, content, tool_calls: Vec::new(), tool_call_id: None, reasoning: None }
 }
 
 fn parts<'a>(text: &'a str, images: &'a [Image]) -> Vec<Part<'a>> {
@@ -198,17 +216,38 @@ fn parts<'a>(text: &'a str, images: &'a [Image]) -> Vec<Part<'a>> {
     parts.chain((!text.is_empty()).then_some(Part::Text { text })).collect()
 }
 
-fn assistant<'a>(text: &'a str, calls: &'a [ToolCall]) -> WireMessage<'a> {
+/// `own`: all of its reasoning, `carried`: that of it which this server takes. Signatures of calls
+/// always go with them.
+fn assistant<'a>(
+    text: &'a str,
+    calls: &'a [ToolCall],
+    carried: Option<&'a Reasoning>,
+    own: Option<&'a Reasoning>,
+) -> WireMessage<'a> {
     let only_calls = text.is_empty() && !calls.is_empty();
+    let thoughts = carried.map(|carried| carried.blocks.as_slice()).unwrap_or_default();
+    let content = match thoughts {
+        [] => (!only_calls).then_some(Content::Text(Cow::Borrowed(text))),
+        thoughts => {
+            let parts = thoughts.iter().map(|placed| Value::Object(placed.block.clone()));
+            let text = (!text.is_empty()).then(|| json!({"type": "text", "text": text}));
+            Some(Content::Own(parts.chain(text).collect()))
+        }
+    };
+    let signed = |at: usize| {
+        let fields = own?.calls.iter().find(|signed| signed.call == at)?;
+        Some(&fields.fields)
+    };
     WireMessage {
         role: "assistant",
-        content: (!only_calls).then_some(Content::Text(Cow::Borrowed(text))),
-        tool_calls: calls.iter().map(call).collect(),
+        content,
+        tool_calls: calls.iter().enumerate().map(|(at, one)| call(one, signed(at))).collect(),
         tool_call_id: None,
+        reasoning: carried.map(|carried| &carried.fields),
     }
 }
 
-fn call(call: &ToolCall) -> WireCall<'_> {
+fn call<'a>(call: &'a ToolCall, signed: Option<&'a Map<String, Value>>) -> WireCall<'a> {
     WireCall {
         id: &call.id,
         r#type: "function",
@@ -216,6 +255,7 @@ fn call(call: &ToolCall) -> WireCall<'_> {
             name: tool_name(&call.name),
             arguments: arguments_text(&call.arguments),
         },
+        signed,
     }
 }
 
@@ -225,5 +265,6 @@ fn result(result: &ToolResult) -> WireMessage<'_> {
         content: Some(Content::Text(Cow::Borrowed(&result.content))),
         tool_calls: Vec::new(),
         tool_call_id: Some(&result.id),
+        reasoning: None,
     }
 }

@@ -80,7 +80,13 @@ impl ChatModel for Puppet {
         });
         let usage = TokenUsage { input_tokens: 10, cached_tokens: 0, output_tokens: 10 };
         let stop = StopReason::ToolUse;
-        Ok(Reply { text: "on and on".to_owned(), calls: calls.collect(), usage, stop })
+        Ok(Reply {
+            text: "on and on".to_owned(),
+            calls: calls.collect(),
+            reasoning: None,
+            usage,
+            stop,
+        })
     }
 }
 

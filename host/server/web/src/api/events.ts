@@ -83,7 +83,7 @@ export type EventKind =
   | { type: 'team_started'; id: string; stages: number; workspace: string }
   | { type: 'team_stage_started'; stage: number; of: number; agents: string[] }
   | { type: 'team_stage_finished'; stage: number; status: EndStatus; error?: string }
-  | { type: 'retry'; attempt: number; after_ms: number; reason: string }
+  | { type: 'retry'; attempt: number; after_ms: number; reason: string; replaces?: boolean }
   | { type: 'warning'; text?: string }
   | { type: 'budget_warning'; meter: string; used: number; limit: number }
   | { type: 'run_finished'; status: EndStatus; error?: string; usage: Usage; total: Usage };

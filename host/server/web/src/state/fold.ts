@@ -283,6 +283,9 @@ function take(turn: Turn, agent: Agent, event: SessionEvent): void {
       if (event.decision !== 'pass') note(agent, event);
       return;
     case 'retry':
+      if (event.replaces) takeBack(agent);
+      note(agent, event);
+      return;
     case 'warning':
     case 'history_compacting':
     case 'history_compacted':
@@ -323,6 +326,12 @@ function say(agent: Agent, text: string, id: number, at: number): void {
   } else {
     agent.items.push({ kind: 'said', key: `said ${id}`, step: number, text, at });
   }
+}
+
+/** The answer of this step broke off and comes again from its start. */
+function takeBack(agent: Agent): void {
+  const number = agent.steps.at(-1)?.step ?? 0;
+  agent.items = agent.items.filter((item) => item.kind !== 'said' || item.step !== number);
 }
 
 function lastCall(agent: Agent, id: string): Call | undefined {

@@ -57,13 +57,14 @@ mod tests {
             RunError::OutputCut,
             RunError::NoAnswer,
             RunError::Declined,
-            RunError::Model { message: text() },
+            RunError::Model { message: text(), too_long: true },
             RunError::Setup { message: text(), hint: Some("edit `belljar.toml`".to_owned()) },
             RunError::Hook { reason: text() },
             RunError::Caller { message: text(), images: true },
             RunError::Form { message: text() },
             RunError::Cancelled,
             RunError::Internal { message: text() },
+            RunError::Stopped { reason: text() },
         ];
         let place = |error: &RunError| match error {
             RunError::Budget { .. } => 0,
@@ -78,8 +79,9 @@ mod tests {
             RunError::Form { .. } => 9,
             RunError::Cancelled => 10,
             RunError::Internal { .. } => 11,
+            RunError::Stopped { .. } => 12,
         };
-        assert!(kinds.iter().map(place).eq(0..12));
+        assert!(kinds.iter().map(place).eq(0..13));
         kinds
     }
 

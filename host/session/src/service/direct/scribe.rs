@@ -237,7 +237,7 @@ fn begin(place: &TurnPlace, agent: &str, client: &str, workspace: &str) -> Vec<W
         created: now,
         updated: now,
     };
-    let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
+    let noted = Message::said(frame::NOTED);
     let answer = AgentContent {
         text: String::new(),
         messages: Some(vec![Message::user(text.clone()), noted]),

@@ -1,0 +1,79 @@
+//! Reasoning of a model beside an answer, as its provider wants it back.
+//!
+//! Some providers refuse a later request in which their model's reasoning, or the signature of a
+//! call, is missing. It is opaque here: kept with the answer, sent back unchanged to the model that
+//! gave it, and never sent to another one, nor shown to a person.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The reasoning of one answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reasoning {
+    /// Wire, name and host of the model that gave it, such as `openai:kimi-k2@api.moonshot.ai`.
+    pub(crate) model: String,
+    /// Fields of a message on an OpenAI-compatible wire, such as `reasoning_content`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) fields: Map<String, Value>,
+    /// Fields of its calls, such as Gemini's `extra_content`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) calls: Vec<CallFields>,
+    /// Blocks of a message on Anthropic's wire, or parts of its content on the other one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) blocks: Vec<Placed>,
+}
+
+/// Fields of one call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CallFields {
+    /// The position of the call in its answer, from 0.
+    pub(crate) call: usize,
+    pub(crate) fields: Map<String, Value>,
+}
+
+/// A block, and what of the answer stood before it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Placed {
+    /// Bytes of the answer's text.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) text: usize,
+    /// Calls of the answer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) calls: usize,
+    pub(crate) block: Map<String, Value>,
+}
+
+impl Reasoning {
+    /// How many bytes of text it has, about: what a provider counts when it is sent back.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let calls = self.calls.iter().map(|call| map_bytes(&call.fields));
+        let blocks = self.blocks.iter().map(|placed| map_bytes(&placed.block));
+        map_bytes(&self.fields)
+            .saturating_add(calls.sum::<usize>())
+            .saturating_add(blocks.sum::<usize>())
+    }
+
+    /// Whether nothing is in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.fields.is_empty() && self.calls.is_empty() && self.blocks.is_empty()
+    }
+}
+
+fn map_bytes(map: &Map<String, Value>) -> usize {
+    map.iter().map(|(name, value)| name.len().saturating_add(value_bytes(value))).sum()
+}
+
+/// Bytes of a JSON value's texts. Values come out of a JSON parser, which bounds their depth.
+fn value_bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(value_bytes).sum(),
+        Value::Object(map) => map_bytes(map),
+    }
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}

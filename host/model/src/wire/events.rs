@@ -1,0 +1,58 @@
+//! Events of a stream as they come through relays and proxies: keep-alives of every form, and errors
+//! that nobody announced.
+
+use serde_json::Value;
+
+use crate::ModelError;
+use crate::text::quoted;
+use crate::wire::failure;
+
+/// Names of events that only keep a connection open.
+const KEEP_ALIVES: [&str; 4] = ["ping", "heartbeat", "keepalive", "keep-alive"];
+
+/// Most bytes of data that is no JSON and passes for a keep-alive, such as `keep-alive`.
+const MAX_WORD: usize = 64;
+
+/// The JSON of an event; `None` where it only keeps the connection open.
+///
+/// # Errors
+///
+/// The event reports a failure, or is what no server of this protocol sends.
+pub(crate) fn read(name: &str, data: &str) -> Result<Option<Value>, ModelError> {
+    let text = data.trim();
+    let is_error = name.eq_ignore_ascii_case("error");
+    if text.is_empty() || KEEP_ALIVES.iter().any(|word| name.eq_ignore_ascii_case(word)) {
+        return Ok(None);
+    }
+    match serde_json::from_str::<Value>(text) {
+        // Gemini puts its errors into a list.
+        Ok(Value::Array(items)) => read_object(items.into_iter().next(), is_error),
+        Ok(value) => read_object(Some(value), is_error),
+        Err(_) if is_error || starts_with_error(text) => Err(failure::in_stream(&text.into())),
+        Err(_) if text.len() <= MAX_WORD && !text.starts_with(['{', '[', '"']) => Ok(None),
+        Err(error) => Err(ModelError::Protocol {
+            // The position in a line tells nothing, and the line is the peer's.
+            message: format!("an event is not of its protocol ({:?} error)", error.classify()),
+        }),
+    }
+}
+
+fn read_object(value: Option<Value>, is_error: bool) -> Result<Option<Value>, ModelError> {
+    match value {
+        Some(value @ Value::Object(_)) => match failure::reported(&value, is_error) {
+            Some(error) => Err(error),
+            None => Ok(Some(value)),
+        },
+        Some(Value::String(text)) if is_error => Err(failure::in_stream(&text.into())),
+        Some(_) | None if is_error => Err(ModelError::Provider {
+            kind: quoted("error"),
+            message: "no reason given".to_owned(),
+            transient: false,
+        }),
+        Some(_) | None => Ok(None),
+    }
+}
+
+fn starts_with_error(text: &str) -> bool {
+    text.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("error"))
+}

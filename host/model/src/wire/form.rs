@@ -1,0 +1,92 @@
+//! The form of a request that a server takes: what is left out because it refused it.
+
+use crate::{Reasoning, ToolCall};
+
+/// How requests of one model are written. It begins with the settings; what a server refuses by name
+/// is left out from then on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    /// Whether the answer is asked for as a stream.
+    pub(crate) stream: bool,
+    /// Whether `stream_options` asks for the usage, on an OpenAI-compatible wire.
+    pub(crate) usage: bool,
+    /// Which messages carry their reasoning.
+    pub(crate) reasoning: Carried,
+}
+
+/// The messages that carry their reasoning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carried {
+    /// All that have some.
+    All,
+    /// Those that called tools: an older DeepSeek refuses it in the others.
+    WithCalls,
+    /// None.
+    Nowhere,
+}
+
+impl Form {
+    /// The form after a refusal with these words; `None` = they name nothing that could be left out.
+    pub(crate) fn without(self, status: u16, words: &str) -> Option<Self> {
+        // 401, 403, 404 and 429 are about something else.
+        if !matches!(status, 400 | 415 | 422 | 501) {
+            return None;
+        }
+        let words = words.to_ascii_lowercase();
+        let says = |word: &str| words.contains(word);
+        if self.usage && self.stream && (says("stream_options") || says("include_usage")) {
+            return Some(Self { usage: false, ..self });
+        }
+        let refuses = ["not supported", "unsupported", "not support", "not allowed", "disabled"];
+        if self.stream && says("stream") && refuses.iter().any(|word| says(word)) {
+            return Some(Self { stream: false, ..self });
+        }
+        let of_thoughts = ["reasoning", "thinking", "extra_content", "provider_specific_fields"];
+        if of_thoughts.iter().any(|word| says(word)) {
+            let reasoning = match self.reasoning {
+                Carried::All => Carried::WithCalls,
+                Carried::WithCalls => Carried::Nowhere,
+                Carried::Nowhere => return None,
+            };
+            return Some(Self { reasoning, ..self });
+        }
+        None
+    }
+
+    /// The reasoning of a message that goes back to `model`: only its own does.
+    pub(crate) fn carried<'r>(
+        self,
+        reasoning: Option<&'r Reasoning>,
+        calls: &[ToolCall],
+        model: &str,
+    ) -> Option<&'r Reasoning> {
+        let is_wanted = match self.reasoning {
+            Carried::All => true,
+            Carried::WithCalls => !calls.is_empty(),
+            Carried::Nowhere => false,
+        };
+        reasoning.filter(|reasoning| is_wanted && reasoning.model == model)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FULL: Form = Form { stream: true, usage: true, reasoning: Carried::All };
+
+    #[test]
+    fn only_what_a_refusal_names_is_left_out() {
+        let without = |words| FULL.without(400, words);
+        let usage = Some(Form { usage: false, ..FULL });
+        assert_eq!(without("Unrecognized request argument supplied: stream_options"), usage);
+        assert_eq!(without(r#"{"loc": ["body", "stream_options"]}"#), usage);
+        let whole = Some(Form { stream: false, ..FULL });
+        assert_eq!(without("streaming is not supported"), whole);
+        let fewer = without("property 'reasoning' is unsupported").unwrap();
+        assert_eq!(fewer.reasoning, Carried::WithCalls);
+        assert_eq!(fewer.without(422, "reasoning").unwrap().reasoning, Carried::Nowhere);
+        assert_eq!(without("temperature must be at most 1"), None);
+        assert_eq!(FULL.without(429, "stream_options"), None);
+    }
+}

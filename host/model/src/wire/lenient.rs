@@ -1,0 +1,78 @@
+//! Fields of a peer's JSON as servers really write them: a number as a float or a text, a text that
+//! is null. A field that cannot be understood is absent; it costs nobody an answer.
+
+use serde_json::{Map, Value};
+
+/// A count: whole, not negative. A fraction is rounded up, since part of a token was one.
+pub(crate) fn count(map: &Value, field: &str) -> Option<u64> {
+    let value = map.get(field)?;
+    if let Some(count) = value.as_u64() {
+        return Some(count);
+    }
+    let number = match value {
+        Value::Number(number) => number.as_f64()?,
+        Value::String(text) => text.trim().parse().ok()?,
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+    };
+    // The cast is exact enough below 2^53, and no real count is above.
+    let fits = number.is_finite() && (0.0..9e15).contains(&number);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the range was checked"
+    )]
+    fits.then(|| number.ceil() as u64)
+}
+
+/// A text; empty where there is none. A number counts as its digits: ids are sent so.
+pub(crate) fn text(map: &Value, field: &str) -> String {
+    match map.get(field) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// An object that is there and has something in it.
+pub(crate) fn object<'v>(map: &'v Value, field: &str) -> Option<&'v Map<String, Value>> {
+    map.get(field)?.as_object().filter(|map| !map.is_empty())
+}
+
+/// The elements of a list; one that is no list is the only element, null is none.
+pub(crate) fn items<'v>(map: &'v Value, field: &str) -> &'v [Value] {
+    match map.get(field) {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(items)) => items,
+        Some(one) => std::slice::from_ref(one),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_count_is_understood_in_every_spelling_and_nonsense_is_absent() {
+        let usage = json!({"a": 3, "b": 3.0, "c": 37.25, "d": "12", "e": -35, "f": null, "g": [1],
+            "h": 1e300, "i": "many", "j": true, "k": -0.0, "l": u64::MAX});
+        let counts = "abcdefghijkl".chars().map(|field| count(&usage, &field.to_string()));
+        let expected = [
+            Some(3),
+            Some(3),
+            Some(38),
+            Some(12),
+            None,
+            None,
+            None,
+            None,
+            None,
+            None,
+            Some(0),
+            Some(u64::MAX),
+        ];
+        assert_eq!(counts.collect::<Vec<_>>(), expected);
+        assert_eq!(count(&json!(7), "a"), None);
+    }
+}

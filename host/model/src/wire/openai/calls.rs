@@ -1,0 +1,143 @@
+//! Pieces of tool calls, and which call each belongs to.
+//!
+//! OpenAI numbers its calls and gives an id and a name with the first piece of each. Other servers
+//! leave out the numbers, count from 1, give every call the number 0 or every piece a number, repeat
+//! id and name in each piece, invent an id for each, give all calls the same one, or none.
+
+use serde_json::{Map, Value};
+
+use crate::ModelError;
+use crate::wire::answer::PartialCall;
+use crate::wire::{Answer, Sink, lenient};
+
+/// A piece of a call.
+pub(super) struct Fragment<'v> {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+    /// The arguments are no text but JSON, so they are whole.
+    whole: bool,
+    all: Option<&'v Value>,
+}
+
+impl<'v> Fragment<'v> {
+    /// A piece of the list `tool_calls`.
+    pub(super) fn of(call: &'v Value) -> Self {
+        let function = call.get("function").filter(|function| function.is_object());
+        let (arguments, whole) = arguments(function.unwrap_or(call).get("arguments"));
+        Self {
+            index: lenient::count(call, "index"),
+            id: lenient::text(call, "id"),
+            name: lenient::text(function.unwrap_or(call), "name"),
+            arguments,
+            whole,
+            all: Some(call),
+        }
+    }
+
+    /// A piece of the one call of the older form, `function_call`.
+    pub(super) fn of_function(function: &Map<String, Value>) -> Self {
+        let (arguments, whole) = arguments(function.get("arguments"));
+        let name = function.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        Self { index: None, id: String::new(), name, arguments, whole, all: None }
+    }
+
+    fn is_anonymous(&self) -> bool {
+        self.id.is_empty() && self.name.is_empty()
+    }
+}
+
+fn arguments(value: Option<&Value>) -> (String, bool) {
+    match value {
+        None | Some(Value::Null) => (String::new(), false),
+        Some(Value::String(piece)) => (piece.clone(), false),
+        Some(object) => (object.to_string(), true),
+    }
+}
+
+/// Adds a piece to its call, or begins one with it.
+pub(super) fn take(
+    answer: &mut Answer,
+    piece: Fragment<'_>,
+    sink: &mut Sink<'_>,
+) -> Result<(), ModelError> {
+    let open = open_call(answer, &piece);
+    let at = match open {
+        Some(at) => at,
+        None => {
+            // The name came once more before, behind a whole object.
+            let last = answer.last_call().and_then(|at| answer.call(at));
+            let named = last.filter(|last| last.again && piece.name.is_empty());
+            let name = named.map_or_else(|| piece.name.clone(), |last| last.name.clone());
+            answer.begin_call(piece.index, &piece.id, &name, sink)?
+        }
+    };
+    if let Some(all) = piece.all {
+        answer.thoughts.take_call(at, all);
+    }
+    let Some(call) = answer.call(at) else { return Ok(()) };
+    if open.is_some() {
+        call.identify(&piece.id, &piece.name)?;
+    }
+    if !call.is_whole() {
+        if piece.whole && !call.arguments.trim().is_empty() {
+            return call.replace_arguments(&piece.arguments);
+        }
+        return call.push_arguments(&piece.arguments);
+    }
+    call.again |= !piece.name.is_empty();
+    // An empty object that only held the place, or all of it once more.
+    let placeholder = call.arguments.trim() == "{}" && !piece.arguments.trim().is_empty();
+    match placeholder {
+        true => call.replace_arguments(&piece.arguments),
+        false => Ok(()),
+    }
+}
+
+/// The position of the call that a piece belongs to; `None` = it begins another.
+fn open_call(answer: &mut Answer, piece: &Fragment<'_>) -> Option<usize> {
+    let numbered = piece.index.and_then(|index| answer.find(|call| call.key == Some(index)));
+    let named = || match piece.id.is_empty() {
+        true => None,
+        false => answer.find(|call| call.id == piece.id),
+    };
+    // With a new number and a name of its own a piece is about another call, whatever its id.
+    let at = match (numbered, piece.index) {
+        (Some(at), _) => Some(at),
+        (None, Some(_)) if piece.is_anonymous() => answer.last_call(),
+        (None, Some(_)) => named().or_else(|| match piece.name.is_empty() {
+            true => answer.last_call(),
+            false => None,
+        }),
+        (None, None) => named().or_else(|| answer.last_call()),
+    }?;
+    let is_new_number = numbered.is_none() && piece.index.is_some();
+    let open = answer.call(at)?;
+    (!begins_another(open, piece, is_new_number)).then_some(at)
+}
+
+/// Whether a piece is about another call than the one that its number, its id or its place points to.
+fn begins_another(open: &PartialCall, piece: &Fragment<'_>, is_new_number: bool) -> bool {
+    let says_more = !piece.arguments.trim().is_empty();
+    let repeats = piece.arguments.trim() == open.arguments.trim();
+    let other_name = !piece.name.is_empty() && !open.name.is_empty() && piece.name != open.name;
+    let is_empty = open.arguments.is_empty();
+    let is_full = open.is_whole() && open.arguments.trim() != "{}";
+    if !piece.id.is_empty() && !open.id.is_empty() && piece.id != open.id {
+        // A server may invent an id for every piece; without a name it is the same call.
+        return !piece.name.is_empty() || (open.is_whole() && says_more);
+    }
+    if !piece.id.is_empty() && piece.id == open.id {
+        return other_name
+            || (is_new_number && !piece.name.is_empty() && (open.is_whole() || is_empty))
+            || (is_full && says_more && !repeats);
+    }
+    // No ids to go by. A name that is only repeated, or comes late, begins nothing.
+    if piece.is_anonymous() {
+        return is_full && says_more && !repeats && piece.arguments.trim_start().starts_with('{');
+    }
+    other_name
+        || (!piece.name.is_empty() && !open.name.is_empty() && open.is_whole() && says_more)
+        || (is_new_number && !piece.name.is_empty())
+}

@@ -1,0 +1,348 @@
+//! Reasoning while it streams in, put together so that it can be sent back unchanged.
+
+use serde_json::{Map, Value};
+
+use crate::limits::{MAX_REASONING_BYTES, MAX_REASONING_PARTS};
+use crate::reasoning::{CallFields, Placed, Reasoning};
+
+/// How the pieces of a field become one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Joined {
+    /// Texts, one behind the other.
+    Text,
+    /// A list of parts, each of which may come in pieces.
+    Parts,
+    /// The last piece is all of it.
+    Last,
+}
+
+/// The fields of a message on an OpenAI-compatible wire that a provider wants back, and who has them.
+const FIELDS: [(&str, Joined); 8] = [
+    // DeepSeek, Kimi, GLM, Qwen, older vLLM, llama.cpp, SGLang.
+    ("reasoning_content", Joined::Text),
+    // OpenRouter, vLLM, Groq, Ollama.
+    ("reasoning", Joined::Text),
+    // OpenRouter, MiniMax: texts, summaries, signatures and encrypted data.
+    ("reasoning_details", Joined::Parts),
+    // GitHub Copilot.
+    ("reasoning_text", Joined::Text),
+    ("reasoning_opaque", Joined::Last),
+    // LiteLLM in front of Anthropic.
+    ("thinking_blocks", Joined::Parts),
+    // Gemini: the signature of a text.
+    ("extra_content", Joined::Last),
+    // LiteLLM in front of Gemini.
+    ("provider_specific_fields", Joined::Last),
+];
+
+/// The same of a call.
+const FIELDS_OF_CALLS: [&str; 3] =
+    ["extra_content", "provider_specific_fields", "thought_signature"];
+
+/// Fields of a part that grow; every other one is replaced.
+const GROWING: [&str; 4] = ["text", "summary", "thinking", "data"];
+
+/// The reasoning of an answer, as far as it has come.
+#[derive(Debug, Default)]
+pub(crate) struct Thoughts {
+    reasoning: Reasoning,
+    /// The server's number of each of its blocks.
+    keys: Vec<u64>,
+    bytes: usize,
+    /// More came than is kept. A part of it would be refused, so nothing is.
+    lost: bool,
+}
+
+impl Thoughts {
+    /// Takes the fields of a message, or of a piece of one, on an OpenAI-compatible wire.
+    pub(crate) fn take_message(&mut self, delta: &Value) {
+        for (name, joined) in FIELDS {
+            let Some(value) = delta.get(name).filter(|value| is_given(name, value)) else {
+                continue;
+            };
+            if !self.has_room(value) {
+                return;
+            }
+            let known = self.reasoning.fields.get_mut(name);
+            match (known, joined, value) {
+                (Some(Value::String(text)), Joined::Text, Value::String(more)) => {
+                    text.push_str(more);
+                }
+                (Some(Value::Array(parts)), Joined::Parts, Value::Array(more)) => {
+                    more.iter().for_each(|part| join(parts, part));
+                    self.lost |= parts.len() > MAX_REASONING_PARTS;
+                }
+                (None, Joined::Parts, Value::Array(more)) => {
+                    let mut parts = Vec::with_capacity(more.len());
+                    more.iter().for_each(|part| join(&mut parts, part));
+                    self.lost |= parts.len() > MAX_REASONING_PARTS;
+                    self.reasoning.fields.insert(name.to_owned(), Value::Array(parts));
+                }
+                (Some(known), ..) => *known = value.clone(),
+                (None, ..) => {
+                    self.reasoning.fields.insert(name.to_owned(), value.clone());
+                }
+            }
+        }
+    }
+
+    /// Takes the fields of call number `call`, or of a piece of it.
+    pub(crate) fn take_call(&mut self, call: usize, fragment: &Value) {
+        for name in FIELDS_OF_CALLS {
+            let value = fragment.get(name).filter(|value| is_given(name, value));
+            let Some(value) = value.filter(|value| self.has_room(value)) else { continue };
+            let calls = &mut self.reasoning.calls;
+            let at = calls.iter().rposition(|known| known.call == call).unwrap_or_else(|| {
+                calls.push(CallFields { call, fields: Map::new() });
+                calls.len() - 1
+            });
+            if let Some(known) = calls.get_mut(at) {
+                known.fields.insert(name.to_owned(), value.clone());
+            }
+        }
+    }
+
+    /// Takes a part of a message's content that is a thought, as Mistral sends them: such parts come
+    /// in pieces, each with texts of its own.
+    pub(crate) fn take_part(&mut self, part: &Map<String, Value>, text: usize, calls: usize) {
+        let whole = Value::Object(part.clone());
+        if !self.has_room(&whole) {
+            return;
+        }
+        let last = self.reasoning.blocks.last_mut();
+        let last = last.filter(|last| last.text == text && last.calls == calls);
+        let (Some(last), Some(Value::Array(more))) = (last, part.get("thinking")) else {
+            self.begin_block(u64::MAX, part.clone(), text, calls);
+            return;
+        };
+        if let Some(Value::Array(texts)) = last.block.get_mut("thinking") {
+            more.iter().for_each(|text| join(texts, text));
+        }
+        let others = part.iter().filter(|(name, _)| *name != "thinking");
+        for (name, value) in others {
+            last.block.insert(name.clone(), value.clone());
+        }
+    }
+
+    /// Begins a block under the server's number `key`.
+    pub(crate) fn begin_block(
+        &mut self,
+        key: u64,
+        block: Map<String, Value>,
+        text: usize,
+        calls: usize,
+    ) {
+        if self.reasoning.blocks.len() >= MAX_REASONING_PARTS {
+            self.lost = true;
+        }
+        if !self.lost && self.has_room(&Value::Object(block.clone())) {
+            self.keys.push(key);
+            self.reasoning.blocks.push(Placed { text, calls, block });
+        }
+    }
+
+    /// Adds to a field of the block with the number `key`, or replaces it.
+    pub(crate) fn grow_block(&mut self, key: u64, field: &str, piece: &str, replaces: bool) {
+        if self.lost || !self.fits(piece.len()) {
+            return;
+        }
+        let Some(at) = self.keys.iter().rposition(|known| *known == key) else { return };
+        let Some(placed) = self.reasoning.blocks.get_mut(at) else { return };
+        match placed.block.get_mut(field) {
+            Some(Value::String(text)) if !replaces => text.push_str(piece),
+            _ => {
+                placed.block.insert(field.to_owned(), Value::String(piece.to_owned()));
+            }
+        }
+    }
+
+    /// All of it, as that of `model`. `cut`: the answer was cut short, so a thought without the
+    /// signature that every other one has is not whole.
+    pub(crate) fn finish(self, model: &str, calls: usize, cut: bool) -> Option<Reasoning> {
+        let mut reasoning = self.reasoning;
+        // Said to be empty: DeepSeek wants even that back with a call, nobody without one.
+        if calls == 0 {
+            let is_empty = |value: &Value| value.as_str().is_some_and(str::is_empty);
+            reasoning.fields.retain(|_, value| !is_empty(value));
+        }
+        if cut {
+            let is_signed = |block: &Map<String, Value>| match block.get("signature") {
+                Some(Value::String(signature)) => !signature.is_empty(),
+                _ => !block.contains_key("thinking"),
+            };
+            reasoning.blocks.retain(|placed| is_signed(&placed.block));
+        }
+        if self.lost || reasoning.is_empty() {
+            return None;
+        }
+        model.clone_into(&mut reasoning.model);
+        Some(reasoning)
+    }
+
+    fn has_room(&mut self, value: &Value) -> bool {
+        // As text, so that structure counts too.
+        let bytes = match value {
+            Value::String(text) => text.len(),
+            other => other.to_string().len(),
+        };
+        !self.lost && self.fits(bytes)
+    }
+
+    fn fits(&mut self, bytes: usize) -> bool {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MAX_REASONING_BYTES {
+            self.lost = true;
+            self.reasoning = Reasoning::default();
+        }
+        !self.lost
+    }
+}
+
+/// Whether a field holds something. An empty `reasoning_content` is something: a model that thinks
+/// may have thought nothing before a call.
+fn is_given(name: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty() || name == "reasoning_content",
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        Value::Bool(_) | Value::Number(_) => true,
+    }
+}
+
+/// Adds a piece of a part to the part that it continues, or as a part of its own.
+fn join(parts: &mut Vec<Value>, piece: &Value) {
+    let Value::Object(piece) = piece else {
+        parts.push(piece.clone());
+        return;
+    };
+    let at = match piece.get("index").filter(|index| !index.is_null()) {
+        Some(_) => parts.iter().rposition(|part| continues(part, piece)),
+        // Without a number only the last part can go on; one that was signed is whole.
+        None => parts.len().checked_sub(1).filter(|at| {
+            parts.get(*at).is_some_and(|part| continues(part, piece) && !is_signed(part))
+        }),
+    };
+    match at.and_then(|at| parts.get_mut(at)) {
+        Some(Value::Object(part)) => grow(part, piece),
+        _ => parts.push(Value::Object(piece.clone())),
+    }
+}
+
+fn is_signed(part: &Value) -> bool {
+    part.get("signature").and_then(Value::as_str).is_some_and(|text| !text.is_empty())
+        || part.get("data").is_some_and(Value::is_string)
+}
+
+/// Whether a piece is of this part: number, kind and id are the same, as far as both say them.
+fn continues(part: &Value, piece: &Map<String, Value>) -> bool {
+    ["index", "type", "id"].iter().all(|name| {
+        let (known, new) = (part.get(*name), piece.get(*name));
+        match (known.filter(|value| !value.is_null()), new.filter(|value| !value.is_null())) {
+            (Some(known), Some(new)) => known == new,
+            // A number, once there, is on every piece of its part.
+            (known, new) => *name != "index" || known.is_none() == new.is_none(),
+        }
+    })
+}
+
+fn grow(part: &mut Map<String, Value>, piece: &Map<String, Value>) {
+    for (name, value) in piece {
+        match (part.get_mut(name), value) {
+            (_, Value::Null) => {
+                part.entry(name.clone()).or_insert(Value::Null);
+            }
+            (Some(Value::String(text)), Value::String(more))
+                if GROWING.contains(&name.as_str()) =>
+            {
+                text.push_str(more);
+            }
+            _ => {
+                part.insert(name.clone(), value.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn details(pieces: &[Value]) -> Value {
+        let mut thoughts = Thoughts::default();
+        for piece in pieces {
+            thoughts.take_message(&json!({"reasoning_details": [piece]}));
+        }
+        let reasoning = thoughts.finish("m", 0, false).unwrap();
+        reasoning.fields.get("reasoning_details").unwrap().clone()
+    }
+
+    #[test]
+    fn pieces_of_a_detail_are_joined_by_number_kind_and_id() {
+        let joined = details(&[
+            json!({"type": "reasoning.text", "text": "a", "index": 0, "signature": null}),
+            json!({"type": "reasoning.summary", "summary": "s", "index": 1}),
+            json!({"type": "reasoning.text", "text": "b", "index": 0}),
+            json!({"type": "reasoning.text", "signature": "sig", "index": 0}),
+            json!({"type": "reasoning.encrypted", "data": "x", "id": "call_1", "index": 0}),
+            json!({"type": "reasoning.encrypted", "data": "y", "id": "call_2", "index": 0}),
+        ]);
+        assert_eq!(
+            joined,
+            json!([
+                {"type": "reasoning.text", "text": "ab", "index": 0, "signature": "sig"},
+                {"type": "reasoning.summary", "summary": "s", "index": 1},
+                {"type": "reasoning.encrypted", "data": "x", "id": "call_1", "index": 0},
+                {"type": "reasoning.encrypted", "data": "y", "id": "call_2", "index": 0},
+            ])
+        );
+    }
+
+    #[test]
+    fn pieces_without_a_number_are_joined_until_a_signature_ends_the_part() {
+        let joined = details(&[
+            json!({"type": "reasoning.text", "text": "a"}),
+            json!({"type": "reasoning.text", "text": "b", "signature": "1"}),
+            json!({"type": "reasoning.text", "text": "c"}),
+        ]);
+        assert_eq!(
+            joined,
+            json!([
+                {"type": "reasoning.text", "text": "ab", "signature": "1"},
+                {"type": "reasoning.text", "text": "c"},
+            ])
+        );
+    }
+
+    #[test]
+    fn more_than_the_bound_keeps_nothing_at_all() {
+        let mut thoughts = Thoughts::default();
+        let half = "x".repeat(MAX_REASONING_BYTES / 2 + 1);
+        thoughts.take_message(&json!({"reasoning_content": half}));
+        thoughts.take_message(&json!({"reasoning_content": half}));
+        thoughts.take_message(&json!({"reasoning_content": "end"}));
+        assert_eq!(thoughts.finish("m", 1, false), None);
+        let mut thoughts = Thoughts::default();
+        for index in 0..=MAX_REASONING_PARTS {
+            thoughts.take_message(&json!({"reasoning_details": [{"index": index, "text": "x"}]}));
+        }
+        assert_eq!(thoughts.finish("m", 1, false), None);
+    }
+
+    #[test]
+    fn a_thought_that_was_cut_before_its_signature_is_not_kept() {
+        let thinking = json!({"type": "thinking", "thinking": "", "signature": ""});
+        let block = || thinking.as_object().unwrap().clone();
+        let mut thoughts = Thoughts::default();
+        thoughts.begin_block(0, block(), 0, 0);
+        thoughts.grow_block(0, "thinking", "whole", false);
+        thoughts.grow_block(0, "signature", "sig", true);
+        thoughts.begin_block(1, block(), 0, 0);
+        thoughts.grow_block(1, "thinking", "half", false);
+        let reasoning = thoughts.finish("m", 0, true).unwrap();
+        assert_eq!(reasoning.blocks.len(), 1);
+        assert_eq!(reasoning.blocks[0].block["thinking"], "whole");
+    }
+}
