@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::SessionInfoUpdate;
 use agent_client_protocol::v1::schema::{PromptRequest, PromptResponse, SessionUpdate, StopReason};
-use belljar_agent::{Brought, Kept, Outcome};
+use belljar_agent::{Brought, Outcome, Staying};
 use belljar_policy::Shown;
 use belljar_session::{Head, RunningTurn, TurnRequest};
 use serde_json::json;
@@ -61,7 +61,7 @@ pub(crate) async fn say(
         context: prompt.context,
         brought: Brought { images: prompt.images, ..Brought::default() },
         actor: ACTOR.to_owned(),
-        kept: Kept::All,
+        kept: Staying::All,
         ..TurnRequest::default()
     };
     let turn = door.service.begin(request).await.map_err(|error| of_service(&error))?;

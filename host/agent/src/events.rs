@@ -298,11 +298,11 @@ type Listener = dyn Fn(&Event) + Send + Sync;
 /// Where events go: to one function, or nowhere. The function is called in the run's own
 /// task, so it returns soon and waits for nothing; it may be called from several threads.
 #[derive(Clone, Default)]
-pub struct EventSink(Option<Arc<Listener>>, Kept);
+pub struct EventSink(Option<Arc<Listener>>, Staying);
 
 /// Whose text stays where it was shown, because whoever shows it cannot take it back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kept {
+pub enum Staying {
     /// Nobody's.
     #[default]
     Nothing,
@@ -328,18 +328,18 @@ fn as_text<S: serde::Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok
 impl EventSink {
     /// Nobody listens; events are not even made.
     pub fn none() -> Self {
-        Self(None, Kept::Nothing)
+        Self(None, Staying::Nothing)
     }
 
     /// Calls `listener` with each event.
     pub fn to(listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(listener)), Kept::Nothing)
+        Self(Some(Arc::new(listener)), Staying::Nothing)
     }
 
     /// The same, of a listener who cannot take back these texts: an answer that breaks off behind one
     /// is not asked for again.
     #[must_use]
-    pub fn keeping(self, kept: Kept) -> Self {
+    pub fn keeping(self, kept: Staying) -> Self {
         Self(self.0, self.1.max(kept))
     }
 }
@@ -435,9 +435,9 @@ impl Events {
     /// Whether text of the agent at `path` stays once it was told.
     pub(crate) fn keeps(&self, path: &str) -> bool {
         match self.sink.1 {
-            Kept::Nothing => false,
-            Kept::Top => !path.contains('/'),
-            Kept::All => true,
+            Staying::Nothing => false,
+            Staying::Top => !path.contains('/'),
+            Staying::All => true,
         }
     }
 

@@ -66,7 +66,9 @@ pub use brought::{Brought, Unfit};
 pub use builder::{Agent, AgentBuildError, AgentBuilder};
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
 pub use direct::{DirectCall, DirectProgress, DirectResult, DirectSpec, DirectTool, DirectTools};
-pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, Kept, TodoItem};
+pub use events::{
+    BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, Staying, TodoItem,
+};
 pub use host::Host;
 pub use layers::{Layer, Layers, LayersError, held_in};
 pub use outcome::{

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use belljar_agent::{
-    Approval, BatchChild, Counts, Event, EventKind, EventSink, Kept, RunStatus, TodoItem,
+    Approval, BatchChild, Counts, Event, EventKind, EventSink, RunStatus, Staying, TodoItem,
 };
 use belljar_definition::Diagnostic;
 use belljar_policy::Shown;
@@ -131,7 +131,7 @@ impl Progress {
     pub(crate) fn sink(&self) -> EventSink {
         let inner = Arc::clone(&self.0);
         // In a chat the words stand on the terminal as they come.
-        let kept = if inner.to == To::Chat { Kept::Top } else { Kept::Nothing };
+        let kept = if inner.to == To::Chat { Staying::Top } else { Staying::Nothing };
         EventSink::to(move |event| inner.show(event)).keeping(kept)
     }
 

@@ -18,6 +18,7 @@ pub(crate) mod login;
 pub(crate) mod metrics;
 pub(crate) mod preview;
 pub(crate) mod questions;
+mod reasoning;
 pub(crate) mod rights;
 pub(crate) mod roles;
 pub(crate) mod running;

@@ -474,14 +474,6 @@ pub(crate) fn without_path(agent: &str) -> String {
     }
 }
 
-/// Messages as they are shown: what a model thought is for that model alone.
-fn without_reasoning(mut messages: Value) -> Value {
-    for message in messages.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
-        message.shift_remove("reasoning");
-    }
-    messages
-}
-
 impl MessageBody {
     fn of(message: StoredMessage, full: bool) -> Self {
         let StoredMessage { id, sort_order, role, status, mut content, metadata, created, updated } =
@@ -495,7 +487,7 @@ impl MessageBody {
             text: part("text")
                 .and_then(|text| text.as_str().map(str::to_owned))
                 .unwrap_or_default(),
-            messages: part("messages").filter(|_| full).map(without_reasoning),
+            messages: part("messages").filter(|_| full).map(super::reasoning::without),
             cancelled_by: canceller(&metadata),
             metadata: shown(metadata, OF_MESSAGES),
             created,
@@ -573,17 +565,6 @@ fn shown(value: Value, parts: &[&str]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_model_thought_is_not_shown_with_its_message() {
-        let messages = serde_json::json!([
-            {"role": "user", "text": "go"},
-            {"role": "assistant", "text": "hm", "reasoning": {"model": "m", "fields": {"x": "secret"}}},
-        ]);
-        let shown = without_reasoning(messages);
-        let expected = serde_json::json!([{"role": "user", "text": "go"}, {"role": "assistant", "text": "hm"}]);
-        assert_eq!(shown, expected);
-    }
 
     #[test]
     fn of_a_message_only_what_is_listed_is_shown() {

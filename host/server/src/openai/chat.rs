@@ -3,7 +3,7 @@
 use axum::extract::{FromRequest as _, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use belljar_agent::{Brought, Kept};
+use belljar_agent::{Brought, Staying};
 use belljar_session::{RunningTurn, TurnRequest};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -69,7 +69,7 @@ pub(crate) async fn complete(ctx: Ctx, request: Request) -> Result<Response, Pro
     let (stream, model) = (body.stream.unwrap_or_default(), body.model.clone());
     let usage = body.stream_options.clone().unwrap_or_default().include_usage;
     // What a stream has said, it cannot take back.
-    let stays = if stream { Kept::Top } else { Kept::Nothing };
+    let stays = if stream { Staying::Top } else { Staying::Nothing };
     let request = TurnRequest { kept: stays, ..body.turn(&ctx).await? };
     let (whole, kept) = (live::is_whole(&request.brought), !request.forget);
     let (ctx, turn) = begin::begin(ctx, request, &model, begin::CHAT).await?;

@@ -2,7 +2,7 @@
 
 use axum::extract::{FromRequest as _, Request};
 use axum::response::{IntoResponse as _, Response};
-use belljar_agent::{Brought, Kept};
+use belljar_agent::{Brought, Staying};
 use belljar_session::TurnRequest;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -64,7 +64,7 @@ pub(crate) async fn create(ctx: Ctx, request: Request) -> Result<Response, Probl
         (body.stream.unwrap_or_default(), body.background.unwrap_or_default());
     let model = body.model.clone();
     // What a stream has said, it cannot take back; one in the background may be streamed later.
-    let stays = if stream || background { Kept::Top } else { Kept::Nothing };
+    let stays = if stream || background { Staying::Top } else { Staying::Nothing };
     let request = TurnRequest { kept: stays, ..body.turn(&ctx).await? };
     let (whole, kept) = (live::is_whole(&request.brought), !request.forget);
     let (ctx, turn) = begin::begin(ctx, request, &model, begin::RESPONSES).await?;

@@ -25,7 +25,7 @@ pub(crate) struct Place<'a> {
 /// A turn that has ended.
 pub(crate) struct Ran {
     pub(crate) outcome: Outcome,
-    /// What summarising used.
+    /// The usage of summarising.
     pub(crate) used: Usage,
     /// How many messages were there before it.
     pub(crate) before: usize,

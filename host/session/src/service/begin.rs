@@ -25,8 +25,8 @@ use crate::trace;
 use belljar_agent::Asker;
 use belljar_agent::Brought;
 use belljar_agent::Host;
-use belljar_agent::Kept;
 use belljar_agent::ResolveError;
+use belljar_agent::Staying;
 use belljar_agent::{ResolvedAgent, preview, resolve_known};
 use belljar_agent::{RunError, RunSpec};
 use belljar_model::Message;
@@ -112,7 +112,7 @@ impl Inner {
         mut saved: SavedSession,
         mut conversation: Conversation,
         turn: Turn<Open>,
-        kept: Kept,
+        kept: Staying,
     ) -> RunningTurn {
         let agent = conversation.agent().id.to_string();
         let running = claim.is(&turn, agent, saved.last_event());

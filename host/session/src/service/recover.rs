@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use belljar_agent::Kept;
+use belljar_agent::Staying;
 use belljar_store::StoredTurn;
 use serde::Deserialize;
 
@@ -109,6 +109,6 @@ impl Inner {
         let agent = Arc::clone(&admitted.agent);
         let conversation = self.conversation(agent, None, limits, history, Some(&past)).await?;
         saved.by(&begun.actor.unwrap_or_default());
-        Ok(Some(self.run(claim, admitted, saved, conversation, turn, Kept::All)))
+        Ok(Some(self.run(claim, admitted, saved, conversation, turn, Staying::All)))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar_agent::{Brought, Kept, Unfit};
+use belljar_agent::{Brought, Staying, Unfit};
 use belljar_changes::ChangesError;
 use belljar_definition::NotFound;
 use belljar_policy::LimitsRequest;
@@ -61,7 +61,7 @@ pub struct TurnRequest {
     /// A note of the entrance, to be found again with [`Service::stored_turn`](super::Service::stored_turn).
     pub entrance: Option<Value>,
     /// Whose text stays where it was shown, because the entrance cannot take it back.
-    pub kept: Kept,
+    pub kept: Staying,
     /// Limits of this turn, below those of the grants.
     pub limits: LimitsRequest,
     /// How much of the session's past it is sent.

@@ -1,0 +1,27 @@
+//! Messages without the reasoning of models, which is for those models alone.
+
+use serde_json::Value;
+
+/// Messages as they are shown.
+pub(super) fn without(mut messages: Value) -> Value {
+    for message in messages.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        message.shift_remove("reasoning");
+    }
+    messages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_model_thought_is_not_shown_with_its_message() {
+        let messages = serde_json::json!([
+            {"role": "user", "text": "go"},
+            {"role": "assistant", "text": "hm", "reasoning": {"model": "m", "fields": {"x": "secret"}}},
+        ]);
+        let shown = without(messages);
+        let expected = serde_json::json!([{"role": "user", "text": "go"}, {"role": "assistant", "text": "hm"}]);
+        assert_eq!(shown, expected);
+    }
+}
