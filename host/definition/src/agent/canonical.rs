@@ -52,11 +52,11 @@ pub fn canonical_form(
     if agent.disabled {
         return Err(NoCanonicalForm::Disabled);
     }
-    if agent.has_lost_all_tools() {
-        return Err(NoCanonicalForm::NoTools);
-    }
     if !agent.unclear.is_empty() {
         return Err(NoCanonicalForm::Unclear);
+    }
+    if agent.has_lost_all_tools() {
+        return Err(NoCanonicalForm::NoTools);
     }
     let text = write(agent);
     let Parsed::Agent { definition, .. } = parse_agent(&agent.path, text.as_bytes(), known) else {

@@ -1,7 +1,7 @@
 //! The names of fields, of every program whose files are read.
 
-use super::limit_words::{self, flat};
-use super::stated;
+use super::words::{TABLES, flat, words};
+use super::{limit_words, stated};
 use crate::dialect::{CANONICAL_ONLY, CANONICAL_SHARED};
 
 /// Fields that other programs read and that mean nothing here, for display or for rights
@@ -59,30 +59,43 @@ pub(super) const NARROWING: &[&str] = &[
 const SPELT_FREELY: &[&str] =
     &["tools", "allowedTools", "disallowedTools", "permission", "permissions"];
 
-/// Other names of the same, in lower case and without `_` and `-`.
-const SYNONYMS: &[(&str, &str)] = &[
-    ("allowtools", "allowedTools"),
-    ("enabledtools", "allowedTools"),
-    ("permittedtools", "allowedTools"),
-    ("blockedtools", "disallowedTools"),
-    ("deniedtools", "disallowedTools"),
-    ("denytools", "disallowedTools"),
-    ("disabledtools", "disallowedTools"),
-    ("excludedtools", "disallowedTools"),
-    ("excludetools", "disallowedTools"),
-    ("forbiddentools", "disallowedTools"),
-];
-
 /// The field that a key stands for: itself, but for other spellings of a field that narrows.
 pub(super) fn meant(key: &str) -> &str {
     // Names are short; a long key is nobody's field.
-    if key.len() > 40 || SPELT_FREELY.contains(&key) {
+    if key.len() > MAX_SPELT || SPELT_FREELY.contains(&key) {
         return key;
     }
     let plain = flat(key);
-    let synonym = || SYNONYMS.iter().find(|(name, _)| *name == plain).map(|(_, field)| *field);
     let spelt = SPELT_FREELY.iter().find(|field| flat(field) == plain).copied();
-    spelt.or_else(synonym).unwrap_or(key)
+    spelt.or_else(|| list_of_tools(key)).unwrap_or(key)
+}
+
+/// The longest key that is looked at for another spelling, in bytes.
+const MAX_SPELT: usize = 64;
+
+/// The field that a key with other words stands for: `available_tools`, `toolsToSkip`.
+fn list_of_tools(key: &str) -> Option<&'static str> {
+    let tables = TABLES.as_ref()?;
+    let words = words(key);
+    let (tools, others): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| {
+        matches!(word.as_str(), "tool" | "tools" | "toolset" | "toolsets" | "toolbox" | "toolkit")
+    });
+    let said: Vec<&String> = others
+        .into_iter()
+        .filter(|word| !tables.list_of_tools.contains(*word) && !tables.fill.contains(*word))
+        .collect();
+    let denies = said.iter().any(|word| tables.list_denies.contains(*word));
+    let known =
+        |word: &&String| tables.list_denies.contains(*word) || tables.list_allows.contains(*word);
+    if tools.len() != 1 || !said.iter().all(known) {
+        return None;
+    }
+    match said.is_empty() {
+        true if words.len() > 1 || words.first()? != "tool" => Some("tools"),
+        true => None,
+        false if denies => Some("disallowedTools"),
+        false => Some("allowedTools"),
+    }
 }
 
 /// Whether a key takes something away, in any spelling.
@@ -107,7 +120,20 @@ mod tests {
         assert_eq!(meant("disallowed_tools"), "disallowedTools");
         assert_eq!(meant("name"), "name");
         assert_eq!(meant("Name"), "Name");
-        assert_eq!(meant("exclude-tools"), "disallowedTools");
+        for allows in ["available_tools", "includeTools", "tool-allowlist", "ONLY_TOOLS"] {
+            assert_eq!(meant(allows), "allowedTools", "{allows}");
+        }
+        for denies in
+            ["exclude-tools", "skip_tools", "unavailableTools", "toolsToSkip", "skiptools"]
+        {
+            assert_eq!(meant(denies), "disallowedTools", "{denies}");
+        }
+        for same in ["t\u{200b}ools", "t\u{43e}ols", "tool_names", "toolset"] {
+            assert_eq!(meant(same), "tools", "{same:?}");
+        }
+        for other in ["tool_choice", "tool", "tool_call_format", "read_only_tools"] {
+            assert_eq!(meant(other), other);
+        }
         assert!(narrows("read_only") && narrows("max_tool_calls") && !narrows("max_tokens"));
         assert!(narrows("TOOLS") && !narrows("tool"));
         assert!(is_known("description") && !is_known("user"));

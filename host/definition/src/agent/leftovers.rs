@@ -3,9 +3,12 @@
 use belljar_policy::Shown;
 
 use super::keys::{IGNORED, NARROWING, NOT_HONOURED};
+use super::says::Says;
+use super::words::flat;
 use super::{NotKept, limit_words, narrowed};
 use crate::dialect::{CANONICAL_ONLY, CANONICAL_SHARED};
 use crate::fields::Fields;
+use crate::yaml::{Key, Node};
 use crate::{Dialect, suggest};
 
 /// Fields that one note names.
@@ -14,9 +17,9 @@ const MAX_NAMED: usize = 20;
 /// Fields that narrow and whose names begin too many others to be what those were meant for.
 const SHORT: &[&str] = &["agents", "disable", "steps"];
 
-/// Fields about what is not given here in any case, so that no limit on it can be lost.
-const LIMITS_OF_OTHERS: &[&str] =
-    &["mcpServers", "mcp-servers", "mcp_servers", "handoffs", "skills"];
+/// Fields about what is not given here in any case, so that no limit on it can be lost; without
+/// what only joins words.
+const LIMITS_OF_OTHERS: &[&str] = &["mcpservers", "handoffs", "skills"];
 
 /// Says what became of the fields that nobody read, and adds those that speak of a limit.
 pub(super) fn say(fields: Fields<'_, '_>, dialect: Dialect, not_kept: &mut Vec<NotKept>) {
@@ -25,7 +28,7 @@ pub(super) fn say(fields: Fields<'_, '_>, dialect: Dialect, not_kept: &mut Vec<N
     let mut first = None;
     for (key, node) in &left {
         let name = Shown::clipped(&key.text, 64).to_string();
-        let speaks = match LIMITS_OF_OTHERS.contains(&key.text.as_str()) {
+        let speaks = match is_of_others(key, node) {
             true => Vec::new(),
             false => limit_words::speaks("", key, node),
         };
@@ -40,7 +43,10 @@ pub(super) fn say(fields: Fields<'_, '_>, dialect: Dialect, not_kept: &mut Vec<N
                 .unwrap_or_else(|| "it is ignored; remove it".to_owned());
             let message = format!("`{name}` is not a field of an agent definition");
             findings.warning(key.at, "unknown-field", message, Some(hint));
-        } else if let Some(meant) = slip(&key.text) {
+            if !limits && slip(&key.text, limits).is_some() {
+                not_kept.push(NotKept::of(&key.text, key, node));
+            }
+        } else if let Some(meant) = slip(&key.text, limits) {
             // Left out without a word, a slip here would give an agent more than its author meant.
             let message = format!("`{name}` is not a field, and so narrows nothing");
             let hint = format!("did you mean `{meant}`?");
@@ -60,10 +66,15 @@ pub(super) fn say(fields: Fields<'_, '_>, dialect: Dialect, not_kept: &mut Vec<N
     }
 }
 
+fn is_of_others(key: &Key, node: &Node) -> bool {
+    LIMITS_OF_OTHERS.contains(&flat(&key.text).as_str()) && Says::of(node) != Says::No
+}
+
 /// The field that takes something away for which this key was probably meant.
-fn slip(key: &str) -> Option<&'static str> {
+fn slip(key: &str, limits: bool) -> Option<&'static str> {
     // A field that is spelt right and means nothing in this program's files is no slip.
-    if NARROWING.contains(&key) || IGNORED.contains(&key) || limit_words::is_no_limit(key) {
+    let is_other = limit_words::is_harmless(key) || !limits && limit_words::is_spelt_right(key);
+    if NARROWING.contains(&key) || IGNORED.contains(&key) || is_other {
         return None;
     }
     let words = NARROWING.iter().copied().filter(|field| !SHORT.contains(field));

@@ -2,10 +2,13 @@
 //!
 //! An author who limits an agent in words of another program means the limit. A field whose name
 //! or value speaks of one and that no table here knows blocks its agent, with the line shown.
-//! Names and values are cut into words, so that `maximum` counts and `climax` does not; values
-//! that switch such a field off count as nothing said.
+//! Names and values are cut into words, so that `maximum` counts and `climax` does not
+//! (`words.rs`); values that switch such a field off count as nothing said (`says.rs`).
 
 use super::NotKept;
+use super::names::is_tool_of_a_program;
+use super::says::Says;
+use super::words::{TABLES, Tables, flat, words};
 use crate::fields::boolean;
 use crate::yaml::{Key, Node, Value};
 
@@ -16,386 +19,297 @@ pub(super) const MAX_NAME: usize = 64;
 /// How deep maps within maps are looked at; deeper ones speak of no field that a program has.
 const MAX_DEPTH: usize = 6;
 
-/// Words that take something away, unless the value switches them off.
-const RESTRICT: &[&str] = &[
-    "readonly",
-    "deny",
-    "denied",
-    "denies",
-    "denylist",
-    "forbid",
-    "forbids",
-    "forbidden",
-    "disallow",
-    "disallowed",
-    "disallows",
-    "disabled",
-    "restrict",
-    "restricts",
-    "restricted",
-    "restriction",
-    "restrictions",
-    "sandbox",
-    "sandboxed",
-    "sandboxing",
-    "approval",
-    "approvals",
-    "approve",
-    "block",
-    "blocked",
-    "blocklist",
-    "blacklist",
-    "whitelist",
-    "allowlist",
-    "safelist",
-    "exclude",
-    "excluded",
-    "excludes",
-    "prohibit",
-    "prohibited",
-    "limit",
-    "limits",
-    "limited",
-    "max",
-    "maximum",
-    "timeout",
-    "deadline",
-    "quota",
-    "budget",
-    "guardrail",
-    "guardrails",
-    "constraint",
-    "constraints",
-    "only",
-    "except",
-    "without",
-    "remove",
-    "removed",
-    "omit",
-    "ignore",
-    "protected",
-    "confirm",
-    "confirmation",
-    "hitl",
-    "expires",
-    "expiry",
-    "quotas",
-    "budgets",
-    "concurrency",
-    "iterations",
-];
-
-/// The same, of several words.
-const RESTRICT_JOINED: &[&[&str]] =
-    &[&["read", "only"], &["dry", "run"], &["safe", "mode"], &["human", "in", "the", "loop"]];
-
-/// Words that give something, unless the value gives all of it.
-const PERMIT: &[&str] = &[
-    "allow",
-    "allowed",
-    "allows",
-    "permit",
-    "permits",
-    "permitted",
-    "permission",
-    "permissions",
-    "network",
-    "internet",
-    "access",
-    "rights",
-    "privileges",
-];
-
-/// Abilities that a value can take away which says no.
-const ABILITY: &[&str] = &[
-    "write",
-    "writes",
-    "edit",
-    "edits",
-    "modify",
-    "delete",
-    "bash",
-    "shell",
-    "terminal",
-    "exec",
-    "execute",
-    "execution",
-    "command",
-    "commands",
-    "delegate",
-    "delegation",
-    "spawn",
-    "subagent",
-    "subagents",
-    "web",
-    "fetch",
-    "tool",
-    "tools",
-    "mcp",
-    "filesystem",
-    "files",
-    "mutating",
-    "mutation",
-    "mutations",
-    "effects",
-];
-
-/// Values that limit, whatever the field.
-const LIMITING: &[&str] = &[
-    "readonly",
-    "readonlymode",
-    "readonlyaccess",
-    "deny",
-    "denied",
-    "denyall",
-    "forbidden",
-    "restricted",
-    "sandbox",
-    "sandboxed",
-    "nonetwork",
-    "nowrite",
-    "nowrites",
-    "noexec",
-    "nodelegation",
-    "leastprivilege",
-    "planonly",
-];
-
-/// Lists of capabilities that are lists of rights: such a one allows what it names and no more.
-/// Others say what an agent is good at.
-const RIGHTS: &[&str] = &[
-    "read",
-    "write",
-    "edit",
-    "delete",
-    "execute",
-    "exec",
-    "shell",
-    "bash",
-    "network",
-    "web",
-    "internet",
-    "filesystem",
-    "none",
-];
-
-/// Values of `mode` that limit.
-const LIMITING_MODES: &[&str] = &["plan", "ask", "review", "safe"];
-
-/// Fields that are read and found to limit nothing that an agent may do here, and why.
-pub(super) const NO_LIMITS: &[(&str, &str)] = &[
-    ("maxtokens", ANSWER),
-    ("maxoutputtokens", ANSWER),
-    ("maxcompletiontokens", ANSWER),
-    ("maxresponsetokens", ANSWER),
-    ("maxnewtokens", ANSWER),
-    ("maxthinkingtokens", ANSWER),
-    ("thinkingbudget", ANSWER),
-    ("reasoningbudget", ANSWER),
-    ("budgettokens", ANSWER),
-    ("maxcontexttokens", ANSWER),
-    ("maxcontext", ANSWER),
-    ("contextlimit", ANSWER),
-    ("maxretries", RETRIES),
-    ("maxretry", RETRIES),
-    ("retrylimit", RETRIES),
-    ("disablemodelinvocation", STARTS),
-    ("allowimplicitinvocation", STARTS),
-    ("userinvocable", STARTS),
-];
-
-const ANSWER: &str = "how much the model reads and writes is the operator's, in its settings";
-const RETRIES: &str = "trying again gives nothing";
-const STARTS: &str = "it says who may start the agent, not what that may do";
-
-/// Fields for people's eyes, or prose: words of limits in them limit nothing.
-const DISPLAY: &[&str] = &[
-    "argumenthint",
-    "author",
-    "capabilities",
-    "category",
-    "color",
-    "complexity",
-    "dependencies",
-    "description",
-    "displayname",
-    "emoji",
-    "examples",
-    "id",
-    "initialprompt",
-    "keywords",
-    "license",
-    "model",
-    "name",
-    "prompt",
-    "tags",
-    "title",
-    "url",
-    "version",
-    "vibe",
-];
-
-/// Hooks that can refuse a call. They are not run here, so what they refuse is not refused.
-const REFUSING_HOOKS: &[&str] = &["pretooluse", "permissionrequest", "beforetool"];
-
-/// A text in lower case, without what only joins words.
-pub(super) fn flat(text: &str) -> String {
-    let letters = text.chars().filter(|c| !matches!(c, '_' | '-' | ' '));
-    letters.flat_map(char::to_lowercase).collect()
-}
+/// Servers whose tools nobody has without the operator: how a file would have them started is not
+/// read.
+const SERVERS: &[&str] = &["mcp", "mcpserver", "mcpservers"];
 
 /// Whether a key that stands in broken YAML is such a field rather than prose: several words
 /// joined as no sentence joins them, one of which takes something away.
 pub(super) fn is_joined(key: &str) -> bool {
     let words = words(key);
-    let plain = flat(key);
-    key.len() <= MAX_NAME
-        && words.len() > 1
-        && !DISPLAY.contains(&plain.as_str())
-        && !is_no_limit(key)
-        && (restricts(&words) || any(&words, PERMIT))
+    key.len() <= MAX_NAME && words.len() > 1 && !is_harmless(key) && speaks_of_rights(&words)
 }
 
 /// Whether a key is one such word by itself. Prose has those too: what follows it tells.
 pub(super) fn is_word(key: &str) -> bool {
     let words = words(key);
-    let plain = flat(key);
+    let rights = |tables: &Tables| {
+        takes(&words, tables) || any(&words, &tables.gives) || any(&words, &tables.abilities)
+    };
     key.len() <= MAX_NAME
         && words.len() == 1
-        && !DISPLAY.contains(&plain.as_str())
-        && !is_no_limit(key)
-        && restricts(&words)
+        && !is_harmless(key)
+        && TABLES.as_ref().is_none_or(rights)
+}
+
+/// Whether a line of prose may be a field that restricts: `write: none`, `turns: 5`.
+pub(super) fn restricts_by(key: &str, value: &str) -> bool {
+    if key.len() > MAX_NAME || is_harmless(key) {
+        return false;
+    }
+    let Ok(root) = crate::yaml::parse(&format!("k: {value}"), 1) else { return false };
+    let Value::Map(entries) = root.value else { return false };
+    let Some((_, node)) = entries.first() else { return false };
+    let key = Key { text: key.to_owned(), at: node.at };
+    !speaks("", &key, node).is_empty()
 }
 
 /// Whether a field is known to limit nothing of what an agent may do.
-pub(super) fn is_no_limit(key: &str) -> bool {
-    let plain = flat(key);
-    NO_LIMITS.iter().any(|(name, _)| *name == plain)
+fn is_no_limit(key: &str) -> bool {
+    TABLES.as_ref().is_some_and(|tables| tables.no_limits.contains_key(&flat(key)))
+}
+
+/// Whether a key is for people's eyes, or limits nothing here.
+pub(super) fn is_harmless(key: &str) -> bool {
+    let display = |tables: &Tables| tables.display.contains(&flat(key));
+    is_no_limit(key) || TABLES.as_ref().is_some_and(display)
+}
+
+/// Whether each of several words of a key is one that is known, so that the key is no slip for another.
+pub(super) fn is_spelt_right(key: &str) -> bool {
+    let words = words(key);
+    let known = |tables: &Tables| words.len() > 1 && words.iter().all(|word| tables.knows(word));
+    TABLES.as_ref().is_some_and(known)
+}
+
+fn speaks_of_rights(words: &[String]) -> bool {
+    let Some(tables) = TABLES.as_ref() else { return true };
+    let place = any(words, &tables.places) || any(words, &tables.vague_places);
+    takes(words, tables) || any(words, &tables.gives) || (place && any(words, &tables.abilities))
 }
 
 /// The lines of a field, and of those within it, that speak of a limit. `above` is what leads to
 /// it, with its final dot.
 pub(super) fn speaks(above: &str, key: &Key, node: &Node) -> Vec<NotKept> {
     let mut found = Vec::new();
-    look(above, key, node, MAX_DEPTH, &mut found);
+    let Some(tables) = TABLES.as_ref() else { return vec![NotKept::of(&key.text, key, node)] };
+    Looking { tables, found: &mut found }.look(above, key, node, MAX_DEPTH, false);
     found
 }
 
-fn look(above: &str, key: &Key, node: &Node, depth: usize, found: &mut Vec<NotKept>) {
-    let plain = flat(&key.text);
-    let harmless = is_no_limit(&key.text);
-    let path = format!("{above}{}", key.text);
-    if plain == "capabilities" && names_rights(node) {
-        found.push(NotKept::of(&path, key, node));
-        return;
-    }
-    if key.text.len() > MAX_NAME || harmless || DISPLAY.contains(&plain.as_str()) {
-        return;
-    }
-    // Within another field, `enabled` is about that one.
-    let is_off = above.is_empty() && plain == "enabled" && boolean(node) == Some(false);
-    let within = !above.is_empty() && lists_tools(&plain, node);
-    if is_off || within || limits(&key.text, &plain, node) {
-        found.push(NotKept::of(&path, key, node));
-        return;
-    }
-    let Some(depth) = depth.checked_sub(1) else { return };
-    let above = format!("{path}.");
-    let items = match &node.value {
-        Value::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
-    for item in items {
-        let Value::Map(entries) = &item.value else { continue };
-        for (key, node) in entries {
-            look(&above, key, node, depth, found);
+struct Looking<'t, 'f> {
+    tables: &'t Tables,
+    found: &'f mut Vec<NotKept>,
+}
+
+impl Looking<'_, '_> {
+    /// `given` = it stands in a map below a key that gives: there, what says no takes that away.
+    fn look(&mut self, above: &str, key: &Key, node: &Node, depth: usize, given: bool) {
+        let plain = flat(&key.text);
+        let path = format!("{above}{}", key.text);
+        if key.text.len() > MAX_NAME || is_harmless(&key.text) {
+            return;
+        }
+        if SERVERS.contains(&plain.as_str()) && matches!(node.value, Value::Map(_)) {
+            return;
+        }
+        let words = words(&key.text);
+        // Within another field, `enabled` is about that one.
+        let is_off = above.is_empty() && plain == "enabled" && boolean(node) == Some(false);
+        let within = !above.is_empty() && lists_tools(&plain, node);
+        let says = Says::of(node);
+        let less = given && matches!(says, Says::No | Says::Less | Says::Empty | Says::List);
+        let field = Field { tables: self.tables, words: &words, plain: &plain, says, node };
+        if is_off || within || less || field.limits() {
+            self.found.push(NotKept::of(&path, key, node));
+            return;
+        }
+        let Some(depth) = depth.checked_sub(1) else { return };
+        let given = any(&words, &self.tables.gives)
+            || any(&words, &self.tables.abilities)
+            || any(&words, &self.tables.places)
+            || field.names_what_there_is();
+        let above = format!("{path}.");
+        let items = match &node.value {
+            Value::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(node),
+        };
+        for item in items {
+            let Value::Map(entries) = &item.value else { continue };
+            for (key, node) in entries {
+                self.look(&above, key, node, depth, given);
+            }
         }
     }
 }
 
-/// Whether a field by itself speaks of a limit.
-fn limits(key: &str, plain: &str, node: &Node) -> bool {
-    let words = words(key);
-    let value = node.text().map(str::trim).filter(|text| text.len() <= MAX_NAME).map(flat);
-    let value = value.as_deref();
-    let empty = match &node.value {
-        Value::Null => true,
-        Value::List(items) => items.is_empty(),
-        Value::Map(entries) => entries.is_empty(),
-        Value::Text(text) => text.trim().is_empty(),
-        Value::Bool(_) | Value::Int(_) | Value::Float => false,
-    };
-    if empty {
-        // An empty list of what is allowed allows nothing.
-        return matches!(node.value, Value::List(_)) && any(&words, PERMIT);
-    }
-    let no = boolean(node) == Some(false)
-        || value.is_some_and(|v| matches!(v, "no" | "off" | "none" | "disabled" | "unlimited"));
-    let yes = boolean(node) == Some(true)
-        || value.is_some_and(|v| matches!(v, "yes" | "on" | "all" | "any" | "*" | "full"));
-    let says_no = boolean(node) == Some(false)
-        || value.is_some_and(|v| {
-            let never = ["no", "off", "never", "none", "deny", "denied", "disabled", "forbidden"];
-            never.contains(&v)
-        });
-    let asks = words.iter().any(|word| word.starts_with("requir"));
-    let by_name = if restricts(&words) {
-        !no
-    } else {
-        (any(&words, PERMIT) && !yes) || (any(&words, ABILITY) && says_no && !asks)
-    };
-    REFUSING_HOOKS.contains(&plain)
-        || by_name
-        || value.is_some_and(|value| LIMITING.contains(&value))
-        || (plain == "mode" && value.is_some_and(|value| LIMITING_MODES.contains(&value)))
+/// One field by itself.
+struct Field<'a> {
+    tables: &'a Tables,
+    words: &'a [String],
+    plain: &'a str,
+    says: Says,
+    node: &'a Node,
 }
 
-fn restricts(words: &[String]) -> bool {
-    let negated = words.len() > 1 && words.first().is_some_and(|word| word == "no");
+impl Field<'_> {
+    /// Whether it speaks of a limit.
+    fn limits(&self) -> bool {
+        let tables = self.tables;
+        if self.says == Says::Nothing {
+            return false;
+        }
+        if tables.refusing_hooks.contains(self.plain) {
+            return self.says != Says::Empty;
+        }
+        if takes(self.words, tables) {
+            return self.takes();
+        }
+        let is_map = matches!(self.node.value, Value::Map(_));
+        any(self.words, &tables.gives) && self.says != Says::Yes
+            || any(self.words, &tables.abilities) && !self.asks() && self.less_able()
+            || self.place()
+            || any(self.words, &tables.bounds) && self.bound()
+            || any(self.words, &tables.judged) && !is_map && self.judged()
+            || !is_map && self.by_value()
+    }
+
+    /// `requires_tools: false` is about those who run it.
+    fn asks(&self) -> bool {
+        self.words.iter().any(|word| word.starts_with("requir"))
+    }
+
+    fn takes(&self) -> bool {
+        let text = self.node.text().map(flat).unwrap_or_default();
+        let endless = matches!(text.as_str(), "unlimited" | "infinite") || text.starts_with('-');
+        match self.says {
+            Says::Nothing | Says::Yes if endless => false,
+            // A limit of 0 is one.
+            Says::No => matches!(self.node.value, Value::Int(_)) && self.words.len() > 1,
+            Says::Empty => {
+                any(self.words, &self.tables.leaves) || any(self.words, &self.tables.gives)
+            }
+            Says::Nothing => false,
+            Says::Number => !self.node.text().is_some_and(|text| text.trim().starts_with('-')),
+            Says::Yes | Says::Less | Says::List | Says::Other => true,
+        }
+    }
+
+    fn less_able(&self) -> bool {
+        let tables = self.tables;
+        match self.says {
+            Says::No | Says::Empty | Says::Less | Says::List => true,
+            Says::Nothing | Says::Yes | Says::Number => false,
+            Says::Other => self.node.text().is_some_and(|text| {
+                let place =
+                    any(self.words, &tables.places) || any(self.words, &tables.vague_places);
+                place && self.words.len() > 1 || tables.weak.contains(&flat(text))
+            }),
+        }
+    }
+
+    fn place(&self) -> bool {
+        let tables = self.tables;
+        let is_place = any(self.words, &tables.places);
+        let is_vague = any(self.words, &tables.vague_places);
+        match self.says {
+            Says::No | Says::Empty | Says::Less => is_place || is_vague,
+            Says::List if is_place => true,
+            Says::List if is_vague => {
+                let Value::List(items) = &self.node.value else { return false };
+                let looks = |item: &Node| {
+                    item.text().is_none_or(|text| text.contains(['.', '/', '*', '~', ':', '\\']))
+                };
+                items.iter().any(looks)
+            }
+            _ => false,
+        }
+    }
+
+    /// A number, or a time that begins with one.
+    fn bound(&self) -> bool {
+        let text = self.node.text().map(str::trim).unwrap_or_default();
+        text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+    }
+
+    /// Whether an empty list of it leaves nothing.
+    fn names_what_there_is(&self) -> bool {
+        any(self.words, &self.tables.judged_lists)
+    }
+
+    fn judged(&self) -> bool {
+        let tables = self.tables;
+        let is_describing =
+            self.plain.starts_with("capabilit") || self.plain.starts_with("feature");
+        let strict = |text: &str| match is_describing {
+            true => self.denies(text),
+            false => self.denies(text) || Says::of_text(text) == Says::Less,
+        };
+        let right = |text: &str| {
+            let words = words(text);
+            let means = |word: &String| tables.weak.contains(word) || tables.rights.contains(word);
+            !words.is_empty() && words.iter().all(means)
+        };
+        let is_mode = self.words.iter().any(|word| word == "mode" || word == "modes");
+        match (&self.node.value, self.says) {
+            (Value::List(items), _) => {
+                let texts: Vec<&str> = items.iter().filter_map(Node::text).collect();
+                let rights = texts.len() == items.len() && texts.iter().all(|text| right(text));
+                let empty = items.is_empty() && !is_describing;
+                (rights && !items.is_empty() || empty) && self.names_what_there_is()
+                    || texts.iter().any(|text| strict(text))
+            }
+            (_, Says::No) => self.names_what_there_is(),
+            (_, Says::Yes) => self.plain == "plan",
+            _ => self.node.text().filter(|text| text.len() <= MAX_NAME).is_some_and(|text| {
+                let mode = is_mode && tables.weak_modes.contains(&flat(text.trim()));
+                strict(text) || right(text) || mode
+            }),
+        }
+    }
+
+    /// Whether a text denies something by itself: a word for it, or no and what it is.
+    fn denies(&self, text: &str) -> bool {
+        const NO: &[&str] = &["no", "not", "never", "without", "cannot", "dont", "non", "cant"];
+        let tables = self.tables;
+        let words = words(text);
+        let not = words.iter().position(|word| NO.contains(&word.as_str()));
+        let able = |word: &String| tables.abilities.contains(word) || tables.gives.contains(word);
+        let joined =
+            tables.takes_joined.iter().any(|of| words.windows(of.len()).any(|it| it == of));
+        let negated = not.is_some_and(|at| words.iter().skip(at).any(able));
+        text.len() <= MAX_NAME
+            && (tables.limiting.contains(&flat(text.trim()))
+                || words.len() <= 4 && (joined || negated))
+    }
+
+    /// A key that says nothing, before a value that denies, or that lists tools and nothing else.
+    fn by_value(&self) -> bool {
+        // One alone is a word as well: `kind: Agent`.
+        let names = |texts: &[&str]| {
+            let names: Vec<&str> =
+                texts.iter().flat_map(|it| it.split(',')).map(str::trim).collect();
+            names.len() > 1 && names.into_iter().all(is_tool_of_a_program)
+        };
+        match &self.node.value {
+            Value::List(items) => {
+                let texts: Vec<&str> = items.iter().filter_map(Node::text).collect();
+                let all = !texts.is_empty() && texts.len() == items.len();
+                texts.iter().any(|text| self.denies(text)) || all && names(&texts)
+            }
+            _ => self.node.text().is_some_and(|text| self.denies(text) || names(&[text])),
+        }
+    }
+}
+
+/// Whether the words of a key take something away.
+pub(super) fn takes(words: &[String], tables: &Tables) -> bool {
     // `nobash`, which nobody cut into words.
-    let takes = |word: &String| word.strip_prefix("no").is_some_and(|rest| ABILITY.contains(&rest));
-    let joined = |of: &&[&str]| words.windows(of.len()).any(|part| part == *of);
-    negated || words.iter().any(takes) || RESTRICT_JOINED.iter().any(joined) || any(words, RESTRICT)
+    let negated =
+        |word: &String| word.strip_prefix("no").is_some_and(|rest| tables.abilities.contains(rest));
+    let joined = |of: &Vec<String>| words.windows(of.len()).any(|part| part == of.as_slice());
+    any(words, &tables.takes) || words.iter().any(negated) || tables.takes_joined.iter().any(joined)
 }
 
 /// Whether a field within another says which tools there are: of an agent's own fields that one is
 /// read, and what stands below another program's name is not.
 fn lists_tools(plain: &str, node: &Node) -> bool {
     let all = node.text().is_some_and(|text| matches!(text.trim(), "" | "*" | "all"));
-    plain == "tools" && !all && !matches!(node.value, Value::Null | Value::Bool(_))
+    plain == "tools" && !all && !matches!(node.value, Value::Null | Value::Bool(true))
 }
 
-/// Whether a list of capabilities is one of rights.
-fn names_rights(node: &Node) -> bool {
-    let right =
-        |node: &Node| node.text().is_some_and(|text| RIGHTS.contains(&flat(text.trim()).as_str()));
-    match &node.value {
-        Value::List(items) => !items.is_empty() && items.iter().all(right),
-        _ => right(node),
-    }
-}
-
-fn any(words: &[String], of: &[&str]) -> bool {
-    words.iter().any(|word| of.contains(&word.as_str()))
-}
-
-/// The words of a key: `maxToolCalls`, `max_tool_calls` and `max-tool-calls` have three.
-fn words(key: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut lower = false;
-    for c in key.chars() {
-        if !c.is_alphanumeric() || (c.is_uppercase() && lower) {
-            words.push(String::new());
-        }
-        lower = c.is_lowercase() || c.is_ascii_digit();
-        if c.is_alphanumeric()
-            && let Some(word) = words.last_mut()
-        {
-            word.extend(c.to_lowercase());
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
+fn any(words: &[String], of: &std::collections::BTreeSet<String>) -> bool {
+    words.iter().any(|word| of.contains(word))
 }
 
 #[cfg(test)]
@@ -406,14 +320,6 @@ mod tests {
         let root = crate::yaml::parse(yaml, 1).unwrap();
         let Value::Map(map) = root.value else { panic!("{yaml}") };
         map.iter().flat_map(|(key, node)| speaks("", key, node)).map(|it| it.text).collect()
-    }
-
-    #[test]
-    fn names_are_cut_into_words() {
-        assert_eq!(words("maxToolCalls"), ["max", "tool", "calls"]);
-        assert_eq!(words("no-network"), ["no", "network"]);
-        assert_eq!(words("READ_ONLY"), ["read", "only"]);
-        assert_eq!(words("climax"), ["climax"]);
     }
 
     #[test]
@@ -462,6 +368,29 @@ mod tests {
             "quotas: { steps: 5 }",
             "expires: 2030-01-01",
             "config: { tools: [] }",
+            "leaf: true",
+            "writable: false",
+            "write_paths: []",
+            "write_path: docs",
+            "groups: [read]",
+            "policies: [read-only]",
+            "fs: ro",
+            "scope: read",
+            "online: false",
+            "skip_mcp: [a]",
+            "shell: { enabled: false }",
+            "capabilities: { write: false }",
+            "network: { mode: none }",
+            "turns: 5",
+            "role: viewer",
+            "paths: [src]",
+            "domains: [example.org]",
+            "uses: [Read, Grep]",
+            "behaviour: no shell",
+            "st\u{430}ge: read-only",
+            "unrestricted: false",
+            "untrusted: true",
+            "rules: [never write files]",
             "claude: { tools: [Read] }",
         ] {
             assert_eq!(found(yaml).len(), 1, "{yaml}");
@@ -500,16 +429,24 @@ mod tests {
             "node: 20",
             "nobility: true",
             "config: { tools: '*' }",
+            "online: true",
+            "spawning: yes",
+            "role: backend developer",
+            "scope: project",
+            "groups: [engineering]",
+            "domains: [healthcare]",
+            "capabilities: [access-control, sandbox testing, safe refactoring]",
+            "file: a.md",
+            "agent: agent",
+            "memory: project",
+            "max_cost: unlimited",
+            "fs: rw",
+            "shell: { enabled: true }",
+            "expertise_level: expert",
+            "path: agents/a.md",
             "config: { tools: }",
         ] {
             assert_eq!(found(yaml), Vec::<String>::new(), "{yaml}");
-        }
-    }
-
-    #[test]
-    fn what_limits_nothing_has_its_reason_and_no_name_stands_in_two_tables() {
-        for (name, why) in NO_LIMITS {
-            assert!(!why.is_empty() && flat(name) == *name && !DISPLAY.contains(name), "{name}");
         }
     }
 }

@@ -8,20 +8,25 @@ mod canonical;
 mod keys;
 mod leftovers;
 mod limit_words;
+mod listed;
 mod name;
 mod names;
 mod narrowed;
 mod parse;
 mod permission;
+mod program_tools;
 mod readiness;
 mod recover;
 mod requests;
+mod says;
 mod servers;
 mod settings_form;
 mod shapes;
 mod stated;
+mod swallowed;
 mod tool_list;
 mod tools;
+mod words;
 
 use std::path::PathBuf;
 

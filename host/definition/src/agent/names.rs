@@ -8,7 +8,10 @@ use belljar_policy::ToolName;
 use super::builtin_tools::{
     AGENT_CANCEL, AGENT_RESULT, AGENT_STATUS, DELEGATE_PARALLEL, SPAWN_AGENT,
 };
+use super::program_tools::denied_with;
 use super::tools::{KnownTools, TOOL_ALIASES, ToolAlias};
+use super::words::{flat, seen};
+use crate::Dialect;
 use crate::diagnostic::Position;
 
 /// One name with its place.
@@ -28,8 +31,8 @@ pub(super) struct Behind {
     pub(super) is_known: bool,
 }
 
-/// Words of OpenCode's `permission` that are no tools; what they are about does not exist here.
-const NO_TOOLS: &[&str] = &["external_directory", "doom_loop"];
+/// Words for all tools of all MCP servers.
+const ALL_OF_SERVERS: &[&str] = &["mcp", "mcptool", "mcptools", "mcpserver", "mcpservers"];
 
 /// Tools of belljar's own that do what another program's tool does besides the one that its name
 /// is translated to. They have no name there, and go with it.
@@ -71,29 +74,61 @@ fn split(text: &str, at: Position, ends: impl Fn(char) -> bool) -> Vec<Entry> {
 /// All tools that a name may mean in any program's files, whatever the case of its letters. A
 /// scope does not count, and `*` stands for any letters: who takes away gets all of it.
 pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
+    let text = seen(text);
     let name = text.split('(').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let mut behind = Behind {
-        is_known: name == "*" || name.starts_with("mcp") || NO_TOOLS.contains(&name.as_str()),
-        ..Behind::default()
+    let plain = flat(&name);
+    let name = match ALL_OF_SERVERS.contains(&plain.as_str()) && !name.starts_with("mcp__") {
+        true => "mcp__*".to_owned(),
+        false => name,
     };
+    let mut behind =
+        Behind { is_known: name == "*" || name.starts_with("mcp__"), ..Behind::default() };
     let own = |tool: &&str| known.get(tool).cloned();
-    let matches = |other: &str| matches(&name, other);
-    for (_, row) in LOWER_ALIASES.iter().filter(|(alias, _)| matches(alias)) {
+    // All names are compared in lower case.
+    let fits = |other: &str| {
+        matches(&name, other) || !name.starts_with("mcp__") && matches(&plain, &flat(other))
+    };
+    for (_, row) in LOWER_ALIASES.iter().filter(|(alias, _)| fits(alias)) {
         behind.is_known = true;
         let others = TOGETHER.iter().filter(|(tool, _)| row.canonical.contains(tool));
         let others = others.flat_map(|(_, others)| others.iter());
         behind.beside.extend(others.filter_map(own));
         behind.tools.extend(row.canonical.iter().filter_map(own));
     }
-    let spoken = match name.contains('*') {
-        true => known.spoken_like(|other| matches(other)),
-        false => known.spoken(&name),
-    };
+    // A name as it stands is looked up; another spelling, or a pattern, takes a look at each tool.
+    let mut spoken = known.spoken(&name);
+    if spoken.is_empty() || name.contains('*') {
+        spoken.extend(known.spoken_like(fits));
+    }
     behind.is_known |= !spoken.is_empty();
     behind.tools.extend(spoken);
-    // A pattern is about what may be there, and says nothing wrong where nothing is.
-    behind.is_known |= name.contains('*');
+    // A name that was found means that; what else the table has for its last part it does not mean.
+    if (!behind.is_known || behind.tools.is_empty() || name.contains('*'))
+        && let Some(tools) = denied_with(&name, matches)
+    {
+        behind.is_known = true;
+        let given_back = behind.tools.clone();
+        behind.beside.extend(tools.iter().filter_map(own).filter(|it| !given_back.contains(it)));
+    }
+    // A pattern over the tools of a server is about what may be there, and says nothing wrong where
+    // nothing is.
+    behind.is_known |= is_of_some_server(&name);
     behind
+}
+
+/// Whether a pattern is for all tools whose names begin with that of a server: `jira_*`.
+fn is_of_some_server(name: &str) -> bool {
+    let Some(server) = name.strip_suffix('*') else { return false };
+    server.len() > 1 && server.ends_with(['_', '/', '.', ':', '-']) && !server.contains('*')
+}
+
+/// Whether a text is exactly the name of a tool, as Claude Code or a program that joins words by
+/// `_` writes it. Words of every day are none.
+pub(super) fn is_tool_of_a_program(text: &str) -> bool {
+    let is_name = |row: &&super::ToolAlias| {
+        row.name == text && (row.dialect == Dialect::ClaudeCode || text.contains('_'))
+    };
+    TOOL_ALIASES.iter().any(|row| is_name(&row)) || super::READING_TOOLS.contains(&text)
 }
 
 /// Whether `*` in a pattern can be filled to make the text.
@@ -174,5 +209,13 @@ mod tests {
         assert_eq!(behind("spawn_agent").0, ["spawn_agent"]);
         assert_eq!(behind("mcp__x__*"), (vec![], true));
         assert_eq!(behind("Wriet"), (vec![], false));
+        // Of other programs.
+        assert_eq!(behind("fs_write").0, ["file_edit", "file_write"]);
+        assert_eq!(behind("ApplyPatch").0, ["file_edit", "file_write"]);
+        assert_eq!(behind("str_replace_based_edit_tool").0, ["file_edit", "file_write"]);
+        assert_eq!(behind("browser*").0, ["web_fetch", "web_search"]);
+        assert_eq!(behind("W\u{200b}rite").0, ["file_write"]);
+        assert_eq!(behind("attempt_completion"), (vec![], true));
+        assert_eq!((behind("jira_*").1, behind("wirte*").1), (true, false));
     }
 }

@@ -8,6 +8,7 @@ use belljar_policy::{Asked, Shown};
 use super::recover::{self, Recovered};
 use super::shapes::{self, Shapes};
 use super::stated::Stated;
+use super::swallowed::swallowed;
 use super::tool_list::{ToolList, say_lost};
 use super::{
     AgentDefinition, KnownTools, NotAnAgent, NotKept, Parsed, SubagentsAsk, keys, leftovers, name,
@@ -190,6 +191,7 @@ fn read(
             (entries, lost)
         }
     };
+    let lost = lost.or_else(|| swallowed(split, &entries, known));
     let mut entries = shapes::nested(entries, shapes, findings)?;
     spell(&mut entries, findings);
     let dialect = Dialect::detect(path, &entries);
@@ -219,8 +221,8 @@ fn read(
     let visibility = requests::visibility(&mut fields);
     let emit_structured_findings = fields.boolean("emitStructuredFindings").unwrap_or(false);
     let tools_as = requests::tools_as(&mut fields);
-    let mut subagents = requests::subagents(&mut fields, dialect, &tools, known);
-    let disabled = dialect == Dialect::OpenCode && requests::disabled(&mut fields);
+    let mut subagents = requests::subagents(&mut fields, &tools, known);
+    let disabled = requests::disabled(&mut fields);
     let not_kept = limits(fields, dialect, &mut tools, &mut asked, &mut subagents);
     asked.tools = tools.tools;
     asked.at_most = tools.at_most;

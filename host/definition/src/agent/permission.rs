@@ -99,7 +99,7 @@ impl ToolListReader<'_, '_, '_, '_> {
                 self.not_kept(key, node);
                 continue;
             }
-            let found = self.behind(&entry);
+            let found = tools_behind(&entry.text, self.known);
             let most = match &node.value {
                 Value::Map(patterns) => {
                     let before = said.before(&found);
@@ -107,6 +107,7 @@ impl ToolListReader<'_, '_, '_, '_> {
                 }
                 _ => self.word_or_deny(&key.text, key, node),
             };
+            self.known_or_blocked(&entry, &found, most);
             self.keep_open(&entry, &found, most);
             said.add(key, found, most);
         }

@@ -177,9 +177,11 @@ fn is_field(key: &str, value: &str) -> bool {
         _ if keys::narrows(key) && !NARROWING.contains(&keys::meant(key)) => {
             !value.is_empty() && !value.contains(' ')
         }
+        _ if NARROWING.contains(&keys::meant(key)) => true,
         _ if limit_words::is_word(key) => {
             value.is_empty() || value.starts_with(['[', '{']) || !value.contains(' ')
         }
+        _ if !value.contains(' ') && limit_words::restricts_by(key, value) => true,
         _ => keys::is_known(key),
     }
 }

@@ -7,6 +7,7 @@ use belljar_policy::{
 };
 
 use super::SubagentsAsk;
+use super::says::Says;
 use super::tool_list::ToolList;
 use super::tools::KnownTools;
 use crate::diagnostic::Findings;
@@ -129,10 +130,15 @@ pub(super) fn disabled(fields: &mut Fields<'_, '_>) -> bool {
     fields.place_of("disable").is_some() && fields.boolean("disable").unwrap_or(true)
 }
 
-/// Copilot's `agents`: the agents that this one may hand work to. What cannot be read names
-/// nobody.
+/// Copilot's `agents`: the agents that this one may hand work to, in any program's file, because
+/// to read it can only take away. What cannot be read names nobody.
 fn agents(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
     let (key, node) = fields.take("agents")?;
+    match Says::of(&node) {
+        Says::Yes | Says::Nothing if node.value != Value::Null => return None,
+        Says::No => return Some(Vec::new()),
+        _ => {}
+    }
     let items = match &node.value {
         Value::List(items) => items.as_slice(),
         Value::Text(_) => std::slice::from_ref(&node),
@@ -146,19 +152,16 @@ fn agents(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
         let message = "`agents` is not a list of names; only what is a name counts".to_owned();
         fields.fault(key.at, "bad-field", message, None);
     }
-    Some(names.into_iter().take(MAX_ENTRIES).map(str::to_owned).collect())
+    let names = names.into_iter().flat_map(|name| name.split(',')).map(str::trim);
+    Some(names.take(MAX_ENTRIES).map(str::to_owned).collect())
 }
 
 pub(super) fn subagents(
     fields: &mut Fields<'_, '_>,
-    dialect: Dialect,
     tools: &ToolList,
     known: &KnownTools,
 ) -> Option<SubagentsAsk> {
-    // In whose file it stands does not matter: to read it can only take away.
-    let is_list = fields.structured("agents").is_some();
-    let read = dialect == Dialect::Copilot || (is_list && dialect != Dialect::Canonical);
-    let listed = if read { agents(fields) } else { None };
+    let listed = agents(fields);
     let named = match (tools.agents.clone(), listed) {
         (Some(a), Some(b)) => Some(a.into_iter().filter(|name| b.contains(name)).collect()),
         (a, b) => a.or(b),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use belljar_policy::{Permission, Shown, ToolName};
 
 use super::Unavailable;
+use super::names::tools_behind;
 use super::stated::reading;
 use super::tool_list::ToolListReader;
 use super::tools::Written;
@@ -44,7 +45,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         let Some(entries) = self.taking(key, node, "permissions.allow") else { return };
         let mut named: BTreeMap<ToolName, Permission> = reading();
         for entry in entries.iter().filter(|entry| Written::of(&entry.text).scope.is_none()) {
-            let found = self.behind(entry);
+            let found = tools_behind(&entry.text, self.known);
             let tools = found.tools.into_iter().chain(found.beside);
             named.extend(tools.map(|tool| (tool, Permission::Allow)));
         }

@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 use belljar_policy::{Asked, LimitsRequest, Permission, Shown, ToolName, Writes};
 
 use super::builtin_tools::{BUILTIN_TOOLS, WORKTREE};
-use super::limit_words::{self, MAX_NAME, flat};
+use super::limit_words::{self, MAX_NAME};
 use super::narrowed::delegate_nothing;
+use super::says::Says;
 use super::tool_list::ToolList;
+use super::words::flat;
 use super::{NotKept, SubagentsAsk};
 use crate::fields::{Fields, boolean};
 use crate::yaml::{Key, Node, Value};
@@ -27,6 +29,12 @@ pub const READING_TOOLS: [&str; 7] = [
     "web_search",
 ];
 
+/// Tools that run a program of the model's.
+const RUNNING_TOOLS: [&str; 3] = ["shell", "run_python", "run_javascript"];
+
+/// Tools that reach a host.
+const WEB_TOOLS: [&str; 2] = ["web_fetch", "web_search"];
+
 /// The longest time that a number without a unit is read as seconds; more may be milliseconds.
 const PLAIN_SECONDS: u64 = 999;
 
@@ -37,6 +45,13 @@ enum States {
     PermissionMode,
     Sandbox,
     Approval,
+    /// Whether it may write.
+    Writes,
+    /// Whether it may run anything.
+    Runs,
+    NoRuns,
+    /// How much of the files it may use.
+    Files,
     /// Whether there is a network.
     Network,
     NoNetwork,
@@ -58,86 +73,362 @@ enum States {
 }
 
 use States::{
-    Approval, Children, Concurrent, Delegates, Depth, Millis, Minutes, Nested, Network,
-    NoDelegates, NoNetwork, PermissionMode, ReadOnly, Sandbox, Seconds, Steps, Time, Tokens,
+    Approval, Children, Concurrent, Delegates, Depth, Files, Millis, Minutes, Nested, Network,
+    NoDelegates, NoNetwork, NoRuns, PermissionMode, ReadOnly, Runs, Sandbox, Seconds, Steps, Time,
+    Tokens, Writes as Writing,
 };
 
 /// The fields, in lower case and without `_` and `-`.
-const STATED: &[(&str, States)] = &[
-    ("readonly", ReadOnly),
-    ("isreadonly", ReadOnly),
-    ("readonlymode", ReadOnly),
-    ("permissionmode", PermissionMode),
-    ("sandbox", Sandbox),
-    ("sandboxmode", Sandbox),
-    ("approval", Approval),
-    ("approvalmode", Approval),
-    ("approvalpolicy", Approval),
-    ("network", Network),
-    ("networkaccess", Network),
-    ("allownetwork", Network),
-    ("allownetworkaccess", Network),
-    ("allowinternet", Network),
-    ("internet", Network),
-    ("internetaccess", Network),
-    ("nonetwork", NoNetwork),
-    ("disablenetwork", NoNetwork),
-    ("offline", NoNetwork),
-    ("allowsubagents", Delegates),
-    ("allowdelegation", Delegates),
-    ("allowspawn", Delegates),
-    ("candelegate", Delegates),
-    ("canspawn", Delegates),
-    ("canspawnagents", Delegates),
-    ("canspawnsubagents", Delegates),
-    ("enablesubagents", Delegates),
-    ("subagentsenabled", Delegates),
-    ("nosubagents", NoDelegates),
-    ("nodelegation", NoDelegates),
-    ("disablesubagents", NoDelegates),
-    ("disabledelegation", NoDelegates),
-    ("disallowsubagents", NoDelegates),
-    ("maxsubagentdepth", Depth),
-    ("maxsubagentsdepth", Depth),
-    ("maxdelegationdepth", Depth),
-    ("maxspawndepth", Depth),
-    ("maxagentdepth", Depth),
-    ("subagentdepth", Depth),
-    ("maxconcurrentsubagents", Concurrent),
-    ("maxparallelsubagents", Concurrent),
-    ("maxconcurrentagents", Concurrent),
-    ("maxparallelagents", Concurrent),
-    ("maxsubagents", Children),
-    ("maxturns", Steps),
-    ("maxsteps", Steps),
-    ("maxiter", Steps),
-    ("maxiterations", Steps),
-    ("maxrounds", Steps),
-    ("turnlimit", Steps),
-    ("steplimit", Steps),
-    ("iterationlimit", Steps),
-    ("timeoutms", Millis),
-    ("timeoutmillis", Millis),
-    ("maxtimems", Millis),
-    ("timeoutseconds", Seconds),
-    ("timeoutsecs", Seconds),
-    ("timeoutsec", Seconds),
-    ("maxtimeseconds", Seconds),
-    ("maxruntimeseconds", Seconds),
-    ("timeoutminutes", Minutes),
-    ("timeoutmins", Minutes),
-    ("timeoutmin", Minutes),
-    ("maxtimeminutes", Minutes),
-    ("timelimitminutes", Minutes),
-    ("timelimitmins", Minutes),
-    ("timeout", Time),
-    ("timelimit", Time),
-    ("maxtime", Time),
-    ("maxruntime", Time),
-    ("maxduration", Time),
-    ("tokenbudget", Tokens),
-    ("maxtotaltokens", Tokens),
-    ("runconfig", Nested),
+const STATED: &[(States, &[&str])] = &[
+    (
+        ReadOnly,
+        &[
+            "readonly",
+            "isreadonly",
+            "readonlymode",
+            "viewonly",
+            "planmode",
+            "planonly",
+            "planningmode",
+            "nowrite",
+            "nowrites",
+            "nowriting",
+            "noedit",
+            "noedits",
+            "noediting",
+            "nofilewrites",
+            "disablewrite",
+            "disablewrites",
+            "disablewriting",
+            "disableedits",
+            "disableediting",
+            "readonlyfs",
+            "readonlyfilesystem",
+            "readonlyworkspace",
+            "immutable",
+        ],
+    ),
+    (
+        Writing,
+        &[
+            "writable",
+            "iswritable",
+            "writeable",
+            "write",
+            "writes",
+            "writing",
+            "canwrite",
+            "canwritefiles",
+            "canedit",
+            "caneditfiles",
+            "canmodify",
+            "edit",
+            "edits",
+            "editing",
+            "allowwrite",
+            "allowwrites",
+            "allowwriting",
+            "allowedit",
+            "allowedits",
+            "allowediting",
+            "allowfilewrites",
+            "writeaccess",
+            "editaccess",
+            "writeenabled",
+            "enablewrite",
+            "enablewrites",
+            "enableediting",
+            "enableedits",
+            "mutable",
+            "modify",
+            "filewrite",
+            "filewrites",
+            "writefiles",
+            "writepaths",
+            "writablepaths",
+            "writabledirs",
+            "writabledirectories",
+            "writablefolders",
+            "writedirs",
+            "writeallowlist",
+            "writepermission",
+            "writepermissions",
+            "editable",
+            "mutating",
+        ],
+    ),
+    (
+        Runs,
+        &[
+            "shell",
+            "bash",
+            "terminal",
+            "exec",
+            "execute",
+            "execution",
+            "commands",
+            "allowshell",
+            "allowbash",
+            "allowexec",
+            "allowcommands",
+            "allowexecution",
+            "canexecute",
+            "canrun",
+            "canruncommands",
+            "shellaccess",
+            "bashaccess",
+            "terminalaccess",
+            "enableshell",
+            "enablebash",
+            "shellenabled",
+            "bashenabled",
+            "codeexecution",
+            "commandexecution",
+            "allowcodeexecution",
+            "executecommands",
+            "runcommands",
+            "shellcommands",
+        ],
+    ),
+    (
+        NoRuns,
+        &[
+            "noshell",
+            "nobash",
+            "noexec",
+            "noexecution",
+            "nocommands",
+            "noterminal",
+            "disableshell",
+            "disablebash",
+            "disableexec",
+            "disableexecution",
+            "disableterminal",
+            "disablecommands",
+        ],
+    ),
+    (
+        Files,
+        &[
+            "fs",
+            "filesystem",
+            "fileaccess",
+            "filesystemaccess",
+            "fsaccess",
+            "fsmode",
+            "workspaceaccess",
+            "diskaccess",
+            "access",
+            "accessmode",
+            "accesslevel",
+        ],
+    ),
+    (PermissionMode, &["permissionmode"]),
+    (Sandbox, &["sandbox", "sandboxmode"]),
+    (
+        Approval,
+        &[
+            "approval",
+            "approvalmode",
+            "approvalpolicy",
+            "requireapproval",
+            "requiresapproval",
+            "approvalrequired",
+            "humanapproval",
+            "humanintheloop",
+            "requireconfirmation",
+            "requiresconfirmation",
+            "confirmationrequired",
+            "confirm",
+            "confirmation",
+        ],
+    ),
+    (
+        Network,
+        &[
+            "network",
+            "networkaccess",
+            "networkenabled",
+            "networking",
+            "enablenetwork",
+            "allownetwork",
+            "allownetworkaccess",
+            "allowinternet",
+            "allowinternetaccess",
+            "internet",
+            "internetaccess",
+            "internetenabled",
+            "enableinternet",
+            "online",
+            "isonline",
+            "allowonline",
+            "web",
+            "webaccess",
+            "allowweb",
+            "allowwebaccess",
+            "enableweb",
+            "webenabled",
+            "net",
+            "netaccess",
+            "http",
+            "httpaccess",
+            "browse",
+            "browsing",
+            "allowbrowsing",
+            "egress",
+            "networkegress",
+            "outbound",
+            "outboundnetwork",
+        ],
+    ),
+    (
+        NoNetwork,
+        &[
+            "nonetwork",
+            "nonetworkaccess",
+            "disablenetwork",
+            "offline",
+            "isoffline",
+            "offlineonly",
+            "offlinemode",
+            "nointernet",
+            "nointernetaccess",
+            "disableinternet",
+            "noweb",
+            "nowebaccess",
+            "disableweb",
+            "airgapped",
+            "airgap",
+            "isairgapped",
+        ],
+    ),
+    (
+        Delegates,
+        &[
+            "allowsubagents",
+            "allowdelegation",
+            "allowspawn",
+            "allowspawning",
+            "candelegate",
+            "canspawn",
+            "canspawnagents",
+            "canspawnsubagents",
+            "enablesubagents",
+            "enabledelegation",
+            "subagentsenabled",
+            "spawning",
+            "spawn",
+            "spawns",
+            "spawnagents",
+            "spawnsubagents",
+            "delegation",
+            "delegate",
+            "delegates",
+            "delegating",
+            "nested",
+            "nesting",
+            "nestedagents",
+            "allownesting",
+            "allownested",
+            "allownestedagents",
+            "fork",
+            "forks",
+            "forking",
+            "canfork",
+            "children",
+            "childagents",
+            "allowchildren",
+            "allowagents",
+            "enableagents",
+            "multiagent",
+        ],
+    ),
+    (
+        NoDelegates,
+        &[
+            "nosubagents",
+            "nodelegation",
+            "nodelegate",
+            "disablesubagents",
+            "disabledelegation",
+            "disallowsubagents",
+            "disallowdelegation",
+            "leaf",
+            "isleaf",
+            "leafagent",
+            "leafonly",
+            "leafnode",
+            "nospawn",
+            "nospawning",
+            "nonesting",
+            "nonested",
+            "nochildren",
+            "childless",
+            "disablespawn",
+            "disablespawning",
+            "nofork",
+            "noforks",
+            "noagents",
+        ],
+    ),
+    (
+        Depth,
+        &[
+            "maxsubagentdepth",
+            "maxsubagentsdepth",
+            "maxdelegationdepth",
+            "maxspawndepth",
+            "maxagentdepth",
+            "subagentdepth",
+        ],
+    ),
+    (
+        Concurrent,
+        &[
+            "maxconcurrentsubagents",
+            "maxparallelsubagents",
+            "maxconcurrentagents",
+            "maxparallelagents",
+        ],
+    ),
+    (Children, &["maxsubagents"]),
+    (
+        Steps,
+        &[
+            "maxturns",
+            "maxsteps",
+            "maxiter",
+            "maxiterations",
+            "maxrounds",
+            "turnlimit",
+            "steplimit",
+            "iterationlimit",
+            "turns",
+            "steps",
+            "rounds",
+            "iterations",
+            "maxloops",
+        ],
+    ),
+    (Millis, &["timeoutms", "timeoutmillis", "maxtimems"]),
+    (
+        Seconds,
+        &["timeoutseconds", "timeoutsecs", "timeoutsec", "maxtimeseconds", "maxruntimeseconds"],
+    ),
+    (
+        Minutes,
+        &[
+            "timeoutminutes",
+            "timeoutmins",
+            "timeoutmin",
+            "maxtimeminutes",
+            "timelimitminutes",
+            "timelimitmins",
+        ],
+    ),
+    (Time, &["timeout", "timelimit", "maxtime", "maxruntime", "maxduration"]),
+    (Tokens, &["tokenbudget", "maxtotaltokens"]),
+    (Nested, &["runconfig"]),
 ];
 
 /// Whether a key is one of these fields.
@@ -150,7 +441,7 @@ fn states(key: &str) -> Option<States> {
         return None;
     }
     let plain = flat(key);
-    STATED.iter().find(|(name, _)| *name == plain).map(|(_, states)| *states)
+    STATED.iter().find(|(_, names)| names.contains(&plain.as_str())).map(|(states, _)| *states)
 }
 
 /// The narrowings that the fields state.
@@ -199,12 +490,16 @@ impl Stated<'_> {
             PermissionMode => return None,
             Sandbox => return self.sandbox(by, node),
             Approval => return self.approval(by, node),
-            Network if !reaches(node)? => self.asked.hosts = Some(Vec::new()),
-            NoNetwork if yes(node)? => self.asked.hosts = Some(Vec::new()),
-            Delegates if !yes(node)? => self.subagents().enabled = Some(false),
+            Writing if !reaches(node)? => self.read_only(by),
+            Runs if !reaches(node)? => self.deny(by, &RUNNING_TOOLS),
+            NoRuns if yes(node)? => self.deny(by, &RUNNING_TOOLS),
+            Files => return self.files(by, node),
+            Network if !reaches(node)? => self.offline(by),
+            NoNetwork if yes(node)? => self.offline(by),
+            Delegates if !reaches(node)? => self.subagents().enabled = Some(false),
             NoDelegates if yes(node)? => self.subagents().enabled = Some(false),
             // Said, and nothing is taken away by it.
-            ReadOnly | Network | NoNetwork | Delegates | NoDelegates => {}
+            ReadOnly | Writing | Runs | NoRuns | Network | NoNetwork | Delegates | NoDelegates => {}
             Depth | Children | Concurrent => return self.children(states, number(node)?),
             Nested => {
                 let Value::Map(entries) = &node.value else { return None };
@@ -250,6 +545,27 @@ impl Stated<'_> {
     fn read_only(&mut self, by: &(String, u32)) {
         self.asked.writes = Writes::Nowhere;
         self.tools.lower(by, &reading(), Some(Permission::Deny));
+    }
+
+    fn deny(&mut self, by: &(String, u32), tools: &[&str]) {
+        let named = tools.iter().filter_map(|name| ToolName::new(name).ok());
+        self.tools.lower(by, &named.map(|tool| (tool, Permission::Deny)).collect(), None);
+    }
+
+    /// No host, and no tool whose work is to reach one.
+    fn offline(&mut self, by: &(String, u32)) {
+        self.asked.hosts = Some(Vec::new());
+        self.deny(by, &WEB_TOOLS);
+    }
+
+    fn files(&mut self, by: &(String, u32), node: &Node) -> Option<()> {
+        match word(node)?.as_str() {
+            "ro" | "r" | "read" | "reading" | "readonly" | "viewonly" => self.read_only(by),
+            "rw" | "readwrite" | "full" | "all" | "any" | "true" | "yes" | "on"
+            | "unrestricted" => {}
+            _ => return None,
+        }
+        Some(())
     }
 
     fn sandbox(&mut self, by: &(String, u32), node: &Node) -> Option<()> {
@@ -303,18 +619,18 @@ fn word(node: &Node) -> Option<String> {
 fn yes(node: &Node) -> Option<bool> {
     boolean(node).or_else(|| match word(node)?.as_str() {
         "true" | "yes" | "on" | "1" => Some(true),
-        "false" | "no" | "off" | "0" => Some(false),
+        "false" | "no" | "off" | "0" | "never" | "none" => Some(false),
         _ => None,
     })
 }
 
-/// Whether a network is left.
+/// Whether anything of an ability is left; an empty list leaves nothing.
 fn reaches(node: &Node) -> Option<bool> {
-    yes(node).or_else(|| match word(node)?.as_str() {
-        "full" | "all" | "any" | "enabled" | "allow" | "allowed" => Some(true),
-        "none" | "disabled" | "deny" | "denied" | "blocked" | "never" => Some(false),
-        _ => None,
-    })
+    match Says::of(node) {
+        Says::Yes => Some(true),
+        Says::No | Says::Empty => Some(false),
+        Says::Nothing | Says::Less | Says::List | Says::Number | Says::Other => None,
+    }
 }
 
 fn number(node: &Node) -> Option<u64> {
@@ -362,8 +678,9 @@ mod tests {
             assert!(is_stated(key), "{key}");
         }
         assert!(!is_stated("maximum") && !is_stated("max_tokens"));
-        let names: std::collections::BTreeSet<_> = STATED.iter().map(|(name, _)| name).collect();
-        assert_eq!(names.len(), STATED.len());
+        let names = || STATED.iter().flat_map(|(_, names)| names.iter());
+        let once: std::collections::BTreeSet<_> = names().collect();
+        assert_eq!(once.len(), names().count());
     }
 
     #[test]

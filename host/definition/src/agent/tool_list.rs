@@ -8,13 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use belljar_policy::{Permission, Shown, ToolName};
 
 use super::builtin_tools::SPAWN_AGENT;
+use super::listed::{Listed, listed};
 use super::names::{Behind, Entry, split_names, split_words, tools_behind};
-use super::tools::{KnownTools, Meaning, Written};
+use super::says::Says;
+use super::tools::{KnownTools, Meaning, TOOL_ALIASES, Written};
 use super::{Decider, Translated, Unavailable};
-use crate::Dialect;
 use crate::diagnostic::Position;
 use crate::fields::{Fields, boolean, shown};
 use crate::yaml::{Key, Node, Value};
+use crate::{Dialect, suggest};
 
 /// The most names in one field. The longest list in public files has about 60.
 pub(super) const MAX_TOOLS: usize = 500;
@@ -57,6 +59,19 @@ pub(super) struct ToolListReader<'r, 'f, 'p, 'k> {
     pub(super) field: (String, u32),
     /// The tools that names have meant so far, for [`MAX_MEANT`].
     meant: usize,
+}
+
+/// What a list of what is allowed gives so far.
+#[derive(Default)]
+struct Given {
+    tools: BTreeSet<ToolName>,
+    all: bool,
+    /// Whether names are taken away from here on.
+    lasts: bool,
+    /// Whether something was left out, after which a name may be meant either way.
+    left_out: bool,
+    /// Tools with a scope.
+    scoped: Vec<Entry>,
 }
 
 impl ToolList {
@@ -105,10 +120,15 @@ impl ToolList {
     /// Takes all tools away, because a field that narrows them cannot be read. The agent is
     /// blocked: nobody knows what its author meant it to have.
     pub(super) fn lose(&mut self, field: &str) {
-        self.tools = Some(BTreeSet::new());
         let why = format!("`{field}` cannot be read, so it gets no tools");
-        self.unclear.push(Unavailable { name: field.to_owned(), why });
-        self.as_written.get_or_insert_default().push(field.to_owned());
+        self.lose_by(field, why);
+    }
+
+    /// The same, by a word that is not understood.
+    fn lose_by(&mut self, word: &str, why: String) {
+        self.tools = Some(BTreeSet::new());
+        self.unclear.push(Unavailable { name: word.to_owned(), why });
+        self.as_written.get_or_insert_default().push(word.to_owned());
     }
 }
 
@@ -130,6 +150,8 @@ impl ToolListReader<'_, '_, '_, '_> {
                     Some(Some(BTreeSet::new()))
                 }
                 Value::Map(entries) => Some(self.switches(entries)),
+                // `enable_tools: true`; `tools` itself is a list.
+                Value::Bool(on) if name != "tools" => Some((!on).then(BTreeSet::new)),
                 _ => self.names(name, &key, &node).map(|entries| self.allowed(entries)),
             };
             let Some(tools) = tools else {
@@ -164,7 +186,7 @@ impl ToolListReader<'_, '_, '_, '_> {
                 for item in items {
                     match item.text() {
                         Some(text) => entries.extend(split_names(text, item.at)),
-                        None => self.not_a_name(name, item)?,
+                        None => self.not_a_name(name, item, &mut entries)?,
                     }
                 }
             }
@@ -185,18 +207,31 @@ impl ToolListReader<'_, '_, '_, '_> {
     }
 
     /// An item that is no text, such as the map that an unquoted `Bash(git diff: *)` is. In a
-    /// list of what is allowed it gives nothing; a list of what is not is then unreadable.
-    fn not_a_name(&mut self, name: &str, item: &Node) -> Option<()> {
+    /// list of what is allowed it gives nothing but what it switches on, and takes away what it says
+    /// anything else of; a list of what is not is then unreadable.
+    fn not_a_name(&mut self, name: &str, item: &Node, entries: &mut Vec<Entry>) -> Option<()> {
         let message = format!("`{name}` holds {}, not a name", item.kind());
         self.fields.fault(item.at, "bad-field", message, None);
         // The other lists are of what is allowed.
         if !matches!(name, "tools" | "allowedTools") {
             return None;
         }
-        let shown = match &item.value {
-            Value::Map(entries) => entries.first().map_or("", |(key, _)| key.text.as_str()),
-            _ => "",
+        let switches = match &item.value {
+            Value::Map(switches) => switches.as_slice(),
+            _ => &[],
         };
+        for (key, node) in switches {
+            let (text, at) = (key.text.clone(), key.at);
+            match Says::of(node) {
+                Says::Yes | Says::Nothing => entries.push(Entry { text, at }),
+                Says::No => entries.push(Entry { text: format!("!{text}"), at }),
+                _ if tools_behind(&text, self.known).is_known => {
+                    self.take_away(&Entry { text, at });
+                }
+                _ => entries.push(Entry { text: format!("{text} ({})", item.kind()), at }),
+            }
+        }
+        let shown = switches.first().map_or("", |(key, _)| key.text.as_str());
         let name = format!("{}…", Shown::clipped(shown, 60));
         let why = format!("it is {}, not a name", item.kind());
         self.list.as_written.get_or_insert_default().push(name.clone());
@@ -210,22 +245,57 @@ impl ToolListReader<'_, '_, '_, '_> {
     }
 
     fn allowed(&mut self, entries: Vec<Entry>) -> Option<BTreeSet<ToolName>> {
-        let mut tools = BTreeSet::new();
-        let mut all = false;
+        let mut given = Given::default();
         for entry in entries {
-            // `*, !Write`: some programs take away like that, and none gives like that.
-            if let Some(name) = entry.text.strip_prefix(['!', '-']) {
-                let entry = Entry { text: name.to_owned(), at: entry.at };
-                self.take_away(&entry);
-                continue;
-            }
-            match self.resolve(&entry) {
-                Meaning::All => all = true,
-                Meaning::Tools(found, _) => tools.extend(found),
-                Meaning::Unavailable(_) | Meaning::Unknown => {}
+            let read = listed(&entry.text, |name| tools_behind(name, self.known).is_known);
+            match read {
+                Listed::All => given.all = true,
+                Listed::Nothing => {}
+                Listed::Name(_) if given.lasts => self.take_away(&entry),
+                Listed::Name(_) if given.left_out => self.not_understood(&entry),
+                Listed::Name(text) => self.give(&Entry { text, at: entry.at }, &mut given),
+                Listed::Without { all, given: named, names, lasts } => {
+                    given.all |= all;
+                    given.lasts |= lasts;
+                    // `no Bash, Write`: nobody knows whether the second is given. `!Bash` is plain.
+                    given.left_out |=
+                        entry.text.contains(' ') && !lasts && !entry.text.contains(':');
+                    let named = named.into_iter().map(|text| Entry { text, at: entry.at });
+                    named.for_each(|entry| self.give(&entry, &mut given));
+                    let names = names.into_iter().map(|text| Entry { text, at: entry.at });
+                    names.for_each(|entry| self.take_away(&entry));
+                }
+                Listed::Unclear => self.not_understood(&entry),
             }
         }
-        (!all).then_some(tools)
+        if given.all {
+            // With a scope it is less than the whole, which a word for all would give.
+            given.scoped.iter().for_each(|entry| self.take_away(entry));
+        }
+        (!given.all).then_some(given.tools)
+    }
+
+    fn give(&mut self, entry: &Entry, given: &mut Given) {
+        match self.resolve(entry) {
+            Meaning::All => given.all = true,
+            Meaning::Tools(found, _) => given.tools.extend(found),
+            Meaning::Unavailable(_) if entry.text.contains('(') => given.scoped.push(entry.clone()),
+            Meaning::Unavailable(_) | Meaning::Unknown => {}
+        }
+    }
+
+    /// Blocks the agent: an entry restricts, and nobody knows how.
+    fn not_understood(&mut self, entry: &Entry) {
+        let name = Shown::clipped(&entry.text, 60).to_string();
+        let (field, line) = (&self.field.0, entry.at.line);
+        let message = format!(
+            "`{name}` in `{field}` is a restriction that is not understood, so the agent is blocked"
+        );
+        let hint = "name the tools that it may use, one by one, or those that it may not in \
+                    `disallowedTools`";
+        self.fields.findings.warning(entry.at, "not-understood", message, Some(hint.to_owned()));
+        let why = format!("line {line}: it is a restriction that is not understood; {hint}");
+        self.list.lose_by(&name, why);
     }
 
     /// A map from name to on or off. With something on, or something that may have been meant
@@ -259,6 +329,10 @@ impl ToolListReader<'_, '_, '_, '_> {
         let named = unreadable || !on.is_empty();
         let tools = self.allowed(on);
         for entry in off.iter().filter(|entry| entry.text != "*") {
+            // What a list does not name is not had: a name there that nobody knows costs nothing.
+            if named && tools.is_some() && !tools_behind(&entry.text, self.known).is_known {
+                continue;
+            }
             self.take_away(entry);
         }
         if named { tools } else { nothing.then(BTreeSet::new) }
@@ -273,6 +347,14 @@ impl ToolListReader<'_, '_, '_, '_> {
 
     /// Takes away what a list names.
     pub(super) fn deny_all_of(&mut self, name: &str, key: &Key, node: &Node) {
+        match Says::of(node) {
+            // `disallowedTools: none`, `no_tools: false`.
+            Says::No => return,
+            Says::Yes => {
+                return self.take_away(&Entry { text: "*".to_owned(), at: key.at });
+            }
+            _ => {}
+        }
         let mut entries = Vec::new();
         for entry in self.taking(key, node, name).unwrap_or_default() {
             entries.extend(self.words_of(entry));
@@ -318,7 +400,10 @@ impl ToolListReader<'_, '_, '_, '_> {
             }
             let name = Shown::clipped(&entry.text, 60).to_string();
             let why = "it names several things, and not all are tools".to_owned();
-            self.list.unclear.push(Unavailable { name, why });
+            if !tools_behind(&entry.text, self.known).is_known {
+                self.list.lose_by(&name, why);
+                return Vec::new();
+            }
         }
         vec![entry]
     }
@@ -333,7 +418,17 @@ impl ToolListReader<'_, '_, '_, '_> {
 
     /// Lowers what a tool may have at most.
     pub(super) fn cap(&mut self, entry: &Entry, most: Permission) {
-        let found = self.behind(entry);
+        // The list is lost, and the agent blocked: more of it says nothing.
+        if self.meant > MAX_MEANT {
+            return;
+        }
+        let found = tools_behind(&entry.text, self.known);
+        self.meant = self.meant.saturating_add(found.tools.len());
+        if self.meant > MAX_MEANT {
+            let field = self.field.0.clone();
+            self.list.lose(&field);
+        }
+        self.known_or_blocked(entry, &found, most);
         self.keep_open(entry, &found, most);
         let tools = found.tools.into_iter().chain(found.beside);
         let named: BTreeMap<_, _> = tools.map(|tool| (tool, most)).collect();
@@ -352,26 +447,33 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    /// The tools behind a name that takes away. One that nobody knows is said aloud: a slip here
-    /// would leave the agent more than its author meant.
-    pub(super) fn behind(&mut self, entry: &Entry) -> Behind {
-        if self.meant > MAX_MEANT {
-            return Behind { is_known: true, ..Behind::default() };
+    /// Says that nobody knows a name that takes away: then nobody knows what is taken away, and the
+    /// agent is blocked.
+    pub(super) fn known_or_blocked(&mut self, entry: &Entry, found: &Behind, most: Permission) {
+        if found.is_known || most == Permission::Allow {
+            return;
         }
-        let found = tools_behind(&entry.text, self.known);
-        self.meant = self.meant.saturating_add(found.tools.len());
-        if self.meant > MAX_MEANT {
-            let field = self.field.0.clone();
-            self.list.lose(&field);
-        }
-        if !found.is_known {
-            let name = Shown::clipped(&entry.text, 60).to_string();
-            let message =
-                format!("`{name}` is no tool that is known here, so nothing is taken away");
-            let hint = self.suggestion(&entry.text);
-            self.fields.findings.warning(entry.at, "unknown-tool", message, hint);
-        }
-        found
+        let name = Shown::clipped(&entry.text, 60).to_string();
+        let line = entry.at.line;
+        let message = format!(
+            "`{name}` is no tool that is known here, so what is taken away is not known and the \
+             agent is blocked"
+        );
+        // A suggestion costs a comparison with every tool, so nobody asks for a finding that is only counted.
+        let aliases = || TOOL_ALIASES.iter().map(|row| row.name);
+        let nearest = || suggest::nearest(&entry.text, aliases());
+        let is_told = !self.fields.findings.is_full();
+        let meant =
+            is_told.then(|| nearest().or_else(|| self.known.suggest(&entry.text))).flatten();
+        let hint = match meant {
+            Some(word) => format!("did you mean `{word}`?"),
+            None => "write the name of a tool, such as `Bash`, `Write` or `WebFetch`, or take it \
+                     out; `belljar tools aliases` lists them"
+                .to_owned(),
+        };
+        let why = format!("line {line}: it is no tool that is known here; {hint}");
+        self.fields.findings.warning(entry.at, "unknown-tool", message, Some(hint));
+        self.list.lose_by(&name, why);
     }
 
     /// The tool that was likely meant. It costs a comparison with every tool, so nobody asks for a finding that

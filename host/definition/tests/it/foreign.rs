@@ -33,7 +33,7 @@ You review.", @r#"
 #[test]
 fn a_slip_in_a_field_that_takes_something_away_is_never_silent() {
     for (slip, meant) in
-        [("tols", "tools"), ("disallowedTool", "disallowedTools"), ("maxTurn", "maxTurns")]
+        [("tols", "tools"), ("dissalowedTools", "disallowedTools"), ("maxTurn", "maxTurns")]
     {
         let text = of_field(&format!("{slip}: Read"));
         assert!(text.contains(&format!("warning: `{slip}` is not a field")), "{text}");

@@ -142,8 +142,7 @@ fn the_permissions_of_a_programs_settings_are_kept_or_block() {
         ["defaultMode: careful", "defaultMode: [plan]", "never: [Bash]", "paths: { a: deny }"]
     {
         let definition = with(&format!("permissions: {{ {line} }}"));
-        let is_word = line.starts_with("paths");
-        assert_eq!(definition.unclear.is_empty(), is_word, "{line}");
+        assert!(!definition.unclear.is_empty(), "{line}");
     }
 }
 
@@ -338,5 +337,87 @@ fn an_agent_that_only_reads_has_no_worktree_whatever_it_names() {
             Grants { tools: [(worktree.clone(), Permission::Allow)].into(), ..Grants::none() };
         let (rights, _) = Rights::effective(&asked, &grants, None);
         assert!(rights.tool(worktree.as_str()).is_err(), "{fields}");
+    }
+}
+
+#[test]
+fn a_word_of_restriction_that_is_not_understood_blocks_wherever_it_stands() {
+    let blocked = |fields: &str| {
+        let definition = with(fields);
+        assert!(definition.has_lost_all_tools(), "{fields}: {definition:?}");
+        assert_eq!(rights(&definition.asked).tools().count(), 0, "{fields}");
+    };
+    for fields in [
+        "disallowedTools: Wrte",
+        "permission: { wirte: deny }",
+        "tools: alle sauf que Bash, Write",
+        "tools: all tools (read-only)",
+        "tools: Read, no Bash, Write",
+        "groups: [read]",
+        "policies: [read-only]",
+        "scope: read",
+        "description2: x\ntools:Read, Grep",
+        "model: x\ntools = Read",
+        "write_path: docs",
+    ] {
+        blocked(fields);
+    }
+    // Its neighbour without such a word has what it is granted.
+    assert_eq!(
+        rights(&with("scope: project\ngroups: [engineering]").asked),
+        rights(&Asked::default())
+    );
+}
+
+#[test]
+fn a_word_of_restriction_whose_meaning_is_certain_is_kept() {
+    let may = |fields: &str, tool: &str| rights(&with(fields).asked).tool(tool).is_ok();
+    for fields in
+        ["writable: false", "write_paths: []", "planMode: true", "fs: ro", "no_writes: yes"]
+    {
+        assert!(!may(fields, "file_write") && may(fields, "file_read"), "{fields}");
+    }
+    for fields in ["spawning: false", "agents: none", "nested: false", "leaf: true"] {
+        assert!(!may(fields, "spawn_agent") && may(fields, "file_write"), "{fields}");
+    }
+    for fields in
+        ["online: false", "web_access: none", "airgapped: true", "disallowedTools: browser*"]
+    {
+        assert!(!may(fields, "web_fetch") && may(fields, "file_write"), "{fields}");
+    }
+    for fields in ["available_tools: [Read]", "includeTools: Read", "t\u{43e}ols: [Read]"] {
+        assert!(!may(fields, "file_write") && may(fields, "file_read"), "{fields}");
+    }
+    for fields in [
+        "tools: All tools except Edit, Write",
+        "tools: '*, except Bash, Write'",
+        "unavailableTools: [Write]",
+        "skip_tools: Write",
+        "disallowedTools: fs_write",
+        "disallowedTools: [Create, ApplyPatch]",
+        "disallowedTools: str_replace_based_edit_tool",
+        "disallowedTools: write_to_file",
+    ] {
+        assert!(!may(fields, "file_write") && may(fields, "web_fetch"), "{fields}");
+    }
+}
+
+#[test]
+fn the_same_words_that_restrict_nothing_take_nothing_away() {
+    for fields in [
+        "writable: true",
+        "spawning: yes",
+        "leaf: false",
+        "online: on",
+        "tools: all tools",
+        "disallowedTools: none",
+        "max_cost: unlimited",
+        "fs: rw",
+        "tool_choice: auto",
+        "# tools: Read",
+    ] {
+        let definition = with(fields);
+        assert_eq!(rights(&definition.asked), rights(&Asked::default()), "{fields}");
+        assert!(definition.not_kept.is_empty() && definition.unclear.is_empty(), "{fields}");
     }
 }

@@ -31,9 +31,9 @@ fn patterns_and_other_spellings_take_away() {
     "#);
     check_field!("disallowedTools: Wriet", @r#"
     s (s), unknown, user-facing
-    tools: all that is granted
-    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
-    agents/scout.md:4:18: warning: `Wriet` is no tool that is known here, so nothing is taken away
+    tools: {}
+    agents/scout.md:4:18: warning: `Wriet` is no tool that is known here, so what is taken away is not known and the agent is blocked
+      hint: did you mean `Write`?
     "#);
 }
 

@@ -1,0 +1,217 @@
+//! One entry of a list of tools that are allowed, as people write it: a name, a word for all, or
+//! what is left out (`all tools except Edit`, `!Bash`, `Bash: false`).
+//!
+//! An entry with a word of restriction that cannot be read blocks its agent: to read the rest of
+//! the list alone would give more than its author meant.
+
+use super::says::Says;
+use super::words::{TABLES, Tables, flat, seen, words};
+
+/// What an entry means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Listed {
+    /// A name, be it one that nobody knows.
+    Name(String),
+    /// Every tool.
+    All,
+    /// No tool.
+    Nothing,
+    /// Names that are taken away, after all or after some that are given.
+    Without {
+        all: bool,
+        given: Vec<String>,
+        names: Vec<String>,
+        /// Whether the entries that follow are taken away, too: `all except Edit, Write`.
+        lasts: bool,
+    },
+    /// It restricts, and nobody knows how.
+    Unclear,
+}
+
+/// Reads an entry. `is_known` says whether a name is one of a tool.
+pub(super) fn listed(text: &str, is_known: impl Fn(&str) -> bool) -> Listed {
+    let Some(tables) = TABLES.as_ref() else { return Listed::Unclear };
+    let text = seen(text);
+    let text = text.trim().trim_end_matches(['.', ';']).trim();
+    let without = |name: &str| Listed::Without {
+        all: false,
+        given: Vec::new(),
+        names: vec![name.trim().to_owned()],
+        lasts: false,
+    };
+    if let Some(name) = text.strip_prefix(['!', '-', '~', '^', '¬', '✗', '✘', '❌', '🚫', '⛔'])
+    {
+        return if name.trim().is_empty() { Listed::Unclear } else { without(name) };
+    }
+    // Before words for all: `todos` is a tool in one program and all of them in another language.
+    if is_known(text) {
+        return Listed::Name(text.to_owned());
+    }
+    let plain = flat(text);
+    if tables.all.contains(&plain) || text == "*" {
+        return Listed::All;
+    }
+    if tables.no.contains(&plain) || matches!(plain.as_str(), "notools" | "notool") {
+        return Listed::Nothing;
+    }
+    if let Some((name, said)) = switch(text) {
+        return match Says::of_text(said) {
+            Says::Yes => Listed::Name(name.to_owned()),
+            Says::No => without(name),
+            Says::Other if !said.contains(' ') && !text.contains('=') => {
+                Listed::Name(text.to_owned())
+            }
+            _ => Listed::Unclear,
+        };
+    }
+    sentence(text, tables)
+}
+
+/// A name and what is said of it after `:` or `=`, outside parentheses.
+fn switch(text: &str) -> Option<(&str, &str)> {
+    let at = text.find([':', '=', '('])?;
+    let (name, said) = text.split_at_checked(at)?;
+    let said = said.trim_start_matches([':', '=', '>']);
+    (!text.get(at..)?.starts_with('(') && !name.trim().is_empty())
+        .then(|| (name.trim(), said.trim()))
+}
+
+/// An entry of several words, or one whose parts are words of restriction.
+fn sentence(text: &str, tables: &Tables) -> Listed {
+    // A scope is looked at where the name is.
+    let outside: String = match text.split_once('(') {
+        Some((name, rest)) => format!("{name} {}", rest.rsplit(')').next().unwrap_or_default()),
+        None => text.to_owned(),
+    };
+    let parts: Vec<String> = outside
+        .split_whitespace()
+        .map(|part| part.trim_matches(['"', '\'', '[', ']', '`', '.', ';']).to_owned())
+        .filter(|part| !part.is_empty())
+        .collect();
+    let has =
+        |of: &std::collections::BTreeSet<String>, part: &str| of.contains(&part.to_lowercase());
+    // Scripts that put no blanks between words.
+    let joined = tables.besides.iter().any(|word| !word.is_ascii() && text.contains(word.as_str()));
+    if parts.len() < 2 {
+        let inner = words(&outside);
+        let no =
+            |word: &String| tables.besides.contains(word) || word == "only" || word == "readonly";
+        let restricts = inner.len() > 1 && inner.iter().any(no)
+            || tables.limiting.contains(&flat(&outside))
+            || outside
+                .to_lowercase()
+                .strip_prefix("no")
+                .is_some_and(|rest| tables.abilities.contains(rest));
+        return if restricts || joined { Listed::Unclear } else { Listed::Name(text.to_owned()) };
+    }
+    let Some(at) = parts.iter().position(|part| has(&tables.besides, part)) else {
+        let takes = words(&outside).iter().any(|word| tables.takes.contains(word));
+        let alls = parts.iter().filter(|part| has(&tables.all, part)).count();
+        let fill = parts.iter().all(|part| has(&tables.fill, part) || has(&tables.all, part));
+        return match (alls, fill) {
+            (1.., true) if !text.contains('(') => Listed::All,
+            _ if takes || joined || alls > 0 => Listed::Unclear,
+            _ => Listed::Name(text.to_owned()),
+        };
+    };
+    let (before, rest) = parts.split_at(at);
+    let word = rest.first().map(|word| word.to_lowercase()).unwrap_or_default();
+    let all = before.iter().any(|part| has(&tables.all, part) || part == "*");
+    let names = |parts: &[String]| -> Vec<String> {
+        let skip = |part: &&String| {
+            !has(&tables.fill, part)
+                && !has(&tables.besides, part)
+                && !has(&tables.all, part)
+                && *part != "*"
+        };
+        parts.iter().filter(skip).cloned().collect()
+    };
+    let (given, names) = (names(before), names(rest.get(1..).unwrap_or_default()));
+    if names.is_empty() && matches!(word.as_str(), "no" | "not" | "never") {
+        // `no tools`.
+        let none = rest.iter().all(|part| has(&tables.fill, part) || has(&tables.besides, part));
+        return if before.is_empty() && none { Listed::Nothing } else { Listed::Unclear };
+    }
+    let single = matches!(
+        word.as_str(),
+        "no" | "not" | "never" | "nor" | "neither" | "without" | "sans" | "w/o"
+    );
+    // `all` after the word that leaves out: nobody knows what is left.
+    let after_all = rest.iter().any(|part| has(&tables.all, part));
+    if after_all || text.contains('(') && !given.is_empty() {
+        return Listed::Unclear;
+    }
+    Listed::Without { all, given, names, lasts: all || !single }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Listed {
+        listed(text, |name| {
+            matches!(name, "Read" | "Write" | "Edit" | "Bash" | "Bash (git *)" | "todos")
+        })
+    }
+
+    #[test]
+    fn what_is_left_out_is_read_and_what_is_not_understood_is_no_name() {
+        let without = |text: &str| match read(text) {
+            Listed::Without { all, names, lasts, .. } => (all, names, lasts),
+            other => panic!("{text}: {other:?}"),
+        };
+        let one = |name: &str| vec![name.to_owned()];
+        for text in
+            ["All tools except Edit", "everything but Edit", "* minus Edit", "alle außer Edit"]
+        {
+            assert_eq!(without(text), (true, one("Edit"), true), "{text}");
+        }
+        for text in [
+            "!Bash",
+            "-Bash",
+            "~Bash",
+            "^Bash",
+            "\u{2212}Bash",
+            "Bash: false",
+            "Bash=off",
+            "no Bash",
+        ] {
+            assert_eq!(without(text), (false, one("Bash"), false), "{text}");
+        }
+        assert_eq!(without("except Bash"), (false, one("Bash"), true));
+        for text in ["all", "All tools", "*", "every tool"] {
+            assert_eq!(read(text), Listed::All, "{text}");
+        }
+        for text in ["none", "no tools", "nothing", "No"] {
+            assert_eq!(read(text), Listed::Nothing, "{text}");
+        }
+        for text in [
+            "read-only",
+            "Read only",
+            "NoWrite",
+            "no-bash",
+            "all but all",
+            "Bash: read only",
+            "!",
+            "全部除了Bash",
+            "all reading tools",
+            "Bash [read only]",
+            "Bash=ro",
+            "all tools (read-only)",
+        ] {
+            assert_eq!(read(text), Listed::Unclear, "{text}");
+        }
+        for text in [
+            "Read",
+            "Bash (git *)",
+            "Microsoft Docs",
+            "todos",
+            "serena:find_symbol",
+            "mcp__a__no_such",
+        ] {
+            let found = read(text);
+            let name = Listed::Name(text.to_owned());
+            assert!(found == name || text.contains("no_such"), "{text}: {found:?}");
+        }
+    }
+}

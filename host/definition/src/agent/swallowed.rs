@@ -1,0 +1,224 @@
+//! Lines that were meant to be fields and are none: `tools:Read`, `tools = Read`, a field in the
+//! lines of a description, or below a fence that closes too early.
+//!
+//! To YAML such a line is a part of the text before it, and the agent would have all that its
+//! author took away. A comment is no such line: it says nothing in any program.
+
+use std::collections::BTreeSet;
+
+use belljar_policy::Shown;
+
+use super::keys::{self, NARROWING};
+use super::names::{Entry, split_names, tools_behind};
+use super::says::Says;
+use super::stated;
+use super::tools::KnownTools;
+use super::words::{flat, seen, words};
+use crate::diagnostic::{Position, count};
+use crate::frontmatter::Split;
+use crate::suggest;
+use crate::yaml::{Key, Node, Value};
+
+/// The longest key that is looked at, in bytes.
+const MAX_KEY: usize = 40;
+
+/// Fields that a slip of the pen may have been meant to be.
+const LISTS: &[&str] = &["tools", "allowedTools", "disallowedTools"];
+
+/// Lines at the beginning of a body that are looked at: fields below a fence that closed too early.
+const MAX_HEAD: usize = 30;
+
+/// What joins a key to its value where a hand slips. The first of them that stands in a line counts.
+const JOINTS: &[&str] = &[":", "=", ";", "->", "→", "|", "\t", " - ", " "];
+
+/// The first line that was meant to be a field that narrows, with that field.
+pub(super) fn swallowed(
+    split: &Split<'_>,
+    entries: &[(Key, Node)],
+    known: &KnownTools,
+) -> Option<(String, Position)> {
+    let mut read = BTreeSet::new();
+    entries.iter().for_each(|entry| lines_of(entry, &mut read));
+    let lines: Vec<&str> = split.yaml.lines().collect();
+    let place = |line| Position { line, column: 1 };
+    for (n, line) in lines.iter().enumerate() {
+        let number = split.yaml_line.saturating_add(count(n));
+        let next = lines.get(n + 1).copied().unwrap_or_default();
+        if !read.contains(&number)
+            && let Some(field) = field_of(line, next, known)
+        {
+            return Some((field, place(number)));
+        }
+    }
+    let lines: Vec<&str> = split.body.lines().take(MAX_HEAD).collect();
+    for (n, line) in lines.iter().enumerate() {
+        let bare = line.trim();
+        if bare.is_empty() || bare.bytes().all(|b| b == b'-') {
+            continue;
+        }
+        let key = bare.split(':').next().filter(|key| key.len() < bare.len())?;
+        if key.len() > MAX_KEY || key.split_whitespace().count() > 2 || bare.starts_with('#') {
+            return None;
+        }
+        let next = lines.get(n + 1).copied().unwrap_or_default();
+        if let Some(field) = field_of(line, next, known) {
+            let number = split.fence_line.saturating_add(1).saturating_add(count(n));
+            return Some((field, place(number)));
+        }
+    }
+    None
+}
+
+/// The lines on which a field and those within it begin.
+fn lines_of((key, node): &(Key, Node), lines: &mut BTreeSet<u32>) {
+    lines.insert(key.at.line);
+    let mut left = vec![node];
+    while let Some(node) = left.pop() {
+        match &node.value {
+            Value::Map(entries) => {
+                for (key, node) in entries {
+                    lines.insert(key.at.line);
+                    left.push(node);
+                }
+            }
+            Value::List(items) => left.extend(items),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float | Value::Text(_) => {}
+        }
+    }
+}
+
+/// The field that narrows and that a line looks like.
+fn field_of(line: &str, next: &str, known: &KnownTools) -> Option<String> {
+    let line = seen(line);
+    let bare = line.trim();
+    if bare.starts_with('#') {
+        return None;
+    }
+    let mark = |c: char| {
+        c.is_whitespace()
+            || matches!(c, '-' | '*' | '•' | '>' | '`' | '"' | '\'' | '?' | '{' | '_' | '+' | ',')
+    };
+    let bare = bare.trim_start_matches(mark);
+    // The first joint, however much room it takes.
+    let found = JOINTS.iter().filter_map(|joint| Some((bare.find(joint)?, *joint)));
+    let mut found: Vec<_> = found.filter(|(at, _)| *at > 0).collect();
+    found.sort_by_key(|(at, joint)| (*joint == " ", *at));
+    for (at, joint) in found {
+        let (key, value) = bare.split_at_checked(at)?;
+        let key = key.trim_matches(mark).trim_matches(['`', ':', '.']);
+        let value =
+            value.trim_start_matches(|c: char| c.is_whitespace() || ":=;->→|*\"'`".contains(c));
+        let value = value.trim_end_matches([',', '}', '"', '\'', '`', ';', '.']).trim();
+        let is_list = value.is_empty() && joint == ":" && next.trim_start().starts_with("- ");
+        let value = if is_list { next.trim_start().trim_start_matches("- ") } else { value };
+        if key.len() <= MAX_KEY
+            && key.split_whitespace().count() < 4
+            && takes(key, value, joint, known)
+        {
+            return Some(Shown::clipped(keys::meant(key), MAX_KEY).to_string());
+        }
+    }
+    None
+}
+
+/// Whether a value after such a key is one that a field has, and no prose.
+fn takes(key: &str, value: &str, joint: &str, known: &KnownTools) -> bool {
+    let field = keys::meant(key);
+    let slip = || suggest::nearest(key, LISTS.iter().copied()).is_some() && !key.contains(' ');
+    let lists = field != "agents" && field != "disable" && NARROWING.contains(&field)
+        || joint.contains([':', '=']) && slip();
+    let states = stated::is_stated(key);
+    if !lists && !states {
+        return false;
+    }
+    let says = Says::of_text(value);
+    let number = value.starts_with(|c: char| c.is_ascii_digit()) && value.split(' ').count() < 3;
+    // A word of every day before a blank is prose: `write no tests`.
+    let plain = joint != " " || words(key).len() > 1 || flat(key).starts_with("readonly");
+    match (lists, says) {
+        (true, Says::No) => joint != " ",
+        (_, Says::Yes | Says::No) if states => plain,
+        (_, Says::Number) | (true, _) if number => plain,
+        (true, _) => names_tools(value, joint, known),
+        (false, Says::Less) => !value.contains(' '),
+        // `permission_mode=plan`: one word after several that are joined.
+        (false, _) => {
+            let one = !value.is_empty() && !value.contains(' ') && joint.contains([':', '=']);
+            number && plain || one && words(key).len() > 1
+        }
+    }
+}
+
+/// Whether a text is names of tools between commas and nothing else.
+fn names_tools(value: &str, joint: &str, known: &KnownTools) -> bool {
+    let value = value.trim_start_matches(['[', '{', '(']).trim_end_matches([']', '}', ')']);
+    let bare = |entry: &Entry| entry.text.trim_matches(['"', '\'', '`', '*', '!', ' ']).to_owned();
+    let entries = split_names(value, Position::default());
+    let is_name = |entry: &Entry| {
+        let name = bare(entry);
+        entry.text.trim() == "*" || !name.contains(' ') && tools_behind(&name, known).is_known
+    };
+    // After a blank alone, a capital tells a name from a word.
+    let capital = |entry: &Entry| {
+        bare(entry).starts_with(|c: char| c.is_uppercase()) || bare(entry).contains('_')
+    };
+    !entries.is_empty()
+        && entries.iter().all(is_name)
+        && (joint != " " || entries.iter().all(capital))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_hand_is_told_from_prose() {
+        let known = KnownTools::default();
+        let field = |line: &str| field_of(line, "", &known);
+        for line in [
+            "tools:Read, Grep",
+            "tools = Read",
+            "tools=Read",
+            "tools Read",
+            "tools - Read",
+            "tools; Read",
+            "tools\tRead",
+            "tools：Read",
+            "Tools : Read",
+            "  tools: Read",
+            "**tools:** Read, Grep",
+            "\"tools\": Read,",
+            "tools -> Read",
+            "tools := [Read, Grep]",
+            "allowed tools = Read",
+            "\u{200b}tools: Read",
+            "tools: none",
+            "readonly = true",
+            "read_only:true",
+            "max_turns = 3",
+            "disallowedTools:Write",
+            "sandbox_mode = read-only",
+            "readonly true",
+            "permission_mode=plan",
+        ] {
+            assert!(field(line).is_some(), "{line}");
+        }
+        for prose in [
+            "# tools: Read",
+            "tools: what you need for the work",
+            "Tools are read first",
+            "writes good code",
+            "Read, Grep",
+            "Permissions: ask a person before each of them",
+            "edit: the file that was named",
+            "network engineers",
+            "Tools Used In This Work",
+            "https://example.org/tools",
+            "",
+        ] {
+            assert_eq!(field(prose), None, "{prose}");
+        }
+        assert_eq!(field_of("Tools:", "  - Read", &known).as_deref(), Some("tools"));
+        assert_eq!(field_of("Tools:", "  - what is read", &known), None);
+    }
+}
