@@ -2,7 +2,8 @@
 //!
 //! The reader is a script with PyYAML, under `tests/oracle`. It reads the files kept there, and
 //! every library in the directory that `BELLJAR_CORPUS` names, by default `../shared/corpus`
-//! where there is one. The Python package is installed by `.ci/run`, or by hand: `python3 -m venv
+//! where there is one. A second script makes agent files by the thousand, each with a restriction in
+//! another spelling, and holds that none leaves its agent what it takes away. The Python package is installed by `.ci/run`, or by hand: `python3 -m venv
 //! target/peers`, then `target/peers/bin/pip install pyyaml`.
 
 use std::path::{Path, PathBuf};
@@ -35,5 +36,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     }
     let status = check.status().context("failed to start the oracle")?;
     ensure!(status.success(), "the two readers disagree");
+    let mut spellings = Command::new(&python);
+    spellings.arg(oracle.join("spellings.py")).arg(&belljar);
+    let status = spellings.status().context("failed to start the oracle's spellings")?;
+    ensure!(status.success(), "an agent has more than its file says");
     Ok(())
 }
