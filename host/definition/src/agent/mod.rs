@@ -3,6 +3,7 @@
 //! [`parse_agent`] never fails and never panics: a file is an agent, is invalid with
 //! diagnostics, or is not an agent at all. What it cannot read never becomes a right.
 
+mod blocked_words;
 pub mod builtin_tools;
 mod canonical;
 mod keys;
@@ -23,6 +24,7 @@ mod servers;
 mod settings_form;
 mod shapes;
 mod stated;
+mod stated_fields;
 mod swallowed;
 mod tool_list;
 mod tools;

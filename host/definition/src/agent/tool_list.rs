@@ -11,12 +11,12 @@ use super::builtin_tools::SPAWN_AGENT;
 use super::listed::{Listed, listed};
 use super::names::{Behind, Entry, split_names, split_words, tools_behind};
 use super::says::Says;
-use super::tools::{KnownTools, Meaning, TOOL_ALIASES, Written};
+use super::tools::{KnownTools, Meaning, Written};
 use super::{Decider, Translated, Unavailable};
+use crate::Dialect;
 use crate::diagnostic::Position;
 use crate::fields::{Fields, boolean, shown};
 use crate::yaml::{Key, Node, Value};
-use crate::{Dialect, suggest};
 
 /// The most names in one field. The longest list in public files has about 60.
 pub(super) const MAX_TOOLS: usize = 500;
@@ -125,7 +125,7 @@ impl ToolList {
     }
 
     /// The same, by a word that is not understood.
-    fn lose_by(&mut self, word: &str, why: String) {
+    pub(super) fn lose_by(&mut self, word: &str, why: String) {
         self.tools = Some(BTreeSet::new());
         self.unclear.push(Unavailable { name: word.to_owned(), why });
         self.as_written.get_or_insert_default().push(word.to_owned());
@@ -284,20 +284,6 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    /// Blocks the agent: an entry restricts, and nobody knows how.
-    fn not_understood(&mut self, entry: &Entry) {
-        let name = Shown::clipped(&entry.text, 60).to_string();
-        let (field, line) = (&self.field.0, entry.at.line);
-        let message = format!(
-            "`{name}` in `{field}` is a restriction that is not understood, so the agent is blocked"
-        );
-        let hint = "name the tools that it may use, one by one, or those that it may not in \
-                    `disallowedTools`";
-        self.fields.findings.warning(entry.at, "not-understood", message, Some(hint.to_owned()));
-        let why = format!("line {line}: it is a restriction that is not understood; {hint}");
-        self.list.lose_by(&name, why);
-    }
-
     /// A map from name to on or off. With something on, or something that may have been meant
     /// so, what is not named is off; with only offs, the rest is as granted.
     fn switches(&mut self, entries: &[(Key, Node)]) -> Option<BTreeSet<ToolName>> {
@@ -445,35 +431,6 @@ impl ToolListReader<'_, '_, '_, '_> {
         if !all && (entry.text.contains('*') || !found.is_known) && most != Permission::Allow {
             self.list.open.push((entry.text.clone(), most));
         }
-    }
-
-    /// Says that nobody knows a name that takes away: then nobody knows what is taken away, and the
-    /// agent is blocked.
-    pub(super) fn known_or_blocked(&mut self, entry: &Entry, found: &Behind, most: Permission) {
-        if found.is_known || most == Permission::Allow {
-            return;
-        }
-        let name = Shown::clipped(&entry.text, 60).to_string();
-        let line = entry.at.line;
-        let message = format!(
-            "`{name}` is no tool that is known here, so what is taken away is not known and the \
-             agent is blocked"
-        );
-        // A suggestion costs a comparison with every tool, so nobody asks for a finding that is only counted.
-        let aliases = || TOOL_ALIASES.iter().map(|row| row.name);
-        let nearest = || suggest::nearest(&entry.text, aliases());
-        let is_told = !self.fields.findings.is_full();
-        let meant =
-            is_told.then(|| nearest().or_else(|| self.known.suggest(&entry.text))).flatten();
-        let hint = match meant {
-            Some(word) => format!("did you mean `{word}`?"),
-            None => "write the name of a tool, such as `Bash`, `Write` or `WebFetch`, or take it \
-                     out; `belljar tools aliases` lists them"
-                .to_owned(),
-        };
-        let why = format!("line {line}: it is no tool that is known here; {hint}");
-        self.fields.findings.warning(entry.at, "unknown-tool", message, Some(hint));
-        self.list.lose_by(&name, why);
     }
 
     /// The tool that was likely meant. It costs a comparison with every tool, so nobody asks for a finding that

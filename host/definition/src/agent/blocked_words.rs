@@ -1,0 +1,53 @@
+//! Words about tools that restrict and that nobody understands: they block the agent, with their line.
+
+use belljar_policy::{Permission, Shown};
+
+use super::names::{Behind, Entry};
+use super::tool_list::ToolListReader;
+use super::tools::TOOL_ALIASES;
+use crate::suggest;
+
+impl ToolListReader<'_, '_, '_, '_> {
+    /// Blocks the agent: an entry restricts, and nobody knows how.
+    pub(super) fn not_understood(&mut self, entry: &Entry) {
+        let name = Shown::clipped(&entry.text, 60).to_string();
+        let (field, line) = (&self.field.0, entry.at.line);
+        let message = format!(
+            "`{name}` in `{field}` is a restriction that is not understood, so the agent is blocked"
+        );
+        let hint = "name the tools that it may use, one by one, or those that it may not in \
+                    `disallowedTools`";
+        self.fields.findings.warning(entry.at, "not-understood", message, Some(hint.to_owned()));
+        let why = format!("line {line}: it is a restriction that is not understood; {hint}");
+        self.list.lose_by(&name, why);
+    }
+
+    /// Says that nobody knows a name that takes away: then nobody knows what is taken away, and the
+    /// agent is blocked.
+    pub(super) fn known_or_blocked(&mut self, entry: &Entry, found: &Behind, most: Permission) {
+        if found.is_known || most == Permission::Allow {
+            return;
+        }
+        let name = Shown::clipped(&entry.text, 60).to_string();
+        let line = entry.at.line;
+        let message = format!(
+            "`{name}` is no tool that is known here, so what is taken away is not known and the \
+             agent is blocked"
+        );
+        // A suggestion costs a comparison with every tool, so nobody asks for a finding that is only counted.
+        let aliases = || TOOL_ALIASES.iter().map(|row| row.name);
+        let nearest = || suggest::nearest(&entry.text, aliases());
+        let is_told = !self.fields.findings.is_full();
+        let meant =
+            is_told.then(|| nearest().or_else(|| self.known.suggest(&entry.text))).flatten();
+        let hint = match meant {
+            Some(word) => format!("did you mean `{word}`?"),
+            None => "write the name of a tool, such as `Bash`, `Write` or `WebFetch`, or take it \
+                     out; `belljar tools aliases` lists them"
+                .to_owned(),
+        };
+        let why = format!("line {line}: it is no tool that is known here; {hint}");
+        self.fields.findings.warning(entry.at, "unknown-tool", message, Some(hint));
+        self.list.lose_by(&name, why);
+    }
+}
