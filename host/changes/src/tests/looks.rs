@@ -76,7 +76,7 @@ fn only_the_lines_of_what_is_shown_are_counted() {
 #[test]
 fn a_text_that_takes_too_long_to_compare_is_told_as_replaced_and_is_applied() {
     let letters = |flip: usize| -> String {
-        let line = |at: usize| if (at * at / 7 + flip) % 3 == 0 { "x\n" } else { "\n" };
+        let line = |at: usize| if (at * at / 7 + flip).is_multiple_of(3) { "x\n" } else { "\n" };
         (0..600_000).map(line).collect()
     };
     let (before, after) = (letters(0), letters(1));
