@@ -177,3 +177,67 @@ fn check_takes_a_name_and_does_not_pass_a_file_that_is_no_agent() {
     let folder = note.parent().unwrap().to_str().unwrap();
     world.run(&["agents", "check", folder]).exits(0).says("not an agent");
 }
+
+#[test]
+fn a_pattern_that_takes_a_whole_tool_away_is_said() {
+    let world = World::new();
+    let agent = |denied: &str| {
+        let text =
+            format!("---\nname: tidy\ndescription: d\ndisallowedTools: [{denied}]\n---\nTidy.\n");
+        world.home_file("agents/tidy.md", &text);
+        world.run(&["agents", "check"])
+    };
+    let done = agent("\"Bash(rm *)\"");
+    let told = format!("{}{}", done.stdout, done.stderr);
+    assert!(told.contains("takes all of `shell` away"), "{told}");
+    let explained = world.run(&["explain", "tidy", "shell"]).says("not allowed");
+    assert_ne!(explained.code, 0);
+    // The neighbours: a name alone says what it takes, and other tools stay.
+    for denied in ["Bash", "\"Bash(*)\""] {
+        let done = agent(denied);
+        let told = format!("{}{}", done.stdout, done.stderr);
+        assert!(!told.contains("takes all of"), "{told}");
+    }
+    world.run(&["explain", "tidy", "file_read"]).exits(0);
+}
+
+#[test]
+fn whom_an_agent_may_call_is_shown_and_explained_by_name() {
+    let world = World::new();
+    let put = |name: &str, more: &str| {
+        let text = format!("---\nname: {name}\ndescription: d\n{more}---\nDo.\n");
+        world.home_file(&format!("agents/{name}.md"), &text);
+    };
+    put("scout", "visibility: user-facing\n");
+    put("other", "visibility: user-facing\n");
+    put("lead", "tools: Agent(scout), Read\n");
+    put("alone", "visibility: user-facing\ntools: [file_read]\n");
+    world.run(&["agents", "show", "lead"]).exits(0).says("may call: scout");
+    world.run(&["agents", "show", "alone"]).exits(0).says("may call no other agent");
+    let shown = world.run(&["agents", "show", "lead", "--json"]).exits(0).json();
+    assert_eq!(shown["may_call"], serde_json::json!(["scout"]));
+    world.run(&["explain", "lead", "spawn_agent", "scout"]).exits(0).says("allowed");
+    for (name, why) in [("other", "does not let it call"), ("nobody", "there is no agent")] {
+        let refused = world.run(&["explain", "lead", "spawn_agent", name]);
+        assert_ne!(refused.code, 0);
+        let refused = refused.says(why);
+        assert!(!refused.stdout.contains("--mount"), "{}", refused.stdout);
+    }
+    assert_ne!(world.run(&["explain", "alone", "spawn_agent", "scout"]).code, 0);
+}
+
+#[test]
+fn a_worktree_that_is_refused_is_not_among_the_rights() {
+    let world = World::new();
+    let text = "---\nname: tidy\ndescription: d\n---\nTidy.\n";
+    world.home_file("agents/tidy.md", text);
+    let shown = world.run(&["agents", "show", "tidy"]).exits(0);
+    assert!(!shown.stdout.contains("worktree"), "{}", shown.stdout);
+    assert_ne!(world.run(&["explain", "tidy", "worktree"]).code, 0);
+    world.home_file(
+        "agents/asks.md",
+        "---\nname: asks\ndescription: d\ntools: [worktree, file_write]\n---\nTidy.\n",
+    );
+    world.run(&["explain", "asks", "worktree"]).exits(0);
+    world.run(&["agents", "show", "asks"]).exits(0).says("worktree");
+}

@@ -13,6 +13,7 @@ use belljar_policy::{
 
 use crate::host::Host;
 use crate::rights::resolve::ResolvedAgent;
+use crate::tools::builtin::tool::BuiltinTool;
 
 /// Characters of a target that are repeated.
 const MAX_SHOWN: usize = 200;
@@ -68,6 +69,14 @@ impl ResolvedAgent {
             Some(_) => ToolAsk::default(),
             None => manifest_of(host, tool)?,
         };
+        if let Some(name) = target.filter(|_| BuiltinTool::of(tool).is_some_and(hands_work)) {
+            return Ok(Advice {
+                answer: self.may_hand_to(host, workspace, tool, name),
+                grant: None,
+                command: None,
+                section: host.settings.library_section(&self.id),
+            });
+        }
         let write = write || manifest.mounts == Some(Access::ReadWrite);
         let question = question(target, write)?;
         let answer = self.decision(host, workspace, tool, &question, &manifest);
@@ -100,6 +109,11 @@ fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Unasked> {
         }
         None => Err(Unasked::NoTool),
     }
+}
+
+/// Whether the target of this tool is an agent, by its name.
+fn hands_work(tool: BuiltinTool) -> bool {
+    matches!(tool, BuiltinTool::Spawn | BuiltinTool::Parallel)
 }
 
 /// A path as the agent sees it, or a URL; none = the call itself.

@@ -3,13 +3,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use belljar_policy::{Explanation, Permission, RightsQuestion, ToolAsk, ToolName, explain};
+use belljar_policy::{
+    Explanation, Permission, RightsQuestion, Shown, Source, Stance, ToolAsk, ToolName, Vote,
+    explain,
+};
 
 use crate::host::Host;
 use crate::rights::decide::{Means, Reasons, has_skills, left_out, name_the_field};
 use crate::rights::delegates::Delegates;
 use crate::rights::resolve::ResolvedAgent;
 use crate::tools::builtin::tool::{BuiltinTool, Depth};
+
+/// Characters of an agent's name that is repeated.
+const MAX_NAME: usize = 80;
 
 impl ResolvedAgent {
     /// Whether it may do this with a tool when a person starts it in this workspace, and who decided.
@@ -64,6 +70,45 @@ impl ResolvedAgent {
             left_out: left_out.collect(),
             for_overlays: Arc::clone(&self.for_overlays),
         }
+    }
+
+    /// As [`Self::decision`] about handing work to an agent of this name.
+    pub fn may_hand_to(
+        &self,
+        host: &Host,
+        workspace: &Path,
+        tool: &str,
+        name: &str,
+    ) -> Explanation {
+        let mut called = self.may_call(host, workspace, tool);
+        if called.permission == Permission::Deny {
+            return called;
+        }
+        let delegates = self.delegates(host, workspace);
+        if delegates.find(name).is_some() {
+            return called;
+        }
+        let source = delegates.refused_by(host, name);
+        let name = Shown::clipped(name, MAX_NAME);
+        let why = match source {
+            Source::Definition => format!("its file does not let it call `{name}`"),
+            Source::Grants => format!("the operator does not let it call `{name}`"),
+            Source::Host | Source::Manifest | Source::Parent | Source::Hook => {
+                format!("there is no agent `{name}` that could be called")
+            }
+        };
+        called.votes.retain(|vote| vote.source != source);
+        called.votes.push(Vote { source, stance: Stance::Refuses, why });
+        Explanation { permission: Permission::Deny, decided_by: Some(source), ..called }
+    }
+
+    /// The names of the agents that it may hand work to: none where it has no tool to do so.
+    pub fn hands_to(&self, host: &Host, workspace: &Path) -> Vec<String> {
+        let spawns = self.may_call(host, workspace, BuiltinTool::Spawn.name());
+        if spawns.permission == Permission::Deny {
+            return Vec::new();
+        }
+        self.delegates(host, workspace).listed().into_iter().map(|agent| agent.name).collect()
     }
 
     fn delegates(&self, host: &Host, workspace: &Path) -> Delegates {

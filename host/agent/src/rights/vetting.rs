@@ -9,7 +9,9 @@ use belljar_definition::{AgentReadiness, MAX_DEFINITION, Scope, SkipReason};
 use belljar_policy::{Permission, Shown};
 
 use crate::host::Host;
+use crate::rights::decide::{Means, left_out};
 use crate::rights::resolve::{ResolveError, ResolvedAgent, resolve_all};
+use crate::tools::builtin::tool::{BuiltinTool, Depth};
 
 /// Characters of a name that is shown.
 const MAX_NAME: usize = 60;
@@ -76,7 +78,8 @@ impl ResolvedAgent {
     /// The rights that it would get, one thing each.
     pub fn gets(&self) -> Vec<String> {
         let rights = &self.rights;
-        let tools = rights.tools().map(|(tool, permission)| match permission {
+        let offered = rights.tools().filter(|(tool, _)| self.is_offered(tool.as_str()));
+        let tools = offered.map(|(tool, permission)| match permission {
             Permission::Allow | Permission::Deny => tool.to_string(),
             Permission::Ask => format!("{tool} (ask)"),
         });
@@ -99,6 +102,16 @@ impl ResolvedAgent {
             gets.extend(list.rules.iter().map(|rule| format!("host {rule}")));
         }
         gets
+    }
+
+    /// Whether its model is offered a tool that it is granted: a worktree is for agents with an overlay,
+    /// whose file asks for one by name.
+    pub fn is_offered(&self, tool: &str) -> bool {
+        let means = Means::of(&self.definition, &self.rights, Depth::top(0));
+        match BuiltinTool::of(tool) {
+            Some(tool @ BuiltinTool::Worktree) => left_out(tool, means).is_none(),
+            Some(_) | None => true,
+        }
     }
 
     /// The requests that it does not get, in a few words each.

@@ -396,10 +396,33 @@ impl ToolListReader<'_, '_, '_, '_> {
 
     /// Takes a tool away. A scope does not matter: the whole goes.
     fn take_away(&mut self, entry: &Entry) {
+        self.tell_whole(entry);
         if Written::of(&entry.text).name == "*" {
             self.list.tools = Some(BTreeSet::new());
         }
         self.cap(entry, Permission::Deny);
+    }
+
+    /// Says that a part of a tool cannot be taken away alone: `Bash(rm *)` takes the whole shell, since
+    /// what a command does is not told by its words.
+    fn tell_whole(&mut self, entry: &Entry) {
+        let written = Written::of(&entry.text);
+        if written.scope.is_none_or(|scope| matches!(scope.trim(), "" | "*")) {
+            return;
+        }
+        let tools: Vec<String> = tools_behind(&entry.text, self.known)
+            .tools
+            .iter()
+            .map(|tool| format!("`{tool}`"))
+            .collect();
+        if !tools.is_empty() {
+            let name = Shown::clipped(&entry.text, 60).to_string();
+            let message = format!(
+                "`{name}` takes all of {} away: a part of a tool cannot be denied alone",
+                tools.join(", ")
+            );
+            self.fields.findings.note(entry.at, "whole-tool", message);
+        }
     }
 
     /// Lowers what a tool may have at most.

@@ -13,6 +13,7 @@ mod names;
 mod repositories;
 mod stage;
 mod tarball;
+mod workspaces;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -95,10 +96,16 @@ impl ProvePart for Libraries {
 }
 
 fn attacks() -> impl Iterator<Item = Attack<Stage>> {
-    [repositories::ATTACKS, archives::ATTACKS, folders::ATTACKS, names::ATTACKS]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        repositories::ATTACKS,
+        archives::ATTACKS,
+        folders::ATTACKS,
+        names::ATTACKS,
+        workspaces::ATTACKS,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 /// A row of a table. `git` = it takes git to make it, or to read it.

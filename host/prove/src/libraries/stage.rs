@@ -221,6 +221,22 @@ impl Stage {
         self.stayed(done, &before)
     }
 
+    /// Runs a command that has to be refused, and the home to stay as it was.
+    pub(super) async fn refuses_command(&self, args: &[&str]) -> Stopped {
+        let before = picture(&self.path("home"), &[])?;
+        let done = self.attack(args).await?;
+        self.stayed(done, &before)
+    }
+
+    /// Runs a command to its end; a person is not to be told this.
+    pub(super) async fn says_without(&self, args: &[&str], text: &str) -> Stopped {
+        let done = self.attack(args).await?;
+        match done.said.contains(text) {
+            true => Err(Escape::new(format!("it says `{text}`: {}", done.said))),
+            false => Ok(Verdict::told(done.said)),
+        }
+    }
+
     fn stayed(&self, done: Done, before: &Picture) -> Stopped {
         if !matches!(done.code, Some(1 | 2)) {
             return Err(Escape::new(format!("it ended with {:?}: {}", done.code, done.said)));

@@ -119,6 +119,9 @@ fn list(json: bool, most: usize, whose: &Whose, out: &Out) -> Result<Exit, Failu
     Ok(exit(&problems))
 }
 
+/// Agents that are named of those that one may call.
+const MAX_CALLED: usize = 20;
+
 /// Which fields of their own files take tools away from agents that would have them.
 fn limited(agents: &[ResolvedAgent], out: &Out) {
     for agent in agents {
@@ -197,7 +200,9 @@ fn show(name: &str, json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failur
     let agent = resolve(&host, name, &whose.places.workspace).map_err(not_found)?;
     if json {
         let mut object = summary(&agent);
+        let calls = agent.hands_to(&host, &whose.places.workspace);
         if let Some(object) = object.as_object_mut() {
+            object.insert("may_call".to_owned(), json!(calls));
             object.insert("body".to_owned(), json!(agent.definition.body));
             object.insert("grants".to_owned(), json!(agent.grants));
             object.insert("limits".to_owned(), json!(agent.rights.limits()));
@@ -207,6 +212,7 @@ fn show(name: &str, json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failur
     }
     print_definition(&agent, out);
     print_rights(&agent, out);
+    print_delegation(&agent.hands_to(&host, &whose.places.workspace), out);
     limited(std::slice::from_ref(&agent), out);
     in_full(&agent, out);
     out.line("");
@@ -245,6 +251,9 @@ fn print_rights(agent: &ResolvedAgent, out: &Out) {
     out.line("");
     let mut rights = Table::new(out, &["right", "", ""]);
     for (tool, permission) in agent.rights.tools() {
+        if !agent.is_offered(tool.as_str()) {
+            continue;
+        }
         let style = if permission == Permission::Allow { Style::Green } else { Style::Yellow };
         rights.row([plain("tool"), plain(tool), styled(style, permission)]);
     }
@@ -276,6 +285,18 @@ fn print_rights(agent: &ResolvedAgent, out: &Out) {
         limits.row([plain(row.key), plain(table::count(value)), plain(row.unit)]);
     }
     limits.print(out);
+}
+
+/// The agents that it may hand work to.
+fn print_delegation(names: &[String], out: &Out) {
+    out.line("");
+    let first = names.iter().take(MAX_CALLED).map(|name| Shown::new(name).to_string());
+    let first = first.collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_CALLED) {
+        _ if names.is_empty() => out.line("may call no other agent"),
+        0 => out.line(format_args!("may call: {first}")),
+        more => out.line(format_args!("may call: {first} and {more} more; `--json` lists all")),
+    }
 }
 
 /// A finding as an object.

