@@ -2,6 +2,8 @@
 //! these, the form of the answer. All of it is data of the caller's. It gives no right: a tool of the
 //! caller's is executed by the caller, and has no name that belljar knows.
 
+use std::sync::Arc;
+
 use belljar_model::{Effort, Image, Message, ToolChoice, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,7 +13,7 @@ use crate::limits::{
     MAX_CALLER_TOOLS_BYTES,
 };
 use crate::prompt::frame::HANDED_OVER;
-use crate::schema::Schema;
+use crate::schema::{At, Compiled, Schemas, memory_of};
 
 /// Longest name of a tool that providers take.
 const MAX_NAME: usize = 64;
@@ -50,6 +52,9 @@ pub struct Brought {
     /// How much the model should think.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// Its schemas, compiled when they are first needed.
+    #[serde(skip)]
+    pub schemas: Schemas,
 }
 
 /// Why something that a caller brought cannot be used.
@@ -84,12 +89,42 @@ impl Brought {
         self.images.iter_mut().chain(self.history.iter_mut().flat_map(Message::images_mut))
     }
 
-    /// Checks the bounds of all of it, and that its schemas are such.
+    /// Checks the bounds of all of it, and that its schemas are such: they are compiled on a thread for `owner`,
+    /// and kept for its turn.
     ///
     /// # Errors
     ///
     /// The first thing that does not fit.
-    pub fn check(&self) -> Result<(), Unfit> {
+    pub async fn check(&self, owner: &str) -> Result<(), Unfit> {
+        self.compiled(owner).await.map(drop)
+    }
+
+    /// The bytes that its schemas will take when they are compiled; the bounds are checked as in
+    /// [`Brought::check`].
+    ///
+    /// # Errors
+    ///
+    /// The first thing that does not fit.
+    pub async fn memory(&self, owner: &str) -> Result<u64, Unfit> {
+        self.check_bounds()?;
+        memory_of(self.all_schemas(), owner).await
+    }
+
+    /// Its schemas. A turn compiles them once, however often this is called.
+    pub(crate) async fn compiled(&self, owner: &str) -> Result<Arc<Compiled>, Unfit> {
+        self.check_bounds()?;
+        self.schemas.compiled(self.all_schemas(), owner).await
+    }
+
+    fn all_schemas(&self) -> Vec<At> {
+        let of_tool = |(at, tool): (usize, &ToolSpec)| {
+            (format!("tools[{at}].parameters"), tool.schema.clone())
+        };
+        let form = self.form.iter().map(|form| ("form".to_owned(), form.clone()));
+        self.tools.iter().enumerate().map(of_tool).chain(form).collect()
+    }
+
+    fn check_bounds(&self) -> Result<(), Unfit> {
         let unfit = |at: &str, why: String| Err(Unfit { at: at.to_owned(), why });
         if self.history.len() > MAX_CALLER_MESSAGES {
             return unfit("messages", format!("has more than {MAX_CALLER_MESSAGES} messages"));
@@ -109,12 +144,7 @@ impl Brought {
         if bytes > MAX_CALLER_TOOLS_BYTES {
             return unfit("tools", format!("has more than {MAX_CALLER_TOOLS_BYTES} bytes"));
         }
-        match &self.form {
-            Some(form) => {
-                Schema::compile(form).map(drop).map_err(|why| Unfit { at: "form".to_owned(), why })
-            }
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// The messages that the model is sent before the task: these, where the last results are
@@ -156,10 +186,7 @@ fn check_tool(at: usize, tool: &ToolSpec) -> Result<(), Unfit> {
     if !tool.schema.is_object() {
         return unfit("parameters", "has to be a JSON Schema, an object".to_owned());
     }
-    match Schema::compile(&tool.schema) {
-        Ok(_) => Ok(()),
-        Err(why) => unfit("parameters", why),
-    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -172,26 +199,26 @@ mod tests {
         ToolSpec { name: name.to_owned(), description: String::new(), schema }
     }
 
-    fn at(brought: &Brought) -> Option<String> {
-        brought.check().err().map(|unfit| unfit.at)
+    async fn at(brought: &Brought) -> Option<String> {
+        brought.check("").await.err().map(|unfit| unfit.at)
     }
 
-    #[test]
-    fn every_bound_of_a_callers_tools_is_kept() {
+    #[tokio::test]
+    async fn every_bound_of_a_callers_tools_is_kept() {
         let of = |tools: Vec<ToolSpec>| Brought { tools, ..Brought::default() };
-        assert_eq!(at(&of(vec![tool("get_weather"), tool("x-1")])), None);
-        assert_eq!(at(&of(vec![tool("a b")])).as_deref(), Some("tools[0].name"));
-        assert_eq!(at(&of(vec![tool("")])).as_deref(), Some("tools[0].name"));
-        assert_eq!(at(&of(vec![tool("a"), tool("a")])).as_deref(), Some("tools[1].name"));
+        assert_eq!(at(&of(vec![tool("get_weather"), tool("x-1")])).await, None);
+        assert_eq!(at(&of(vec![tool("a b")])).await.as_deref(), Some("tools[0].name"));
+        assert_eq!(at(&of(vec![tool("")])).await.as_deref(), Some("tools[0].name"));
+        assert_eq!(at(&of(vec![tool("a"), tool("a")])).await.as_deref(), Some("tools[1].name"));
         let many = (0..=MAX_CALLER_TOOLS).map(|n| tool(&format!("t{n}"))).collect();
-        assert_eq!(at(&of(many)).as_deref(), Some("tools"));
+        assert_eq!(at(&of(many)).await.as_deref(), Some("tools"));
         let long = ToolSpec { description: "x".repeat(1 << 20), ..tool("a") };
-        assert_eq!(at(&of(vec![long])).as_deref(), Some("tools[0].description"));
+        assert_eq!(at(&of(vec![long])).await.as_deref(), Some("tools[0].description"));
         let large = json!({"type": "object", "title": "x".repeat(1 << 20)});
         let large = ToolSpec { schema: large, ..tool("a") };
-        assert_eq!(at(&of(vec![large])).as_deref(), Some("tools[0].parameters"));
+        assert_eq!(at(&of(vec![large])).await.as_deref(), Some("tools[0].parameters"));
         let form = Some(json!({"type": "nothing"}));
-        assert_eq!(at(&Brought { form, ..Brought::default() }).as_deref(), Some("form"));
+        assert_eq!(at(&Brought { form, ..Brought::default() }).await.as_deref(), Some("form"));
     }
 
     #[test]

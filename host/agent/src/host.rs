@@ -98,6 +98,11 @@ impl Host {
         command_of(command, self.tenant.as_deref(), self.data.as_deref())
     }
 
+    /// The owner of the host's own work on what strangers bring: the tenant, or the operator.
+    pub(crate) fn owner(&self) -> &str {
+        self.tenant.as_deref().unwrap_or(belljar_work::OPERATOR)
+    }
+
     /// This host, knowing what models have billed while the one before it was in force.
     #[must_use]
     pub fn knowing_the_bills_of(self, before: &Self) -> Self {

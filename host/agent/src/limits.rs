@@ -42,9 +42,32 @@ pub const MAX_CALLER_MESSAGES: usize = 4_000;
 /// Levels of a caller's schema, those that it refers to included.
 pub const MAX_SCHEMA_DEPTH: usize = 64;
 
-/// Nodes of a caller's schema, those that it refers to as often as it does. With
-/// [`MAX_FORMED_BYTES`] it bounds the time that a check takes.
+/// Nodes of a caller's schema, those that it refers to as often as it does.
 pub const MAX_SCHEMA_WEIGHT: u64 = 4_000;
+
+/// Steps of one check of an empty value. More than [`MAX_SCHEMA_WEIGHT`] only where parts with
+/// `unevaluatedProperties` or `unevaluatedItems` stand in each other: each level looks again at those below it.
+pub const MAX_SCHEMA_STEPS: u64 = 40_000;
+
+/// Most bytes of one pattern of a schema when it is compiled: `\pL{20}` has 0.5 MB, `\pL{180}` ten times as much.
+pub const MAX_PATTERN_MEMORY: usize = 1 << 20;
+
+/// States of all patterns of one schema when they are compiled, as often as they stand there. A pattern for a
+/// date has 30, one for a name in any alphabet 400. Matching takes a step for each state and byte at worst.
+pub const MAX_SCHEMA_STATES: u64 = 20_000;
+
+/// Most bytes of all schemas of one request when they are compiled.
+pub const MAX_SCHEMAS_MEMORY: u64 = 32 << 20;
+
+/// Bytes that the matcher of one pattern keeps of what it has found out, in each direction.
+pub const PATTERN_CACHE: usize = 32 << 10;
+
+/// Steps of the checks of one answer and of its calls: nodes of the schema for each of the value, and states of
+/// patterns for each byte. Some four seconds at worst (40 ns a step, measured with `a[ab]{850}[^ab]`).
+pub const MAX_CHECK_STEPS: u64 = 100_000_000;
+
+/// Most steps of a check that says where a value does not fit: a part for every alternative is kept meanwhile.
+pub const MAX_EXPLAINED_STEPS: u64 = 20_000;
 
 /// Most bytes of an answer that has to fit a schema.
 pub const MAX_FORMED_BYTES: usize = 256 << 10;

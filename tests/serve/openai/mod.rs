@@ -6,6 +6,7 @@ mod choices;
 mod images;
 mod refused;
 mod responses;
+mod schemas;
 mod tools;
 
 use serde_json::{Value, json};

@@ -32,6 +32,7 @@ use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::replay::log::StepKind;
 use crate::replay::replaying::Replaying;
 use crate::replay::rerunning::Rerunning;
+use crate::schema::{CHECKING, Check};
 use crate::subagent::background::Background;
 use crate::tools::builtin::worktree;
 use crate::tools::hooks::state::HookState;
@@ -175,6 +176,7 @@ impl Agent<'_> {
                         let reply = effects.ask_model(self, machine, last, &mut notes, timer);
                         next = Some(reply.await);
                     }
+                    Effect::Check(checks) => next = Some(self.check(checks, timer).await),
                     Effect::Call(decisions) => {
                         next = Some(self.execute_all(machine, decisions, timer).await);
                     }
@@ -197,6 +199,23 @@ impl Agent<'_> {
             input = happened;
             self.warn_of_budgets(&mut warned);
         }
+    }
+
+    /// Makes the checks of an answer. INV-401: on a thread that counts for the tenant, and ended with the agent.
+    async fn check(&self, checks: Vec<Check>, timer: &mut Timer) -> Input {
+        let owner = self.job.shared.host.owner();
+        let work = belljar_work::run(&CHECKING, owner, move |stop| Check::all(&checks, stop));
+        let ending = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Ending::cancelled(),
+            () = self.time_up(timer) => self.job.late(),
+            made = work => match made {
+                Ok(Some(verdicts)) => return Input::Checked(verdicts),
+                Ok(None) => Ending::cancelled(),
+                Err(error) => Ending::failed(RunError::Form { message: error.to_string() }),
+            },
+        };
+        Input::Interrupted { partial: String::new(), answers: Vec::new(), ending }
     }
 
     /// Says that the run begins, if this is the agent at its top.

@@ -3,27 +3,31 @@
 //!
 //! ```text
 //! Begin -> AskModel -> Replied -> Call -> Answered -> AskModel -> ... -> Finish
+//!                      Replied -> Check -> Checked -> Call or Finish
 //! ```
 //!
 //! When an agent's own steps are used up, the model is asked once more, without tools. When those
 //! of a budget above are, or tokens, fuel or time, the loop ends at once with what there is.
 
+mod counting;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use belljar_model::{
-    ChatRequest, Message, Reasoning, Reply, StopReason, StreamEvent, ToolCall, ToolResult,
-};
-use belljar_policy::{Budget, Exhausted, Hold, Level, Meter};
+use belljar_model::{ChatRequest, Message, Reasoning, Reply, StopReason, ToolCall, ToolResult};
+use belljar_policy::{Exhausted, Level, Meter};
 
 use crate::limits::{
-    IMAGE_AS_TEXT, MAX_BYTES_PER_TOKEN, MAX_FORM_TRIES, MAX_NAME_BYTES, MAX_REPLY_BYTES, truncate,
+    MAX_BYTES_PER_TOKEN, MAX_FORM_TRIES, MAX_NAME_BYTES, MAX_REPLY_BYTES, truncate,
 };
-use crate::outcome::{RunError, RunStatus, Usage};
+use crate::outcome::{RunError, RunStatus};
 use crate::prompt::frame::{self, INTERRUPTED, LAST_STEP};
-use crate::schema::Schema;
+use crate::schema::{Check, Schema, Verdict};
 use crate::tools::answer::Answer;
 use crate::tools::dispatch::{Decision, Dispatcher};
+
+pub(crate) use self::counting::least_tokens;
+pub use self::counting::{Partial, counted, cut_off, hold_tokens, message_bytes, prompt_bytes};
 
 /// An event that the loop takes.
 #[derive(Debug)]
@@ -32,6 +36,8 @@ pub(crate) enum Input {
     Begin,
     /// The model answered.
     Replied(Reply),
+    /// The checks of an answer are made, in the order asked.
+    Checked(Vec<Verdict>),
     /// All calls of the step are answered, in the order asked.
     Answered(Vec<Answer>),
     /// The agent was interrupted: its model failed, its time is up, somebody cancelled.
@@ -74,6 +80,9 @@ pub(crate) enum Effect {
         /// Whether it is the last step, without tools.
         last: bool,
     },
+    /// Hold texts of the answer against schemas of the caller's, then [`Input::Checked`]. It is work: not for
+    /// the loop.
+    Check(Vec<Check>),
     /// Execute or answer the calls in [`Loop::calls`], one decision for each.
     Call(Vec<Decision>),
     /// Tell a person.
@@ -120,6 +129,8 @@ pub(crate) struct Loop {
     handed: Vec<ToolCall>,
     /// The form that its answer has to have.
     form: Option<Schema>,
+    /// The answer whose checks are being made.
+    unchecked: Option<Reply>,
     /// Why the last answer is not what it has to be, and the note to the model about that.
     unfit: Option<(String, String)>,
     /// Answers that did not.
@@ -130,6 +141,7 @@ pub(crate) struct Loop {
 enum State {
     Ready,
     Asking,
+    Checking,
     Calling,
     Ended,
 }
@@ -169,6 +181,7 @@ impl Loop {
             translated: Vec::new(),
             handed: Vec::new(),
             form: None,
+            unchecked: None,
             unfit: None,
             tries: 0,
         }
@@ -259,9 +272,12 @@ impl Loop {
     /// Takes what happened, says what to do. After [`Effect::Finish`] there is nothing more.
     pub(crate) fn step(&mut self, input: Input, gauge: &Gauge) -> Vec<Effect> {
         match (self.state, input) {
-            (state, Input::Interrupted { partial, answers, ending }) => {
+            (state, Input::Interrupted { mut partial, answers, ending }) => {
                 if state == State::Calling {
                     self.push_results(answers);
+                }
+                if let Some(reply) = self.unchecked.take() {
+                    partial = reply.text;
                 }
                 self.handed.clear();
                 self.conclude_with(partial, None);
@@ -269,6 +285,7 @@ impl Loop {
             }
             (State::Ready, Input::Begin) => vec![self.ask(gauge)],
             (State::Asking, Input::Replied(reply)) => self.replied(reply, gauge),
+            (State::Checking, Input::Checked(verdicts)) => self.checked(verdicts, gauge),
             (State::Calling, Input::Answered(answers)) => vec![self.answered(answers, gauge)],
             (state, input) => {
                 let message = format!("the loop got {input:?} while {state:?}");
@@ -318,38 +335,80 @@ impl Loop {
             )));
             reply.text = truncate(reply.text, MAX_REPLY_BYTES);
         }
-        if let Some(exhausted) = self.last_step {
-            self.conclude_with(reply.text, reply.reasoning);
-            effects.push(self.end(Ending::partial(RunError::Budget { exhausted })));
-        } else if reply.calls.is_empty() || reply.stop == StopReason::Refusal {
-            // Calls of an answer that was filtered are not what the model wanted to ask for.
-            let ending = self.conclude(&reply);
-            if reply.calls.is_empty() {
-                self.judge(&reply.text);
-                self.conclude_with(reply.text, reply.reasoning);
-            } else {
-                self.conclude_with(reply.text, None);
-            }
-            effects.push(self.end(ending));
-        } else if let Some(exhausted) = gauge.halt {
-            self.conclude_with(reply.text, reply.reasoning);
-            effects.push(self.end(Ending::partial(RunError::Budget { exhausted })));
+        let checks = self.checks(&reply, gauge);
+        if checks.is_empty() {
+            effects.push(self.decided(reply, &mut std::iter::empty(), gauge));
         } else {
-            self.keep(&reply.text);
-            effects.push(self.call(reply));
+            self.unchecked = Some(reply);
+            self.state = State::Checking;
+            effects.push(Effect::Check(checks));
         }
         effects
     }
 
+    /// The texts of an answer that have to fit schemas before it is decided on.
+    fn checks(&self, reply: &Reply, gauge: &Gauge) -> Vec<Check> {
+        if self.last_step.is_some() {
+            return Vec::new();
+        }
+        if reply.calls.is_empty() {
+            let form = self.form.as_ref().filter(|_| self.request.choice.is_none());
+            let check =
+                |schema: &Schema| Check { schema: schema.clone(), text: reply.text.clone() };
+            return form.map(check).into_iter().collect();
+        }
+        if gauge.halt.is_some() || makes_no_call(reply) {
+            return Vec::new();
+        }
+        let calls = reply.calls.iter().enumerate();
+        calls.filter_map(|(position, call)| self.dispatcher.check_of(call, position)).collect()
+    }
+
+    fn checked(&mut self, verdicts: Vec<Verdict>, gauge: &Gauge) -> Vec<Effect> {
+        match self.unchecked.take() {
+            Some(reply) => vec![self.decided(reply, &mut verdicts.into_iter(), gauge)],
+            None => {
+                let message = "no answer waits for its checks".to_owned();
+                vec![self.end(Ending::failed(RunError::Internal { message }))]
+            }
+        }
+    }
+
+    /// What follows from an answer, given how its checks went.
+    fn decided(
+        &mut self,
+        reply: Reply,
+        verdicts: &mut dyn Iterator<Item = Verdict>,
+        gauge: &Gauge,
+    ) -> Effect {
+        if let Some(exhausted) = self.last_step {
+            self.conclude_with(reply.text, reply.reasoning);
+            return self.end(Ending::partial(RunError::Budget { exhausted }));
+        }
+        if makes_no_call(&reply) {
+            let ending = self.conclude(&reply);
+            if reply.calls.is_empty() {
+                self.judge(verdicts.next());
+                self.conclude_with(reply.text, reply.reasoning);
+            } else {
+                self.conclude_with(reply.text, None);
+            }
+            return self.end(ending);
+        }
+        if let Some(exhausted) = gauge.halt {
+            self.conclude_with(reply.text, reply.reasoning);
+            return self.end(Ending::partial(RunError::Budget { exhausted }));
+        }
+        self.keep(&reply.text);
+        self.call(reply, verdicts)
+    }
+
     /// Looks whether an answer without calls may be one, and has its form.
-    fn judge(&mut self, text: &str) {
+    fn judge(&mut self, verdict: Option<Verdict>) {
         self.unfit = match &self.request.choice {
             // INV-348: whatever the provider makes of the choice.
             Some(choice) => Some((frame::uncalled(choice), frame::not_called(choice))),
-            None => {
-                let judged = self.form.as_ref().map(|form| form.check(text));
-                judged.and_then(Result::err).map(|why| (why.clone(), frame::unfit(&why)))
-            }
+            None => verdict.and_then(Result::err).map(|why| (why.clone(), frame::unfit(&why))),
         };
         self.tries += u32::from(self.unfit.is_some());
     }
@@ -362,16 +421,21 @@ impl Loop {
         }
     }
 
-    fn call(&mut self, mut reply: Reply) -> Effect {
+    fn call(&mut self, mut reply: Reply, verdicts: &mut dyn Iterator<Item = Verdict>) -> Effect {
         for (position, call) in reply.calls.iter_mut().enumerate() {
             self.give_own_id(call, position);
         }
-        let decide = |(position, call)| match self.dispatcher.translate(call) {
-            Ok(own) => {
-                let decision = self.dispatcher.decide_asked(own.as_ref().unwrap_or(call), position);
-                (own, decision)
+        let decide = |(position, call)| {
+            let checked = self.dispatcher.check_of(call, position);
+            let verdict = checked.and_then(|_| verdicts.next());
+            match self.dispatcher.translate(call) {
+                Ok(own) => {
+                    let call = own.as_ref().unwrap_or(call);
+                    let decision = self.dispatcher.decide_asked(call, position, verdict.as_ref());
+                    (own, decision)
+                }
+                Err(refusal) => (None, Decision::Refuse(refusal)),
             }
-            Err(refusal) => (None, Decision::Refuse(refusal)),
         };
         let (translated, mut decisions): (_, Vec<_>) =
             reply.calls.iter().enumerate().map(decide).unzip();
@@ -489,105 +553,15 @@ fn calls_of(message: &Message) -> &[ToolCall] {
     }
 }
 
+/// Whether an answer asks for nothing: calls of one that was filtered are not what the model wanted.
+fn makes_no_call(reply: &Reply) -> bool {
+    reply.calls.is_empty() || reply.stop == StopReason::Refusal
+}
+
 /// Whether an id is of the form that calls which tools make have.
 fn is_of_nested(id: &str) -> bool {
     let number = id.rsplit_once('.').map_or("", |(_, number)| number);
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// The usage of an answer. A server that counts nothing does not make tokens free: then a token for
-/// every four bytes counts.
-pub fn counted(prompt: u64, reply: &Reply) -> Usage {
-    let belljar_model::TokenUsage { mut input_tokens, cached_tokens, mut output_tokens } =
-        reply.usage;
-    if input_tokens == 0 && output_tokens == 0 {
-        input_tokens = prompt / 4;
-        output_tokens = len(reply.text.len()) / 4;
-    }
-    Usage { input_tokens, cached_tokens, output_tokens, ..Usage::default() }
-}
-
-/// The part of an answer that has arrived.
-#[derive(Debug, Default)]
-pub struct Partial {
-    /// Its text, as far as it is kept.
-    pub(crate) text: String,
-    /// Bytes of all that it said, its thinking included.
-    pub bytes: u64,
-    /// It has begun to answer, so what it read was counted.
-    pub begun: bool,
-    /// The bytes of each attempt that began and broke off: its provider counted what it read for it.
-    pub lost: Vec<u64>,
-}
-
-impl Partial {
-    /// Counts what an event holds.
-    pub fn on_event(&mut self, event: &StreamEvent) {
-        if let StreamEvent::Retrying { .. } = event {
-            if self.begun {
-                self.lost.push(self.bytes);
-            }
-            (self.begun, self.bytes) = (false, 0);
-            self.text.clear();
-            return;
-        }
-        self.begun = true;
-        if let StreamEvent::TextDelta(text) | StreamEvent::ThinkingDelta(text) = event {
-            self.bytes = self.bytes.saturating_add(len(text.len()));
-        }
-    }
-}
-
-/// An answer that broke off after so many bytes, by what it used: a token for every four bytes of
-/// the prompt and of the answer.
-pub fn cut_off(prompt: u64, bytes: u64) -> Reply {
-    let stop = StopReason::Other("cut off".to_owned());
-    let (input_tokens, output_tokens) = (prompt / 4, bytes / 4);
-    let usage = belljar_model::TokenUsage { input_tokens, output_tokens, ..Default::default() };
-    Reply { text: String::new(), calls: Vec::new(), reasoning: None, usage, stop }
-}
-
-/// The fewest tokens that a model can count this request as.
-pub(crate) fn least_tokens(prompt: u64) -> u64 {
-    prompt / MAX_BYTES_PER_TOKEN
-}
-
-/// Reserves room for a request that is about to be sent, so that agents side by side do not each find
-/// the same tokens left. What it will use is taken to be its prompt, at four bytes a token, or what
-/// was `billed` for one like it, if that is more; 0 = nothing is known of that.
-///
-/// # Errors
-///
-/// The budget in which not even the fewest tokens are left that the prompt can count as.
-pub fn hold_tokens(budget: &Budget, prompt: u64, billed: u64) -> Result<Hold, Exhausted> {
-    let likely = (prompt / 4).max(billed);
-    budget.hold(Meter::Tokens, least_tokens(prompt), likely)
-}
-
-/// Bytes of a prompt, as far as a model reads them.
-pub fn prompt_bytes(request: &ChatRequest) -> u64 {
-    let system: usize = request.system.iter().map(String::len).sum();
-    let tools: usize = request.tools.iter().map(|tool| tool.description.len()).sum();
-    let messages: u64 = request.messages.iter().map(message_bytes).sum();
-    messages.saturating_add(len(system)).saturating_add(len(tools))
-}
-
-/// Bytes of a message, as far as a model reads them.
-pub fn message_bytes(message: &Message) -> u64 {
-    let images = len(message.images().len()).saturating_mul(IMAGE_AS_TEXT);
-    images.saturating_add(len(match message {
-        Message::User { text, .. } => text.len(),
-        Message::Assistant { text, calls, reasoning } => {
-            let thought = reasoning.as_ref().map_or(0, Reasoning::bytes);
-            let asked = calls.iter().map(|call| call.arguments.len()).sum::<usize>();
-            text.len().saturating_add(asked).saturating_add(thought)
-        }
-        Message::Tool { results } => results.iter().map(|result| result.content.len()).sum(),
-    }))
-}
-
-fn len(bytes: usize) -> u64 {
-    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

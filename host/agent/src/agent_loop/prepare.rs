@@ -22,7 +22,6 @@ use crate::prompt::skills;
 use crate::prompt::stubs::Language;
 use crate::rights::decide::{self, Means, Reasons};
 use crate::rights::delegates::Delegates;
-use crate::schema::Schema;
 use crate::tools::alias::Aliases;
 use crate::tools::builtin::spec::spec;
 use crate::tools::builtin::tool::BuiltinTool;
@@ -94,8 +93,12 @@ pub(crate) async fn prepare(
     let calls_others = jar_tools.iter().any(|it| it.ask.peers != PeersAsk::None);
     let shown = if calls_others { specs.clone() } else { Vec::new() };
     let code = in_code(job, ledger, &mut specs);
-    let callers = CallerTools::of(&job.brought, &host.tools, &advertised, &mut specs, &aliases)
-        .map_err(|message| RunError::Caller { message, images: false })?;
+    let caller = |message| RunError::Caller { message, images: false };
+    let schemas = job.brought.compiled(host.owner()).await;
+    let schemas = schemas.map_err(|unfit| caller(unfit.to_string()))?;
+    let tools = &host.tools;
+    let callers = CallerTools::of(&job.brought, &schemas, tools, &advertised, &mut specs, &aliases);
+    let callers = callers.map_err(caller)?;
     let jar = CurrentJar::new(jar_tools, stop.clone());
     jar.get(job)?;
     let request = match &job.fork {
@@ -117,9 +120,7 @@ pub(crate) async fn prepare(
         None => dispatcher,
     };
     let peers = peers(shown, &dispatcher, &hints);
-    let form = job.brought.form.as_ref().map(Schema::compile).transpose();
-    let form =
-        form.map_err(|why| RunError::Caller { message: format!("the form {why}"), images: false })?;
+    let form = job.brought.form.as_ref().and_then(|form| schemas.get(form));
     let machine = Loop::new(request, dispatcher).held_to(form);
     let remote = RemoteTools::of(remote);
     Ok(Prepared { machine, jar, delegates, repeatable, replayable, remote, peers })

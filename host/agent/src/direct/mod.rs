@@ -223,7 +223,7 @@ impl DirectTools {
         let dispatcher = self.machine.dispatcher();
         let (own, decision) = match dispatcher.translate(&asked) {
             Ok(own) => {
-                let decision = dispatcher.decide_asked(own.as_ref().unwrap_or(&asked), 0);
+                let decision = dispatcher.decide_asked(own.as_ref().unwrap_or(&asked), 0, None);
                 (own, decision)
             }
             Err(refusal) => (None, Decision::Refuse(refusal)),

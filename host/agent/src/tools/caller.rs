@@ -9,7 +9,7 @@ use belljar_policy::{Shown, ToolName};
 
 use crate::brought::Brought;
 use crate::limits::{MAX_CALLS_PER_STEP, MAX_TOOLS};
-use crate::schema::Schema;
+use crate::schema::{Check, Compiled, Schema, Verdict};
 use crate::tools::alias::Aliases;
 use crate::tools::builtin::tool::BuiltinTool;
 use crate::tools::call::arguments;
@@ -34,6 +34,7 @@ impl CallerTools {
     /// that nobody can take a call for one of belljar's which is the caller's.
     pub(crate) fn of(
         brought: &Brought,
+        compiled: &Compiled,
         stock: &ToolCatalogue,
         advertised: &BTreeMap<ToolName, Provider>,
         specs: &mut Vec<ToolSpec>,
@@ -44,9 +45,6 @@ impl CallerTools {
                 Some(_) => Err("no tool is brought that could be chosen".to_owned()),
                 None => Ok(Self::default()),
             };
-        }
-        if let Err(unfit) = brought.check() {
-            return Err(unfit.to_string());
         }
         if specs.len().saturating_add(brought.tools.len()) > MAX_TOOLS {
             return Err(format!("with those of the agent there are more than {MAX_TOOLS} tools"));
@@ -63,9 +61,9 @@ impl CallerTools {
             if taken {
                 return Err(format!("`{name}` is the name of a tool of belljar's own"));
             }
-            let schema = Schema::compile(&tool.schema);
-            let schema = schema.map_err(|why| format!("`{name}` {why}"));
-            tools.insert(name.to_owned(), schema?);
+            let schema = compiled.get(&tool.schema);
+            let schema = schema.ok_or_else(|| format!("`{name}` has no compiled schema"))?;
+            tools.insert(name.to_owned(), schema);
         }
         specs.extend(brought.tools.iter().cloned());
         let named = match &brought.choice {
@@ -81,7 +79,7 @@ impl CallerTools {
 
     #[cfg(test)]
     pub(crate) fn for_tests(name: &str, schema: &serde_json::Value) -> Self {
-        let schema = Schema::compile(schema).unwrap();
+        let schema = crate::schema::tests::compiled(schema).unwrap();
         Self { tools: BTreeMap::from([(name.to_owned(), schema)]), several: false, named: None }
     }
 
@@ -90,25 +88,44 @@ impl CallerTools {
         self.tools.keys().map(String::as_str)
     }
 
-    /// Decides on a call; `None` = it is of no tool of the caller's.
-    pub(crate) fn decide(&self, call: &ToolCall, position: usize) -> Option<Decision> {
+    /// The arguments of a call of one of these tools that have to fit a schema before it can be decided on;
+    /// `None` = there is nothing to check.
+    pub(crate) fn check(&self, call: &ToolCall, position: usize) -> Option<Check> {
         let schema = self.tools.get(&call.name)?;
-        if position >= MAX_CALLS_PER_STEP {
-            let text = format!("too many calls in one step: at most {MAX_CALLS_PER_STEP}");
-            return Some(Decision::Refuse(Refusal::malformed(text)));
-        }
-        if self.named.as_ref().is_some_and(|named| *named != call.name) {
-            let text = "your caller waits for a call of another tool of its own".to_owned();
-            return Some(Decision::Refuse(Refusal::malformed(text)));
-        }
-        let fits = check_arguments(&call.arguments).and_then(|()| {
-            let fits = schema.check(arguments(call));
-            fits.map_err(|why| Refusal::malformed(format!("invalid arguments: {why}")))
+        self.admit(call, position).ok()?;
+        Some(Check { schema: schema.clone(), text: arguments(call).to_owned() })
+    }
+
+    /// Decides on a call, given whether its arguments fit; `None` = it is of no tool of the caller's.
+    pub(crate) fn decide(
+        &self,
+        call: &ToolCall,
+        position: usize,
+        verdict: Option<&Verdict>,
+    ) -> Option<Decision> {
+        self.tools.get(&call.name)?;
+        let decided = self.admit(call, position).and_then(|()| match verdict {
+            Some(Ok(())) => Ok(()),
+            Some(Err(why)) => Err(Refusal::malformed(format!("invalid arguments: {why}"))),
+            None => Err(Refusal::malformed("the arguments were not checked".to_owned())),
         });
-        Some(match fits {
+        Some(match decided {
             Ok(()) => Decision::HandOver,
             Err(refusal) => Decision::Refuse(refusal),
         })
+    }
+
+    /// Whether a call may be made at all.
+    fn admit(&self, call: &ToolCall, position: usize) -> Result<(), Refusal> {
+        if position >= MAX_CALLS_PER_STEP {
+            let text = format!("too many calls in one step: at most {MAX_CALLS_PER_STEP}");
+            return Err(Refusal::malformed(text));
+        }
+        if self.named.as_ref().is_some_and(|named| *named != call.name) {
+            let text = "your caller waits for a call of another tool of its own".to_owned();
+            return Err(Refusal::malformed(text));
+        }
+        check_arguments(&call.arguments)
     }
 
     /// Refuses all calls but the first of the caller's, where it takes one at a time.

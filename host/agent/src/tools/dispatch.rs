@@ -15,6 +15,7 @@ use serde::de::IgnoredAny;
 
 use crate::limits::{MAX_ARGUMENT_BYTES, MAX_CALLS_PER_STEP};
 use crate::rights::decide::Reasons;
+use crate::schema::{Check, Verdict};
 use crate::tools::alias::{self, Aliases};
 use crate::tools::answer::Answer;
 use crate::tools::builtin::arguments::BuiltinCall;
@@ -105,6 +106,11 @@ impl Dispatcher {
         self.callers.bound(decisions);
     }
 
+    /// The arguments of a call of the caller's that are to be checked before it is decided on.
+    pub(crate) fn check_of(&self, call: &ToolCall, position: usize) -> Option<Check> {
+        self.callers.check(call, position)
+    }
+
     /// The same, where the model was shown one tool alone: the others are called by the code that it runs.
     pub(crate) fn through(self, code: &ToolName) -> Self {
         let in_code = self.advertised.keys().filter(|tool| *tool != code).cloned().collect();
@@ -172,9 +178,15 @@ impl Dispatcher {
     }
 
     /// As [`Dispatcher::decide`], on a call that the model asks for itself. INV-240: what it was not
-    /// shown as a tool it cannot call as one, though code that it runs can.
-    pub(crate) fn decide_asked(&self, call: &ToolCall, position: usize) -> Decision {
-        if let Some(decision) = self.callers.decide(call, position) {
+    /// shown as a tool it cannot call as one, though code that it runs can. `verdict`: of
+    /// [`Dispatcher::check_of`].
+    pub(crate) fn decide_asked(
+        &self,
+        call: &ToolCall,
+        position: usize,
+        verdict: Option<&Verdict>,
+    ) -> Decision {
+        if let Some(decision) = self.callers.decide(call, position, verdict) {
             return decision;
         }
         if !self.in_code.contains(call.name.as_str()) {
@@ -381,11 +393,11 @@ mod tests {
         let code = ToolName::new("run_python").unwrap();
         let it = dispatcher(&["run_python", "file_read"], &["run_python", "file_read"]);
         let it = it.through(&code);
-        let Decision::Refuse(refused) = it.decide_asked(&call("file_read", "{}"), 0) else {
+        let Decision::Refuse(refused) = it.decide_asked(&call("file_read", "{}"), 0, None) else {
             panic!("a tool that is not shown was called");
         };
         assert_eq!(refused.text, "tool not allowed: the available tools are `run_python`");
-        assert!(matches!(it.decide_asked(&call("run_python", "{}"), 0), Decision::Tool(_)));
+        assert!(matches!(it.decide_asked(&call("run_python", "{}"), 0, None), Decision::Tool(_)));
         assert!(matches!(it.decide(&call("file_read", "{}"), 0), Decision::Tool(_)));
         assert!(it.offers("file_read") && !it.offers("file_write"));
     }

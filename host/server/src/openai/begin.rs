@@ -1,5 +1,6 @@
 //! The beginning of a turn from one of these wires.
 
+use belljar_agent::Unfit;
 use belljar_session::{RunningTurn, ServiceError, TurnRequest};
 use tracing::Instrument as _;
 
@@ -21,8 +22,10 @@ pub(crate) async fn begin(
 ) -> Result<(Ctx, RunningTurn), Problem> {
     let model = model.to_owned();
     let beginning = async move {
+        hold_schemas(&ctx, &request, by).await?;
         let turn = ctx.service.begin(request).await;
         let turn = turn.map_err(|error| match error {
+            ServiceError::Unfit(unfit) => unfit_at(unfit, by),
             ServiceError::Images(why) => Problem::from(ServiceError::Images(why))
                 .param(if by == RESPONSES { "input" } else { "messages" })
                 .code("invalid_value"),
@@ -33,4 +36,29 @@ pub(crate) async fn begin(
     };
     let begun = tokio::spawn(beginning.in_current_span()).await;
     begun.map_err(|error| Problem::bug(&format!("a turn ended early: {error}")))?
+}
+
+/// INV-402: the bytes that the request's schemas take when they are compiled are in flight until its turn has
+/// ended, also where its answer has gone out before.
+async fn hold_schemas(ctx: &Ctx, request: &TurnRequest, by: &str) -> Result<(), Problem> {
+    let caller = &ctx.caller;
+    let bytes =
+        request.brought.memory(&caller.tenant).await.map_err(|unfit| unfit_at(unfit, by))?;
+    if bytes > 0 {
+        let flight = ctx.app.flights().of(&caller.tenant, caller.bounded_as());
+        flight.hold(bytes).await?;
+        request.brought.schemas.keep(Box::new(flight));
+    }
+    Ok(())
+}
+
+/// Something that the caller brings does not fit: named as its wire names it.
+fn unfit_at(unfit: Unfit, by: &str) -> Problem {
+    let at = match unfit.at.as_str() {
+        "form" if by == RESPONSES => "text.format.schema".to_owned(),
+        "form" => "response_format".to_owned(),
+        _ => unfit.at,
+    };
+    let unfit = Unfit { at: at.clone(), why: unfit.why };
+    Problem::from(ServiceError::Unfit(unfit)).param(at).code("invalid_value")
 }

@@ -79,13 +79,6 @@ pub(crate) fn shape(response: &mut Response) {
 pub(crate) fn of_service(error: ServiceError, model: &str) -> Problem {
     match error {
         ServiceError::NoAgent(_) => no_model(model),
-        ServiceError::Unfit(unfit) => {
-            let at = match unfit.at.as_str() {
-                "form" => "response_format".to_owned(),
-                at => at.to_owned(),
-            };
-            Problem::from(ServiceError::Unfit(unfit)).param(at).code("invalid_value")
-        }
         ServiceError::Caller(why) => {
             Problem::from(ServiceError::Caller(why)).param("tools").code("invalid_value")
         }

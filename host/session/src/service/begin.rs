@@ -62,7 +62,7 @@ impl Service {
     pub async fn begin(&self, request: TurnRequest) -> Result<RunningTurn, ServiceError> {
         let inner = &self.0;
         inner.check_not_draining()?;
-        check(&request)?;
+        check(&request, inner.store.tenant()).await?;
         self.look(Look::IfChanged).await;
         // Before anything waits: who is not known, or busy, is refused at once.
         let known = match &request.session {
@@ -370,9 +370,9 @@ fn ends_with_results(brought: &Brought) -> bool {
     matches!(brought.history.last(), Some(Message::Tool { .. }))
 }
 
-fn check(request: &TurnRequest) -> Result<(), ServiceError> {
+async fn check(request: &TurnRequest, tenant: &str) -> Result<(), ServiceError> {
     let invalid = |why: &str| Err(ServiceError::Invalid(why.to_owned()));
-    request.brought.check().map_err(ServiceError::Unfit)?;
+    request.brought.check(tenant).await.map_err(ServiceError::Unfit)?;
     let results = !request.brought.results.is_empty();
     let images = !request.brought.images.is_empty();
     let says = !request.text.trim().is_empty() || images;

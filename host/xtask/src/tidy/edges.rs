@@ -48,6 +48,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "belljar-mcp",
             "belljar-model",
             "belljar-os-sandbox",
+            "belljar-work",
             "belljar-catalogue",
         ],
     ),

@@ -259,15 +259,50 @@ fn two_messages_of_a_user_in_a_row_become_one() {
 fn of_caller() -> Loop {
     let callers = CallerTools::for_tests("ask", &serde_json::json!({"type": "object"}));
     let Loop { request, dispatcher, .. } = new_loop();
-    let form = Schema::compile(&serde_json::json!({"type": "object"})).unwrap();
+    let form = crate::schema::tests::compiled(&serde_json::json!({"type": "object"})).unwrap();
     Loop::new(Arc::unwrap_or_clone(request), dispatcher.beside(callers)).held_to(Some(form))
+}
+
+/// Gives an answer, and makes its checks.
+fn checked(it: &mut Loop, reply: Input) -> Vec<Effect> {
+    let effects = it.step(reply, &FREE);
+    let [Effect::Check(checks)] = &effects[..] else { panic!("no checks: {effects:?}") };
+    let verdicts = Check::all(checks, &belljar_work::StopSignal::never()).unwrap();
+    it.step(Input::Checked(verdicts), &FREE)
+}
+
+/// INV-401.
+#[test]
+fn the_loop_checks_nothing_itself() {
+    let mut it = of_caller();
+    it.step(Input::Begin, &FREE);
+    let effects = it.step(reply("", &[("1", "look"), ("2", "ask")]), &FREE);
+    assert!(matches!(&effects[..], [Effect::Check(checks)] if checks.len() == 1));
+    // A verdict is believed, and no call is decided on before it.
+    let effects = it.step(Input::Checked(vec![Err("not so".to_owned())]), &FREE);
+    let [Effect::Call(decisions)] = &effects[..] else { panic!("no calls: {effects:?}") };
+    let [Decision::Tool(_), Decision::Refuse(refusal)] = &decisions[..] else {
+        panic!("{decisions:?}")
+    };
+    assert_eq!(refusal.text, "invalid arguments: not so");
+}
+
+#[test]
+fn an_agent_that_ends_while_its_answer_is_checked_keeps_the_text() {
+    let mut it = of_caller();
+    it.step(Input::Begin, &FREE);
+    assert!(matches!(it.step(reply("[1", &[]), &FREE)[..], [Effect::Check(_)]));
+    let ending = Ending::cancelled();
+    let interrupted = Input::Interrupted { partial: String::new(), answers: Vec::new(), ending };
+    assert_eq!(finish(it.step(interrupted, &FREE)), Ending::cancelled());
+    assert_eq!(it.into_transcript().output, "[1");
 }
 
 #[test]
 fn a_call_of_the_callers_tool_ends_the_loop_behind_the_agents_own_calls() {
     let mut it = of_caller();
     it.step(Input::Begin, &FREE);
-    let effects = it.step(reply("", &[("1", "look"), ("2", "ask"), ("3", "ask")]), &FREE);
+    let effects = checked(&mut it, reply("", &[("1", "look"), ("2", "ask"), ("3", "ask")]));
     let Some(Effect::Call(decisions)) = effects.into_iter().next() else { panic!("no calls") };
     assert!(matches!(decisions[..], [Decision::Tool(_), Decision::HandOver, Decision::Refuse(_)]));
     let ending =
@@ -285,7 +320,7 @@ fn a_call_of_the_callers_tool_ends_the_loop_behind_the_agents_own_calls() {
 fn an_interrupted_loop_hands_nothing_over() {
     let mut it = of_caller();
     it.step(Input::Begin, &FREE);
-    it.step(reply("", &[("2", "ask")]), &FREE);
+    checked(&mut it, reply("", &[("2", "ask")]));
     let ending = Ending::cancelled();
     let interrupted = Input::Interrupted { partial: String::new(), answers: Vec::new(), ending };
     assert_eq!(finish(it.step(interrupted, &FREE)), Ending::cancelled());
@@ -298,11 +333,11 @@ fn an_answer_without_its_form_is_told_and_the_tries_are_counted() {
     let mut input = Input::Begin;
     for again in [true, true, false] {
         it.step(input, &FREE);
-        finish(it.step(reply("no", &[]), &FREE));
+        finish(checked(&mut it, reply("no", &[])));
         assert_eq!(it.unfit().map(|(_, note)| note.is_some()), Some(again));
         input = it.reopen();
     }
     it.step(input, &FREE);
-    finish(it.step(reply("{}", &[]), &FREE));
+    finish(checked(&mut it, reply("{}", &[])));
     assert_eq!(it.unfit(), None);
 }

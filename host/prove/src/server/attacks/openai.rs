@@ -37,6 +37,34 @@ pub(super) const ATTACKS: &[Row] = &[
         elsewhere
     ),
     row!(
+        "server-openai-pattern-large",
+        "brings 150 patterns of 3 KB that take 2 GB when they are compiled",
+        "the bytes of a compiled pattern (INV-400)",
+        "a pattern that takes more than",
+        large_patterns
+    ),
+    row!(
+        "server-openai-patterns-slow",
+        "brings 40 patterns that stop the server for seconds with an answer of 60 KB",
+        "the states of a schema's patterns (INV-400)",
+        "states when they are compiled",
+        slow_patterns
+    ),
+    row!(
+        "server-openai-patterns-of-tools",
+        "brings 64 tools whose patterns are small each and large together",
+        "the bytes of a request's schemas (INV-400)",
+        "schemas of this request",
+        patterns_of_tools
+    ),
+    row!(
+        "server-openai-schema-marking",
+        "brings `unevaluatedProperties` thirty levels deep, each of which doubles the work",
+        "the steps of a schema (INV-400)",
+        "in each other",
+        marking
+    ),
+    row!(
         "server-openai-tools-many",
         "brings a thousand tools",
         "how many tools a caller may bring (INV-283)",
@@ -105,6 +133,39 @@ async fn circle(stage: &Stage) -> Stopped {
 async fn elsewhere(stage: &Stage) -> Stopped {
     let schema = json!({ "$ref": "file:///etc/passwd" });
     refused(stage, json!({ "tools": [tool("look", schema)] }), 400).await
+}
+
+async fn large_patterns(stage: &Stage) -> Stopped {
+    let patterns: Map<String, Value> =
+        (0..150).map(|n| (format!("\\pL{{180}}{n}"), json!({}))).collect();
+    form(stage, &json!({ "patternProperties": patterns })).await
+}
+
+async fn slow_patterns(stage: &Stage) -> Stopped {
+    let pattern = |n: usize| json!({ "pattern": format!("a[ab]{{{}}}[^ab]", 850 + n) });
+    form(stage, &json!({ "allOf": (0..40).map(pattern).collect::<Vec<_>>() })).await
+}
+
+async fn patterns_of_tools(stage: &Stage) -> Stopped {
+    let look = |n: usize| {
+        let pattern = |m: usize| json!({ "pattern": format!("^\\p{{L}}{{3}}{n}x{m}$") });
+        let patterns: Vec<Value> = (0..12).map(pattern).collect();
+        tool(&format!("look{n}"), json!({ "type": "object", "allOf": patterns }))
+    };
+    let tools: Vec<Value> = (0..64).map(look).collect();
+    refused(stage, json!({ "tools": tools }), 400).await
+}
+
+async fn marking(stage: &Stage) -> Stopped {
+    let level = |below: Value| json!({ "anyOf": [below, { "minProperties": 1 }], "unevaluatedProperties": false });
+    let schema = (0..30).fold(json!({ "type": "object" }), |below, _| level(below));
+    form(stage, &schema).await
+}
+
+/// A response in a form.
+async fn form(stage: &Stage, schema: &Value) -> Stopped {
+    let format = json!({ "type": "json_schema", "name": "x", "schema": schema });
+    refused(stage, json!({ "text": { "format": format } }), 400).await
 }
 
 async fn many(stage: &Stage) -> Stopped {

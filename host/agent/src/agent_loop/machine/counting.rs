@@ -1,0 +1,102 @@
+//! What a prompt and an answer use, in bytes and tokens.
+
+use belljar_model::{ChatRequest, Message, Reasoning, Reply, StopReason, StreamEvent};
+use belljar_policy::{Budget, Exhausted, Hold, Meter};
+
+use crate::limits::{IMAGE_AS_TEXT, MAX_BYTES_PER_TOKEN};
+use crate::outcome::Usage;
+
+/// The usage of an answer. A server that counts nothing does not make tokens free: then a token for
+/// every four bytes counts.
+pub fn counted(prompt: u64, reply: &Reply) -> Usage {
+    let belljar_model::TokenUsage { mut input_tokens, cached_tokens, mut output_tokens } =
+        reply.usage;
+    if input_tokens == 0 && output_tokens == 0 {
+        input_tokens = prompt / 4;
+        output_tokens = len(reply.text.len()) / 4;
+    }
+    Usage { input_tokens, cached_tokens, output_tokens, ..Usage::default() }
+}
+
+/// The part of an answer that has arrived.
+#[derive(Debug, Default)]
+pub struct Partial {
+    /// Its text, as far as it is kept.
+    pub(crate) text: String,
+    /// Bytes of all that it said, its thinking included.
+    pub bytes: u64,
+    /// It has begun to answer, so what it read was counted.
+    pub begun: bool,
+    /// The bytes of each attempt that began and broke off: its provider counted what it read for it.
+    pub lost: Vec<u64>,
+}
+
+impl Partial {
+    /// Counts what an event holds.
+    pub fn on_event(&mut self, event: &StreamEvent) {
+        if let StreamEvent::Retrying { .. } = event {
+            if self.begun {
+                self.lost.push(self.bytes);
+            }
+            (self.begun, self.bytes) = (false, 0);
+            self.text.clear();
+            return;
+        }
+        self.begun = true;
+        if let StreamEvent::TextDelta(text) | StreamEvent::ThinkingDelta(text) = event {
+            self.bytes = self.bytes.saturating_add(len(text.len()));
+        }
+    }
+}
+
+/// An answer that broke off after so many bytes, by what it used: a token for every four bytes of
+/// the prompt and of the answer.
+pub fn cut_off(prompt: u64, bytes: u64) -> Reply {
+    let stop = StopReason::Other("cut off".to_owned());
+    let (input_tokens, output_tokens) = (prompt / 4, bytes / 4);
+    let usage = belljar_model::TokenUsage { input_tokens, output_tokens, ..Default::default() };
+    Reply { text: String::new(), calls: Vec::new(), reasoning: None, usage, stop }
+}
+
+/// The fewest tokens that a model can count this request as.
+pub(crate) fn least_tokens(prompt: u64) -> u64 {
+    prompt / MAX_BYTES_PER_TOKEN
+}
+
+/// Reserves room for a request that is about to be sent, so that agents side by side do not each find
+/// the same tokens left. What it will use is taken to be its prompt, at four bytes a token, or what
+/// was `billed` for one like it, if that is more; 0 = nothing is known of that.
+///
+/// # Errors
+///
+/// The budget in which not even the fewest tokens are left that the prompt can count as.
+pub fn hold_tokens(budget: &Budget, prompt: u64, billed: u64) -> Result<Hold, Exhausted> {
+    let likely = (prompt / 4).max(billed);
+    budget.hold(Meter::Tokens, least_tokens(prompt), likely)
+}
+
+/// Bytes of a prompt, as far as a model reads them.
+pub fn prompt_bytes(request: &ChatRequest) -> u64 {
+    let system: usize = request.system.iter().map(String::len).sum();
+    let tools: usize = request.tools.iter().map(|tool| tool.description.len()).sum();
+    let messages: u64 = request.messages.iter().map(message_bytes).sum();
+    messages.saturating_add(len(system)).saturating_add(len(tools))
+}
+
+/// Bytes of a message, as far as a model reads them.
+pub fn message_bytes(message: &Message) -> u64 {
+    let images = len(message.images().len()).saturating_mul(IMAGE_AS_TEXT);
+    images.saturating_add(len(match message {
+        Message::User { text, .. } => text.len(),
+        Message::Assistant { text, calls, reasoning } => {
+            let thought = reasoning.as_ref().map_or(0, Reasoning::bytes);
+            let asked = calls.iter().map(|call| call.arguments.len()).sum::<usize>();
+            text.len().saturating_add(asked).saturating_add(thought)
+        }
+        Message::Tool { results } => results.iter().map(|result| result.content.len()).sum(),
+    }))
+}
+
+fn len(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}

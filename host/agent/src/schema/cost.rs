@@ -1,0 +1,326 @@
+//! The cost of a JSON Schema, known before it is compiled or a value is checked.
+//!
+//! For example `{"items": {"pattern": "a{9}"}}` has 3 nodes and a pattern of some 10 states, so an array of 100
+//! strings with 5,000 bytes in all takes at most 3 x 101 + 10 x 5,000 steps.
+
+use std::collections::BTreeMap;
+
+use belljar_policy::Shown;
+use belljar_work::StopSignal;
+use jsonschema_regex::to_rust_regex;
+use regex_automata::nfa::thompson::{Config, NFA};
+use serde_json::{Map, Value};
+
+use crate::limits::{
+    MAX_PATTERN_MEMORY, MAX_SCHEMA_DEPTH, MAX_SCHEMA_STATES, MAX_SCHEMA_STEPS, MAX_SCHEMA_WEIGHT,
+    PATTERN_CACHE,
+};
+
+/// Bytes of a compiled node of a schema, measured: 300 to 900.
+const NODE_BYTES: u64 = 1 << 10;
+
+/// Bytes of a state in the matcher's own lists: two sets of states with their slots.
+const STATE_BYTES: u64 = 64;
+
+/// Bytes of a state in the table that is made of a pattern with groups, at worst.
+const ONE_PASS_STATE: u64 = 2 << 10;
+
+/// Most bytes of that table.
+const ONE_PASS: u64 = 1 << 20;
+
+/// States that a `format` counts as: each is a small parser.
+const FORMAT_STATES: u64 = 50;
+
+/// Bytes of text that take as long as a step: comparing and counting characters.
+const BYTES_PER_STEP: u64 = 32;
+
+/// The keywords whose failure keeps an error for each alternative or name.
+const BRANCHES: [&str; 3] = ["anyOf", "oneOf", "propertyNames"];
+
+/// The cost of a schema.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Cost {
+    /// Nodes, those behind a `$ref` as often as it stands there.
+    nodes: u64,
+    /// Steps of a check for each node of the value.
+    steps: u64,
+    /// States of patterns that are matched in a check.
+    states: u64,
+    /// Steps below alternatives.
+    branches: u64,
+    /// Steps that find out which properties or items were looked at already, and states.
+    marking: (u64, u64),
+    /// Bytes when it is compiled.
+    pub(crate) memory: u64,
+}
+
+/// The size of a value that is to be checked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    nodes: u64,
+    /// Bytes of its texts and names.
+    bytes: u64,
+}
+
+/// A pattern when it is compiled.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pattern {
+    states: u64,
+    memory: u64,
+}
+
+impl Cost {
+    /// Weighs a schema, or says what of it is beyond a bound.
+    ///
+    /// # Errors
+    ///
+    /// A clause for a person, such as "is deeper than 64", with the place in the schema.
+    pub(crate) fn of(schema: &Value, stop: &StopSignal) -> Result<Self, String> {
+        let mut scales = Scales {
+            root: schema,
+            known: BTreeMap::new(),
+            patterns: BTreeMap::new(),
+            path: Vec::new(),
+            stop,
+        };
+        let mut cost = scales.weigh(schema)?;
+        cost.within()?;
+        let patterns = scales.patterns.values().map(|pattern| pattern.memory);
+        let nodes = cost.steps.saturating_mul(NODE_BYTES);
+        cost.memory = patterns.fold(nodes, u64::saturating_add);
+        Ok(cost)
+    }
+
+    /// Steps of a check of a value of this size, at worst.
+    pub(crate) fn steps(&self, size: Size) -> u64 {
+        let visits = self.steps.saturating_mul(size.nodes);
+        let matched = self.states.saturating_mul(size.bytes);
+        let compared = self.steps.saturating_mul(size.bytes) / BYTES_PER_STEP;
+        visits.saturating_add(matched).saturating_add(compared)
+    }
+
+    /// Errors that are kept while a value of this size is found not to fit, at worst.
+    pub(crate) fn errors(&self, size: Size) -> u64 {
+        self.branches.saturating_mul(size.nodes)
+    }
+
+    fn within(&self) -> Result<(), String> {
+        if self.nodes > MAX_SCHEMA_WEIGHT {
+            return Err(format!(
+                "is too large where it refers to parts of itself: it has more than \
+                 {MAX_SCHEMA_WEIGHT} nodes then"
+            ));
+        }
+        if self.steps > MAX_SCHEMA_STEPS {
+            return Err(format!(
+                "has parts with `unevaluatedProperties` or `unevaluatedItems` in each other that \
+                 take more than {MAX_SCHEMA_STEPS} steps to check"
+            ));
+        }
+        if self.states > MAX_SCHEMA_STATES {
+            return Err(format!(
+                "has patterns of {} states when they are compiled, and at most {MAX_SCHEMA_STATES} \
+                 are accepted: use fewer or shorter ones, and smaller counts in `{{n}}`",
+                self.states
+            ));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, part: Self) {
+        let sum = u64::saturating_add;
+        self.nodes = sum(self.nodes, part.nodes);
+        self.steps = sum(self.steps, part.steps);
+        self.states = sum(self.states, part.states);
+        self.branches = sum(self.branches, part.branches);
+        self.marking.0 = sum(self.marking.0, sum(part.steps, part.marking.0));
+        self.marking.1 = sum(self.marking.1, sum(part.states, part.marking.1));
+    }
+
+    fn add_states(&mut self, states: u64) {
+        self.states = self.states.saturating_add(states);
+        self.marking.1 = self.marking.1.saturating_add(states);
+    }
+
+    /// The same where all of it is marked as well.
+    fn marked(mut self) -> Self {
+        self.steps = self.steps.saturating_add(self.marking.0);
+        self.states = self.states.saturating_add(self.marking.1);
+        self
+    }
+}
+
+impl Size {
+    /// The size of a value.
+    pub(crate) fn of(value: &Value) -> Self {
+        let mut size = Self::default();
+        size.add(value);
+        size
+    }
+
+    fn add(&mut self, value: &Value) {
+        self.nodes = self.nodes.saturating_add(1);
+        match value {
+            Value::String(text) => self.bytes = self.bytes.saturating_add(len(text.len())),
+            Value::Array(list) => list.iter().for_each(|one| self.add(one)),
+            Value::Object(map) => {
+                for (name, one) in map {
+                    self.bytes = self.bytes.saturating_add(len(name.len()));
+                    self.add(one);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+/// What weighs a schema.
+struct Scales<'a> {
+    root: &'a Value,
+    /// Parts that something refers to; `None` = it is being weighed.
+    known: BTreeMap<&'a str, Option<Cost>>,
+    patterns: BTreeMap<&'a str, Pattern>,
+    /// Where it is.
+    path: Vec<String>,
+    stop: &'a StopSignal,
+}
+
+impl<'a> Scales<'a> {
+    fn weigh(&mut self, part: &'a Value) -> Result<Cost, String> {
+        if self.path.len() > MAX_SCHEMA_DEPTH {
+            return Err(format!("is deeper than {MAX_SCHEMA_DEPTH}"));
+        }
+        let mut cost = Cost { nodes: 1, steps: 1, marking: (1, 0), ..Cost::default() };
+        match part {
+            Value::Object(map) => return self.weigh_object(map, cost),
+            Value::Array(list) => {
+                for (at, value) in list.iter().enumerate() {
+                    cost.add(self.weigh_at(&at.to_string(), value)?);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+        Ok(cost)
+    }
+
+    fn weigh_object(
+        &mut self,
+        map: &'a Map<String, Value>,
+        mut cost: Cost,
+    ) -> Result<Cost, String> {
+        for (key, value) in map {
+            match (key.as_str(), value) {
+                ("$ref", Value::String(reference)) => cost.add(self.referred(reference)?),
+                ("$dynamicRef" | "$recursiveRef" | "$id" | "$anchor", Value::String(_)) => {
+                    return Err(format!("has `{key}`, which is not supported"));
+                }
+                ("pattern", Value::String(pattern)) => {
+                    let states = self.at(key, |it| it.pattern(pattern))?;
+                    cost.add_states(states);
+                    cost.add(self.weigh_at(key, value)?);
+                }
+                ("patternProperties", Value::Object(patterns)) => {
+                    for pattern in patterns.keys() {
+                        let states = self.at(key, |it| it.at(pattern, |it| it.pattern(pattern)))?;
+                        cost.add_states(states);
+                    }
+                    cost.add(self.weigh_at(key, value)?);
+                }
+                _ => {
+                    if key == "format" && value.is_string() {
+                        cost.add_states(FORMAT_STATES);
+                    }
+                    let mut part = self.weigh_at(key, value)?;
+                    if BRANCHES.contains(&key.as_str()) {
+                        part.branches = part.branches.saturating_add(part.steps);
+                    }
+                    cost.add(part);
+                }
+            }
+        }
+        let marks = ["unevaluatedProperties", "unevaluatedItems"];
+        let marks = marks.iter().any(|key| map.contains_key(*key));
+        Ok(if marks { cost.marked() } else { cost })
+    }
+
+    fn weigh_at(&mut self, key: &str, part: &'a Value) -> Result<Cost, String> {
+        self.at(key, |it| it.weigh(part))
+    }
+
+    fn at<T>(
+        &mut self,
+        key: &str,
+        weigh: impl FnOnce(&mut Self) -> Result<T, String>,
+    ) -> Result<T, String> {
+        self.path.push(key.to_owned());
+        let weighed = weigh(self)?;
+        self.path.pop();
+        Ok(weighed)
+    }
+
+    fn referred(&mut self, reference: &'a str) -> Result<Cost, String> {
+        match self.known.get(reference) {
+            Some(Some(cost)) => return Ok(*cost),
+            Some(None) => return Err("refers to itself in a circle".to_owned()),
+            None => {}
+        }
+        let part = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
+        let part = part.ok_or_else(|| {
+            let reference = Shown::clipped(reference, 60);
+            format!("refers to `{reference}`, which is no part of it")
+        })?;
+        self.known.insert(reference, None);
+        let cost = self.weigh_at("$ref", part)?;
+        self.known.insert(reference, Some(cost));
+        Ok(cost)
+    }
+
+    /// The states of a pattern. One that is no regular expression is left to whoever compiles the schema.
+    fn pattern(&mut self, pattern: &'a str) -> Result<u64, String> {
+        if let Some(known) = self.patterns.get(pattern) {
+            return Ok(known.states);
+        }
+        self.stop.check().map_err(|stopped| format!("was not compiled: {stopped}"))?;
+        let measured = measure(pattern).map_err(|TooLarge| {
+            let at = self.path.iter().fold(String::new(), |at, key| {
+                at + "/" + &key.replace('~', "~0").replace('/', "~1")
+            });
+            format!(
+                "has at `{}` a pattern that takes more than {MAX_PATTERN_MEMORY} bytes when it is \
+                 compiled: use smaller counts in `{{n}}` and fewer classes such as `\\p{{L}}`",
+                Shown::clipped(&at, 120)
+            )
+        })?;
+        self.patterns.insert(pattern, measured);
+        Ok(measured.states)
+    }
+}
+
+/// A pattern is beyond its bound.
+struct TooLarge;
+
+/// Compiles a pattern as the matcher will, in both directions, and keeps nothing of it.
+fn measure(pattern: &str) -> Result<Pattern, TooLarge> {
+    let Ok(translated) = to_rust_regex(pattern) else { return Ok(Pattern::default()) };
+    let config = Config::new().nfa_size_limit(Some(MAX_PATTERN_MEMORY)).shrink(false);
+    let build = |config| {
+        let built = NFA::compiler().configure(config).build(&translated);
+        built.map_err(|error| error.size_limit().is_some())
+    };
+    let (forward, backward) = match (build(config.clone()), build(config.reverse(true))) {
+        (Ok(forward), Ok(backward)) => (forward, backward),
+        (Err(true), _) | (_, Err(true)) => return Err(TooLarge),
+        (Err(false), _) | (_, Err(false)) => return Ok(Pattern::default()),
+    };
+    let states = len(forward.states().len().max(backward.states().len()));
+    let groups = forward.group_info().explicit_slot_len() > 0;
+    let one_pass = if groups { states.saturating_mul(ONE_PASS_STATE).min(ONE_PASS) } else { 0 };
+    let automata = len(forward.memory_usage()).saturating_add(len(backward.memory_usage()));
+    let caches = len(2 * PATTERN_CACHE).saturating_add(states.saturating_mul(STATE_BYTES));
+    let memory = automata.saturating_add(caches).saturating_add(one_pass);
+    Ok(Pattern { states, memory })
+}
+
+fn len(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}

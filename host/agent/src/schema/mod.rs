@@ -1,0 +1,140 @@
+//! JSON Schemas of callers: weighed, then compiled once, with bounds that hold whatever a stranger wrote.
+//!
+//! ```text
+//! Brought ── weigh ──> bytes (an entrance holds them) ── compile, on a thread of its own ──> Schemas
+//! machine ── Effect::Check ──> driver ── check, on a thread of its own ──> Input::Checked
+//! ```
+
+mod cost;
+mod set;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_policy::Shown;
+use belljar_work::{StopSignal, WorkKind};
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+
+use self::cost::{Cost, Size};
+use crate::limits::{
+    MAX_CALLER_TOOL_BYTES, MAX_CHECK_STEPS, MAX_EXPLAINED_STEPS, MAX_FORMED_BYTES,
+    MAX_PATTERN_MEMORY, PATTERN_CACHE,
+};
+
+pub use self::set::Schemas;
+pub(crate) use self::set::{At, Compiled, memory_of};
+
+/// Characters of a message about a value that does not fit.
+const MAX_WHY: usize = 300;
+
+/// Weighing and compiling the schemas of one request.
+pub(crate) const COMPILING: WorkKind =
+    WorkKind { name: "compiling JSON Schemas", time: Duration::from_secs(20) };
+
+/// Checking one answer and its calls.
+pub(crate) const CHECKING: WorkKind =
+    WorkKind { name: "checking an answer against a JSON Schema", time: Duration::from_secs(30) };
+
+/// A compiled schema. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Schema(Arc<(Validator, Cost)>);
+
+/// A text that has to fit a schema: an answer, or the arguments of a call.
+#[derive(Debug, Clone)]
+pub(crate) struct Check {
+    pub(crate) schema: Schema,
+    pub(crate) text: String,
+}
+
+/// Why a text does not fit; escaped.
+pub(crate) type Verdict = Result<(), String>;
+
+impl Schema {
+    /// Weighs a schema. INV-283, INV-400: it is small, refers to itself alone and not in a circle, its patterns
+    /// are small when they are compiled and are matched in linear time.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be used, as a clause: "is deeper than 64".
+    pub(crate) fn weigh(schema: &Value, stop: &StopSignal) -> Result<Cost, String> {
+        if schema.to_string().len() > MAX_CALLER_TOOL_BYTES {
+            return Err(format!("has more than {MAX_CALLER_TOOL_BYTES} bytes"));
+        }
+        Cost::of(schema, stop)
+    }
+
+    /// Compiles a schema that was weighed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Schema::weigh`].
+    pub(crate) fn compile(schema: &Value, cost: Cost) -> Result<Self, String> {
+        let patterns = PatternOptions::regex();
+        let patterns = patterns.size_limit(MAX_PATTERN_MEMORY).dfa_size_limit(PATTERN_CACHE);
+        match jsonschema::options().with_pattern_options(patterns).build(schema) {
+            Ok(validator) => Ok(Self(Arc::new((validator, cost)))),
+            Err(error) => Err(format!("is no JSON Schema: {}", shown(&error.to_string()))),
+        }
+    }
+
+    /// Whether a text is JSON that fits, or why not. INV-401: takes the steps of that from `left` before it begins;
+    /// a text for which too few are left does not fit.
+    fn check(&self, text: &str, left: &mut u64) -> Verdict {
+        if text.len() > MAX_FORMED_BYTES {
+            return Err(format!("it has more than {MAX_FORMED_BYTES} bytes"));
+        }
+        let value: Value = belljar_received::json::from_str(text.trim())
+            .map_err(|error| format!("it is not one JSON value: {error}"))?;
+        let (validator, cost) = &*self.0;
+        let size = Size::of(&value);
+        let steps = cost.steps(size);
+        *left = left.checked_sub(steps).ok_or_else(|| {
+            format!(
+                "it is too long for the patterns and parts of its schema: checking it takes up to \
+                 {steps} steps, and at most {MAX_CHECK_STEPS} are made for one answer; a shorter one \
+                 takes fewer"
+            )
+        })?;
+        if validator.is_valid(&value) {
+            return Ok(());
+        }
+        if cost.errors(size) > MAX_EXPLAINED_STEPS {
+            return Err("it does not fit, and is too large to say where".to_owned());
+        }
+        match validator.validate(&value) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let at = error.instance_path().to_string();
+                let at = if at.is_empty() { String::new() } else { format!("at `{at}`: ") };
+                Err(shown(&format!("{at}{error}")))
+            }
+        }
+    }
+}
+
+impl Check {
+    /// Makes the checks of one step of a model, which share its bound. `None` = it was stopped.
+    pub(crate) fn all(checks: &[Self], stop: &StopSignal) -> Option<Vec<Verdict>> {
+        let mut left = MAX_CHECK_STEPS;
+        let check = |one: &Self| match stop.check() {
+            Ok(()) => Some(one.schema.check(&one.text, &mut left)),
+            Err(_) => None,
+        };
+        checks.iter().map(check).collect()
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Schema").finish_non_exhaustive()
+    }
+}
+
+fn shown(text: &str) -> String {
+    Shown::clipped(text, MAX_WHY).to_string()
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,203 @@
+//! Schemas that a stranger wrote to cost much, and what an honest one still may.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::limits::{MAX_SCHEMA_STATES, MAX_SCHEMAS_MEMORY};
+
+/// Compiles one schema, as a request does.
+pub(crate) fn compiled(schema: &Value) -> Result<Schema, String> {
+    let cost = Schema::weigh(schema, &StopSignal::never())?;
+    Schema::compile(schema, cost)
+}
+
+/// Whether a text fits, with all steps of an answer.
+fn check(schema: &Schema, text: &str) -> Verdict {
+    schema.check(text, &mut { MAX_CHECK_STEPS })
+}
+
+fn why(schema: &Value) -> String {
+    compiled(schema).map(drop).unwrap_err()
+}
+
+/// Objects of `key` in each other, `deep` levels.
+fn nested(deep: usize, level: impl Fn(Value) -> Value) -> Value {
+    (0..deep).fold(json!({"type": "string"}), |inner, _| level(inner))
+}
+
+#[test]
+fn a_value_fits_or_it_is_said_where_it_does_not() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"n": {"$ref": "#/$defs/n"}},
+        "required": ["n"],
+        "additionalProperties": false,
+        "$defs": {"n": {"type": "integer"}},
+    });
+    let schema = compiled(&schema).unwrap();
+    assert_eq!(check(&schema, " {\"n\": 1}\n"), Ok(()));
+    assert!(check(&schema, "{\"n\": \"1\"}").unwrap_err().starts_with("at `/n`: "));
+    assert!(check(&schema, "```json\n{}\n```").unwrap_err().contains("not one JSON value"));
+    assert!(check(&schema, "{}").unwrap_err().contains('n'));
+}
+
+/// INV-283.
+#[test]
+fn a_schema_that_would_take_long_is_refused() {
+    let circle = json!({"$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"});
+    assert!(why(&circle).contains("circle"));
+    let mut defs = serde_json::Map::new();
+    defs.insert("d0".to_owned(), json!({"type": "string"}));
+    for n in 1..30 {
+        let below = json!({"$ref": format!("#/$defs/d{}", n - 1)});
+        defs.insert(format!("d{n}"), json!({"allOf": [below, below]}));
+    }
+    let doubling = json!({"$defs": defs, "$ref": "#/$defs/d29"});
+    assert!(why(&doubling).contains("too large"), "{}", why(&doubling));
+    assert!(why(&json!({"$ref": "https://example.com/x"})).contains("no part of it"));
+    assert!(why(&json!({"$ref": "file:///etc/passwd"})).contains("no part of it"));
+    assert!(why(&json!({"title": "x".repeat(1 << 20)})).contains("bytes"));
+    assert!(why(&nested(100, |inner| json!({"items": inner}))).contains("deeper"));
+    // What another engine would try for ever is matched at once, or refused.
+    let slow = json!({"type": "string", "pattern": "^(a+)+$"});
+    let schema = compiled(&slow).unwrap();
+    assert!(check(&schema, &format!("\"{}b\"", "a".repeat(20_000))).is_err());
+    assert!(compiled(&json!({"pattern": "(?<=a)b"})).is_err());
+}
+
+/// INV-400: wherever a pattern stands, and however it becomes large.
+#[test]
+fn a_pattern_that_is_large_when_it_is_compiled_is_refused_with_its_place() {
+    let large = [
+        r"\pL{180}0",
+        r"(a{100}){100}{100}",
+        r"((((a{20}){20}){20}){20}){20}",
+        r"[^\x00]{9999}",
+        r"(?:\p{L}|\p{N}|\p{S}){90}",
+        r"(\w{1000}|\d{1000}){50}",
+    ];
+    for pattern in large {
+        for (schema, at) in [
+            (json!({"pattern": pattern}), "/pattern"),
+            (json!({"patternProperties": {pattern: {}}}), "/patternProperties/"),
+            (json!({"items": [{"not": {"pattern": pattern}}]}), "/items/0/not/pattern"),
+            (json!({"propertyNames": {"pattern": pattern}}), "/propertyNames/pattern"),
+            (
+                json!({"$defs": {"a/b": {"pattern": pattern}}, "$ref": "#/$defs/a~1b"}),
+                "/$defs/a~1b/pattern",
+            ),
+        ] {
+            let why = why(&schema);
+            assert!(why.contains(&format!("has at `{at}")), "{pattern}: {why}");
+            assert!(why.contains("1048576 bytes"), "{pattern}: {why}");
+        }
+    }
+}
+
+/// INV-400: what each pattern may be, many may not be together.
+#[test]
+fn many_patterns_have_a_bound_together() {
+    let pattern = |n: usize| json!({"pattern": format!("a[ab]{{{}}}[^ab]", 850 + n)});
+    let forty = json!({"allOf": (0..40).map(pattern).collect::<Vec<_>>()});
+    assert!(why(&forty).contains(&format!("at most {MAX_SCHEMA_STATES}")), "{}", why(&forty));
+    // One pattern that stands in many places is matched in all of them.
+    let reused = json!({
+        "$defs": {"p": pattern(0)},
+        "allOf": vec![json!({"$ref": "#/$defs/p"}); 40],
+    });
+    assert!(why(&reused).contains("states"), "{}", why(&reused));
+    let names: serde_json::Map<_, _> =
+        (0..400).map(|n| (format!("(x{n})[a-f]{{100}}"), json!({}))).collect();
+    assert!(why(&json!({"patternProperties": names})).contains("states"));
+    assert!(compiled(&pattern(0)).is_ok());
+}
+
+/// INV-400: the tools of a request and its form have one bound.
+#[test]
+fn the_schemas_of_a_request_have_a_bound_together() {
+    let tool = |n: usize| {
+        let patterns: Vec<Value> =
+            (0..12).map(|m| json!({"pattern": format!("^\\p{{L}}{{3}}{n}x{m}$")})).collect();
+        (format!("tools[{n}].parameters"), json!({"type": "object", "allOf": patterns}))
+    };
+    let few: Vec<_> = (0..4).map(tool).collect();
+    assert!(Compiled::of(few, &StopSignal::never()).is_ok());
+    let many: Vec<_> = (0..64).map(tool).collect();
+    let unfit = Compiled::of(many, &StopSignal::never()).unwrap_err();
+    assert!(unfit.at.starts_with("tools["), "{unfit}");
+    assert!(unfit.why.contains(&MAX_SCHEMAS_MEMORY.to_string()), "{unfit}");
+}
+
+/// INV-400: each level looks again at those below it, so thirty of them would take for ever.
+#[test]
+fn unevaluated_properties_in_each_other_are_refused_before_they_are_compiled() {
+    for key in ["unevaluatedProperties", "unevaluatedItems"] {
+        let deep = nested(30, |inner| json!({"anyOf": [inner, {"minLength": 1}], key: false}));
+        assert!(why(&deep).contains("in each other"), "{}", why(&deep));
+        let flat = nested(1, |inner| json!({"anyOf": [inner, {"minProperties": 1}], key: false}));
+        assert!(compiled(&flat).is_ok());
+    }
+}
+
+/// INV-401.
+#[test]
+fn a_value_that_would_take_long_to_check_is_refused_before_it_is_checked() {
+    let slow = compiled(&json!({"pattern": "a[ab]{850}[^ab]"})).unwrap();
+    let long = format!("\"{}\"", "ab".repeat(100_000));
+    let why = check(&slow, &long).unwrap_err();
+    assert!(why.contains("too long") && why.contains("100000000 steps"), "{why}");
+    assert!(check(&slow, "\"abc\"").unwrap_err().contains("does not match"));
+    // A schema of many parts, and an array of many values.
+    let parts: Vec<_> = (0..1_000).map(|n| json!({"not": {"const": n}})).collect();
+    let wide = compiled(&json!({"items": {"allOf": parts}})).unwrap();
+    let many = format!("[{}-1]", "-1,".repeat(50_000));
+    assert!(check(&wide, &many).unwrap_err().contains("too long"));
+    assert_eq!(check(&wide, "[-1, -2]"), Ok(()));
+}
+
+/// INV-401: many calls of one step share its steps.
+#[test]
+fn the_checks_of_one_step_have_a_bound_together() {
+    let schema = compiled(&json!({"pattern": "a[ab]{850}[^ab]"})).unwrap();
+    let text = format!("\"{}\"", "ab".repeat(20_000));
+    let check = Check { schema, text };
+    let verdicts = Check::all(&vec![check.clone(); 32], &StopSignal::never()).unwrap();
+    let long = verdicts.iter().filter(|it| it.as_ref().unwrap_err().contains("too long"));
+    assert!((29..32).contains(&long.count()), "{:?}", verdicts.first());
+    let stop = StopSignal::never();
+    stop.raise();
+    assert_eq!(Check::all(&[check], &stop), None);
+}
+
+/// An error for each alternative of each item would take gigabytes.
+#[test]
+fn a_large_value_that_fits_no_alternative_is_refused_without_a_list() {
+    let parts: Vec<_> = (0..300).map(|n| json!({"items": {"const": n}})).collect();
+    let schema = compiled(&json!({"anyOf": parts})).unwrap();
+    let many = format!("[{}\"x\"]", "\"x\",".repeat(20_000));
+    assert!(check(&schema, &many).unwrap_err().contains("too large to say where"));
+    assert!(check(&schema, "[\"x\"]").unwrap_err().contains("anyOf"));
+}
+
+#[test]
+fn what_people_write_in_schemas_is_accepted() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "email": {"type": "string", "pattern": r"^[\w.+-]+@[\w-]+\.[\w.-]+$"},
+            "name": {"type": "string", "pattern": r"^[\p{L}\p{M} .'-]{1,20}$"},
+            "date": {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$", "format": "date"},
+            "uuid": {"pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"},
+            "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": true},
+        },
+        "patternProperties": {"^x-": {"type": "string", "maxLength": 200}},
+        "required": ["email"],
+        "unevaluatedProperties": false,
+    });
+    let schema = compiled(&schema).unwrap();
+    let answer = json!({"email": "a@b.org", "name": "Zoë", "date": "2026-01-01", "x-a": "b"});
+    assert_eq!(check(&schema, &answer.to_string()), Ok(()));
+    let long = json!({"email": "a@b.org", "x-a": "x".repeat(200), "tags": ["a"]});
+    assert_eq!(check(&schema, &long.to_string()), Ok(()));
+    assert!(check(&schema, "{\"email\": \"a\"}").unwrap_err().starts_with("at `/email`"));
+}

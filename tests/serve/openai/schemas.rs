@@ -1,0 +1,122 @@
+//! Schemas whose patterns cost much: refused, without an effect, and the neighbour unharmed.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use super::{complete, error, post, respond, text, user};
+use crate::kit::{Plan, World};
+
+/// Memory that a refused request may take, with that of the tests beside this one. It was 2.1 GiB.
+const GROWTH: u64 = 512 << 20;
+
+/// The memory that this process has ever had, in bytes.
+fn most_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+/// A response that has to fit a schema.
+fn formed(schema: &Value) -> Value {
+    let format = json!({"type": "json_schema", "name": "x", "schema": schema});
+    json!({"model": "teller", "input": "tell", "text": {"format": format}})
+}
+
+async fn neighbour(world: &World) {
+    let body = json!({"model": "teller", "messages": [user("tell")]});
+    complete(world, "red-member", body).await.is(200);
+}
+
+/// INV-400.
+#[tokio::test]
+async fn schemas_whose_patterns_are_large_are_refused_and_cost_no_memory() {
+    let world = World::new().await;
+    let large: Map<String, Value> =
+        (0..150).map(|n| (format!("\\pL{{180}}{n}"), json!({}))).collect();
+    let slow = |n: usize| json!({"pattern": format!("a[ab]{{{}}}[^ab]", 850 + n)});
+    let slow: Vec<Value> = (0..40).map(slow).collect();
+    let (before, memory) = (world.state("blue").await, most_memory());
+    for (schema, place) in [
+        (json!({"patternProperties": large}), "/patternProperties/"),
+        (json!({"allOf": slow}), "at most 20000"),
+    ] {
+        let refused = respond(&world, "blue-member", formed(&schema)).await.is(400);
+        let told = error(&refused, "invalid_value");
+        assert_eq!(told["param"], "text.format.schema");
+        assert!(text(&told["message"]).contains(place), "{told}");
+        assert!(!refused.headers.contains_key("x-belljar-run"), "nothing ran");
+        assert_eq!(world.state("blue").await, before);
+    }
+    let grown = most_memory().saturating_sub(memory);
+    assert!(grown < GROWTH, "{} MiB", grown >> 20);
+    neighbour(&world).await;
+}
+
+/// INV-401.
+#[tokio::test]
+async fn slow_patterns_leave_a_neighbours_chat_alone() {
+    let answer = format!("{}c", "ab".repeat(28_000));
+    let transcript = format!(
+        "transcript: 1\neach_run: true\nagents:\n  - agent: teller\n    turns:\n      - say: '\"{answer}\"'\n"
+    );
+    let world = World::with(Plan { transcript: &transcript, ..Plan::default() }).await;
+    let slow = |count: usize| {
+        let pattern = |n: usize| json!({"pattern": format!("a[ab]{{{}}}[^ab]", 850 + n)});
+        formed(&json!({"allOf": (0..count).map(pattern).collect::<Vec<_>>()}))
+    };
+    // One such pattern is matched, on a thread of its own.
+    let begun = Instant::now();
+    let matched = respond(&world, "blue-member", slow(1));
+    let mut longest = Duration::ZERO;
+    tokio::pin!(matched);
+    let matched = loop {
+        let asked = Instant::now();
+        tokio::select! {
+            biased;
+            matched = &mut matched => break matched,
+            () = neighbour(&world) => longest = longest.max(asked.elapsed()),
+        }
+    };
+    assert_eq!(matched.is(200).json()["status"], "completed");
+    let took = begun.elapsed();
+    assert!(longest > Duration::ZERO && longest < took / 2, "{longest:?} of {took:?}");
+    // More of them are not matched at all: the model is told, three times, and there is no answer.
+    let refused = respond(&world, "blue-member", slow(12)).await;
+    let told = refused.json();
+    assert_eq!(told["error"]["code"], "format_not_met", "{told}");
+    assert!(text(&told["error"]["message"]).contains("too long"), "{told}");
+    neighbour(&world).await;
+}
+
+const HANGING: &str = "
+transcript: 1
+each_run: true
+agents:
+  - agent: teller
+    turns:
+      - say: '1'
+        hang: true
+";
+
+/// INV-402.
+#[tokio::test]
+async fn the_memory_of_schemas_is_in_flight_until_the_turn_has_ended() {
+    let world = World::with(Plan { transcript: HANGING, tenant_bytes: 8 << 20, ..Plan::default() });
+    let world = world.await;
+    // Some 5 MiB in all: a pattern with a group may have a table of 1 MiB.
+    let pattern = |n: usize| json!({"pattern": format!("(x)[a-f]{{{}}}", 600 + n)});
+    let mut body = formed(&json!({"allOf": (0..4).map(pattern).collect::<Vec<_>>()}));
+    body["background"] = json!(true);
+    let first = respond(&world, "blue-member", body.clone()).await.is(200).json();
+    let before = world.state("blue").await;
+    error(&respond(&world, "blue-member", body.clone()).await.is(429), "rate_limit_exceeded");
+    assert_eq!(world.state("blue").await, before);
+    // Neither another tenant nor a request without a schema is concerned.
+    let other = json!({"model": "teller", "input": "tell", "background": true});
+    respond(&world, "blue-member", other).await.is(200);
+    respond(&world, "red-member", body.clone()).await.is(200);
+    let path = format!("/v1/responses/{}/cancel", text(&first["id"]));
+    post(&world, "blue-member", &path, &json!({})).await.is(200);
+    respond(&world, "blue-member", body).await.is(200);
+}
