@@ -374,7 +374,7 @@ impl Loop {
         }
     }
 
-    /// What follows from an answer, given how its checks went.
+    /// The effect of an answer, given how its checks went.
     fn decided(
         &mut self,
         reply: Reply,

@@ -174,7 +174,7 @@ impl Size {
     }
 }
 
-/// What weighs a schema.
+/// The weighing of one schema.
 struct Scales<'a> {
     root: &'a Value,
     /// Parts that something refers to; `None` = it is being weighed.

@@ -19,7 +19,7 @@ pub struct Schemas(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     compiled: OnceLock<Arc<Compiled>>,
-    /// What stands for their bytes: dropped with them.
+    /// Stands for their bytes, and is dropped with them.
     held: Mutex<Option<Box<dyn Any + Send>>>,
 }
 

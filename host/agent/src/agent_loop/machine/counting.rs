@@ -1,4 +1,4 @@
-//! What a prompt and an answer use, in bytes and tokens.
+//! The use of a prompt and an answer, in bytes and tokens.
 
 use belljar_model::{ChatRequest, Message, Reasoning, Reply, StopReason, StreamEvent};
 use belljar_policy::{Budget, Exhausted, Hold, Meter};
