@@ -49,7 +49,7 @@ pub const MAX_SCHEMA_WEIGHT: u64 = 4_000;
 /// `unevaluatedProperties` or `unevaluatedItems` stand in each other: each level looks again at those below it.
 pub const MAX_SCHEMA_STEPS: u64 = 40_000;
 
-/// Most bytes of one pattern of a schema when it is compiled: `\pL{20}` has 0.5 MB, `\pL{180}` ten times as much.
+/// Most bytes of one pattern of a schema when it is compiled, in each direction. `\pL{180}` takes more.
 pub const MAX_PATTERN_MEMORY: usize = 1 << 20;
 
 /// States of all patterns of one schema when they are compiled, as often as they stand there. A pattern for a

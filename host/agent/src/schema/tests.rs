@@ -70,7 +70,7 @@ fn a_schema_that_would_take_long_is_refused() {
 fn a_pattern_that_is_large_when_it_is_compiled_is_refused_with_its_place() {
     let large = [
         r"\pL{180}0",
-        r"(a{100}){100}{100}",
+        r"((a{100}){100}){100}",
         r"((((a{20}){20}){20}){20}){20}",
         r"[^\x00]{9999}",
         r"(?:\p{L}|\p{N}|\p{S}){90}",
@@ -117,10 +117,10 @@ fn many_patterns_have_a_bound_together() {
 fn the_schemas_of_a_request_have_a_bound_together() {
     let tool = |n: usize| {
         let patterns: Vec<Value> =
-            (0..12).map(|m| json!({"pattern": format!("^\\p{{L}}{{3}}{n}x{m}$")})).collect();
+            (0..4).map(|m| json!({"pattern": format!("^\\p{{L}}{{2}}{n}x{m}$")})).collect();
         (format!("tools[{n}].parameters"), json!({"type": "object", "allOf": patterns}))
     };
-    let few: Vec<_> = (0..4).map(tool).collect();
+    let few: Vec<_> = (0..2).map(tool).collect();
     assert!(Compiled::of(few, &StopSignal::never()).is_ok());
     let many: Vec<_> = (0..64).map(tool).collect();
     let unfit = Compiled::of(many, &StopSignal::never()).unwrap_err();
@@ -185,7 +185,7 @@ fn what_people_write_in_schemas_is_accepted() {
         "type": "object",
         "properties": {
             "email": {"type": "string", "pattern": r"^[\w.+-]+@[\w-]+\.[\w.-]+$"},
-            "name": {"type": "string", "pattern": r"^[\p{L}\p{M} .'-]{1,20}$"},
+            "name": {"type": "string", "pattern": r"^[\p{L}\p{M} .'-]{1,8}$"},
             "date": {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$", "format": "date"},
             "uuid": {"pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"},
             "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": true},

@@ -148,8 +148,8 @@ async fn slow_patterns(stage: &Stage) -> Stopped {
 
 async fn patterns_of_tools(stage: &Stage) -> Stopped {
     let look = |n: usize| {
-        let pattern = |m: usize| json!({ "pattern": format!("^\\p{{L}}{{3}}{n}x{m}$") });
-        let patterns: Vec<Value> = (0..12).map(pattern).collect();
+        let pattern = |m: usize| json!({ "pattern": format!("^\\p{{L}}{{2}}{n}x{m}$") });
+        let patterns: Vec<Value> = (0..4).map(pattern).collect();
         tool(&format!("look{n}"), json!({ "type": "object", "allOf": patterns }))
     };
     let tools: Vec<Value> = (0..64).map(look).collect();
