@@ -81,9 +81,9 @@ impl<'k, 'e> Masked<'k, 'e> {
             reply.stop = StopReason::Other(without(key, word));
         }
         // Reasoning is signed, so it is kept whole or not at all.
-        reply.reasoning = reply.reasoning.filter(|kept| {
-            serde_json::to_string(kept).is_ok_and(|text| !text.contains(key))
-        });
+        reply.reasoning = reply
+            .reasoning
+            .filter(|kept| serde_json::to_string(kept).is_ok_and(|text| !text.contains(key)));
         let clean = |call: ToolCall| ToolCall {
             id: without(key, call.id),
             name: without(key, call.name),

@@ -10,8 +10,8 @@ mod events;
 mod failure;
 mod form;
 mod history;
-mod masked;
 mod lenient;
+mod masked;
 mod openai;
 mod reason;
 mod sse;
@@ -37,8 +37,8 @@ use crate::limits::{
 };
 use crate::text::quoted;
 use crate::wire::body::{Body, Broken};
-use crate::wire::masked::Masked;
 use crate::wire::form::{Carried, Form};
+use crate::wire::masked::Masked;
 use crate::{
     CallContext, ChatModel, ChatRequest, Effort, ModelError, Phase, Reply, StreamEvent, Timeouts,
 };

@@ -26,7 +26,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         kind: Kind::Network,
         tries: "sends a megabyte of gzip that stands for a gigabyte, without being asked for gzip",
         stopped_by: "a bound on what comes out of a reply, decoded piece by piece",
-        told: "HttpResponseBodySize",
+        told: "HTTP response body size",
         embedded: true,
         run: |arena| Box::pin(bomb_unasked(arena)),
     },
@@ -144,7 +144,8 @@ async fn bomb_unasked(arena: &Arena) -> Stopped {
     if received > 40 << 20 {
         return Err(Escape::new(format!("{received} bytes were received")));
     }
-    steps.refused("HttpResponseBodySize")
+    let denied = steps.call.denied(DenyCode::LimitReached);
+    both(denied, broken_off(&steps, 0, "HTTP response body size"))
 }
 
 /// A peer that answers with these bytes.
