@@ -23,7 +23,7 @@ fn letters() -> String {
     let mut at = 1_u64;
     while text.len() < (4 << 20) - 2 {
         at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        text.push_str(if (at >> 60) % 2 == 0 { "\n" } else { "x\n" });
+        text.push_str(if (at >> 60).is_multiple_of(2) { "\n" } else { "x\n" });
     }
     text
 }

@@ -28,6 +28,8 @@ pub(crate) struct Room {
 /// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
+    /// The request that every other one has to follow.
+    Initialize,
     Request,
     Update,
     Answer,
@@ -51,8 +53,14 @@ impl Room {
         match kind(line) {
             Line::Update => self.unwritten.add_permits(1),
             Line::Answer => self.unanswered.add_permits(1),
-            Line::Request | Line::Other => {}
+            Line::Initialize | Line::Request | Line::Other => {}
         }
+    }
+
+    /// Waits until every request that was read is answered; `false` = nobody is answered any more.
+    async fn all_answered(&self) -> bool {
+        let all = u32::try_from(MAX_UNANSWERED).unwrap_or(u32::MAX);
+        self.unanswered.acquire_many(all).await.is_ok()
     }
 
     fn close(&self) {
@@ -61,27 +69,35 @@ impl Room {
     }
 }
 
-/// The lines of an editor.
+/// The lines of an editor. What an editor sends behind `initialize` without waiting for its answer waits here:
+/// the library of the protocol refuses every request until that answer is given.
 pub(crate) fn incoming(
     reader: impl AsyncRead + Send + Unpin + 'static,
     room: Room,
 ) -> impl Stream<Item = io::Result<String>> + Send + 'static {
-    let state = (BufReader::new(reader), room);
-    futures::stream::unfold(state, |(mut reader, room): (BufReader<_>, Room)| async move {
-        let line = match next(&mut reader).await {
-            Ok(Some(line)) => line,
-            Ok(None) => return None,
-            Err(error) => return Some((Err(error), (reader, room))),
-        };
-        if kind(&line) == Line::Request {
-            // Given back with the answer. Closed: nobody is answered any more.
-            match room.unanswered.acquire().await {
-                Ok(permit) => permit.forget(),
-                Err(_) => return None,
+    let state = (BufReader::new(reader), room, false);
+    futures::stream::unfold(
+        state,
+        |(mut reader, room, begins): (BufReader<_>, Room, bool)| async move {
+            if begins && !room.all_answered().await {
+                return None;
             }
-        }
-        Some((Ok(line), (reader, room)))
-    })
+            let line = match next(&mut reader).await {
+                Ok(Some(line)) => line,
+                Ok(None) => return None,
+                Err(error) => return Some((Err(error), (reader, room, false))),
+            };
+            let kind = kind(&line);
+            if matches!(kind, Line::Initialize | Line::Request) {
+                // Given back with the answer. Closed: nobody is answered any more.
+                match room.unanswered.acquire().await {
+                    Ok(permit) => permit.forget(),
+                    Err(_) => return None,
+                }
+            }
+            Some((Ok(line), (reader, room, kind == Line::Initialize)))
+        },
+    )
 }
 
 /// Writes lines, each as soon as it is there.
@@ -148,6 +164,9 @@ fn kind(line: &str) -> Line {
         method: Option<std::borrow::Cow<'a, str>>,
     }
     match serde_json::from_str::<Head<'_>>(line) {
+        Ok(Head { id: Some(_), method: Some(method) }) if method == "initialize" => {
+            Line::Initialize
+        }
         Ok(Head { id: Some(_), method: Some(_) }) => Line::Request,
         Ok(Head { id: None, method: Some(method) }) if method == "session/update" => Line::Update,
         Ok(Head { id: Some(_), method: None }) => Line::Answer,
@@ -194,6 +213,19 @@ mod tests {
         let mut out = Box::pin(outgoing(Vec::<u8>::new(), room));
         out.send(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.to_owned()).await.unwrap();
         assert!(lines.next().await.unwrap().is_ok());
+    }
+
+    #[tokio::test]
+    async fn what_is_sent_behind_initialize_waits_for_its_answer() {
+        let bytes =
+            b"{\"id\":1,\"method\":\"initialize\"}\n{\"id\":2,\"method\":\"session/new\"}\n";
+        let room = Room::new();
+        let mut lines = Box::pin(incoming(io::Cursor::new(bytes.to_vec()), room.clone()));
+        assert_eq!(kind(&lines.next().await.unwrap().unwrap()), Line::Initialize);
+        assert!(futures::poll!(lines.next()).is_pending());
+        let mut out = Box::pin(outgoing(Vec::<u8>::new(), room));
+        out.send(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.to_owned()).await.unwrap();
+        assert!(lines.next().await.unwrap().unwrap().contains("session/new"));
     }
 
     #[tokio::test]

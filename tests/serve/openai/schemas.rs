@@ -57,12 +57,12 @@ async fn schemas_whose_patterns_are_large_are_refused_and_cost_no_memory() {
 #[tokio::test]
 async fn slow_patterns_leave_a_neighbours_chat_alone() {
     let answer = format!("{}c", "ab".repeat(28_000));
-    let transcript = format!(
-        "transcript: 1\neach_run: true\nagents:\n  - agent: teller\n    turns:\n      - say: '\"{answer}\"'\n"
-    );
+    let says = format!("      - say: '\"{answer}\"'\n").repeat(3);
+    let head = "transcript: 1\neach_run: true\nagents:\n  - agent: teller\n    turns:\n";
+    let transcript = format!("{head}{says}");
     let world = World::with(Plan { transcript: &transcript, ..Plan::default() }).await;
     let slow = |count: usize| {
-        let pattern = |n: usize| json!({"pattern": format!("a[ab]{{{}}}[^ab]", 850 + n)});
+        let pattern = |n: usize| json!({"pattern": format!("a[ab]{{{}}}[^ab]", 851 + n)});
         formed(&json!({"allOf": (0..count).map(pattern).collect::<Vec<_>>()}))
     };
     // One such pattern is matched, on a thread of its own.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use belljar_policy::Shown;
 use belljar_work::StopSignal;
 use jsonschema_regex::to_rust_regex;
-use regex_automata::nfa::thompson::{Config, NFA};
+use regex_automata::nfa::thompson::{Config, NFA, WhichCaptures};
 use serde_json::{Map, Value};
 
 use crate::limits::{
@@ -307,12 +307,15 @@ fn measure(pattern: &str) -> Result<Pattern, TooLarge> {
         let built = NFA::compiler().configure(config).build(&translated);
         built.map_err(|error| error.size_limit().is_some())
     };
-    let (forward, backward) = match (build(config.clone()), build(config.reverse(true))) {
+    // An automaton that reads backwards has no captures: the compiler refuses them there.
+    let reverse = config.clone().reverse(true).which_captures(WhichCaptures::None);
+    let (forward, backward) = match (build(config), build(reverse)) {
         (Ok(forward), Ok(backward)) => (forward, backward),
         (Err(true), _) | (_, Err(true)) => return Err(TooLarge),
         (Err(false), _) | (_, Err(false)) => return Ok(Pattern::default()),
     };
-    let states = len(forward.states().len().max(backward.states().len()));
+    // Backwards only a cached automaton reads, which gives up where its cache is too small.
+    let states = len(forward.states().len());
     let groups = forward.group_info().explicit_slot_len() > 0;
     let one_pass = if groups { states.saturating_mul(ONE_PASS_STATE).min(ONE_PASS) } else { 0 };
     let automata = len(forward.memory_usage()).saturating_add(len(backward.memory_usage()));
