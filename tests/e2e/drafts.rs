@@ -106,7 +106,7 @@ fn skills_are_listed_and_checked() {
     let world = World::new();
     world.home_file("skills/README.md", "# Mine\n");
     world.home_file("skills/tides.md", SKILL);
-    world.home_file("skills/bad/SKILL.md", "no frontmatter\n");
+    world.home_file("skills/bad/SKILL.md", "---\nname: bad\n---\nno description\n");
     world.file(".belljar/skills/theirs/SKILL.md", &SKILL.replace("tides", "theirs"));
     let done = world.run(&["skills", "list"]).exits(2).says("code-review").says("theirs");
     let done = done.says("workspace").complains("bad/SKILL.md:1:1");

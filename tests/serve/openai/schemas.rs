@@ -1,7 +1,5 @@
 //! Schemas whose patterns cost much: refused, without an effect, and the neighbour unharmed.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Map, Value, json};
 
 use super::{complete, error, post, respond, text, user};
@@ -66,21 +64,18 @@ async fn slow_patterns_leave_a_neighbours_chat_alone() {
         formed(&json!({"allOf": (0..count).map(pattern).collect::<Vec<_>>()}))
     };
     // One such pattern is matched, on a thread of its own.
-    let begun = Instant::now();
     let matched = respond(&world, "blue-member", slow(1));
-    let mut longest = Duration::ZERO;
+    let mut answered = 0;
     tokio::pin!(matched);
     let matched = loop {
-        let asked = Instant::now();
         tokio::select! {
             biased;
             matched = &mut matched => break matched,
-            () = neighbour(&world) => longest = longest.max(asked.elapsed()),
+            () = neighbour(&world) => answered += 1,
         }
     };
     assert_eq!(matched.is(200).json()["status"], "completed");
-    let took = begun.elapsed();
-    assert!(longest > Duration::ZERO && longest < took / 2, "{longest:?} of {took:?}");
+    assert!(answered > 0, "no neighbour was answered meanwhile");
     // More of them are not matched at all: the model is told, three times, and there is no answer.
     let refused = respond(&world, "blue-member", slow(12)).await;
     let told = refused.json();
@@ -114,9 +109,17 @@ async fn the_memory_of_schemas_is_in_flight_until_the_turn_has_ended() {
     assert_eq!(world.state("blue").await, before);
     // Neither another tenant nor a request without a schema is concerned.
     let other = json!({"model": "teller", "input": "tell", "background": true});
-    respond(&world, "blue-member", other).await.is(200);
-    respond(&world, "red-member", body.clone()).await.is(200);
-    let path = format!("/v1/responses/{}/cancel", text(&first["id"]));
-    post(&world, "blue-member", &path, &json!({})).await.is(200);
-    respond(&world, "blue-member", body).await.is(200);
+    let other = respond(&world, "blue-member", other).await.is(200).json();
+    let red = respond(&world, "red-member", body.clone()).await.is(200).json();
+    cancel(&world, "blue-member", &first).await;
+    let last = respond(&world, "blue-member", body).await.is(200).json();
+    // The server would wait for each that still runs.
+    for (caller, response) in [("blue-member", other), ("red-member", red), ("blue-member", last)] {
+        cancel(&world, caller, &response).await;
+    }
+}
+
+async fn cancel(world: &World, caller: &str, response: &Value) {
+    let path = format!("/v1/responses/{}/cancel", text(&response["id"]));
+    post(world, caller, &path, &json!({})).await.is(200);
 }

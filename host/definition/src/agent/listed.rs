@@ -7,7 +7,7 @@
 use super::says::Says;
 use super::words::{TABLES, Tables, flat, seen, words};
 
-/// What an entry means.
+/// The meaning of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Listed {
     /// A name, be it one that nobody knows.

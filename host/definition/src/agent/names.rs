@@ -43,8 +43,21 @@ const TOGETHER: &[(&str, &[&str])] = &[
 ];
 
 /// The rows of the translation table by their names in lower case.
-static LOWER_ALIASES: LazyLock<Vec<(String, &ToolAlias)>> =
-    LazyLock::new(|| TOOL_ALIASES.iter().map(|row| (row.name.to_ascii_lowercase(), row)).collect());
+static LOWER_ALIASES: LazyLock<Vec<LowerAlias>> = LazyLock::new(|| {
+    let alias = |row: &'static ToolAlias| {
+        let lower = row.name.to_ascii_lowercase();
+        LowerAlias { flat: flat(&lower), lower, row }
+    };
+    TOOL_ALIASES.iter().map(alias).collect()
+});
+
+/// A name of another program's tool, in the two forms that names are compared in.
+struct LowerAlias {
+    lower: String,
+    /// Without what only joins words.
+    flat: String,
+    row: &'static ToolAlias,
+}
 
 /// Cuts at commas and line ends that stand outside parentheses.
 pub(super) fn split_names(text: &str, at: Position) -> Vec<Entry> {
@@ -84,21 +97,28 @@ pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
     let mut behind =
         Behind { is_known: name == "*" || name.starts_with("mcp__"), ..Behind::default() };
     let own = |tool: &&str| known.get(tool).cloned();
-    // All names are compared in lower case.
-    let fits = |other: &str| {
-        matches(&name, other) || !name.starts_with("mcp__") && matches(&plain, &flat(other))
+    // All names are compared in lower case; those of servers keep the marks between their parts.
+    let (is_pattern, is_of_server) = (name.contains('*'), name.starts_with("mcp__"));
+    let fits = |alias: &LowerAlias| {
+        matches(&name, &alias.lower) || !is_of_server && matches(&plain, &alias.flat)
     };
-    for (_, row) in LOWER_ALIASES.iter().filter(|(alias, _)| fits(alias)) {
+    for LowerAlias { row, .. } in LOWER_ALIASES.iter().filter(|alias| fits(alias)) {
         behind.is_known = true;
         let others = TOGETHER.iter().filter(|(tool, _)| row.canonical.contains(tool));
         let others = others.flat_map(|(_, others)| others.iter());
         behind.beside.extend(others.filter_map(own));
         behind.tools.extend(row.canonical.iter().filter_map(own));
     }
-    // A name as it stands is looked up; another spelling, or a pattern, takes a look at each tool.
-    let mut spoken = known.spoken(&name);
-    if spoken.is_empty() || name.contains('*') {
-        spoken.extend(known.spoken_like(fits));
+    // A name is looked up; a pattern takes a look at each tool.
+    let mut spoken = match is_pattern {
+        true => known.spoken_like(|other| matches(&name, other)),
+        false => known.spoken(&name),
+    };
+    if !is_of_server {
+        spoken.extend(match is_pattern {
+            true => known.flat_like(|other| matches(&plain, other)),
+            false => known.flat(&plain),
+        });
     }
     behind.is_known |= !spoken.is_empty();
     behind.tools.extend(spoken);

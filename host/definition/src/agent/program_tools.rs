@@ -47,8 +47,8 @@ impl Table {
     }
 }
 
-/// What does here the thing that a name means elsewhere, or the names that a pattern with `*` fits;
-/// `None` = nobody knows it.
+/// The tools here that do the work of a name elsewhere, or of the names that a pattern with `*` fits; `None` =
+/// nobody knows the name.
 pub(super) fn denied_with(
     name: &str,
     fits: impl Fn(&str, &str) -> bool,

@@ -4,7 +4,7 @@ use super::limit_words::MAX_NAME;
 use super::words::{TABLES, flat, words};
 use crate::yaml::{Node, Value};
 
-/// What a value says of the key before it.
+/// The meaning of a value for the key before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
     /// Nothing stands there.
@@ -50,7 +50,7 @@ impl Says {
         if yes { Self::Yes } else { Self::No }
     }
 
-    /// What a text says by itself.
+    /// The meaning of a text by itself.
     pub(super) fn of_text(text: &str) -> Self {
         let Some(tables) = TABLES.as_ref() else { return Self::Less };
         let text = text.trim();

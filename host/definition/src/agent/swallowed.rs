@@ -28,7 +28,7 @@ const LISTS: &[&str] = &["tools", "allowedTools", "disallowedTools"];
 /// Lines at the beginning of a body that are looked at: fields below a fence that closed too early.
 const MAX_HEAD: usize = 30;
 
-/// What joins a key to its value where a hand slips. The first of them that stands in a line counts.
+/// The marks between a key and its value where a hand slips. The first one in a line counts.
 const JOINTS: &[&str] = &[":", "=", ";", "->", "→", "|", "\t", " - ", " "];
 
 /// The first line that was meant to be a field that narrows, with that field.

@@ -61,7 +61,7 @@ pub(super) struct ToolListReader<'r, 'f, 'p, 'k> {
     meant: usize,
 }
 
-/// What a list of what is allowed gives so far.
+/// The tools that a list of what is allowed gives so far.
 #[derive(Default)]
 struct Given {
     tools: BTreeSet<ToolName>,

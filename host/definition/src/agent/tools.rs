@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use belljar_policy::{Shown, ToolName};
 
 use super::builtin_tools::SPAWN_AGENT;
+use super::words::flat;
 use crate::dialect::Dialect;
 use crate::suggest;
 
@@ -16,6 +17,8 @@ pub struct KnownTools {
     /// The tools by their names in lower case; those of MCP servers also by `SERVER_TOOL`. Made once: a file
     /// names hundreds of tools, and servers have thousands.
     spoken: BTreeMap<String, BTreeSet<ToolName>>,
+    /// The tools by their names in lower case and without what only joins words: `filewrite`.
+    flat: BTreeMap<String, BTreeSet<ToolName>>,
     /// The tools of each MCP server by `mcp__SERVER`, in lower case.
     servers: BTreeMap<String, BTreeSet<ToolName>>,
 }
@@ -78,6 +81,7 @@ impl KnownTools {
                 let whole = format!("mcp__{server}");
                 known.servers.entry(whole).or_default().insert(tool.clone());
             }
+            known.flat.entry(flat(&lower)).or_default().insert(tool.clone());
             known.spoken.entry(lower).or_default().insert(tool.clone());
         }
         known
@@ -103,6 +107,17 @@ impl KnownTools {
     pub(crate) fn spoken(&self, name: &str) -> BTreeSet<ToolName> {
         let found = self.spoken.get(name).into_iter().chain(self.servers.get(name));
         found.flatten().cloned().collect()
+    }
+
+    /// The tools with this name, in lower case and without what only joins words.
+    pub(crate) fn flat(&self, name: &str) -> BTreeSet<ToolName> {
+        self.flat.get(name).into_iter().flatten().cloned().collect()
+    }
+
+    /// The tools of which that form of the name fits a pattern.
+    pub(crate) fn flat_like(&self, fits: impl Fn(&str) -> bool) -> BTreeSet<ToolName> {
+        let found = self.flat.iter().filter(|(name, _)| fits(name));
+        found.flat_map(|(_, tools)| tools).cloned().collect()
     }
 
     /// The tools of which some name in lower case fits a pattern.

@@ -115,6 +115,7 @@ fn what_is_taken_away_is_taken_away() {
     tools: all that is granted
     at most: {"file_edit": Deny, "file_write": Deny, "notebook_edit": Deny}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
+    agents/scout.md:4:18: note: `Edit(src/**)` takes all of `file_edit`, `file_write` away: a part of a tool cannot be denied alone
     "#);
     check_field!("tools: [Read, Write]\ndisallowedTools: [Write]", @r#"
     s (s), Claude Code, user-facing

@@ -118,7 +118,9 @@ async fn an_error_of_any_form_inside_a_stream_is_told_in_its_own_words() {
 }
 
 /// Pieces of calls in one row: the deltas' `tool_calls`, and the calls that they are.
-fn rows() -> Vec<(&'static str, Vec<Value>, Vec<(&'static str, &'static str)>)> {
+type Row = (&'static str, Vec<Value>, Vec<(&'static str, &'static str)>);
+
+fn rows() -> Vec<Row> {
     let f = |name: &str, arguments: &str| json!({"name": name, "arguments": arguments});
     let (a, b) = (r#"{"p":1}"#, r#"{"p":2}"#);
     let two = vec![("r", a), ("r", b)];

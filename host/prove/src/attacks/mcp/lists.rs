@@ -61,9 +61,9 @@ pub(super) const ATTACKS: &[Attack<Arena>] = &[
     Attack {
         id: "mcp-too-many-tools",
         kind: Kind::Mcp,
-        tries: "lists 5,000 tools",
-        stopped_by: "tools of a server are counted (INV-315)",
-        told: "it lists too many tools",
+        tries: "lists 5,000 tools, and the one that was accepted behind them",
+        stopped_by: "of a server the first 128 tools are taken (INV-315)",
+        told: "tool not allowed",
         embedded: true,
         run: |arena| Box::pin(many(arena)),
     },
@@ -180,12 +180,17 @@ async fn bomb(arena: &Arena) -> Stopped {
 }
 
 async fn many(arena: &Arena) -> Stopped {
-    let tools: Vec<Value> = (0..MANY).map(|n| tool(&format!("t{n}"), "One of many.")).collect();
+    let many = (0..MANY).map(|n| tool(&format!("t{n}"), "One of many."));
+    let tools: Vec<Value> = many.chain([tool("echo", "Gives back its text.")]).collect();
     in_list(arena, move |message| message.result(&list(&tools))).await
 }
 
 async fn pages(arena: &Arena) -> Stopped {
-    in_list(arena, |message| message.result(&json!({"tools": [], "nextCursor": "more"}))).await
+    in_list(arena, |message| {
+        let next = format!("behind {}", message.body["id"]);
+        message.result(&json!({"tools": [], "nextCursor": next}))
+    })
+    .await
 }
 
 async fn header(arena: &Arena) -> Stopped {

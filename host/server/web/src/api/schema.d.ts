@@ -1194,10 +1194,12 @@ export interface components {
              * @description Lines that are new.
              */
             added: number;
-            /** @description Whether lines are not counted: it is not text, or too large. */
+            /** @description Whether lines cannot be counted: it is not text, or too large. */
             binary: boolean;
             /** @description Why it cannot be applied as it is. */
             conflict?: string | null;
+            /** @description Whether its lines were counted. */
+            counted: boolean;
             /** @description Whether it is a directory. */
             directory: boolean;
             /** @description Where it was, if it was renamed. */
@@ -1213,6 +1215,11 @@ export interface components {
              * @description Lines that are gone.
              */
             removed: number;
+            /**
+             * @description Whether all lines between the first and the last difference count as replaced, because comparing
+             *     them would take too long.
+             */
+            replaced: boolean;
             /** @description Why it would run later by itself. */
             runs_later?: string | null;
         };
@@ -1910,7 +1917,7 @@ export interface components {
         PlaceBody: {
             /**
              * Format: int64
-             * @description Lines that are new.
+             * @description Lines that are new, of the files whose lines were counted.
              */
             added: number;
             /**
@@ -1929,6 +1936,11 @@ export interface components {
             /** @description With `patch=true`: the same of files below `.git`, which `git apply` refuses. To be read. */
             git_patch?: string | null;
             /**
+             * @description An apply was interrupted, and a part of these changes may stand in the workspace by now. The next
+             *     `apply`, `discard` or `undo` finishes it or takes it back; a look writes nothing.
+             */
+            interrupted: boolean;
+            /**
              * Format: int64
              * @description Files that are changed.
              */
@@ -1939,7 +1951,7 @@ export interface components {
             path: string;
             /**
              * Format: int64
-             * @description Lines that are gone.
+             * @description Lines that are gone, of the same.
              */
             removed: number;
             /**
@@ -1947,6 +1959,12 @@ export interface components {
              * @description How many would run later by themselves.
              */
             run_later: number;
+            /**
+             * Format: int64
+             * @description Files whose lines were not counted: those that are not in `files`, and those that were left after
+             *     10 seconds.
+             */
+            uncounted: number;
         };
         /** @description The message that would be sent, and the agent. */
         PreviewBody: {
