@@ -71,7 +71,11 @@ async fn a_forced_tool_call_arrives_whole_and_the_next_turn_hits_the_servers_cac
     assert!(reply.usage.input_tokens > 0 && reply.usage.output_tokens > 0);
 
     let prompt = reply.usage.input_tokens;
-    request.messages.push(Message::Assistant { text: reply.text, calls: reply.calls });
+    request.messages.push(Message::Assistant {
+        text: reply.text,
+        calls: reply.calls,
+        reasoning: reply.reasoning,
+    });
     let result = ToolResult {
         id: call.id,
         name: call.name,
@@ -94,7 +98,11 @@ async fn a_fork_finds_its_parents_prompt_in_the_servers_cache() {
     let mut parent = request("Have the file README.md looked at from two sides.");
     let (reply, _) = chat(&*model, &parent).await;
     let prompt = reply.usage.input_tokens;
-    let pending = Message::Assistant { text: reply.text, calls: reply.calls.clone() };
+    let pending = Message::Assistant {
+        text: reply.text,
+        calls: reply.calls.clone(),
+        reasoning: reply.reasoning,
+    };
     parent.messages.push(pending);
     // As the session starts a fork: the open calls answered alike, then the task.
     let placeholder = |call: &belljar_model::ToolCall| ToolResult {
