@@ -207,8 +207,8 @@ impl ToolListReader<'_, '_, '_, '_> {
     }
 
     /// An item that is no text, such as the map that an unquoted `Bash(git diff: *)` is. In a
-    /// list of what is allowed it gives nothing but what it switches on, and takes away what it says
-    /// anything else of; a list of what is not is then unreadable.
+    /// list of what is allowed it gives nothing, and takes away all that it does not plainly switch on; a
+    /// list of what is not is then unreadable.
     fn not_a_name(&mut self, name: &str, item: &Node, entries: &mut Vec<Entry>) -> Option<()> {
         let message = format!("`{name}` holds {}, not a name", item.kind());
         self.fields.fault(item.at, "bad-field", message, None);
@@ -223,7 +223,8 @@ impl ToolListReader<'_, '_, '_, '_> {
         for (key, node) in switches {
             let (text, at) = (key.text.clone(), key.at);
             match Says::of(node) {
-                Says::Yes | Says::Nothing => entries.push(Entry { text, at }),
+                // `Write: always` may be a scope as well as a switch.
+                Says::Yes | Says::Nothing => {}
                 Says::No => entries.push(Entry { text: format!("!{text}"), at }),
                 _ if tools_behind(&text, self.known).is_known => {
                     self.take_away(&Entry { text, at });
