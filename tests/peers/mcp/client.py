@@ -136,7 +136,8 @@ class Home:
     def login(self, words):
         """Says yes in a browser, to the rights that these words name too. Whether a token came."""
         self.logins += 1
-        scope = re.search(r"--scope '([^']+)'", words)
+        # A person reads which right the server wants, and names it.
+        scope = re.search(r"it wants `([^`]+)`", words)
         more = ["--scope", scope[1]] if scope else []
         process = subprocess.Popen(
             [BELLJAR, "mcp", "login", "peer", *more], env=self.env, cwd=self.workspace, text=True,
