@@ -223,6 +223,7 @@ impl Arena {
         let mut picture = lock(&self.picture);
         if picture.is_none() {
             neighbour.forget_peak();
+            belljar_work::give_back_memory();
             *picture = Some(Picture {
                 outside: tree::digest(&self.outside())?,
                 resident: memory::resident(),
@@ -277,8 +278,9 @@ impl Arena {
         Ok(None)
     }
 
-    /// By how much the process has grown since the picture was taken.
+    /// By how much the process has grown since the picture was taken, without what is free.
     pub(crate) fn growth(&self) -> Growth {
+        belljar_work::give_back_memory();
         let (now, picture) = (memory::resident(), lock(&self.picture));
         let before = picture.as_ref().and_then(|picture| picture.resident);
         let (Some(now), Some(before)) = (now, before) else { return Growth::default() };

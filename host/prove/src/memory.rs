@@ -1,9 +1,9 @@
 //! How large this process is.
 
 /// By how much one attack may leave the process larger than it was, in bytes. What stays is
-/// machine code loaded for the first time, pages of pool slots that are kept for the next
-/// store, and what the allocator holds back; none of it grows with repetition, which
-/// [`crate::Suite::soak`] proves.
+/// machine code loaded for the first time and pages of pool slots that are kept for the next
+/// store; neither grows with repetition, which [`crate::Suite::soak`] proves. Free memory that the C
+/// library kept does not count: it is given back before the process is weighed.
 pub const GROWTH_BOUND: u64 = 48 << 20;
 
 /// By how much the process may grow while an attack runs: the jar's own memory at its default

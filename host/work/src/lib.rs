@@ -30,6 +30,7 @@
 //! # });
 //! ```
 
+mod memory;
 mod owner;
 mod signal;
 
@@ -37,6 +38,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::timeout_at;
 
+pub use memory::give_back_memory;
 pub use signal::{StopSignal, WorkStopped};
 
 /// Jobs of one owner that run at once. Two, so that a quick look passes a slow one. [`OPERATOR`] has

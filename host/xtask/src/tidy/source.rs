@@ -21,7 +21,7 @@ const UNSAFE_MODULES: &[&str] = &[
     "host/cli/src/setup/beside.rs",
     "host/cli/src/setup/embedded.rs",
     // The C library's own function, which gives free memory back.
-    "host/cli/src/setup/memory.rs",
+    "host/work/src/memory.rs",
     // The kernel's calls about the turns of a thread.
     "host/cli/src/setup/threads.rs",
 ];
