@@ -15,6 +15,7 @@ mod openai;
 mod oracle;
 mod patches;
 mod peers;
+mod prose;
 mod sdks;
 mod supply;
 mod tidy;
@@ -57,6 +58,8 @@ enum Command {
     Hostile,
     /// Hold `belljar agents check` against a reader of agent files that shares no code with it
     Oracle,
+    /// Measure how the code names things and how its comments refer to them
+    Prose,
     /// Pack the SDKs as their people install them, into `target/sdks`
     Sdks(sdks::Arguments),
     /// Check the house rules that no compiler knows
@@ -112,6 +115,10 @@ fn run(command: Command) -> Result<()> {
             [hooks::PROBE, hooks::CALLER].iter().try_for_each(|it| it.rebuild(&root))
         }
         Command::Oracle => oracle::run(&root),
+        Command::Prose => {
+            prose::print_table(&tidy::read_tree(&root)?);
+            Ok(())
+        }
         Command::Sdks(arguments) => sdks::run(&root, &arguments),
         Command::Tidy => tidy::run(&root),
         Command::TestAcp => acp::run(&root),

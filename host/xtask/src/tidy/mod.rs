@@ -50,6 +50,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     breaches.extend(rings::breaches(&files));
     breaches.extend(words::breaches(&files));
     breaches.extend(guide::breaches(root, &files));
+    breaches.extend(crate::prose::breaches(&files));
     for breach in &breaches {
         crate::say(&format!("tidy: {breach}"));
     }
@@ -70,7 +71,8 @@ fn top_level(root: &Path) -> Result<Vec<String>> {
     Ok(breaches)
 }
 
-fn read_tree(root: &Path) -> Result<Vec<File>> {
+/// Every text file of the tree that a rule is about.
+pub(crate) fn read_tree(root: &Path) -> Result<Vec<File>> {
     let passed_over = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         path != root && (name.starts_with('.') || name == "target" || name == "node_modules")

@@ -1,0 +1,129 @@
+//! Counts the words of one source file.
+
+use std::collections::BTreeMap;
+
+/// Words that stand for a noun. A reader has to find the noun.
+const PRONOUNS: &[&str] = &[
+    "it", "its", "they", "them", "their", "this", "that", "these", "those", "which", "what", "one",
+    "who", "whose", "nobody", "somebody",
+];
+
+/// Clauses that name no noun, or deny one.
+const CLAUSES: &[&str] =
+    &["what it", "that which", "those that", "is none", "of which", "nobody that", "should it"];
+
+/// Counts over files.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Words {
+    /// How often a type of each name is defined.
+    pub(super) types: BTreeMap<String, usize>,
+    pub(super) functions: usize,
+    pub(super) functions_of_one_word: usize,
+    /// Functions named `of` or `of_...`.
+    pub(super) functions_of: usize,
+    pub(super) comment_words: usize,
+    pub(super) pronouns: usize,
+    pub(super) clauses: usize,
+    /// `for example`.
+    pub(super) examples: usize,
+}
+
+/// Adds the words of a file's text, up to its module of tests.
+pub(super) fn count_words(text: &str, words: &mut Words) {
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let mut comment = String::new();
+    for line in code.lines().map(str::trim_start) {
+        match line.strip_prefix("//") {
+            // The marks of documentation are no words; a line of code in an example has few.
+            Some(said) => {
+                comment.push_str(said.trim_start_matches(['/', '!']));
+                comment.push(' ');
+            }
+            None => count_definition(line, words),
+        }
+    }
+    count_comment(&comment.to_lowercase(), words);
+}
+
+/// Counts the type or function that a line of code defines.
+fn count_definition(line: &str, words: &mut Words) {
+    let mut tokens = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    while let Some(token) = tokens.next() {
+        match token {
+            "struct" | "enum" | "trait" | "union" => {
+                let name = tokens.next().unwrap_or_default();
+                if name.starts_with(char::is_uppercase) {
+                    *words.types.entry(name.to_owned()).or_default() += 1;
+                }
+                return;
+            }
+            "fn" => {
+                let name = tokens.next().unwrap_or_default();
+                if !name.is_empty() {
+                    words.functions += 1;
+                    words.functions_of_one_word += usize::from(!name.contains('_'));
+                    words.functions_of += usize::from(name == "of" || name.starts_with("of_"));
+                }
+                return;
+            }
+            // Words that may stand in front of a definition, and the place in `pub(in crate::a)`.
+            "" | "pub" | "crate" | "super" | "in" | "async" | "const" | "unsafe" | "extern" => {}
+            _ => return,
+        }
+    }
+}
+
+fn count_comment(comment: &str, words: &mut Words) {
+    let all: Vec<&str> = comment
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '\'' && letter != '_')
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.comment_words += all.len();
+    words.pronouns += all.iter().filter(|word| PRONOUNS.contains(word)).count();
+    for pair in all.windows(2) {
+        let pair = pair.join(" ");
+        words.clauses += usize::from(CLAUSES.contains(&pair.as_str()));
+        words.examples += usize::from(pair == "for example");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_comments_are_counted_and_code_and_tests_are_not() {
+        let text = "\
+//! A key, for example `a`. It is what it opens.
+/// Nobody has
+/// those that are left.
+pub(crate) struct State { it: u8 }
+pub enum LoginState {}
+impl State {
+    pub(super) async fn of_it(self) {}
+    const fn read_all() {}
+    fn of() {}
+}
+let it = what_one(those);
+#[cfg(test)]
+mod tests {
+    // It is what it is.
+    fn it() {}
+}
+";
+        let mut words = Words::default();
+        count_words(text, &mut words);
+        let types = [("LoginState".to_owned(), 1), ("State".to_owned(), 1)].into();
+        let counted = Words {
+            types,
+            functions: 3,
+            functions_of_one_word: 1,
+            functions_of: 2,
+            comment_words: 16,
+            pronouns: 6,
+            clauses: 2,
+            examples: 1,
+        };
+        assert_eq!(words, counted);
+    }
+}

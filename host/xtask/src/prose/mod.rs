@@ -1,0 +1,121 @@
+//! `cargo xtask prose`: measures how the code of `host/` names things and how its comments refer to them.
+//!
+//! A name of one word and a pronoun both send a reader to another place to find the noun. The measures are
+//! rates, so that they compare with other projects. Each has a ceiling that `cargo xtask tidy` holds: a change
+//! may lower a rate, and lowers the ceiling with it; it may not raise one.
+//!
+//! For example, `struct State` counts among the types of one word, `struct LoginState` does not.
+
+mod count;
+
+use std::collections::BTreeMap;
+
+use crate::tidy::File;
+use count::{Words, count_words};
+
+/// One measure of the table.
+struct Measure {
+    name: &'static str,
+    /// The measure of this code.
+    now: f64,
+    /// The most that `cargo xtask tidy` accepts.
+    ceiling: f64,
+    /// The value that we want to reach, from seven other projects that were measured alike.
+    goal: f64,
+}
+
+/// Prints the table.
+pub(crate) fn print_table(files: &[File]) {
+    let words = count_all(files);
+    crate::say(&format!("{:<44} {:>7} {:>8} {:>6}", "measure", "now", "ceiling", "goal"));
+    for measure in measures(&words) {
+        let Measure { name, now, ceiling, goal } = measure;
+        crate::say(&format!("{name:<44} {now:>7.1} {ceiling:>8.1} {goal:>6.1}"));
+    }
+    crate::say("names of types that stand in most modules:");
+    for (name, modules) in frequent_types(&words) {
+        crate::say(&format!("  {name} {modules}"));
+    }
+}
+
+/// A breach for every measure above its ceiling.
+pub(crate) fn breaches(files: &[File]) -> Vec<String> {
+    let words = count_all(files);
+    let above = measures(&words).into_iter().filter(|measure| measure.now > measure.ceiling);
+    above
+        .map(|Measure { name, now, ceiling, .. }| {
+            format!("prose: {name}: {now:.1}, more than {ceiling:.1}; see `cargo xtask prose`")
+        })
+        .collect()
+}
+
+fn count_all(files: &[File]) -> Words {
+    let mut words = Words::default();
+    for file in files.iter().filter(|file| is_measured(&file.path)) {
+        count_words(&file.text, &mut words);
+    }
+    words
+}
+
+/// Code of the host without its tests, whose names are sentences.
+fn is_measured(path: &str) -> bool {
+    path.starts_with("host/")
+        && path.ends_with(".rs")
+        && !path.contains("/tests/")
+        && !path.ends_with("/tests.rs")
+}
+
+fn measures(words: &Words) -> [Measure; 6] {
+    let share = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
+    let rate = |part: usize| 1_000.0 * part as f64 / words.comment_words.max(1) as f64;
+    let types = words.types.values().sum();
+    let short_types =
+        words.types.iter().filter(|(name, _)| is_one_word(name)).map(|(_, n)| n).sum();
+    let measure = |name, now, ceiling, goal| Measure { name, now, ceiling, goal };
+    [
+        measure("types of one word, %", share(short_types, types), CEILINGS[0], 30.0),
+        measure(
+            "functions of one word, %",
+            share(words.functions_of_one_word, words.functions),
+            CEILINGS[1],
+            45.0,
+        ),
+        measure("functions `of` and `of_...`", words.functions_of as f64, CEILINGS[2], 20.0),
+        measure("pronouns in 1,000 words of comments", rate(words.pronouns), CEILINGS[3], 80.0),
+        measure("clauses without a noun in 1,000 words", rate(words.clauses), CEILINGS[4], 1.0),
+        // The goal here is a floor: the ceiling holds nothing.
+        measure("`for example` in 1,000 words", rate(words.examples), f64::INFINITY, 1.5),
+    ]
+}
+
+/// A capital letter at the beginning and nowhere else.
+fn is_one_word(name: &str) -> bool {
+    name.chars().skip(1).all(|letter| !letter.is_uppercase())
+}
+
+/// The ten names of types that stand in most modules, from three on.
+fn frequent_types(words: &Words) -> Vec<(&str, usize)> {
+    let by_count: BTreeMap<_, _> = words.types.iter().map(|(name, n)| ((*n, name), ())).collect();
+    let often = by_count.into_keys().rev().filter(|(n, _)| *n > 2).take(10);
+    often.map(|(n, name)| (name.as_str(), n)).collect()
+}
+
+/// The ceilings of the first five measures. Lower them with the rates; never raise one.
+const CEILINGS: [f64; 5] = [69.0, 71.0, 260.0, 124.0, 3.6];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_above_its_ceiling_is_a_breach_and_tests_are_not_measured() {
+        let text = "//! It is what it does: it, its, they, them.\nfn of_it() {}\n".repeat(300);
+        let file = |path: &str| File { path: path.to_owned(), text: text.clone() };
+        let found = breaches(&[file("host/a/src/b.rs")]);
+        assert!(found.iter().any(|breach| breach.contains("pronouns")), "{found:?}");
+        assert!(found.iter().any(|breach| breach.contains("`of_...`")), "{found:?}");
+        for path in ["host/a/src/b/tests.rs", "host/a/tests/it/b.rs", "tests/e2e/b.rs"] {
+            assert_eq!(breaches(&[file(path)]), [""; 0]);
+        }
+    }
+}
