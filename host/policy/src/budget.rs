@@ -71,7 +71,8 @@ pub enum Level {
     Session,
     /// All stages of one team run.
     Team,
-    /// One subagent.
+    /// One agent: that of a run itself, or one of its subagents. For a person it is the agent.
+    #[strum(to_string = "agent")]
     Subagent,
     /// One tool call.
     Call,

@@ -169,7 +169,7 @@ agents:
     let outcome = world.go("reader").await;
     assert_eq!((outcome.status, outcome.output.as_str()), (RunStatus::Partial, "I will look"));
     let error = outcome.error.unwrap().to_string();
-    assert_eq!(error, "the token budget of the subagent is used up (1000)");
+    assert_eq!(error, "the token budget of the agent is used up (1000)");
     assert!(outcome.receipts.is_empty());
 }
 

@@ -128,7 +128,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         kind: Kind::Cpu,
         tries: "uses up nearly all the fuel of a call, call after call",
         stopped_by: "the subagent's budget above its calls (INV-12)",
-        told: "the fuel budget of the subagent is used up",
+        told: "the fuel budget of the agent is used up",
         embedded: true,
         run: |arena| Box::pin(just_below(arena)),
     },

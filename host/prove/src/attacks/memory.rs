@@ -30,7 +30,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         kind: Kind::Memory,
         tries: "allocates more than its jar may have, and touches it",
         stopped_by: "the jar's memory budget (INV-20)",
-        told: "the memory budget of the subagent is used up",
+        told: "the memory budget of the agent is used up",
         embedded: true,
         run: |arena| Box::pin(allocates(arena)),
     },

@@ -96,7 +96,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         kind: Kind::Agents,
         tries: "makes the same call for ever",
         stopped_by: "the budget of steps (INV-12)",
-        told: "the step budget of the subagent is used up",
+        told: "the step budget of the agent is used up",
         embedded: true,
         run: |arena| Box::pin(loops(arena)),
     },
