@@ -2,7 +2,8 @@
 //!
 //! `cargo run --bin belljar-bench [PART...]` runs all parts or those named; with
 //! `BELLJAR_BENCH_QUICK=1` fewer repetitions, with `BELLJAR_BENCH_BINARY=PATH` on a `belljar` that is
-//! there already. Nothing here fails because something is slow.
+//! there already. Nothing here fails because something is slow; a part that fails is named with its
+//! error behind the figures of the others, and the exit code is 1.
 //! `belljar-bench server-soak --seconds 600` is a part of its own. What pure computation in a jar costs
 //! against native interpreters, `python3 tests/bench/pure/compare.py` measures.
 
@@ -31,6 +32,7 @@ mod stores;
 mod watch;
 
 use std::path::Path;
+use std::process::ExitCode;
 
 use report::Row;
 
@@ -97,31 +99,27 @@ const QUICK: Times = Times {
 };
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> anyhow::Result<ExitCode> {
     let parts: Vec<String> = std::env::args().skip(1).collect();
     if parts == [bare_mcp::NAME] {
-        return bare_mcp::serve().await;
+        bare_mcp::serve().await?;
+        return Ok(ExitCode::SUCCESS);
     }
     if let [first, rest @ ..] = parts.as_slice()
         && first == "server-soak"
     {
         report::print(&server_soak(rest).await?);
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     }
     if let Some(unknown) = parts.iter().find(|part| !PARTS.contains(&part.as_str())) {
         anyhow::bail!("no part `{unknown}`; there are {}", PARTS.join(", "));
     }
     let quick = std::env::var_os("BELLJAR_BENCH_QUICK").is_some();
     let times = if quick { QUICK } else { FULL };
-    let asked = |part: &str| {
-        let asked = parts.is_empty() || parts.iter().any(|asked| asked == part);
-        if asked {
-            report::begin(part);
-        }
-        asked
-    };
-    report::print(&rows(&times, asked).await?);
-    Ok(())
+    let asked = |part: &&str| parts.is_empty() || parts.iter().any(|asked| asked == part);
+    let measured =
+        Measured::of(PARTS.into_iter().filter(asked), async |part| rows(part, &times).await);
+    Ok(measured.await.report())
 }
 
 impl server_soak::Soak {
@@ -165,67 +163,106 @@ async fn server_soak(args: &[String]) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-async fn rows(times: &Times, asked: impl Fn(&str) -> bool) -> anyhow::Result<Vec<Row>> {
+/// The rows of all parts, and the parts that failed: one that does takes nothing from the others.
+struct Measured {
+    rows: Vec<Row>,
+    failed: Vec<(&'static str, anyhow::Error)>,
+}
+
+impl Measured {
+    /// Measures these parts, one after the other.
+    async fn of(
+        parts: impl IntoIterator<Item = &'static str>,
+        mut measure: impl AsyncFnMut(&'static str) -> anyhow::Result<Vec<Row>>,
+    ) -> Self {
+        let mut all = Self { rows: Vec::new(), failed: Vec::new() };
+        for part in parts {
+            report::begin(part);
+            match measure(part).await {
+                Ok(rows) => all.rows.extend(rows),
+                Err(error) => all.failed.push((part, error)),
+            }
+        }
+        all
+    }
+
+    /// Prints the table, then why the parts failed that did.
+    fn report(&self) -> ExitCode {
+        report::print(&self.rows);
+        for (part, error) in &self.failed {
+            report::failed(part, error);
+        }
+        if self.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+/// The rows of one part.
+async fn rows(part: &str, times: &Times) -> anyhow::Result<Vec<Row>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("."));
-    let mut rows = Vec::new();
-    let few = stores::Bench::new(root, 100)?;
-    if asked("open") {
-        rows.push(stores::open_and_drop(&few, times.stores).await?);
+    let few = || stores::Bench::new(root, 100);
+    Ok(match part {
+        "open" => vec![stores::open_and_drop(&few()?, times.stores).await?],
+        "read" => vec![stores::read_call(&few()?, times.calls).await?],
+        "overlay" => overlay::rows(times.calls.min(1000)).await?,
+        "shell" => vec![shell::echo(times.calls).await?],
+        "code" => code::rows(root, times.calls.min(1000), times.jars.min(1000)).await?,
+        "jars" => {
+            let many = stores::Bench::new(root, times.jars as u32 + 10)?;
+            stores::live_jars(many, times.jars).await?
+        }
+        "runs" => vec![runs::scripted(root, times.runs).await?],
+        "delegation" => delegation::rows(root, times.children, times.calls.min(1000)).await?,
+        "neighbours" => neighbours::rows(times.calls.min(1000)).await?,
+        "interval" => interval::rows(times.starts).await.map_err(stores::plain)?,
+        "soak" => vec![soak::row(times.attacks).await?],
+        "startup" => startup::rows(root, times.starts)?,
+        "mcp" => {
+            let binary = startup::binary(root)?;
+            let mut rows = mcp::rows(&few()?, &binary, times.calls, times.starts).await?;
+            let time = std::time::Duration::from_secs(times.seconds.min(10));
+            rows.push(mcp::http_row(binary, time).await?);
+            rows
+        }
+        "serve" => {
+            let time = std::time::Duration::from_secs(times.seconds);
+            serve::rows(startup::binary(root)?, time).await?
+        }
+        "watch" => {
+            let time = std::time::Duration::from_secs(times.seconds.min(20));
+            vec![watch::row(startup::binary(root)?, times.watchers, time).await?]
+        }
+        "acp" => vec![acp::row(&startup::binary(root)?, times.calls.min(300))?],
+        "kill" => {
+            let mut rows = vec![kill::row(startup::binary(root)?, times.kills).await?];
+            rows.extend(kill::overlay_rows(startup::binary(root)?, times.kills).await?);
+            rows
+        }
+        unknown => anyhow::bail!("no part `{unknown}`; there are {}", PARTS.join(", ")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_part_that_fails_is_named_and_the_others_are_printed() {
+        let measured = Measured::of(["open", "watch", "kill"], async |part| match part {
+            "watch" => anyhow::bail!("too many bytes in flight"),
+            part => Ok(vec![Row::new(part, "1 ms")]),
+        });
+        let measured = measured.await;
+        assert_eq!(measured.rows.len(), 2);
+        let failed: Vec<_> =
+            measured.failed.iter().map(|(part, why)| (*part, why.to_string())).collect();
+        assert_eq!(failed, [("watch", "too many bytes in flight".to_owned())]);
+        assert_eq!(format!("{:?}", measured.report()), format!("{:?}", ExitCode::FAILURE));
     }
-    if asked("read") {
-        rows.push(stores::read_call(&few, times.calls).await?);
+
+    #[tokio::test]
+    async fn every_part_is_known_and_another_one_is_not() {
+        assert!(rows("nothing", &QUICK).await.is_err_and(|why| why.to_string().contains("watch")));
+        let all = Measured::of(PARTS, async |_| Ok(Vec::new())).await;
+        assert_eq!(format!("{:?}", all.report()), format!("{:?}", ExitCode::SUCCESS));
     }
-    if asked("overlay") {
-        rows.extend(overlay::rows(times.calls.min(1000)).await?);
-    }
-    if asked("shell") {
-        rows.push(shell::echo(times.calls).await?);
-    }
-    if asked("code") {
-        rows.extend(code::rows(root, times.calls.min(1000), times.jars.min(1000)).await?);
-    }
-    if asked("jars") {
-        let many = stores::Bench::new(root, times.jars as u32 + 10)?;
-        rows.extend(stores::live_jars(many, times.jars).await?);
-    }
-    if asked("runs") {
-        rows.push(runs::scripted(root, times.runs).await?);
-    }
-    if asked("delegation") {
-        rows.extend(delegation::rows(root, times.children, times.calls.min(1000)).await?);
-    }
-    if asked("neighbours") {
-        rows.extend(neighbours::rows(times.calls.min(1000)).await?);
-    }
-    if asked("interval") {
-        rows.extend(interval::rows(times.starts).await.map_err(stores::plain)?);
-    }
-    if asked("soak") {
-        rows.push(soak::row(times.attacks).await?);
-    }
-    if asked("startup") {
-        rows.extend(startup::rows(root, times.starts)?);
-    }
-    if asked("mcp") {
-        let binary = startup::binary(root)?;
-        rows.extend(mcp::rows(&few, &binary, times.calls, times.starts).await?);
-        let time = std::time::Duration::from_secs(times.seconds.min(10));
-        rows.push(mcp::http_row(binary, time).await?);
-    }
-    if asked("serve") {
-        let time = std::time::Duration::from_secs(times.seconds);
-        rows.extend(serve::rows(startup::binary(root)?, time).await?);
-    }
-    if asked("watch") {
-        let time = std::time::Duration::from_secs(times.seconds.min(20));
-        rows.push(watch::row(startup::binary(root)?, times.watchers, time).await?);
-    }
-    if asked("acp") {
-        rows.push(acp::row(&startup::binary(root)?, times.calls.min(300))?);
-    }
-    if asked("kill") {
-        rows.push(kill::row(startup::binary(root)?, times.kills).await?);
-        rows.extend(kill::overlay_rows(startup::binary(root)?, times.kills).await?);
-    }
-    Ok(rows)
 }

@@ -32,6 +32,12 @@ pub(crate) fn begin(part: &str) {
     eprintln!("measuring {part}");
 }
 
+/// Says why a part has no figures.
+#[expect(clippy::print_stderr, reason = "the reason of the exit code, beside the table")]
+pub(crate) fn failed(part: &str, error: &anyhow::Error) {
+    eprintln!("error: the part `{part}` failed: {error:#}");
+}
+
 /// Prints the rows as a table in markdown.
 #[expect(clippy::print_stdout, reason = "this table is what the program is for")]
 pub(crate) fn print(rows: &[Row]) {

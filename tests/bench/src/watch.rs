@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::report::Row;
 use crate::server::{Site, Work};
@@ -74,11 +74,19 @@ async fn talk(
         loop {
             let message: Value = serde_json::from_str(&reader.next().await?)?;
             match message["type"].as_str() {
+                // A session stays watched until somebody says otherwise, and each that is takes a
+                // part of its tenant's bytes in flight.
+                Some("done") => {
+                    let session = &message["session"];
+                    ensure!(session.is_string(), "no `session`: {message}");
+                    let unwatch = json!({"type": "unsubscribe", "session": session});
+                    writer.send(&unwatch.to_string()).await?;
+                }
+                Some("unsubscribed") => break,
                 Some("event") => {
                     let made = message["event"]["at"].as_i64().context("no `at`")?;
                     late.push(now() - made);
                 }
-                Some("done") => break,
                 Some("error") => anyhow::bail!("refused: {message}"),
                 _ => {}
             }
