@@ -1,7 +1,7 @@
 //! Whether an agent may call a tool, and who decided. What a run refuses, what `belljar explain`
 //! prints, what `agents check` and the API say is withheld: all of it is this answer.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use belljar_catalogue::{SkillLibrary, ToolCatalogue};
@@ -21,13 +21,17 @@ pub(crate) struct Reasons {
     pub(crate) tools: Option<Arc<ToolCatalogue>>,
     /// Tools that are there and that this agent is not offered, each with the reason.
     pub(crate) left_out: BTreeMap<ToolName, String>,
-    /// Tools that it would be granted by default if there were overlays.
-    pub(crate) for_overlays: Arc<BTreeSet<ToolName>>,
+    /// Tools that it would be granted by default if it worked on overlays, each with why it does not.
+    pub(crate) for_overlays: Arc<BTreeMap<ToolName, &'static str>>,
 }
 
 /// Why the operator's grants lack a tool that is there for overlays.
-const NO_OVERLAYS: &str = "by default it is there for overlays, and `overlay = \"never\"` under \
-`[agents]` leaves none";
+pub(crate) const NO_OVERLAYS: &str = "by default it is there for overlays, and `overlay = \"never\"` \
+under `[agents]` leaves none";
+
+/// The same where a directory itself may be written.
+pub(crate) const NO_OVERLAY_HERE: &str = "by default it is there for overlays, and `mounts` makes a \
+directory itself writable: name it under `add_tools`";
 
 impl Reasons {
     /// The decision about a tool by these rights, which a model has named.
@@ -39,11 +43,11 @@ impl Reasons {
         if let Some(definition) = &self.definition {
             name_the_field(&mut decision, definition, tool);
         }
-        if self.for_overlays.contains(tool) {
+        if let Some(no_overlay) = self.for_overlays.get(tool) {
             let grants =
                 |vote: &&mut Vote| vote.source == Source::Grants && vote.stance == Stance::Refuses;
             for vote in decision.votes.iter_mut().filter(grants) {
-                vote.why = format!("{}: {NO_OVERLAYS}", vote.why);
+                vote.why = format!("{}: {no_overlay}", vote.why);
             }
         }
         let lacks = self.tools.as_ref().and_then(|tools| tools.withholds(tool));

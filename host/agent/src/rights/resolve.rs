@@ -1,6 +1,6 @@
 //! From an agent's name to its definition, grants, rights and readiness.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,11 +8,13 @@ use belljar_definition::{
     AgentDefinition, AgentId, AgentReadiness, CatalogEntry, GrantChange, NotFound, Parsed,
     Settings, grant_command, parse_agent, readiness,
 };
-use belljar_policy::{Grants, Narrowing, Permission, Rights, Shown, ShownPath as _, ToolName};
+use belljar_policy::{
+    Access, Grants, Narrowing, Permission, Rights, Shown, ShownPath as _, ToolName,
+};
 
 use crate::host::Host;
 use crate::outcome::RunError;
-use crate::rights::decide::withheld;
+use crate::rights::decide::{NO_OVERLAY_HERE, NO_OVERLAYS, withheld};
 
 /// An agent together with what the operator gives it.
 #[derive(Debug, Clone)]
@@ -34,8 +36,8 @@ pub struct ResolvedAgent {
     /// Whether a directory that it is granted is not there: it does not start, `--partial` or
     /// not. Looked at for agents at the top; a subagent hears of it when it starts.
     pub lacks_directory: bool,
-    /// The tools that it lacks because the operator has no overlays.
-    pub(crate) for_overlays: Arc<BTreeSet<ToolName>>,
+    /// The tools that it lacks because it works on no overlay, each with the reason.
+    pub(crate) for_overlays: Arc<BTreeMap<ToolName, &'static str>>,
 }
 
 /// Why there is no such agent to run.
@@ -258,22 +260,26 @@ fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgen
     }
 }
 
-/// The tools that it would be granted by default if there were overlays.
+/// The tools that it would be granted by default if it worked on overlays, each with why it does not.
 fn for_overlays(
     settings: &Settings,
     agent: &CatalogEntry,
     grants: &Grants,
     workspace: &Path,
-) -> BTreeSet<ToolName> {
-    if settings.overlays.by_default {
-        return BTreeSet::new();
-    }
-    let mut with = settings.clone();
-    with.overlays.by_default = true;
+) -> BTreeMap<ToolName, &'static str> {
+    let (with, why) = if !settings.overlays.by_default {
+        let mut with = settings.clone();
+        with.overlays.by_default = true;
+        (with, NO_OVERLAYS)
+    } else if grants.mounts.iter().any(|mount| mount.access == Access::ReadWrite) {
+        (settings.without_mounts(), NO_OVERLAY_HERE)
+    } else {
+        return BTreeMap::new();
+    };
     let with = with.grants(&agent.id, agent.definition.visibility, workspace);
     let lacks = |tool: &ToolName| grants.permission(tool.as_str()) == Permission::Deny;
     let given = with.tools.into_iter().filter(|(_, permission)| *permission != Permission::Deny);
-    given.map(|(tool, _)| tool).filter(lacks).collect()
+    given.map(|(tool, _)| (tool, why)).filter(|(tool, _)| lacks(tool)).collect()
 }
 
 /// The command that would give the agent what it asks for; none where the file is at fault.

@@ -32,7 +32,7 @@ pub struct DefaultGrant {
 /// applies it.
 ///
 /// Those that run code have no rights of their own, and are given wherever `shell` is.
-const OVERLAY_TOOLS: &[&str] =
+pub(super) const OVERLAY_TOOLS: &[&str] =
     &["file_write", "file_edit", "notebook_edit", "shell", "run_javascript", "run_python"];
 
 /// One row for each visibility.

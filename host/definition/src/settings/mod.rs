@@ -237,6 +237,17 @@ impl Settings {
         self.combined(visibility, to, self.home.grants.get(to))
     }
 
+    /// The same settings as if no section of the home file stated a mount.
+    #[must_use]
+    pub fn without_mounts(&self) -> Self {
+        let mut without = self.clone();
+        let (defaults, grants) = (&mut without.home.defaults, &mut without.home.grants);
+        for section in defaults.values_mut().chain(grants.values_mut()) {
+            section.mounts = None;
+        }
+        without
+    }
+
     /// The permission that the home file states for this tool by name: in the agent's own section,
     /// else in that of its library.
     pub fn named(&self, id: &AgentId, tool: &ToolName) -> Option<Permission> {

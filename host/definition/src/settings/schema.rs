@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use belljar_policy::{GuestPath, Permission, SecretName, Shown, ToolName, WORKSPACE};
+use belljar_policy::{Access, GuestPath, Permission, SecretName, Shown, ToolName, WORKSPACE};
 use toml::de::DeTable;
 
+use super::defaults::OVERLAY_TOOLS;
 use super::named::By;
 use super::{GrantSpec, Grantee, Layer, MountSpec, NamedTool, Settings};
 use crate::agent::builtin_tools::BUILTIN_TOOLS;
 use crate::agent::{list_of, parse_access};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, Position, Severity};
 use crate::suggest;
 use crate::toml_read::{Item, Reader};
 use crate::{Slug, ToolsAs, Visibility};
@@ -133,6 +134,12 @@ pub(super) fn read_workspace(settings: &mut Settings, path: &Path, text: &str) -
     loader.finish()
 }
 
+/// Whether a grant lets somebody write a directory and names no tool.
+fn takes_overlay_tools(spec: &GrantSpec) -> bool {
+    let writes = |mount: &MountSpec| mount.access == Access::ReadWrite;
+    spec.tools.is_none() && spec.add_tools.is_empty() && spec.mounts.iter().flatten().any(writes)
+}
+
 impl<'t> Loader<'_, 't, '_> {
     /// The errors; warnings go to the settings.
     fn finish(self) -> Vec<Diagnostic> {
@@ -194,8 +201,12 @@ impl<'t> Loader<'_, 't, '_> {
             File::Home { .. } => HOME_GRANT_KEYS,
             File::Workspace => GRANT_KEYS,
         };
+        let mut writing = Vec::new();
         for (name, item, table) in self.each(table, "grants") {
             let spec = self.grant(table, keys);
+            if let Some(mounts) = table.get("mounts").filter(|_| takes_overlay_tools(&spec)) {
+                writing.push((name, self.reader.at(mounts.span())));
+            }
             if let (File::Workspace, Some(slug)) = (self.file, name.strip_prefix("workspace/"))
                 && let Ok(slug) = Slug::try_from(slug.to_owned())
             {
@@ -216,7 +227,35 @@ impl<'t> Loader<'_, 't, '_> {
                 Err(error) => self.reader.findings.error(at, "bad-identity", error.to_string()),
             }
         }
+        if matches!(self.file, File::Home { .. }) && self.settings.overlays.by_default {
+            self.tell_of_taken_tools(&layer, writing);
+        }
         layer
+    }
+
+    /// Says where a grant of a directory takes tools away that nobody has named: those that agents have
+    /// for overlays alone.
+    fn tell_of_taken_tools(&mut self, layer: &Layer, writing: Vec<(&str, Position)>) {
+        if layer.defaults.values().any(|row| row.tools.is_some()) {
+            return;
+        }
+        let names_tools = |to: &Grantee| {
+            let whole = to.whole().and_then(|whole| layer.grants.get(&whole));
+            whole.is_some_and(|whole| whole.tools.is_some() || !whole.add_tools.is_empty())
+        };
+        for (name, at) in writing {
+            if name.parse::<Grantee>().is_ok_and(|to| names_tools(&to)) {
+                continue;
+            }
+            let name = Shown::clipped(name, 60);
+            let tools = OVERLAY_TOOLS.join("`, `");
+            let message = format!(
+                "`mounts` in `[grants.{name}]` makes a directory itself writable, which takes away the \
+                 tools that are there for overlays: `{tools}`"
+            );
+            let hint = "name those that it should have, as in `add_tools = [\"file_write\"]`";
+            self.reader.findings.warning(at, "tools-taken", message, Some(hint.to_owned()));
+        }
     }
 
     /// A list of tools stands for the whole of the defaults, but for belljar's own tools, which no
