@@ -241,3 +241,53 @@ fn a_worktree_that_is_refused_is_not_among_the_rights() {
     world.run(&["explain", "asks", "worktree"]).exits(0);
     world.run(&["agents", "show", "asks"]).exits(0).says("worktree");
 }
+
+const FETCHES: &str = "
+transcript: 1
+agents:
+  - agent: general-purpose
+    turns:
+      - calls: [{name: web_fetch, arguments: {url: 'https://tides.test/x'}}]
+      - say: done
+";
+
+/// INV-513.
+#[test]
+fn a_tool_of_the_network_without_a_host_says_so_before_its_call_and_behind_it() {
+    let world = World::new();
+    let transcript = world.other("t.yaml", FETCHES.as_bytes());
+    let row = |world: &World| {
+        let shown = world.run(&["agents", "show", "general-purpose"]).exits(0).stdout;
+        let tools = shown.lines().filter(|line| line.starts_with("tool "));
+        let tools: Vec<String> = tools.map(|line| line.trim_end().to_owned()).collect();
+        let of = |name: &str| tools.iter().find(|line| line.contains(name)).unwrap().clone();
+        (of(" web_fetch "), of(" file_read "))
+    };
+    let (web, file) = row(&world);
+    assert!(web.ends_with("allow, but no host is granted") && file.ends_with("allow"), "{web}");
+    let run = ["run", "--transcript", transcript.to_str().unwrap(), "look at https://tides.test/x"];
+    let done = world.run(&run).exits(0).complains("no host is granted to this tool");
+    let done = done.complains("belljar grant general-purpose --host https://tides.test");
+    assert!(!done.stderr.contains("wasi:"), "{}", done.stderr);
+    let receipt = world.run(&["receipts", "latest"]).exits(0).says("no host is granted");
+    assert!(!receipt.stdout.contains("wasi:"), "{}", receipt.stdout);
+    world.run(&["grant", "general-purpose", "--host", "https://tides.test", "--yes"]).exits(0);
+    assert!(row(&world).0.ends_with("allow"), "{:?}", row(&world));
+}
+
+#[test]
+fn a_stock_agent_for_people_does_not_say_that_nobody_is_there() {
+    let world = World::new();
+    let listed = world.run(&["agents", "list", "--json"]).exits(0).json();
+    let mut looked = 0;
+    for agent in listed.as_array().unwrap() {
+        let name = agent["name"].as_str().unwrap();
+        let shown = world.run(&["agents", "show", name, "--json"]).exits(0).json();
+        let body = shown["body"].as_str().unwrap().to_lowercase();
+        for word in ["nobody can answer", "you work alone", "cannot ask"] {
+            assert!(!body.contains(word), "{name}: {word}");
+        }
+        looked += 1;
+    }
+    assert!(looked >= 4, "{listed}");
+}

@@ -2,8 +2,9 @@
 //! lacks; and about installed libraries, whether they are as they were agreed to.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use belljar_catalogue::{API_LIBRARY, Pin, Root, read_bounded};
+use belljar_catalogue::{API_LIBRARY, Pin, Root, ToolComponent, read_bounded};
 use belljar_definition::suspicion::{Suspicion, suspicions};
 use belljar_definition::{AgentReadiness, MAX_DEFINITION, Scope, SkipReason};
 use belljar_policy::{Permission, Shown};
@@ -112,6 +113,13 @@ impl ResolvedAgent {
             Some(tool @ BuiltinTool::Worktree) => left_out(tool, means).is_none(),
             Some(_) | None => true,
         }
+    }
+
+    /// Whether a tool that it may call works on the network alone, and no host is granted: every request
+    /// of its calls is refused (INV-513).
+    pub fn reaches_no_host(&self, host: &Host, tool: &str) -> bool {
+        let asks = |owner: &Arc<ToolComponent>| !owner.manifest.ask.hosts.is_empty();
+        self.rights.hosts().is_none() && host.tools.owner(tool).is_some_and(asks)
     }
 
     /// The requests that it does not get, in a few words each.

@@ -248,7 +248,12 @@ async fn drop_handles(
         if handle.owned() && handle.ty() == request {
             let request = handle.try_into_resource(&mut *store)?;
             let target = http::take_refused(&mut store.data_mut().http(), request)?;
-            denial.target = target.map(|target| target.to_string());
+            if let Some(target) = target {
+                denial.what = "request".to_owned();
+                denial.facts =
+                    format!("no host is granted to this tool, and it asked for `{target}`");
+                denial.target = Some(target.to_string());
+            }
         } else {
             handle.resource_drop_async(&mut *store).await?;
         }

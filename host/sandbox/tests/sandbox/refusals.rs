@@ -56,6 +56,8 @@ async fn without_a_host_a_request_is_refused_and_recorded() {
     // The receipt says where it would have gone; the tool's own words do not.
     let target = |result: &CallResult| result.receipt.denials[0].target.clone();
     assert_eq!(target(&result).as_deref(), Some("http://127.0.0.1:9"));
+    let facts = &result.receipt.denials[0].facts;
+    assert!(facts.contains("no host is granted") && !facts.contains("wasi:"), "{facts}");
     // However often: what was made for a refused request is given back.
     for _ in 0..300 {
         let again = jar.call("web_fetch", r#"{"url": "https://tides.test/x?y"}"#).await;

@@ -7,7 +7,7 @@ use belljar_agent::{
     Host, ResolveError, ResolvedAgent, canonical, resolve, resolve_all, resolve_direct,
 };
 use belljar_definition::{AgentReadiness, Diagnostic, FileRead, Filed, Scope, Severity};
-use belljar_policy::{LIMITS, Permission, Shown, ShownPath as _};
+use belljar_policy::{LIMITS, Permission, Shown, ShownPath as _, ToolName};
 use belljar_server::MCP_IDENTITY;
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use crate::setup::home::{Places, read_bounded};
 use crate::setup::walls::{Through, Walls};
 use crate::setup::whose::Whose;
 use crate::term::out::{Out, Style};
-use crate::term::table::{self, Table, plain, styled};
+use crate::term::table::{self, Cell, Table, plain, styled};
 
 /// Characters of a description in the list.
 const MAX_DESCRIPTION: usize = 60;
@@ -211,7 +211,7 @@ fn show(name: &str, json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failur
         return Ok(Exit::Completed);
     }
     print_definition(&agent, out);
-    print_rights(&agent, out);
+    print_rights(&agent, &host, out);
     print_delegation(&agent.hands_to(&host, &whose.places.workspace), out);
     limited(std::slice::from_ref(&agent), out);
     in_full(&agent, out);
@@ -247,15 +247,30 @@ fn print_definition(agent: &ResolvedAgent, out: &Out) {
     table.print(out);
 }
 
-fn print_rights(agent: &ResolvedAgent, out: &Out) {
+/// The permission of a tool, and whether a call of it can do anything.
+pub(crate) fn permission_cell(
+    agent: &ResolvedAgent,
+    host: &Host,
+    tool: &ToolName,
+    permission: Permission,
+) -> Cell {
+    match permission {
+        _ if agent.reaches_no_host(host, tool.as_str()) => {
+            styled(Style::Yellow, format!("{permission}, but no host is granted"))
+        }
+        Permission::Allow => styled(Style::Green, permission),
+        Permission::Ask | Permission::Deny => styled(Style::Yellow, permission),
+    }
+}
+
+fn print_rights(agent: &ResolvedAgent, host: &Host, out: &Out) {
     out.line("");
     let mut rights = Table::new(out, &["right", "", ""]);
     for (tool, permission) in agent.rights.tools() {
         if !agent.is_offered(tool.as_str()) {
             continue;
         }
-        let style = if permission == Permission::Allow { Style::Green } else { Style::Yellow };
-        rights.row([plain("tool"), plain(tool), styled(style, permission)]);
+        rights.row([plain("tool"), plain(tool), permission_cell(agent, host, tool, permission)]);
     }
     for tool in &agent.definition.unavailable {
         let name = Shown::clipped(&tool.name, MAX_TOOLS);
