@@ -221,17 +221,17 @@ pub(crate) enum SessionsCommand {
     },
     /// Show what was said in a session
     Show {
-        /// The session, by its id or the beginning of it
+        /// The session: its id, the beginning of it, or `latest`
         id: String,
     },
     /// Print a session with everything of it as one JSON object
     Export {
-        /// The session, by its id or the beginning of it
+        /// The session: its id, the beginning of it, or `latest`
         id: String,
     },
     /// Delete a session, or all, with all that belongs to it
     Rm {
-        /// The session, by its id or the beginning of it
+        /// The session: its id, the beginning of it, or `latest`
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         id: Option<String>,
         /// Delete all sessions

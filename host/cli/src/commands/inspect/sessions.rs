@@ -3,8 +3,8 @@
 use belljar_policy::Shown;
 use belljar_session::{is_at_work, remove_stale_layers, shown_status};
 use belljar_store::{
-    MessageStatus, Role, Store, StoredMessage, StoredSession, SubagentRecord, SubagentStatus,
-    TENANT,
+    MessageStatus, Role, Store, StoreError, StoredMessage, StoredSession, SubagentRecord,
+    SubagentStatus, TENANT,
 };
 use serde_json::json;
 
@@ -48,13 +48,13 @@ pub(crate) fn run(args: &SessionsArgs, places: &Places, out: &Out) -> Result<Exi
                 list(&store.sessions(MAX_SHOWN).await.map_err(failed)?, out);
             }
             SessionsCommand::Show { id } => {
-                let session = store.find_session(id).await.map_err(failed)?;
+                let session = named(id, &store).await?;
                 let messages = store.messages(&session.id).await.map_err(failed)?;
                 let subagents = store.subagents(&session.id).await.map_err(failed)?;
                 show(&store, &session, messages, &subagents, out);
             }
             SessionsCommand::Export { id } => {
-                let session = store.find_session(id).await.map_err(failed)?;
+                let session = named(id, &store).await?;
                 out.json(&export(&store, session, out).await?)?;
             }
             SessionsCommand::Rm { id, yes, .. } => {
@@ -63,6 +63,27 @@ pub(crate) fn run(args: &SessionsArgs, places: &Places, out: &Out) -> Result<Exi
         }
         Ok(Exit::Completed)
     })
+}
+
+/// The word for the session that was last added to.
+pub(crate) const LATEST: &str = "latest";
+
+/// The session that a person names: by its id, by the beginning of it, or as `latest`.
+async fn named(word: &str, store: &Store) -> Result<StoredSession, Failure> {
+    match store.find_session(word).await {
+        Ok(session) => Ok(session),
+        Err(StoreError::NotFound { .. }) if word == LATEST => {
+            let newest = store.sessions(1).await.map_err(failed)?.into_iter().next();
+            newest.ok_or_else(|| {
+                Failure::usage("there is no session yet")
+                    .hint("`belljar chat` and `belljar run` begin some")
+            })
+        }
+        Err(error @ StoreError::NotFound { .. }) => Err(failed(error).hint(
+            "`belljar sessions list` lists the sessions; `latest` is the one that was last added to",
+        )),
+        Err(error) => Err(failed(error)),
+    }
 }
 
 /// Asks before something is deleted; without a person, only `--yes` is a yes.
@@ -93,7 +114,7 @@ async fn remove(
         out.note(format_args!("{count} sessions are deleted"));
         return Ok(());
     };
-    let session = store.find_session(id).await.map_err(failed)?;
+    let session = named(id, store).await?;
     if is_at_work(store, &session.id) {
         return Err(Failure::new(format!("session `{}` is at work", session.id))
             .hint("wait for the end of its turn, or leave its chat, and repeat this"));
