@@ -184,7 +184,7 @@ agents:
 fn an_agent_runs_beside_the_conversation() {
     for lines in [
         "/agent code-analyst find the limit\nhello\n",
-        "/agent  -b  code-analyst  find the limit\nhello\n/cancel\n",
+        "/agent  -b  code-analyst  find the limit\nhello\n/cancel all\n",
     ] {
         let (world, transcript) = world(ASIDE);
         let done = chat(&world, &transcript, &[], lines);

@@ -75,6 +75,8 @@ mod tables;
 mod teams;
 mod tenant_option;
 mod tenants;
+#[cfg(target_os = "linux")]
+mod terminal;
 #[cfg(unix)]
 mod tool_author;
 mod traces;

@@ -43,6 +43,26 @@ fn a_session_is_listed_shown_and_exported_whole() {
 }
 
 #[test]
+fn the_latest_session_goes_by_that_name_wherever_one_is_named() {
+    let world = World::new();
+    for word in ["show", "export", "rm"] {
+        world.run(&["sessions", word, "latest"]).exits(2).complains("no session");
+    }
+    let (world, id) = talked();
+    world.run(&["sessions", "show", "latest"]).exits(0).says(&id).says("hello");
+    let export = world.run(&["sessions", "export", "latest"]).exits(0).json();
+    assert_eq!(export["session"]["id"], id.as_str());
+    let none = world.other("none.yaml", b"transcript: 1\nagents: []\n");
+    let args = ["chat", "--transcript", none.to_str().unwrap(), "--resume", "latest"];
+    world.run_with_stdin(&args, "").exits(0).complains(&id);
+    world.run(&["sessions", "rm", "latest"]).exits(2).complains("--yes");
+    world.run(&["sessions", "rm", "latest", "--yes"]).exits(0).complains(&id);
+    assert_eq!(list(&world).len(), 0);
+    let unknown = world.run(&["sessions", "show", "nope"]).exits(2);
+    unknown.complains("no session `nope`").complains("`latest`");
+}
+
+#[test]
 fn nothing_is_deleted_without_a_word() {
     let (world, id) = talked();
     world.run(&["sessions", "rm", &id]).exits(2).complains("--yes");

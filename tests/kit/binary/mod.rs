@@ -4,6 +4,8 @@
 
 pub(crate) mod acp;
 pub(crate) mod server;
+#[cfg(target_os = "linux")]
+pub(crate) mod terminal;
 
 use std::fs;
 use std::io::Write as _;

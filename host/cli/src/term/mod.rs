@@ -1,5 +1,6 @@
 //! The view of a person: text, tables, progress, questions.
 
+pub(crate) mod ahead;
 pub(crate) mod asker;
 pub(crate) mod diff;
 pub(crate) mod out;

@@ -19,6 +19,7 @@ use belljar_definition::{Diagnostic, Severity};
 use serde::Serialize;
 
 use crate::setup::exit::{Exit, Failure};
+use crate::term::ahead::TypedAhead;
 use crate::term::snippets::Snippets;
 use crate::term::visible::{visible_json, visible_text};
 use crate::term::wrap::wrap;
@@ -35,6 +36,8 @@ pub(crate) struct Out {
     log: Arc<AtomicBool>,
     /// Why stdout could not be written, the first time.
     broken: Arc<OnceLock<io::ErrorKind>>,
+    /// Where the lines go that were typed before a question; `None` = they are forgotten.
+    ahead: Option<TypedAhead>,
 }
 
 /// A style of a few characters.
@@ -75,7 +78,13 @@ impl Out {
             stderr_colour: !plain && io::stderr().is_terminal(),
             log: Arc::default(),
             broken: Arc::default(),
+            ahead: None,
         }
+    }
+
+    /// The same, with the lines that are typed before a question kept there.
+    pub(crate) fn keeping(&self, ahead: TypedAhead) -> Self {
+        Self { ahead: Some(ahead), ..self.clone() }
     }
 
     /// Makes a log of all that goes to stderr from now on: unless a person watches it, each line is
@@ -263,6 +272,9 @@ impl Out {
     pub(crate) fn ask_line(&self, question: &str, wanted: &AtomicBool) -> Option<String> {
         if !self.can_ask() {
             return None;
+        }
+        if let Some(ahead) = &self.ahead {
+            ahead.keep();
         }
         forget_typed_ahead();
         eprint!("{} ", self.prose_err(question));

@@ -1,5 +1,9 @@
 //! Runs that a person started in the background of a chat.
 
+use std::future::{Future as _, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+
 use belljar_agent::{EventSink, Host, RunSpec};
 use belljar_session::{Saved, SessionError, run_saved};
 use belljar_store::Store;
@@ -37,17 +41,31 @@ impl Background {
         self.started
     }
 
-    /// The numbers of those that are not taken yet.
-    pub(super) fn running(&self) -> Vec<u32> {
-        self.runs.iter().map(|run| run.number).collect()
+    /// Those that are not taken yet, by number.
+    pub(super) fn running(&self) -> impl Iterator<Item = (u32, &RunSpec)> {
+        self.runs.iter().map(|run| (run.number, &run.spec))
     }
 
-    /// Takes those that have ended.
-    pub(super) async fn ended(&mut self) -> Vec<Ended> {
-        let (ended, running): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.runs).into_iter().partition(|run| run.task.is_finished());
-        self.runs = running;
-        taken(ended).await
+    /// Takes the next one that ends; waits for ever where none runs. Nothing is lost when this is
+    /// dropped.
+    pub(super) async fn next(&mut self) -> Ended {
+        loop {
+            let runs = &mut self.runs;
+            let (at, done) = poll_fn(|cx| {
+                for (at, run) in runs.iter_mut().enumerate() {
+                    if let Poll::Ready(done) = Pin::new(&mut run.task).poll(cx) {
+                        return Poll::Ready((at, done));
+                    }
+                }
+                Poll::Pending
+            })
+            .await;
+            let Running { number, spec, .. } = self.runs.remove(at);
+            // It ends whatever happens; if the runtime is gone, there is nothing to show.
+            if let Ok(done) = done {
+                return (number, spec, done);
+            }
+        }
     }
 
     /// Stops one, and waits for it.

@@ -3,14 +3,16 @@
 
 use std::io::{self, BufRead, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{Config, Editor};
+use rustyline::{Config, Editor, ExternalPrinter};
 use tokio::sync::mpsc;
 
 use super::complete::Words;
 use crate::commands::run::task::MAX_TASK_BYTES;
+use crate::term::ahead::TypedAhead;
 
 /// Lines that are kept in the history.
 const MAX_HISTORY: usize = 1_000;
@@ -26,6 +28,8 @@ const WAITING: usize = 1;
 pub(super) enum Heard {
     /// A line, without its end.
     Line(String),
+    /// One that was typed before it was asked for, while a question stood on the terminal.
+    Ahead(String),
     /// Ctrl-C at the prompt.
     Interrupted,
     /// Ctrl-D at the prompt, or no more input.
@@ -41,9 +45,16 @@ pub(super) enum Heard {
 pub(super) struct Lines {
     ask: std::sync::mpsc::SyncSender<()>,
     heard: mpsc::Receiver<Heard>,
+    /// A line is asked for, and did not come yet.
+    asked: bool,
     edited: bool,
+    ahead: TypedAhead,
+    redraw: Redraw,
     _terminal: Terminal,
 }
+
+/// Draws the prompt of the editor anew, once there is an editor.
+type Redraw = Arc<Mutex<Option<Box<dyn FnMut() + Send>>>>;
 
 /// Puts the terminal back as it was, whatever the editor was doing.
 pub(super) struct Terminal {
@@ -61,22 +72,24 @@ pub(super) struct Interrupts {
 
 impl Lines {
     /// Lines of stdin; edited where a person types and looks, with the words that Tab
-    /// completes.
-    pub(super) fn of_stdin(history: PathBuf, words: Words) -> io::Result<Self> {
+    /// completes. Those that were typed before a question come first.
+    pub(super) fn of_stdin(history: PathBuf, words: Words, ahead: TypedAhead) -> io::Result<Self> {
         let edited = io::stdin().is_terminal() && io::stdout().is_terminal();
         let terminal = Terminal::save();
         let (ask, asked) = std::sync::mpsc::sync_channel(WAITING);
         let (tell, heard) = mpsc::channel(WAITING);
+        let redraw = Redraw::default();
+        let own = Arc::clone(&redraw);
         std::thread::Builder::new().name("input".to_owned()).spawn(move || {
             let mut read: Box<dyn FnMut() -> Heard> =
-                if edited { editor(history, words) } else { Box::new(plain()) };
+                if edited { editor(history, words, &own) } else { Box::new(plain()) };
             while asked.recv().is_ok() {
                 if tell.blocking_send(read()).is_err() {
                     break;
                 }
             }
         })?;
-        Ok(Self { ask, heard, edited, _terminal: terminal })
+        Ok(Self { ask, heard, asked: false, edited, ahead, redraw, _terminal: terminal })
     }
 
     /// Whether a person edits the lines.
@@ -84,12 +97,34 @@ impl Lines {
         self.edited
     }
 
-    /// The next line. Not to be dropped half-way and called again: a line would be read twice.
+    /// The next line. Who drops this half-way and calls it again gets the same line.
     pub(super) async fn next(&mut self) -> Heard {
-        if self.ask.send(()).is_err() {
-            return Heard::End;
+        if !self.asked {
+            if let Some(line) = self.ahead.take() {
+                return Heard::Ahead(line);
+            }
+            if self.ask.send(()).is_err() {
+                return Heard::End;
+            }
+            self.asked = true;
         }
-        self.heard.recv().await.unwrap_or(Heard::End)
+        let heard = self.heard.recv().await.unwrap_or(Heard::End);
+        self.asked = false;
+        heard
+    }
+
+    /// Whether a person sits before a prompt: what is shown now begins on a line of its own, and
+    /// [`Lines::redraw`] brings the prompt back.
+    pub(super) fn stands(&self) -> bool {
+        self.edited && self.asked
+    }
+
+    /// Draws the prompt again, with what was typed behind it.
+    pub(super) fn redraw(&self) {
+        let mut redraw = self.redraw.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(redraw) = redraw.as_mut().filter(|_| self.stands()) {
+            redraw();
+        }
     }
 }
 
@@ -120,9 +155,16 @@ fn plain_line(number: u64) -> Heard {
 }
 
 /// Reads edited lines; where there can be no editor, plain ones.
-fn editor(history: PathBuf, words: Words) -> Box<dyn FnMut() -> Heard> {
+fn editor(history: PathBuf, words: Words, redraw: &Redraw) -> Box<dyn FnMut() -> Heard> {
     let Some(mut editor) = make_editor(&history) else { return Box::new(plain()) };
     editor.set_helper(Some(words));
+    if let Ok(mut printer) = editor.create_external_printer() {
+        // Where it cannot be drawn, the next key draws it.
+        let draw: Box<dyn FnMut() + Send> = Box::new(move || {
+            let _ = printer.print(String::new());
+        });
+        *redraw.lock().unwrap_or_else(PoisonError::into_inner) = Some(draw);
+    }
     Box::new(move || match editor.readline(PROMPT) {
         Ok(line) => {
             // A history that cannot be kept is no reason to stop talking.

@@ -1,6 +1,6 @@
 //! The lists that the commands of a chat show.
 
-use belljar_agent::{Host, ResolvedAgent, resolve_all, resolve_all_teams};
+use belljar_agent::{Host, ResolvedAgent, RunSpec, resolve_all, resolve_all_teams};
 use belljar_definition::Visibility;
 use belljar_policy::{Meter, Permission, Shown};
 use belljar_session::Conversation;
@@ -80,11 +80,10 @@ pub(super) fn tools(agent: &ResolvedAgent, host: &Host, out: &Out) {
     let mut table = Table::new(out, &["tool", "granted as", "from"]);
     let mut count = 0;
     for (name, permission) in agent.rights.tools() {
-        let permission = match permission {
-            Permission::Allow => plain("allow"),
-            Permission::Ask => styled(Style::Yellow, "ask"),
-            Permission::Deny => continue,
-        };
+        if permission == Permission::Deny {
+            continue;
+        }
+        let permission = agents::permission_cell(agent, host, name, permission);
         let from = match host.tools.owner(name.as_str()) {
             Some(component) => component.name.to_string(),
             None => match host.tools.remote(name.as_str()) {
@@ -100,6 +99,16 @@ pub(super) fn tools(agent: &ResolvedAgent, host: &Host, out: &Out) {
     } else {
         table.print(out);
     }
+}
+
+/// `/cancel`: what runs in the background.
+pub(super) fn background<'a>(running: impl Iterator<Item = (u32, &'a RunSpec)>, out: &Out) {
+    let mut table = Table::new(out, &[">number", "agent", "task"]).cut(MAX_DESCRIPTION);
+    for (number, spec) in running {
+        let task = Shown::clipped(spec.task.trim(), MAX_DESCRIPTION).to_string();
+        table.row([plain(number), plain(&spec.agent.id.slug), plain(task)]);
+    }
+    table.print(out);
 }
 
 /// `/budget`: what the session has used, of what it may.

@@ -26,6 +26,7 @@ use self::input::{Interrupts, Lines};
 use self::talk::Chat;
 use crate::args::ChatArgs;
 use crate::commands::catalogue::agents;
+use crate::commands::inspect::sessions::LATEST;
 use crate::commands::run::agent as single;
 use crate::commands::run::{runner, saving, transcript};
 use crate::setup::exit::{Exit, Failure, chain};
@@ -33,6 +34,7 @@ use crate::setup::home::Places;
 use crate::setup::host::{self, Assembly};
 use crate::setup::once::remove_left;
 use crate::setup::walls::Walls;
+use crate::term::ahead::TypedAhead;
 use crate::term::asker::TerminalAsker;
 use crate::term::out::{Out, Style};
 use crate::term::progress::{Progress, To};
@@ -57,6 +59,8 @@ pub(super) fn run(
         through.write.push(places.workspace.clone());
     }
     walls.up(places, &through)?;
+    let ahead = TypedAhead::default();
+    let out = &out.keeping(ahead.clone());
     let progress = Progress::new(out, To::Chat);
     let host = host(args, places, out, &progress)?;
     progress.problems(host.tools.problems());
@@ -67,7 +71,7 @@ pub(super) fn run(
     let exit = runtime.block_on(async {
         remove_left(&places.store_directory());
         let store = Store::open(&places.store()).await.map_err(|e| Failure::new(chain(&e)))?;
-        let exit = chat(args, places, out, &host, &progress, store.clone()).await;
+        let exit = chat(args, places, out, &host, &progress, (store.clone(), ahead)).await;
         store.close().await;
         exit
     });
@@ -94,13 +98,13 @@ async fn chat(
     out: &Out,
     host: &Host,
     progress: &Progress,
-    store: Store,
+    (store, ahead): (Store, TypedAhead),
 ) -> Result<Exit, Failure> {
     let clock = Arc::clone(&host.clock);
     let (session, mut past) = match &args.resume {
         None => (SavedSession::new(store, clock), None),
         Some(which) => {
-            let which = Some(which.as_str()).filter(|which| !which.is_empty());
+            let which = Some(which.as_str()).filter(|which| !["", LATEST].contains(which));
             let resumed = SavedSession::resume(store, clock, which, &places.workspace).await;
             let (mut session, mut past) = resumed.map_err(not_resumed)?;
             same_workspace(&past, &places.workspace)?;
@@ -128,7 +132,7 @@ async fn chat(
         show_past(past, out);
     }
     let words = Words::new(names(host, places), teams(host));
-    let lines = Lines::of_stdin(places.chat_history(), words)
+    let lines = Lines::of_stdin(places.chat_history(), words, ahead)
         .map_err(|error| Failure::new(format!("failed to read from stdin: {error}")))?;
     let interrupts = Interrupts::listen()
         .map_err(|error| Failure::new(format!("failed to listen for signals: {error}")))?;

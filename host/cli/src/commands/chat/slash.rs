@@ -89,8 +89,8 @@ pub(super) const COMMANDS: &[Row] = &[
     Row {
         name: "cancel",
         action: Action::Cancel,
-        arguments: "[N]",
-        help: "list what runs in the background and stop it, or only number N",
+        arguments: "[N|all]",
+        help: "list what runs in the background; stop number N of it, or all",
     },
     Row { name: "quit", action: Action::Quit, arguments: "", help: "leave; Ctrl-D does the same" },
 ];

@@ -123,16 +123,24 @@ impl<'a> Chat<'a> {
     async fn lines(&mut self, lines: &mut Lines) -> Result<Exit, Failure> {
         let mut armed = false;
         loop {
-            for ended in self.background.ended().await {
-                self.announce(ended).await;
-            }
             let heard = tokio::select! {
                 biased;
                 () = self.interrupts.next() => return Ok(Exit::Cancelled),
+                ended = self.background.next() => {
+                    if lines.stands() {
+                        self.out.piece("\n");
+                    }
+                    self.announce(ended).await;
+                    lines.redraw();
+                    continue;
+                }
                 heard = lines.next() => heard,
             };
+            if let Heard::Ahead(line) = &heard {
+                self.out.note(format_args!("> {}", Shown::clipped(line, MAX_ASKED)));
+            }
             match heard {
-                Heard::Line(line) => {
+                Heard::Line(line) | Heard::Ahead(line) => {
                     armed = false;
                     if self.line(&line).await? == Next::Leave {
                         return Ok(Exit::Completed);
@@ -283,7 +291,9 @@ impl<'a> Chat<'a> {
         if flag == Some("-b") {
             let store = self.session.store().clone();
             let number = self.background.start(store, self.host.clone(), spec);
-            self.out.note(format_args!("number {number} runs; /cancel {number} stops it"));
+            self.out.note(format_args!(
+                "number {number} runs, and its result comes here; /cancel {number} stops it"
+            ));
             return Ok(());
         }
         let cancel = CancellationToken::new();
@@ -348,26 +358,32 @@ impl<'a> Chat<'a> {
         Ok(())
     }
 
-    /// `/cancel`: stops what runs in the background.
+    /// `/cancel`: lists what runs in the background, or stops it.
     async fn cancel(&mut self, rest: &str) -> Result<(), Failure> {
-        let running = self.background.running();
+        let running: Vec<u32> = self.background.running().map(|(number, _)| number).collect();
         if running.is_empty() {
             self.out.line("nothing runs in the background");
             return Ok(());
         }
-        let ended = if rest.is_empty() {
-            self.background.stop_all().await
-        } else {
-            let number = rest.parse().ok();
-            let Some(number) = number.filter(|number| running.contains(number)) else {
-                let running: Vec<String> = running.iter().map(u32::to_string).collect();
-                let shown = Shown::clipped(rest, 40);
-                return Err(Failure::usage(format!(
-                    "nothing in the background is number `{shown}`"
-                ))
-                .hint(format!("these run: {}", running.join(", "))));
-            };
-            self.background.stop(number).await
+        let ended = match rest {
+            "" => {
+                lists::background(self.background.running(), self.out);
+                self.out.note("/cancel N stops number N, /cancel all stops all");
+                return Ok(());
+            }
+            "all" => self.background.stop_all().await,
+            _ => {
+                let number = rest.parse().ok();
+                let Some(number) = number.filter(|number| running.contains(number)) else {
+                    let running: Vec<String> = running.iter().map(u32::to_string).collect();
+                    let shown = Shown::clipped(rest, 40);
+                    return Err(Failure::usage(format!(
+                        "nothing in the background is number `{shown}`"
+                    ))
+                    .hint(format!("these run: {}", running.join(", "))));
+                };
+                self.background.stop(number).await
+            }
         };
         for ended in ended {
             self.announce(ended).await;

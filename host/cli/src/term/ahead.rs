@@ -1,0 +1,75 @@
+//! Lines that a person typed before they were asked for. A question does not take them for its answer;
+//! whoever reads lines next gets them (INV-514).
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Most lines that are kept: more than anybody types while an answer runs.
+const MAX_KEPT: usize = 100;
+
+/// The lines, the oldest first. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TypedAhead(Arc<Mutex<VecDeque<String>>>);
+
+impl TypedAhead {
+    /// The next line.
+    pub(crate) fn take(&self) -> Option<String> {
+        self.lines().pop_front()
+    }
+
+    /// Keeps the whole lines that wait at the terminal.
+    pub(super) fn keep(&self) {
+        while is_line_there() {
+            let mut line = String::new();
+            match io::stdin().read_line(&mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) => self.push(line.trim_end_matches(['\n', '\r'])),
+            }
+        }
+    }
+
+    fn push(&self, line: &str) {
+        let mut lines = self.lines();
+        if lines.len() < MAX_KEPT && !line.trim().is_empty() {
+            lines.push_back(line.to_owned());
+        }
+    }
+
+    fn lines(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a line can be read at once: a terminal that nobody edits at says so of whole lines alone.
+#[cfg(unix)]
+fn is_line_there() -> bool {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let stdin = io::stdin();
+    let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+    poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+        && fds.iter().all(|fd| fd.revents() == PollFlags::IN)
+}
+
+#[cfg(not(unix))]
+fn is_line_there() -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_back_in_their_order_and_within_the_bound() {
+        let ahead = TypedAhead::default();
+        for line in ["one", " ", "two"] {
+            ahead.clone().push(line);
+        }
+        assert_eq!((ahead.take().as_deref(), ahead.take().as_deref()), (Some("one"), Some("two")));
+        assert_eq!(ahead.take(), None);
+        (0..2 * MAX_KEPT).for_each(|n| ahead.push(&n.to_string()));
+        assert_eq!(std::iter::from_fn(|| ahead.take()).count(), MAX_KEPT);
+    }
+}
