@@ -49,6 +49,32 @@ fn a_core_module_is_shown_adapted_installed_granted_called_and_removed() {
 }
 
 #[test]
+fn an_installed_tool_that_nobody_pinned_says_so_in_a_line_and_what_to_do() {
+    let world = World::new();
+    for name in ["first", "other"] {
+        let file = world
+            .other(&format!("{name}/tool.wasm"), &read(&format!("{SUITE}proc_exit-success.wasm")));
+        let added = world.run(&["tools", "add", file.to_str().unwrap(), "--yes"]).exits(0);
+        // A build calls its file as it likes: the folder says what it is.
+        added.says(&format!("tool {name} ("));
+        assert!(world.home().join(format!("tools/{name}/tool.wasm")).exists());
+    }
+    let listed = world.run(&["tools", "list"]).exits(0);
+    let lines: Vec<&str> = listed.stderr.lines().collect();
+    assert_eq!(lines.len(), 3, "a line for each, and one for both: {}", listed.stderr);
+    assert_eq!(listed.stderr.matches("is not pinned").count(), 2);
+    assert_eq!(listed.stderr.matches("belljar grant").count(), 1);
+    for words in [&["tools", "call", "first", "{}"][..], &["tools", "inspect", "first"]] {
+        let refused = world.run(words).exits(2).complains("tool `first` is not pinned");
+        let refused = refused.complains("belljar grant AGENT --tool first");
+        assert!(!refused.stderr.contains("tools list"), "{}", refused.stderr);
+    }
+    // What the hint says calls it.
+    let path = world.home().join("tools/first/tool.wasm");
+    world.run(&["tools", "call", path.to_str().unwrap(), "{}"]).exits(0);
+}
+
+#[test]
 fn functions_are_offered_by_their_types_and_what_cannot_be_is_named() {
     let world = World::new();
     let loops = format!("{PREBUILT}fn_loop.wasm");

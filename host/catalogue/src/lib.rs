@@ -26,4 +26,4 @@ pub use drafts::{Draft, NAME_TAKEN, drafts};
 pub use library::{API_LIBRARY, Library, LibraryChange, Pin, Root, SkillLibrary, TeamLibrary};
 pub use servers::{TokenFiles, configured, program};
 pub use tool_files::{ReadError, read_bounded};
-pub use tools::{Offer, Origin, StockTool, ToolCatalogue, ToolComponent};
+pub use tools::{Offer, Origin, StockTool, ToolCatalogue, ToolComponent, UNPINNED};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use belljar_definition::{Diagnostic, ToolManifest};
-use belljar_policy::{Shown, ToolName};
+use belljar_policy::{Shown, ShownPath as _, ToolName};
 use belljar_sandbox::Wasm;
 use belljar_work::{OPERATOR, WorkKind};
 use futures::future::join_all;
@@ -95,6 +95,25 @@ pub fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     if length > limit { Err(ReadError::TooLarge(length)) } else { Ok(bytes) }
 }
 
+/// The way to read a file that the system keeps from this process, where one is known.
+fn way_to_read(path: &Path, found: &ReadError) -> Option<String> {
+    let ReadError::Io(error) = found else { return None };
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return None;
+    }
+    let above = path.parent().and_then(Path::parent).and_then(|dir| dir.canonicalize().ok())?;
+    let target = path.canonicalize().ok()?;
+    if target.starts_with(&above) {
+        return Some("its owner can let this user read it, with `chmod` or `chown`".to_owned());
+    }
+    Some(format!(
+        "its link leads to `{}`, and the OS sandbox lets a process follow only the links that were \
+         there when it started: start this process again, or copy the tool to `{}`",
+        target.shown(),
+        above.shown()
+    ))
+}
+
 fn directories(dir: &Path, problems: &mut Vec<Diagnostic>) -> Vec<(String, PathBuf)> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -125,7 +144,10 @@ fn read(name: ToolName, dir: &Path) -> Result<Installed, Vec<Diagnostic>> {
     let out = |path: &Path, code, why: &str| {
         vec![Diagnostic::of_file(path, code, format!("tool `{name}` is left out: {why}"))]
     };
-    let unread = |path: &Path, found: ReadError| out(path, "read", &found.to_string());
+    let unread = |path: &Path, found: ReadError| {
+        let way = way_to_read(path, &found).map_or_else(String::new, |way| format!("; {way}"));
+        out(path, "read", &format!("{found}{way}"))
+    };
     let text = read_bounded(&toml, MAX_MANIFEST_BYTES).map_err(|found| unread(&toml, found))?;
     let text = String::from_utf8(text).map_err(|_| out(&toml, "utf8", "not UTF-8"))?;
     let manifest = ToolManifest::parse(&toml, &text)?;

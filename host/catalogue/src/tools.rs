@@ -23,6 +23,9 @@ use crate::limits::{MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES};
 use crate::servers::{self, Servers};
 use crate::tool_files::{self, Installed, ReadError, read_bounded};
 
+/// The code of the warning about an installed tool that nobody has pinned.
+pub const UNPINNED: &str = "unpinned-tool";
+
 /// One built-in tool, as the program embeds it.
 #[derive(Debug, Clone)]
 pub struct StockTool {
@@ -170,7 +173,7 @@ impl ToolCatalogue {
                 }
                 None => {
                     let why = format!("tool `{name}` is not pinned");
-                    self.hold(name, &path, "unpinned-tool", why, &digest);
+                    self.hold(name, &path, UNPINNED, why, &digest);
                 }
             }
         }

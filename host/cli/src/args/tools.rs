@@ -83,7 +83,8 @@ pub(crate) enum ToolsCommand {
 pub(crate) struct ToolAddArgs {
     /// A component, or a core module that is a command for WASI preview 1, which is adapted
     pub(crate) file: PathBuf,
-    /// The name to install it under [default: that of the file]
+    /// The name to install it under [default: that of the file, or of its folder where the file's
+    /// says nothing, as `tool.wasm` does]
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// Its manifest [default: a `tool.toml` beside the file, else one of --mounts and --host]

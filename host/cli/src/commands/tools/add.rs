@@ -38,12 +38,7 @@ pub(super) fn run(args: &ToolAddArgs, operator: &Places, out: &Out) -> Result<Ex
 fn name(args: &ToolAddArgs) -> Result<String, Failure> {
     let name = match &args.name {
         Some(name) => name.clone(),
-        None => {
-            let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
-            let legal = stem.chars().map(|c| c.to_ascii_lowercase());
-            let legal = legal.map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
-            legal.skip_while(|c| !c.is_ascii_lowercase()).take(64).collect()
-        }
+        None => own_name(&args.file),
     };
     let legal = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
     if !legal || ToolName::new(&name).is_err() {
@@ -56,6 +51,50 @@ fn name(args: &ToolAddArgs) -> Result<String, Failure> {
             .hint("name it otherwise with `--name`"));
     }
     Ok(name)
+}
+
+/// Names of files and folders that say nothing of the tool in them: what builds leave.
+const NAMELESS: &[&str] = &[
+    "a_out",
+    "bin",
+    "build",
+    "component",
+    "debug",
+    "dist",
+    "index",
+    "main",
+    "module",
+    "out",
+    "output",
+    "pkg",
+    "plugin",
+    "release",
+    "target",
+    "tool",
+    "wasm32_unknown_unknown",
+    "wasm32_wasi",
+    "wasm32_wasip1",
+    "wasm32_wasip2",
+];
+
+/// Folders above a file that may give its tool a name.
+const MAX_ABOVE: usize = 5;
+
+/// The name that a file suggests: its own, or, where that says nothing, that of its folder.
+fn own_name(file: &Path) -> String {
+    let stem = legal(&file.file_stem().unwrap_or_default().to_string_lossy());
+    let whole = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
+    let folders = whole.ancestors().skip(1).take(MAX_ABOVE).filter_map(Path::file_name);
+    let folders = folders.map(|name| legal(&name.to_string_lossy()));
+    let says = |name: &String| !name.is_empty() && !NAMELESS.contains(&name.as_str());
+    std::iter::once(stem.clone()).chain(folders).find(says).unwrap_or(stem)
+}
+
+/// The nearest name that a tool may have.
+fn legal(name: &str) -> String {
+    let legal = name.chars().map(|c| c.to_ascii_lowercase());
+    let legal = legal.map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
+    legal.skip_while(|c| !c.is_ascii_lowercase()).take(64).collect()
 }
 
 /// The manifest: one that is named or lies beside the file, or else one of the options.
@@ -178,5 +217,28 @@ fn gets(need: Need, ask: &ToolAsk) -> (Style, String) {
         }
         Need::Denied => (Style::Red, "nothing: calls are refused".to_owned()),
         Need::Unknown => (Style::Red, "the host does not know it".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_whose_name_says_nothing_is_called_as_its_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, name) in [
+            ("word-count.wasm", "word_count"),
+            ("wc/tool.wasm", "wc"),
+            ("Word-Count/component.wasm", "word_count"),
+            ("lines/target/wasm32-wasip2/release/main.wasm", "lines"),
+            ("target/wasm32-wasip2/release/lines.wasm", "lines"),
+        ] {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "").unwrap();
+            assert_eq!(own_name(&path), name, "{}", path.shown());
+        }
+        assert_eq!(own_name(Path::new("/tool.wasm")), "tool", "there is nothing else");
     }
 }

@@ -19,11 +19,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use belljar_agent::{Host, builtin_tool_specs};
-use belljar_catalogue::{Origin, ToolComponent};
-use belljar_definition::BUILTIN_TOOLS;
-use belljar_definition::Severity;
+use belljar_catalogue::{Origin, ToolComponent, UNPINNED};
+use belljar_definition::{BUILTIN_TOOLS, Diagnostic, Severity};
 use belljar_mcp::ListedTool;
-use belljar_policy::{Shown, ToolAsk, ToolName};
+use belljar_policy::{Shown, ShownPath as _, ToolAsk, ToolName};
 use belljar_sandbox::{ToolInfo, Wasm};
 use serde_json::{Value, json};
 
@@ -124,6 +123,9 @@ pub(crate) fn no_tool(host: &Host, tool: &str) -> Failure {
             .hint(format!("`belljar mcp review {name}` shows it; only an agent can call it"));
     }
     let shown = Shown::clipped(tool, 80);
+    if let Some(why) = host.tools.withholds(tool) {
+        return withheld(host, why);
+    }
     if host.tools.known().iter().any(|known| known.as_str() == tool) {
         let failure = Failure::usage(format!("the tool `{shown}` is installed and cannot be used"));
         let list = host.for_its_tenant("belljar tools list");
@@ -137,6 +139,20 @@ pub(crate) fn no_tool(host: &Host, tool: &str) -> Failure {
             failure.hint(format!("`{list}` shows all tools"))
         }
     }
+}
+
+/// Why an installed tool is offered to nobody, and what to do about it.
+fn withheld(host: &Host, why: String) -> Failure {
+    let problems = host.tools.problems().iter();
+    let about = problems.into_iter().find(|problem| problem.message == why);
+    let failure = Failure::usage(why);
+    let Some(about) = about else { return failure };
+    let path = about.path.shown();
+    let failure = about.hint.iter().fold(failure, |failure, hint| failure.hint(hint));
+    failure.hint(format!(
+        "`belljar tools inspect {path}` shows what it is, `belljar tools call {path} ARGUMENTS` calls \
+         it once as it is"
+    ))
 }
 
 /// Whether a word names a file rather than a tool.
@@ -198,7 +214,19 @@ fn list(json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
     }
     for problem in host.tools.problems() {
         failed |= problem.severity == Severity::Error;
-        out.diagnostic(problem);
+        match problem.code {
+            // What to do is the same for all of them.
+            UNPINNED => out.diagnostic(&Diagnostic { hint: None, ..problem.clone() }),
+            _ => out.diagnostic(problem),
+        }
+    }
+    if host.tools.problems().iter().any(|problem| problem.code == UNPINNED) {
+        let grant = host.for_its_tenant("belljar grant AGENT --tool TOOL");
+        out.note(format_args!(
+            "  {} no agent is offered a tool that is not pinned; if you trust one, `{grant}` pins it \
+             and lets an agent call it",
+            out.paint_err(Style::Cyan, "hint:")
+        ));
     }
     Ok(if failed { Exit::Failed } else { Exit::Completed })
 }
