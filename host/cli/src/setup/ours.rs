@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use crate::setup::exit::Failure;
-use crate::setup::home::Places;
+use crate::setup::home::{Places, create_private};
 
 /// The parts of the home that decide what agents are and may do, beside `belljar.toml`. Who can
 /// write such a directory can put anything there.
@@ -21,6 +21,15 @@ pub(crate) fn check_home(places: &Places) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// INV-512: makes these directories where they are not there. One that is made after the OS sandbox went up may
+/// be closed to this process, with the first tool or agent in it.
+pub(crate) fn make_missing(home: &Path) {
+    for name in DECIDES.iter().filter(|name| !name.is_empty()) {
+        // A home that cannot be written gets nothing new while this process runs either.
+        let _ = create_private(&home.join(name));
+    }
 }
 
 /// Refuses what is open here unless it belongs to this user or to root, and nobody else writes it.

@@ -50,7 +50,7 @@ use crate::setup::host::{self, Assembly};
 use crate::setup::log;
 use crate::setup::memory;
 use crate::setup::once::remove_left;
-use crate::setup::secrets;
+use crate::setup::ours;
 use crate::setup::telemetry::{Collector, Telemetry};
 use crate::setup::walls::{self, Through, Walls};
 use crate::term::out::Out;
@@ -78,9 +78,10 @@ pub(crate) fn run(
     // Before they are read: what changes from here on is a change.
     let mut watched = Watched::of(own::files(places));
     let settings = host::settings(places)?;
-    watched.besides(secrets::files_named(&settings, places));
+    watched.besides(own::besides(&settings, places));
     let data = Data::find(&args.data, &settings, places)?;
     data.create(places)?;
+    ours::make_missing(&places.home);
     // Behind the wall nothing can be bound any more.
     let (listener, address) = bind(args, &settings.server)?;
     let names = names(args, &settings.server, address)?;

@@ -129,7 +129,7 @@ impl Own {
         watched: &mut Watched,
     ) -> Result<(OwnVersion, Vec<String>), Failure> {
         let mut settings = host::settings_again(&self.places)?;
-        watched.besides(secrets::files_named(&settings, &self.places));
+        watched.besides(besides(&settings, &self.places));
         let late =
             late::fit(&mut settings, &self.began, &now.settings, &self.places, walls::reach());
         let closed = host::own_directories(&self.places, Some(self.data.root()));
@@ -147,9 +147,18 @@ impl Own {
     }
 }
 
-/// The files that the settings of a home are made of.
+/// The files that the settings of a home are made of, and the directory of its tools: one that is
+/// installed or removed while the server runs is there or gone at once.
 pub(crate) fn files(places: &Places) -> Vec<PathBuf> {
-    vec![places.config(), places.workspace_config(), places.libraries().join("lock.toml")]
+    let lock = places.libraries().join("lock.toml");
+    vec![places.config(), places.workspace_config(), lock, places.tools()]
+}
+
+/// The files that are watched besides: those that hold the values of secrets, and the directories of
+/// installed tools, whose files come one after the other.
+pub(crate) fn besides(settings: &Settings, places: &Places) -> impl Iterator<Item = PathBuf> {
+    let tools = std::fs::read_dir(places.tools()).into_iter().flatten().flatten();
+    secrets::files_named(settings, places).into_iter().chain(tools.map(|entry| entry.path()))
 }
 
 /// Says what waits for a restart, each once.

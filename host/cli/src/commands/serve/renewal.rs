@@ -8,7 +8,7 @@ use belljar_session::{Look, Renew, Renewed, Version};
 use belljar_store::Tenant;
 
 use super::opening::{Inherited, Opened, Opener};
-use super::own::{Own, OwnVersion, files};
+use super::own::{Own, OwnVersion, besides, files};
 use super::tenancy::Checked;
 use super::watched::Watched;
 use crate::setup::home::Places;
@@ -42,8 +42,8 @@ impl Seen {
         let Checked { places, settings, .. } = checked;
         let inherits = settings.models.is_empty();
         let keys = inherits.then(|| secrets::key_files(&version.settings, own.places()));
-        let values = secrets::files_named(settings, places);
-        self.watched.besides(values.into_iter().chain(keys.into_iter().flatten()));
+        let keys = keys.into_iter().flatten();
+        self.watched.besides(keys.chain(besides(settings, places)));
     }
 }
 
