@@ -150,12 +150,52 @@ fn nothing_is_decided_without_a_word_and_wrong_words_say_so() {
     world.run(&["apply"]).exits(2).complains("--yes");
     world.run(&["apply", "--yes", "../list.txt"]).exits(2).complains("leads out");
     world.run(&["apply", "--yes", "/etc/passwd"]).exits(2).complains("no directory");
-    world.run(&["apply", "--yes", "nowhere.txt"]).exits(2).complains("no change of that name");
+    world.run(&["apply", "--yes", "nowhere.txt"]).exits(2).complains("no change `nowhere.txt`");
     world.run(&["discard"]).exits(2).complains("--yes");
     assert_eq!(read(&world, "list.txt").as_deref(), Some("one\ntwo\nthree\n"));
     assert!(
         json_of(&world, &["changes", "--json"])["places"][0]["stat"]["files"].as_u64() > Some(3)
     );
+}
+
+/// INV-510.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_no_to_what_would_run_later_is_said_as_what_it_is() {
+    let world = world();
+    world.run(&["run", "--agent", "tidy", "tidy up"]).exits(0);
+    let mut terminal = crate::kit::terminal::Terminal::start(&world, &["apply"]);
+    terminal.until("[y/N]");
+    terminal.types("y\n");
+    terminal.until("that would run later? [y/N]");
+    terminal.types("n\n");
+    terminal.until("what would run later stays in the overlay");
+    let (code, text) = terminal.ends();
+    assert_eq!(code, 3, "{text}");
+    assert!(!text.contains("nothing is applied"), "{text}");
+    assert_eq!(read(&world, "list.txt").as_deref(), Some("one\n2\nthree\n"));
+    assert!(read(&world, ".git/hooks/pre-commit").is_none(), "the neighbour");
+    // A no to all of it is one.
+    let mut terminal = crate::kit::terminal::Terminal::start(&world, &["apply"]);
+    terminal.until("[y/N]");
+    terminal.types("n\n");
+    terminal.until("nothing is applied");
+    assert!(read(&world, ".git/hooks/pre-commit").is_none());
+}
+
+#[test]
+fn a_word_that_is_no_change_is_named_wherever_it_stands() {
+    let world = world();
+    world.run(&["run", "--agent", "tidy", "tidy up"]).exits(0);
+    for words in [
+        &["changes", "nope"][..],
+        &["changes", "list.txt", "nope"],
+        &["apply", "--yes", "list.txt", "nope"],
+    ] {
+        world.run(words).exits(2).complains("no run, no session and no change `nope`");
+    }
+    assert_eq!(read(&world, "list.txt").as_deref(), Some("one\ntwo\nthree\n"));
+    world.run(&["changes", "list.txt"]).exits(0).says("+2");
 }
 
 #[test]
@@ -193,9 +233,14 @@ fn a_writable_mount_brings_no_tool_that_is_there_for_overlays() {
     let mount = "[grants.tidy]\nmounts = [{ path = '/workspace', access = 'read-write' }]\n";
     append(&world, mount);
     let done = world.run(&["run", "--agent", "tidy", "tidy up"]).exits(4);
-    done.complains("`shell`");
+    let done = done.complains("`shell`").complains("`mounts` in `[grants.tidy]` makes a directory");
+    done.complains("takes away the tools that are there for overlays").complains("add_tools");
+    let why = world.run(&["explain", "tidy", "file_write"]).exits(4);
+    why.says("`mounts` makes a directory itself writable: name it under `add_tools`");
     assert_eq!(read(&world, "list.txt").as_deref(), Some("one\ntwo\nthree\n"));
     world.run(&["grant", "tidy", "--asked", "--yes"]).exits(0);
+    let named = world.run(&["agents", "list"]).exits(0);
+    assert!(!named.stderr.contains("takes away"), "it names its tools: {}", named.stderr);
     world.run(&["run", "--agent", "tidy", "tidy up"]).exits(0);
     assert_eq!(read(&world, "list.txt").as_deref(), Some("one\n2\nthree\n"), "by its owner's word");
 }

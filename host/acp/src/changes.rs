@@ -170,9 +170,8 @@ pub(crate) async fn undo(door: &Arc<Door>, session: &OpenSession) -> Result<Stri
     let done = each(door, &session.id, None, Vec::new(), |place, _| {
         Ok(match place.review.undo()? {
             Undone::Nothing => String::new(),
-            Undone::TakenBack { restored } => format!(
-                "{} of {} as before; the changes are in the overlay again.",
-                restored.len(),
+            Undone::TakenBack { restored: _, files } => format!(
+                "{files} of {} as before; the changes are in the overlay again.",
                 place.guest
             ),
             Undone::Refused { changed } => {
@@ -249,8 +248,8 @@ fn selection(paths: &[String]) -> Result<Selection, Error> {
 }
 
 fn report(guest: &GuestPath, applied: &belljar_changes::Applied) -> String {
-    let count = applied.applied.len().saturating_add(applied.merged.len());
-    let mut text = format!("{count} applied to {guest}; `/undo` takes it back.");
+    let mut text = format!("{} applied to {guest}", applied.files);
+    text.push_str(if applied.can_be_undone() { "; `/undo` takes it back." } else { "." });
     for (path, conflict) in applied.conflicts.iter().take(MAX_OFFERED) {
         text.push_str(&format!("\nLeft: {}: {conflict}", shown_path(path)));
     }

@@ -4,6 +4,7 @@
 //! `done` says that all steps are done, `settled` that the overlay knows it, `undoing` that it is
 //! being taken back. Each is on the disk before what follows from it.
 
+use std::collections::HashSet;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -13,10 +14,10 @@ use belljar_sandbox::Settled;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use crate::ChangesError;
 use crate::before::Was;
 use crate::paths::AnyPath;
 use crate::workspace::State;
+use crate::{ChangesError, Node};
 
 /// Applies that can be taken back. Older ones are forgotten.
 const MOST_KEPT: usize = 32;
@@ -104,6 +105,17 @@ pub(crate) struct GivenUp {
 }
 
 impl Step {
+    /// The directory that it makes, removes or moves, if it does that.
+    fn directory(&self) -> Option<&AnyPath> {
+        match self {
+            Self::RemoveDir { below: path, .. } | Self::MakeDir { path } => Some(path),
+            Self::Stage { from: path, before } | Self::Place { to: path, before, .. } => {
+                (before.node() == Node::Directory).then_some(path)
+            }
+            Self::Remove { .. } | Self::Put { .. } => None,
+        }
+    }
+
     /// The level in which it is done.
     pub(crate) fn level(&self) -> Level {
         match self {
@@ -124,6 +136,13 @@ impl Record {
             files: self.files.iter().map(|(path, ..)| path.0.clone()).collect(),
             dropped: paths(&self.dropped),
         }
+    }
+
+    /// Paths that no count of files has: directories, and where something was before it was renamed.
+    pub(crate) fn uncounted(&self) -> HashSet<&Path> {
+        let directories = self.steps.iter().filter_map(Step::directory).chain(&self.directories);
+        let left = self.moved.iter().map(|(from, _)| from);
+        directories.chain(left).map(|path| path.0.as_path()).collect()
     }
 
     /// The state that the agent began with at a place, with its index.

@@ -13,7 +13,7 @@ use crate::execute::{Executor, Fuse};
 use crate::journal::{Entry, Journal, Level, Record, Step};
 use crate::list::Depth;
 use crate::workspace::Workspace;
-use crate::{ChangesError, Selection, apply, list, paths, plan, undo};
+use crate::{ChangesError, Node, Selection, apply, list, paths, plan, undo};
 
 /// One overlay, with the journal of what was applied from it. Everything here waits for the disk:
 /// call it on a thread that may block, and while no agent works in the overlay. What an agent holds
@@ -61,6 +61,8 @@ pub struct Applied {
     /// Paths that have both changes: the agent's and the workspace's.
     #[serde(serialize_with = "paths::all")]
     pub merged: Vec<PathBuf>,
+    /// How many of both are no directories: files and links.
+    pub files: usize,
     /// Paths that stayed as they are in the workspace, and whose change the agent has lost.
     #[serde(serialize_with = "paths::all")]
     pub dropped: Vec<PathBuf>,
@@ -85,6 +87,8 @@ pub enum Undone {
     TakenBack {
         /// The paths.
         restored: Vec<PathBuf>,
+        /// How many of them are files and links. One that was renamed counts once.
+        files: usize,
     },
     /// These were changed since: nothing was done at all.
     Refused {
@@ -100,6 +104,14 @@ pub struct Kept {
     pub applies: usize,
     /// Bytes.
     pub bytes: u64,
+}
+
+impl Applied {
+    /// Whether there is something in it that [`Review::undo`] brings back.
+    pub fn can_be_undone(&self) -> bool {
+        let kept = self.dropped.iter().any(|path| !self.lost.contains(path));
+        kept || !self.applied.is_empty() || !self.merged.is_empty()
+    }
 }
 
 impl Review {
@@ -143,6 +155,17 @@ impl Review {
             }
         }
         Ok(false)
+    }
+
+    /// Whether there was an apply that [`Self::undo`] may take back. Writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the journal cannot be read.
+    pub fn has_applied(journal: impl AsRef<Path>) -> Result<bool, ChangesError> {
+        let Some(journal) = Journal::known(journal.as_ref()) else { return Ok(false) };
+        let last = journal.entries()?.pop().map(|entry| entry.read()).transpose()?;
+        Ok(last.flatten().is_some())
     }
 
     /// The changes of an overlay for who may decide about none: writes neither the workspace, nor the
@@ -230,6 +253,7 @@ impl Review {
             let names = files.iter().map(|file| file.path.clone());
             applied.applied = names.filter(|path| !applied.merged.contains(path)).collect();
             applied.applied.dedup();
+            applied.files = files.iter().filter(|file| file.node != Node::Directory).count();
         }
         self.journal.trim()?;
         Ok(applied)
@@ -395,7 +419,9 @@ impl Review {
         restored.retain(|path| !left.contains(path));
         restored.sort();
         restored.dedup();
-        Ok(Undone::TakenBack { restored })
+        let uncounted = record.uncounted();
+        let files = restored.iter().filter(|path| !uncounted.contains(path.as_path())).count();
+        Ok(Undone::TakenBack { restored, files })
     }
 
     fn finish_undo(

@@ -152,6 +152,8 @@ pub struct DirectoryLook {
     /// An apply was interrupted: a part of these changes may stand in the directory by now. The next
     /// decision about them finishes it, or takes it back.
     pub is_interrupted: bool,
+    /// There was an apply to it that may be taken back.
+    pub has_applied: bool,
     /// The changes; lines are not counted.
     pub changes: Changes,
 }
@@ -182,6 +184,7 @@ impl SessionLook {
             Ok(DirectoryLook {
                 guest: layer.guest.clone(),
                 is_interrupted: Review::is_interrupted(&layer.journal)?,
+                has_applied: Review::has_applied(&layer.journal)?,
                 changes: Review::look(&layer.overlay, &self.stop)?,
             })
         };
@@ -193,7 +196,7 @@ impl SessionLook {
         &self.stop
     }
 
-    /// How many changes there are.
+    /// How many files and links are changed; directories are not counted.
     ///
     /// # Errors
     ///
@@ -202,7 +205,7 @@ impl SessionLook {
         let of = |layer: &Layer| Review::look_at_names(&layer.overlay, &self.stop);
         let mut sum = 0;
         for layer in &self.places {
-            sum += of(layer)?.files().len();
+            sum += of(layer)?.stat().files;
         }
         Ok(sum)
     }

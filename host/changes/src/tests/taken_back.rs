@@ -40,7 +40,27 @@ fn both(agent: &str, person: &str) -> World {
 
 fn undo(world: &World, restored: &[&str]) {
     let restored: Vec<PathBuf> = restored.iter().map(PathBuf::from).collect();
-    assert_eq!(world.review().undo().unwrap(), Undone::TakenBack { restored });
+    let files = restored.len();
+    assert_eq!(world.review().undo().unwrap(), Undone::TakenBack { restored, files });
+}
+
+#[test]
+fn directories_are_no_files_in_what_was_applied_and_taken_back() {
+    let world = World::new(&[("a", TEXT), ("gone/one", "1\n")]);
+    let journal = world.home.path().join("journal");
+    assert!(!Review::has_applied(&journal).unwrap(), "nothing can be taken back yet");
+    world.write_below("new/deep/file", "x\n");
+    world.write("a", "agent\n");
+    world.overlay.remove("gone/one").unwrap();
+    world.overlay.remove("gone").unwrap();
+    let applied = world.review().apply(&Selection::all(), &ApplyOptions::default()).unwrap();
+    assert!(applied.applied.contains(&PathBuf::from("new/deep")), "{applied:?}");
+    assert_eq!(applied.files, 3, "{applied:?}");
+    assert!(Review::has_applied(&journal).unwrap());
+    let Undone::TakenBack { restored, files } = world.review().undo().unwrap() else { panic!() };
+    assert!(restored.contains(&PathBuf::from("new/deep")), "{restored:?}");
+    assert_eq!(files, 3, "{restored:?}");
+    assert!(!Review::has_applied(&journal).unwrap(), "it is taken back");
 }
 
 fn seen(world: &World, path: &str) -> String {

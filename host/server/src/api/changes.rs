@@ -39,6 +39,9 @@ pub(crate) struct SessionChanges {
     /// `as_of`.
     as_of: i64,
     places: Vec<PlaceBody>,
+    /// The directories whose last apply `undo` may take back, as agents see them. One that has no
+    /// changes any more is among them too.
+    undoable: Vec<String>,
 }
 
 /// The changes to one directory.
@@ -161,6 +164,8 @@ pub(crate) struct AppliedBody {
     applied: Vec<String>,
     /// In the workspace, merged with what had changed there.
     merged: Vec<String>,
+    /// How many of both are files and links: the others are directories.
+    files: u64,
     /// Kept as the workspace had them.
     dropped: Vec<String>,
     /// Those of them that an undo does not bring back.
@@ -188,6 +193,8 @@ pub(crate) struct DiscardedBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UndoneBody {
     restored: Vec<String>,
+    /// How many of them are files and links: the others are directories.
+    files: u64,
 }
 
 /// `GET /v1/sessions/{id}/changes`.
@@ -203,17 +210,21 @@ pub(crate) async fn read(
     // Before the changes: where a turn comes between, this is too old, and a decision is refused.
     let as_of = ctx.store().last_event(&session).await?;
     let places = ctx.service.look_at(&session, move |look| {
-        let mut places = Vec::new();
+        let (mut places, mut undoable) = (Vec::new(), Vec::new());
         for mut place in look.changes()? {
+            if place.has_applied {
+                undoable.push(place.guest.to_string());
+            }
             place.changes = place.changes.only(&selection);
             if !place.changes.is_empty() {
                 places.push(body(place, with_patch, skip)?);
             }
         }
-        Ok(places)
+        Ok((places, undoable))
     });
-    let places = places.await?.into_iter().collect::<Result<_, Problem>>()?;
-    Ok(Json(SessionChanges { as_of, places }))
+    let (places, undoable) = places.await?;
+    let places = places.into_iter().collect::<Result<_, Problem>>()?;
+    Ok(Json(SessionChanges { as_of, places, undoable }))
 }
 
 /// `POST /v1/sessions/{id}/apply`.
@@ -248,6 +259,7 @@ pub(crate) async fn apply(
     let body = AppliedBody {
         applied: all_shown(&applied.applied),
         merged: all_shown(&applied.merged),
+        files: applied.files as u64,
         dropped: all_shown(&applied.dropped),
         lost: all_shown(&applied.lost),
         conflicts: applied.conflicts.iter().map(|(at, why)| left(at, why.to_string())).collect(),
@@ -292,10 +304,13 @@ pub(crate) async fn undo(
         Ok(place.review.undo()?)
     });
     match undone.await? {
-        Undone::TakenBack { restored } => {
-            Ok(Told { body: UndoneBody { restored: all_shown(&restored) }, changed: true })
+        Undone::TakenBack { restored, files } => {
+            let body = UndoneBody { restored: all_shown(&restored), files: files as u64 };
+            Ok(Told { body, changed: true })
         }
-        Undone::Nothing => Ok(Told { body: UndoneBody { restored: Vec::new() }, changed: false }),
+        Undone::Nothing => {
+            Ok(Told { body: UndoneBody { restored: Vec::new(), files: 0 }, changed: false })
+        }
         Undone::Refused { changed } => {
             let first = changed.first().map_or_else(String::new, |path| shown(path));
             let detail = format!("{} files have changed since, `{first}` first", changed.len());
@@ -371,7 +386,7 @@ fn body(
     with_patch: bool,
     skip: usize,
 ) -> Result<Result<PlaceBody, Problem>, ReviewError> {
-    let DirectoryLook { guest, is_interrupted, mut changes } = place;
+    let DirectoryLook { guest, is_interrupted, has_applied: _, mut changes } = place;
     let listed: HashSet<PathBuf> =
         ranked(&changes).skip(skip).take(MAX_FILES).map(|file| file.path.clone()).collect();
     changes.count(|file| listed.contains(&file.path))?;

@@ -22,7 +22,8 @@ pub(crate) struct ContentsBody {
     attachments: i64,
     /// Bytes of them.
     attachment_bytes: i64,
-    /// Changes on its overlays that nobody has decided about; absent while a turn runs.
+    /// Files that are changed on its overlays and that nobody has decided about; absent while a turn
+    /// runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<usize>,
     /// Whether a turn runs: then it cannot be deleted.

@@ -82,8 +82,7 @@ pub(crate) fn apply(
             return Ok(None);
         }
         if stat.run_later > 0 && !also_what_runs {
-            let question = format!("also the {} that would run later?", stat.run_later);
-            also_what_runs = agreed(&question, false, "applied", out)?;
+            also_what_runs = also_later(stat.run_later, out);
         }
     }
     let theirs = Paths::read(&decision.theirs, review)?;
@@ -105,19 +104,27 @@ pub(crate) fn apply(
     Ok(Some(Done(done)))
 }
 
+/// INV-510: asks whether what would run later by itself is applied too. The rest is applied in any case.
+fn also_later(count: usize, out: &Out) -> bool {
+    let yes = out.ask(&format!("also the {count} that would run later?")) == Some(true);
+    if !yes {
+        out.note("what would run later stays in the overlay");
+    }
+    yes
+}
+
 /// The report of what was done, and what was left, with the command for the rest.
 fn report(place: &DirectoryReview, changes: &Changes, applied: &Applied, out: &Out) {
     let files = |paths: &[PathBuf]| {
         let is_file = |file: &&FileChange| file.node != Node::Directory;
         changes.files().iter().filter(is_file).filter(|file| paths.contains(&file.path)).count()
     };
-    let (count, merged) =
-        (files(&applied.applied) + files(&applied.merged), files(&applied.merged));
-    let merged = match merged {
+    let merged = match files(&applied.merged) {
         0 => String::new(),
         n => format!(", {n} of them merged with what changed there"),
     };
     let of = changes.stat().files;
+    let count = applied.files;
     out.note(format_args!("{count} of {of} applied to {}{merged}", find::shown(place)));
     if !applied.dropped.is_empty() {
         out.note(format_args!("{} kept as in the workspace", applied.dropped.len()));
@@ -151,7 +158,7 @@ fn report(place: &DirectoryReview, changes: &Changes, applied: &Applied, out: &O
     if !applied.held_back.is_empty() {
         out.note("`belljar apply --also-what-runs` applies these too; look at them first");
     }
-    if applied.applied.len() + applied.merged.len() + applied.dropped.len() > 0 {
+    if applied.can_be_undone() {
         out.note("`belljar undo` takes it back");
     }
 }

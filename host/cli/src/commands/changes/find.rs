@@ -60,15 +60,25 @@ impl Paths {
         self.0.is_empty()
     }
 
-    /// Refuses a path at which nothing is changed: who decides about it means another.
-    pub(crate) fn all_changed(&self, all: &[(&DirectoryReview, Changes)]) -> Result<(), Failure> {
+    /// The first path at which nothing is changed.
+    fn unchanged(&self, all: &[(&DirectoryReview, Changes)]) -> Option<&Path> {
         let changed = |(guest, path): &&(GuestPath, PathBuf)| {
             let here = all.iter().filter(|(place, _)| place.guest == *guest);
             here.flat_map(|(_, changes)| changes.files()).any(|file| file.path.starts_with(path))
         };
-        match self.0.iter().find(|named| !changed(named)) {
+        self.0.iter().find(|named| !changed(named)).map(|(_, path)| path.as_path())
+    }
+
+    /// Refuses a word that names no change among these: who typed it means something else.
+    pub(crate) fn all_found(&self, all: &[(&DirectoryReview, Changes)]) -> Result<(), Failure> {
+        self.unchanged(all).map_or(Ok(()), |path| Err(no_such_change(path)))
+    }
+
+    /// Refuses a path at which nothing is changed: who decides about it means another.
+    pub(crate) fn all_changed(&self, all: &[(&DirectoryReview, Changes)]) -> Result<(), Failure> {
+        match self.unchanged(all) {
             None => Ok(()),
-            Some((_, path)) => Err(Failure::usage(format!(
+            Some(path) => Err(Failure::usage(format!(
                 "nothing that is to be applied lies at `{}`",
                 path.shown()
             ))
@@ -187,9 +197,9 @@ pub(crate) fn open_until(
     SessionReview::open(store, session, stop).map_err(refused)
 }
 
-/// Words that are no run, and paths at which nothing is changed.
-pub(crate) fn no_such_change() -> Failure {
-    Failure::usage("there is no run, no session and no change of that name")
+/// A word that is no run, and a path at which nothing is changed.
+fn no_such_change(path: &Path) -> Failure {
+    Failure::usage(format!("there is no run, no session and no change `{}`", path.shown()))
         .hint("`belljar changes --stat` lists the changes, `belljar receipts` the runs")
 }
 

@@ -77,9 +77,7 @@ pub(crate) fn selected<'a>(
             }
         }
     }
-    if all.is_empty() && !paths.is_everything() {
-        return Err(find::no_such_change());
-    }
+    paths.all_found(&all)?;
     Ok(all)
 }
 

@@ -37,10 +37,10 @@ pub(crate) fn undo(review: &SessionReview, out: &Out) -> Result<usize, Failure> 
     for place in review.places() {
         match place.review.undo().map_err(|error| Failure::new(chain(&error)))? {
             Undone::Nothing => {}
-            Undone::TakenBack { restored: paths } => {
+            Undone::TakenBack { restored: _, files } => {
                 any = true;
-                restored += paths.len();
-                let count = match paths.len() {
+                restored += files;
+                let count = match files {
                     1 => "1 file".to_owned(),
                     n => format!("{n} files"),
                 };
