@@ -164,6 +164,79 @@ fn a_turn_keeps_the_grants_that_it_began_with_to_its_end_and_so_do_its_subagents
     assert_eq!(say(&server, None, &again(&session)).1, [true, true, true]);
 }
 
+const ASKS: &str =
+    "[grants.asker]\ntools = { file_list = 'ask', file_read = 'allow', spawn_agent = 'allow' }\n";
+
+/// INV-511.
+#[test]
+fn a_turn_that_asks_a_person_is_answered_at_once_with_the_question_and_goes_on() {
+    let world = world();
+    grants(&world, ASKS);
+    let server = Server::start(&world, &[]);
+    let (status, said) = server.post("/v1/chat", "", &to("asker").to_string());
+    assert_eq!(status, 202, "{said}");
+    let answer: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(answer["status"], "in_flight", "{answer:#}");
+    let question = &answer["questions"][0];
+    assert_eq!((&question["kind"], &question["tool"]), (&json!("permission"), &json!("file_list")));
+    let session = answer["session"].as_str().unwrap();
+    let path = format!("/v1/sessions/{session}/questions/{}", question["id"]);
+    assert!(answer["error"].as_str().unwrap().contains("/questions/ID"), "{answer:#}");
+    // Who asks nobody is answered at the end, and that has no questions.
+    let (status, neighbour) = server.post("/v1/chat", "", &to("reader").to_string());
+    assert!(status == 200 && !neighbour.contains("questions"), "{neighbour}");
+    assert_eq!(refused(&server, None, session), Vec::<bool>::new(), "nothing was called yet");
+    assert_eq!(server.post(&path, "", r#"{"answer": "yes"}"#).0, 200);
+    until("over", || server.get("/v1/running", None).1 == r#"{"turns":[]}"#);
+    let messages = server.get(&format!("/v1/sessions/{session}/messages"), None).1;
+    assert!(messages.contains("that was all"), "{messages}");
+    server.terminate().exits(0);
+}
+
+/// A component without rights, as a tool of this name.
+fn installed(world: &World, name: &str) -> crate::kit::Done {
+    let suite = "/../../tests/peers/wasi-testsuite/assemblyscript/proc_exit-success.wasm";
+    let bytes = fs::read(format!("{}{suite}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let file = world.other("component.wasm", &bytes);
+    world.run(&["tools", "add", file.to_str().unwrap(), "--name", name, "--yes"]).exits(0)
+}
+
+/// INV-512.
+#[test]
+fn a_tool_reaches_a_running_server_when_it_is_installed_and_a_link_says_why_it_does_not() {
+    let world = world();
+    grants(&world, "");
+    for name in ["leave", "linked"] {
+        installed(&world, name);
+        world.run(&["grant", "reader", "--tool", name, "--yes"]).exits(0);
+    }
+    let tools = world.home().join("tools");
+    let elsewhere = world.other("elsewhere/tool.toml", b"");
+    let elsewhere = elsewhere.parent().unwrap();
+    for file in ["tool.toml", "tool.wasm"] {
+        fs::rename(tools.join("linked").join(file), elsewhere.join(file)).unwrap();
+    }
+    // With the cache in the home the OS sandbox lets through what is there when it goes up.
+    fs::remove_dir_all(&tools).unwrap();
+    let mut command = world.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let server = Server::of(command.env_remove("BELLJAR_CACHE"));
+    let has =
+        |name: &str| server.get("/v1/tools", None).1.contains(&format!("\"name\":\"{name}\""));
+    assert!(!has("leave") && has("file_read"));
+    // The settings name it already, and stay as they are.
+    let before = fs::read_to_string(world.home().join("belljar.toml")).unwrap();
+    installed(&world, "leave");
+    until("installed", || has("leave"));
+    assert_eq!(fs::read_to_string(world.home().join("belljar.toml")).unwrap(), before);
+    std::os::unix::fs::symlink(elsewhere, tools.join("linked")).unwrap();
+    until("looked at", || audited(&server, None, "settings_reloaded") >= 2);
+    assert!(!has("linked") && has("leave"));
+    fs::remove_dir_all(tools.join("leave")).unwrap();
+    until("removed", || !has("leave"));
+    let done = server.terminate().exits(0).complains("its link leads to");
+    done.complains("start this process again");
+}
+
 /// A turn of an agent that asks first: its session, and the number of the question.
 fn question(server: &Server, agent: &str) -> (String, u64) {
     let body = json!({"agent": agent, "text": "go", "stream": true}).to_string();
@@ -384,8 +457,9 @@ fn a_question_is_answered_while_the_server_drains_and_the_server_ends_after_its_
     let tools = "[grants.asker]\ntools = { file_list = 'ask', file_read = 'allow', spawn_agent = 'allow' }\n";
     grants(&world, tools);
     let server = Server::start(&world, &[]);
+    let body = json!({"agent": "asker", "text": "go", "wait": true}).to_string();
     let (answer, done) = std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| server.post("/v1/chat", "", &to("asker").to_string()));
+        let waiting = scope.spawn(|| server.post("/v1/chat", "", &body));
         until("asked", || server.get("/v1/questions", None).1.contains("file_list"));
         let began = Instant::now();
         server.signal(Signal::TERM);

@@ -71,6 +71,29 @@ async fn every_view_is_the_same_shell_for_everybody() {
 }
 
 #[tokio::test]
+async fn a_browser_at_no_path_is_shown_the_page_and_a_program_the_problem() {
+    let world = World::new().await;
+    let shell = world.call("GET", "/").send().await.is(200).body;
+    let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    for path in ["/nowhere", "/sessionsx/1", "/v2"] {
+        let shown = world.call("GET", path).header("accept", browser).send().await.is(404);
+        is_guarded(&shown, path);
+        assert_eq!(
+            (&shown.headers["content-type"], shown.body == shell),
+            (&"text/html; charset=utf-8".parse().unwrap(), true)
+        );
+        world.call("GET", path).send().await.is(404).problem("not-found");
+        let json = world.call("GET", path).header("accept", "application/json");
+        json.send().await.is(404).problem("not-found");
+    }
+    // Of the API, and of nothing that is sent, there is no page.
+    let api = world.call("GET", "/v1/nowhere").header("accept", browser).send().await.is(404);
+    api.problem("not-found");
+    let sent = world.call("POST", "/nowhere").header("accept", browser).send().await.is(404);
+    sent.problem("not-found");
+}
+
+#[tokio::test]
 async fn what_the_shell_names_is_there_and_kept_for_ever() {
     let world = World::new().await;
     let shell = world.call("GET", "/").send().await.is(200);

@@ -32,14 +32,12 @@ impl App {
                 handler.route_layer(from_fn_with_state(state, gate::check_caller)),
             );
         }
-        let router = page::add(router)
-            .fallback(async |request: axum::extract::Request| {
-                Problem::not_found("path", request.uri().path())
-            })
-            .method_not_allowed_fallback(async |request: axum::extract::Request| {
+        let router = page::add(router).fallback(page::missing).method_not_allowed_fallback(
+            async |request: axum::extract::Request| {
                 let method = Shown::clipped(request.method().as_str(), 40).to_string();
                 Problem::new(Kind::Method, format!("`{method}` does not fit this path"))
-            });
+            },
+        );
         // Behind the names: what a stranger's page asks for has been refused there.
         let router = match self.config().names.cors() {
             Some(cors) => router.layer(cors),

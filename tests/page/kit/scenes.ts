@@ -93,6 +93,14 @@ export async function written(jar: Jar, word: string): Promise<string> {
   return ask;
 }
 
+/** A turn that writes one file, in folders that are not there. */
+export function nested(jar: Jar, word: string): string {
+  const ask = `Write it deep, ${word}.`;
+  const path = `new-${word}/deep/tide.md`;
+  jar.model.play(ask, call("file_write", { path, content: `high water of ${word}\n`, create_dirs: true }), say(`Written, ${word}.`));
+  return ask;
+}
+
 /** A turn that asks before it writes, so many times. */
 export function asking(jar: Jar, word: string, times = 1): string {
   const ask = `Write it down, ${word}.`;

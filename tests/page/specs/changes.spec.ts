@@ -31,6 +31,40 @@ test("changes are shown by file, what would run later first", async ({ page, jar
   await expect(page.getByRole("main")).toContainText("low water at 12:40");
 });
 
+test("nothing is offered to be undone before something was applied, nor once it was undone", async ({ page, jar, word }) => {
+  await review(page, jar, word);
+  const undo = page.getByRole("button", { name: /^undo/i });
+  await expect(at(page).files()).toHaveCount(3);
+  await expect(undo).toHaveCount(0);
+  await at(page).decide(`tides-${word}.md`, /^apply/i);
+  await undo.click();
+  await expect.poll(() => there(jar, `tides-${word}.md`)).toBe(BEFORE);
+  await expect(undo).toHaveCount(0);
+});
+
+test("folders are not counted as files", async ({ page, jar, word }) => {
+  const { session } = await jar.chat("writer", scenes.nested(jar, word));
+  expect((await jar.get(`/v1/sessions/${session}/contents`)).changes).toBe(1);
+  await page.goto(`/sessions/${session}/changes`);
+  await expect(page.getByRole("main")).toContainText("1 file ·");
+  await at(page).decideAll(/^apply/i);
+  await expect(page.getByRole("main").getByText("1 file is in the workspace.")).toBeVisible();
+  await page.getByRole("button", { name: /^undo/i }).click();
+  await expect(page.getByRole("main").getByText("1 file is as it was before.")).toBeVisible();
+});
+
+test("a diff that cannot be read is said beside its file, and interrupts nobody", async ({ page, jar, word }) => {
+  const { session } = await jar.chat("writer", await scenes.written(jar, word));
+  const busy = { type: "https://belljar.dev/problems/busy", title: "busy", status: 409, detail: "it is being decided" };
+  await page.route(/\/changes\?.*patch=true/, (route) => route.fulfill({ status: 409, contentType: "application/problem+json", json: busy }));
+  await page.goto(`/sessions/${session}/changes`);
+  await expect(at(page).files().getByRole("note")).toHaveCount(3);
+  await expect(page.getByRole("main").getByRole("alert")).toHaveCount(0);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await at(page).files().nth(1).getByRole("button", { name: /again/i }).click();
+  await expect(at(page).files().getByRole("note")).toHaveCount(2);
+});
+
 test("one file is taken, and the others stay where they are", async ({ page, jar, word }) => {
   await review(page, jar, word);
   await at(page).decide(`tides-${word}.md`, /^apply/i);

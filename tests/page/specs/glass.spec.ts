@@ -74,6 +74,27 @@ test("the calls of subagents stand below them", async ({ page, jar, word }) => {
   await expect(at(page).glass()).toContainText("scout#1");
 });
 
+test("the steps of subagents count in the steps of the turn", async ({ page, jar, word }) => {
+  const team = scenes.team(jar, word, { done: 2 });
+  const { session, message } = await jar.chat("keeper", team.ask);
+  const { messages } = await jar.get(`/v1/sessions/${session}/messages`);
+  const { total } = messages.find((one: { id: string }) => one.id === message).metadata;
+  expect(total.steps).toBeGreaterThan(2);
+  await page.goto(`/sessions/${session}`);
+  await expect(at(page).glass()).toContainText(new RegExp(`steps\\s*${total.steps} / \\d+`));
+});
+
+test("the time in which a person was waited for is told from the work", async ({ page, jar, word }) => {
+  const session = await jar.begin("asker", scenes.asking(jar, word));
+  await page.goto(`/sessions/${session}`);
+  const call = at(page).calls().first();
+  await expect(call).toContainText(/waited .* for you/);
+  await expect(call.locator(".is-wait")).toHaveCount(1);
+  await at(page).question().getByRole("button", { name: /once|yes|allow/i }).first().click();
+  await jar.idle(session);
+  await expect(call).toContainText(/waited .* for you/);
+});
+
 test("two runs are compared side by side", async ({ page, jar, word }) => {
   const first = await jar.chat("scout", scenes.refused(jar, word));
   const second = await jar.chat("scout", scenes.refused(jar, `${word}b`));

@@ -16,7 +16,15 @@ test("every view's address gives the page, without a key", async ({ jar }) => {
     }
   }
   const nowhere = await jar.api("GET", "/nowhere", undefined, { accept: "text/html" });
-  expect(nowhere.status).toBe(404);
+  expect([nowhere.status, nowhere.text]).toEqual([404, root.text]);
+});
+
+test("an address that is none shows a person the way home", async ({ page }) => {
+  await page.goto("/nowhere");
+  const main = page.getByRole("main");
+  await expect(main).toContainText("There is no such view");
+  await main.getByRole("link", { name: "Sessions" }).click();
+  await expect(page).toHaveURL(/\/sessions/);
 });
 
 test("the page may load nothing that is not its own, and run no text", async ({ jar }) => {

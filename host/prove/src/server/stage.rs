@@ -265,7 +265,7 @@ impl Stage {
 
     /// Says something to an agent, and waits for the answer.
     pub(crate) async fn talk(&self, caller: &str, agent: &str, text: &str) -> Result<Answer> {
-        let body = json!({ "agent": agent, "text": text });
+        let body = json!({ "agent": agent, "text": text, "wait": true });
         self.caller(caller).send(&ask("POST", "/v1/chat").json(&body)).await
     }
 

@@ -1,18 +1,19 @@
-//! `POST /v1/chat`: one turn, answered at its end or event by event.
+//! `POST /v1/chat`: one turn, answered at its end or event by event; at once where a person is asked.
 //!
 //! A turn belongs to its session, not to the request that began it: when the caller goes away it
 //! runs on, and is cancelled only by whoever says so.
 
 use axum::extract::{FromRequest as _, Request};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use belljar_session::{RunningTurn, SessionEvent};
 use tracing::Instrument as _;
 
+use crate::api::questions;
 use crate::api::turn::{Answered, ChatBody, note_begun};
 use crate::app::Ctx;
 use crate::http::problem::Problem;
-use crate::http::respond::{JsonBody, json_as};
+use crate::http::respond::{JsonBody, accepts, json_as};
 use crate::stream::follow::{Hears, follow};
 use crate::stream::sse::Frames;
 
@@ -27,9 +28,9 @@ const EVENT_STREAM: &str = "text/event-stream";
 
 /// `POST /v1/chat`.
 pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem> {
-    let wants_stream = accepts_stream(request.headers());
+    let wants_stream = accepts(request.headers(), EVENT_STREAM);
     let JsonBody(body) = JsonBody::<ChatBody>::from_request(request, &()).await?;
-    let stream = body.stream || wants_stream;
+    let (stream, wait) = (body.stream || wants_stream, body.wait);
     let request = body.request(&ctx.caller)?;
     if let Some(session) = &request.session {
         ctx.session(session).await?;
@@ -47,23 +48,33 @@ pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem
         let about = turn.clone();
         return Ok(named(&about, streamed(ctx, turn)));
     }
-    tokio::select! {
-        biased;
-        _ = turn.ended() => {}
-        // What was not done until then is resumed at the next start, and is said to be in flight.
-        () = ctx.app.stopped().cancelled() => {}
-    }
-    let answered = Answered::of(&turn, ctx.store()).await?;
+    let answered = answered(&ctx, &turn, wait).await?;
     // It is stored and will be done, and is not done: no success, and nothing to be sent again.
     let status = if answered.is_in_flight() { StatusCode::ACCEPTED } else { StatusCode::OK };
     Ok(named(&turn, json_as(status, "application/json", &answered)))
 }
 
-fn accepts_stream(headers: &HeaderMap) -> bool {
-    let lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
-    lines.flat_map(|line| line.split(',')).any(|part| {
-        part.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(EVENT_STREAM)
-    })
+/// The turn at its end; without `wait` also as soon as it waits for a person, with the questions
+/// (INV-511).
+async fn answered(ctx: &Ctx, turn: &RunningTurn, wait: bool) -> Result<Answered, Problem> {
+    loop {
+        let asked = tokio::select! {
+            biased;
+            _ = turn.ended() => false,
+            // What was not done until then is resumed at the next start, and is said to be in flight.
+            () = ctx.app.stopped().cancelled() => false,
+            () = ctx.service.asked(turn), if !wait => true,
+        };
+        let answered = Answered::of(turn, ctx.store()).await?;
+        if !asked || !answered.is_in_flight() {
+            return Ok(answered);
+        }
+        let questions = questions::of_turn(ctx, turn);
+        // Where there is none by now, somebody else has answered it.
+        if !questions.is_empty() {
+            return Ok(answered.asking(questions));
+        }
+    }
 }
 
 /// The events of the turn, then its result as `done`.
@@ -102,20 +113,4 @@ fn named(turn: &RunningTurn, mut response: Response) -> Response {
         }
     }
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stream_is_asked_for_among_other_types() {
-        let accepts = |value: &str| {
-            accepts_stream(&HeaderMap::from_iter([(header::ACCEPT, value.parse().unwrap())]))
-        };
-        assert!(accepts("text/event-stream"));
-        assert!(accepts("application/json, Text/Event-Stream;q=0.9"));
-        assert!(!accepts("*/*"));
-        assert!(!accepts_stream(&HeaderMap::new()));
-    }
 }

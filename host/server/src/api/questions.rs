@@ -2,7 +2,7 @@
 
 use belljar_agent::{Approval, Reach, ReachedMount};
 use belljar_policy::Shown;
-use belljar_session::{OpenQuestion, PersonAnswer, QuestionKind};
+use belljar_session::{OpenQuestion, PersonAnswer, QuestionKind, RunningTurn};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -20,7 +20,7 @@ pub(crate) struct Questions {
 }
 
 /// A question. Its texts are foreign: escape them before a person sees them.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct QuestionBody {
     /// Its number in the session.
     id: u64,
@@ -37,7 +37,7 @@ pub(crate) struct QuestionBody {
 }
 
 /// The question.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum What {
     /// Whether a tool may be called.
@@ -63,7 +63,7 @@ enum What {
 }
 
 /// A directory that a call could touch.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct ReachedBody {
     /// The path, as the agent sees it.
     path: String,
@@ -135,6 +135,13 @@ pub(crate) fn give(
 ) -> Result<(), Problem> {
     let answer = body.checked()?;
     Ok(ctx.service.answer(session, question, answer, &ctx.caller.actor)?)
+}
+
+/// The open questions of a turn.
+pub(crate) fn of_turn(ctx: &Ctx, turn: &RunningTurn) -> Vec<QuestionBody> {
+    let mut open = questions(ctx, Some(&turn.session)).questions;
+    open.retain(|question| question.message == turn.message);
+    open
 }
 
 fn questions(ctx: &Ctx, session: Option<&str>) -> Questions {

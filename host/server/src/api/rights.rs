@@ -74,7 +74,8 @@ pub(crate) struct RowBody {
     /// `home`, `workspace`, or `library/NAME`.
     scope: String,
     /// For each tool: `allow`, `ask:SOURCE`, `deny:SOURCE`, or `absent` where its own file names tools
-    /// and not this one. SOURCE is `definition`, `manifest`, `grants`, `parent`, `hook` or `host`.
+    /// and not this one; `no-host` where it may be called and works with hosts, of which none is granted.
+    /// SOURCE is `definition`, `manifest`, `grants`, `parent`, `hook` or `host`.
     cells: Vec<String>,
     /// The command that unblocks it, where it is blocked and a grant would; for admins.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,6 +164,7 @@ impl RowBody {
             let by = answer.decided_by.as_ref().map(word).unwrap_or_default();
             let names_others = asked.as_ref().is_some_and(|asked| !asked.contains(tool.as_str()));
             match answer.permission {
+                Permission::Allow if agent.reaches_no_host(host, tool) => "no-host".to_owned(),
                 Permission::Allow => "allow".to_owned(),
                 Permission::Ask => format!("ask:{by}"),
                 Permission::Deny

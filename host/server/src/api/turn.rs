@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
+use crate::api::questions::QuestionBody;
 use crate::app::Ctx;
 use crate::http::auth::Caller;
 use crate::http::ids::is_id;
@@ -42,6 +43,10 @@ pub(crate) struct ChatBody {
     /// Whether the events come as they happen. Default: no.
     #[serde(default)]
     pub(crate) stream: bool,
+    /// Whether the answer comes at the end of the turn also where a person is asked something.
+    /// Default: no; then it comes as soon as there is a question, with status 202 and the question.
+    #[serde(default)]
+    pub(crate) wait: bool,
 }
 
 /// The words of `history`.
@@ -62,8 +67,9 @@ pub(crate) struct Answered {
     message: String,
     /// The person's message.
     user_message: String,
-    /// `completed`, `partial`, `failed` or `cancelled`; `in_flight`, with status 202, where the
-    /// server stopped meanwhile: it is stored, and is resumed at the next start.
+    /// `completed`, `partial`, `failed` or `cancelled`; `in_flight`, with status 202, where a person
+    /// is asked (`questions`), or the server stopped meanwhile: then it is stored, and is resumed at
+    /// the next start.
     status: String,
     /// The conclusion. Foreign text: escape it before a person sees it.
     text: String,
@@ -74,6 +80,9 @@ pub(crate) struct Answered {
     usage: Used,
     /// How its subagents ended.
     subagents: Counted,
+    /// The questions that the turn waits for. It goes on once they are answered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    questions: Vec<QuestionBody>,
 }
 
 /// The usage.
@@ -191,7 +200,19 @@ impl Answered {
             subagents: part("subagents")
                 .and_then(|it| Counted::deserialize(it).ok())
                 .unwrap_or_default(),
+            questions: Vec::new(),
         })
+    }
+
+    /// The same of a turn that waits for a person.
+    pub(crate) fn asking(self, questions: Vec<QuestionBody>) -> Self {
+        let session = &self.session;
+        let error = format!(
+            "a person is asked, and the turn waits for the answer: send it to `POST \
+             /v1/sessions/{session}/questions/ID`; `GET /v1/sessions/{session}/messages` has the \
+             conclusion at the end of the turn, and `\"wait\": true` waits for that"
+        );
+        Self { error: Some(error), questions, ..self }
     }
 
     /// Whether the turn has not ended: the server stopped before.

@@ -257,9 +257,29 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathOf<
     }
 }
 
+/// Whether a caller names this media type among those that it accepts; `*/*` names none.
+pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
+    let lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(|part| {
+        part.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(media_type)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_media_type_is_asked_for_among_others() {
+        let accepts = |value: &str| {
+            let headers = HeaderMap::from_iter([(header::ACCEPT, value.parse().unwrap())]);
+            accepts(&headers, "text/event-stream")
+        };
+        assert!(accepts("text/event-stream"));
+        assert!(accepts("application/json, Text/Event-Stream;q=0.9"));
+        assert!(!accepts("*/*"));
+        assert!(!super::accepts(&HeaderMap::new(), "text/event-stream"));
+    }
     use crate::http::in_flight::Flights;
     use serde_json::Value;
 

@@ -112,8 +112,8 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Operation {
     let (status, given) = given(&doc.gives, schemas);
     operation = operation.response(status.to_string(), given);
     if route.op == Op::Chat {
-        let about = "`in_flight`: the server stopped before the end of the turn, which is resumed \
-                     when it starts again";
+        let about = "`in_flight`: a person is asked, and the turn waits for the answer; or the \
+                     server stopped before its end, and it is resumed when that starts again";
         let content = reference(&schemas.add::<Answered>());
         let stopped =
             ResponseBuilder::new().description(about).content("application/json", content);

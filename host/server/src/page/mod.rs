@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
@@ -17,6 +17,7 @@ use crate::app::App;
 use crate::http::peers::PeerPlace;
 use crate::http::problem::Problem;
 use crate::http::rate::Taken;
+use crate::http::respond::accepts;
 
 /// A file of the page.
 pub(crate) struct File {
@@ -32,6 +33,9 @@ include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
 /// The file that every view begins with.
 const SHELL: &str = "index.html";
+
+/// How the paths of the API begin: whoever asks there reads no page.
+const API: &str = "/v1/";
 
 /// The directory of files whose names are digests of what is in them: they never change.
 const ASSETS: &str = "assets/";
@@ -70,6 +74,26 @@ pub(crate) fn add(mut router: Router<App>) -> Router<App> {
         router = router.route(&format!("/{}", file.name), get(show));
     }
     router
+}
+
+/// The answer for a path that is none: to a browser the page, which says so and has a way home, to
+/// everybody else the problem alone.
+pub(crate) async fn missing(
+    app: State<App>,
+    place: Option<Extension<Arc<PeerPlace>>>,
+    request: Request,
+) -> Response {
+    let path = request.uri().path();
+    let by_browser = request.method() == Method::GET && accepts(request.headers(), "text/html");
+    let shell = FILES.iter().find(|file| file.name == SHELL);
+    let Some(shell) = shell.filter(|_| by_browser && !path.starts_with(API)) else {
+        return Problem::not_found("path", path).into_response();
+    };
+    let mut response = serve(shell, app, place, request.headers().clone()).await;
+    if response.status() == StatusCode::OK {
+        *response.status_mut() = StatusCode::NOT_FOUND;
+    }
+    response
 }
 
 /// A file, to whom has not asked for too many of them.

@@ -121,8 +121,8 @@ impl ClientMessage {
             Self::Subscribe { id, session, after } => (id, Wish::Subscribe { session, after }),
             Self::Unsubscribe { id, session } => (id, Wish::Unsubscribe { session }),
             Self::Chat { id, session, agent, model, text, history, limits } => {
-                let stream = true;
-                let body = ChatBody { session, agent, model, text, history, limits, stream };
+                let (stream, wait) = (true, true);
+                let body = ChatBody { session, agent, model, text, history, limits, stream, wait };
                 (id, Wish::Chat(body))
             }
             Self::Cancel { id, session, subagent } => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { cardHead, cardRow } from '../src/state/card';
-import { apply, emptySession, isRunning, type Session, type Turn } from '../src/state/fold';
+import { apply, emptySession, isRunning, isWaiting, type Session, type Turn } from '../src/state/fold';
 import { spans } from '../src/state/spans';
 import { conversation } from '../src/views/sessions/pieces';
 import type { EventKind, SessionEvent } from '../src/api/events';
@@ -181,6 +181,34 @@ describe('spans', () => {
       ['call', 1, 'a/1'],
       ['call', 2, 'a/1/1'],
     ]);
+  });
+
+  it('tell the wait for a person from the work of the call', () => {
+    next = 0;
+    const session = told([
+      event('main', { type: 'step_started', step: 1, last: false }, 0),
+      event('main', { type: 'tool_call_started', step: 1, call_id: 'w', tool: 'file_write', arguments: '{}' }, 1_000),
+      event('main', { type: 'permission_asked', id: 1, call_id: 'w', tool: 'file_write', arguments: '{}' }, 1_100),
+    ]);
+    const waits = () => spans(turnOf(session)).find((span) => span.call)?.waits;
+    const waiting = () => [...turnOf(session).calls.values()].some(isWaiting);
+    expect([waits(), waiting()]).toEqual([[{ start: 1_100, end: undefined }], true]);
+    told([event('main', { type: 'permission_answered', id: 1, call_id: 'w', tool: 'file_write', answer: 'yes' }, 61_100)], session);
+    expect([waits(), waiting()]).toEqual([[{ start: 1_100, end: 61_100 }], false]);
+    const took = { fuel: 1, micros: 20_000, denials: 0, bytes: 0 };
+    told([event('main', { type: 'tool_call_finished', step: 1, call_id: 'w', tool: 'file_write', ok: true, ending: 'completed', ...took }, 61_120)], session);
+    const [, call] = spans(turnOf(session));
+    expect(call).toMatchObject({ start: 1_000, end: 61_120, waits: [{ start: 1_100, end: 61_100 }] });
+  });
+
+  it('have the wait for an answer in words too, in the call that asks', () => {
+    next = 0;
+    const session = told([
+      event('main', { type: 'tool_call_started', step: 1, call_id: 'q', tool: 'clarify', arguments: '{}' }, 10),
+      event('main', { type: 'question_asked', id: 4, question: 'Which?', options: [] }, 20),
+      event('main', { type: 'question_answered', id: 4, answered: true }, 5_020),
+    ]);
+    expect(spans(turnOf(session))[0]?.waits).toEqual([{ start: 20, end: 5_020 }]);
   });
 
   it('end with the call, not with what came behind it', () => {

@@ -158,6 +158,11 @@ impl Service {
         self.0.questions.open(session)
     }
 
+    /// Waits until a turn has a question that is open; for ever where it asks nobody.
+    pub async fn asked(&self, turn: &RunningTurn) {
+        self.0.questions.asked(&turn.session, &turn.message).await;
+    }
+
     /// Answers a question. The answer is handed to the store before the turn has it.
     pub fn answer(
         &self,

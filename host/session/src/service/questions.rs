@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use belljar_agent::Clock;
 use belljar_agent::{Approval, Asker, PrivateQuestion, Question, Reach, Said};
@@ -60,7 +60,11 @@ pub enum PersonAnswer {
 
 /// The open questions of one tenant.
 #[derive(Debug, Default)]
-pub(crate) struct Questions(Mutex<BTreeMap<(String, u64), Waiting>>);
+pub(crate) struct Questions {
+    waiting: Mutex<BTreeMap<(String, u64), Waiting>>,
+    /// Told of each that is put.
+    put: Notify,
+}
 
 #[derive(Debug)]
 struct Waiting {
@@ -100,6 +104,19 @@ impl Questions {
         of.map(|((session, _), waiting)| (session.clone(), waiting.question.clone())).collect()
     }
 
+    /// Waits until a question of this turn is open.
+    pub(crate) async fn asked(&self, session: &str, message: &str) {
+        loop {
+            let mut put = std::pin::pin!(self.put.notified());
+            // From here on none is missed.
+            put.as_mut().enable();
+            if self.open(Some(session)).iter().any(|(_, open)| open.message == message) {
+                return;
+            }
+            put.await;
+        }
+    }
+
     /// Takes the question out if the answer is one to it.
     pub(crate) fn take(&self, session: &str, id: u64, answer: &PersonAnswer) -> Option<Taken> {
         let key = (session.to_owned(), id);
@@ -118,7 +135,7 @@ impl Questions {
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<(String, u64), Waiting>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -141,6 +158,7 @@ impl TurnQuestions {
         let key = (self.session.clone(), id);
         let noted = noted.map(str::to_owned);
         self.questions.waiting().insert(key.clone(), Waiting { question, noted, answer });
+        self.questions.put.notify_waiters();
         let _open = Open { questions: &self.questions, key };
         answered.await.ok()
     }

@@ -74,7 +74,7 @@ fn a_persons_answers_to_a_form_are_stored_nowhere_and_that_they_answered_is() {
     let turns = json!([{"calls": call()}, {"say": "Done."}]);
     plays(&stage, &script(&stage, "a.yaml", &turns, &json!([{"say": "A text."}])));
     let server = Server::start(&stage.world, &[]);
-    let body = json!({"agent": "general-purpose", "text": "go"}).to_string();
+    let body = json!({"agent": "general-purpose", "text": "go", "wait": true}).to_string();
     let session = std::thread::scope(|scope| {
         let running = scope.spawn(|| server.post("/v1/chat", "", &body));
         let (mut session, mut shown) = (String::new(), Vec::new());

@@ -1037,11 +1037,14 @@ export interface components {
             error?: string | null;
             /** @description The agent's message, to which the events, subagents and receipts of the turn belong. */
             message: string;
+            /** @description The questions that the turn waits for. It goes on once they are answered. */
+            questions?: components["schemas"]["QuestionBody"][];
             /** @description The session. */
             session: string;
             /**
-             * @description `completed`, `partial`, `failed` or `cancelled`; `in_flight`, with status 202, where the
-             *     server stopped meanwhile: it is stored, and is resumed at the next start.
+             * @description `completed`, `partial`, `failed` or `cancelled`; `in_flight`, with status 202, where a person
+             *     is asked (`questions`), or the server stopped meanwhile: then it is stored, and is resumed at
+             *     the next start.
              */
             status: string;
             /** @description How its subagents ended. */
@@ -1061,6 +1064,11 @@ export interface components {
             conflicts: components["schemas"]["LeftBody"][];
             /** @description Kept as the workspace had them. */
             dropped: string[];
+            /**
+             * Format: int64
+             * @description How many of both are files and links: the others are directories.
+             */
+            files: number;
             /** @description Left, because they would run later by themselves. */
             held_back: components["schemas"]["LeftBody"][];
             /** @description Those of them that an undo does not bring back. */
@@ -1244,6 +1252,11 @@ export interface components {
             stream?: boolean;
             /** @description The text of the message. */
             text: string;
+            /**
+             * @description Whether the answer comes at the end of the turn also where a person is asked something.
+             *     Default: no; then it comes as soon as there is a question, with status 202 and the question.
+             */
+            wait?: boolean;
         };
         /** @description The answer in a completion. */
         Choice: {
@@ -1397,7 +1410,10 @@ export interface components {
              * @description Files that tools handed over.
              */
             attachments: number;
-            /** @description Changes on its overlays that nobody has decided about; absent while a turn runs. */
+            /**
+             * @description Files that are changed on its overlays and that nobody has decided about; absent while a turn
+             *     runs.
+             */
             changes?: number | null;
             /**
              * Format: int64
@@ -2247,7 +2263,8 @@ export interface components {
             agent: string;
             /**
              * @description For each tool: `allow`, `ask:SOURCE`, `deny:SOURCE`, or `absent` where its own file names tools
-             *     and not this one. SOURCE is `definition`, `manifest`, `grants`, `parent`, `hook` or `host`.
+             *     and not this one; `no-host` where it may be called and works with hosts, of which none is granted.
+             *     SOURCE is `definition`, `manifest`, `grants`, `parent`, `hook` or `host`.
              */
             cells: string[];
             /** @description The command that unblocks it, where it is blocked and a grant would; for admins. */
@@ -2362,6 +2379,11 @@ export interface components {
              */
             as_of: number;
             places: components["schemas"]["PlaceBody"][];
+            /**
+             * @description The directories whose last apply `undo` may take back, as agents see them. One that has no
+             *     changes any more is among them too.
+             */
+            undoable: string[];
         };
         /** @description Sessions, those that were last added to first. */
         Sessions: {
@@ -2508,6 +2530,11 @@ export interface components {
         };
         /** @description Paths that are as they were before the last apply. */
         UndoneBody: {
+            /**
+             * Format: int64
+             * @description How many of them are files and links: the others are directories.
+             */
+            files: number;
             restored: string[];
         };
         /** @description The usage, the oldest day first. Days without use have no row. */
@@ -3556,7 +3583,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `in_flight`: the server stopped before the end of the turn, which is resumed when it starts again */
+            /** @description `in_flight`: a person is asked, and the turn waits for the answer; or the server stopped before its end, and it is resumed when that starts again */
             202: {
                 headers: {
                     [name: string]: unknown;

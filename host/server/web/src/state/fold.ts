@@ -27,6 +27,16 @@ export interface Call {
   denials: number;
   bytes: number;
   progress?: { done: number; total: number | undefined; message: string };
+  /** The times in which it waited for a person; the last one has no end while it still does. */
+  waits?: Wait[];
+}
+
+/** A time in which a call waited for a person's answer. */
+export interface Wait {
+  /** The question, by its number. */
+  question: number;
+  start: number;
+  end?: number;
 }
 
 /** Words of a model. */
@@ -254,17 +264,20 @@ function take(turn: Turn, agent: Agent, event: SessionEvent): void {
       const reach = { mounts, hosts, secrets };
       const what = { kind: 'permission' as const, call_id, tool, arguments: args, ...reach };
       turn.questions.set(event.id, { id: event.id, agent: event.agent, at: event.at, what });
+      beginWait(lastCall(agent, call_id), event.id, event.at);
       return;
     }
     case 'question_asked': {
       const { question, options, private: own } = event;
       const what = { kind: 'clarify' as const, question, options, ...(own ? { private: true } : {}) };
       turn.questions.set(event.id, { id: event.id, agent: event.agent, at: event.at, what });
+      beginWait(openCall(agent), event.id, event.at);
       return;
     }
     case 'permission_answered':
     case 'question_answered':
       turn.questions.delete(event.id);
+      endWait(agent, event.id, event.at);
       return;
     case 'todos':
       agent.todos = event.items;
@@ -342,6 +355,22 @@ function lastCall(agent: Agent, id: string): Call | undefined {
   return undefined;
 }
 
+/** The call that began last and has no result: the one that asks. */
+function openCall(agent: Agent): Call | undefined {
+  return agent.items.findLast((item): item is Call => item.kind === 'call' && item.ended === undefined);
+}
+
+function beginWait(call: Call | undefined, question: number, start: number): void {
+  if (call) (call.waits ??= []).push({ question, start });
+}
+
+function endWait(agent: Agent, question: number, end: number): void {
+  for (const item of agent.items) {
+    const wait = item.kind === 'call' && item.waits?.find((one) => one.question === question && one.end === undefined);
+    if (wait) wait.end = end;
+  }
+}
+
 function beginCall(turn: Turn, agent: Agent, event: Extract<SessionEvent, { type: 'tool_call_started' }>): void {
   if (!event.parent) endAnswer(agent, event.at);
   const key = callKey(event.agent, event.step, event.call_id);
@@ -350,6 +379,7 @@ function beginCall(turn: Turn, agent: Agent, event: Extract<SessionEvent, { type
     // It is begun anew.
     known.started = event.at;
     delete known.ended;
+    delete known.waits;
     return;
   }
   const call: Call = {
@@ -449,6 +479,11 @@ function endRun(turn: Turn, agent: Agent, event: Extract<SessionEvent, { type: '
 
 function note(agent: Agent, event: Note['event']): void {
   agent.items.push({ kind: 'note', key: `note ${event.event_id}`, at: event.at, event });
+}
+
+/** Whether a call waits for a person, and nothing works on it. */
+export function isWaiting(call: Call): boolean {
+  return call.ended === undefined && (call.waits ?? []).some((wait) => wait.end === undefined);
 }
 
 /** Whether the turn goes on, as far as the events say. */

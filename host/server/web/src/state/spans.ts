@@ -13,6 +13,8 @@ export interface Span {
   agent: string;
   step: number;
   call?: Call;
+  /** Of a call: the times in it that went by waiting for a person. */
+  waits?: { start: number; end: number | undefined }[];
   /** Of a subagent. */
   child?: Agent;
 }
@@ -20,6 +22,11 @@ export interface Span {
 /** When a call began: what the host measured counts, since events wait for each other. */
 function callStart(call: Call): number {
   return call.ended !== undefined && call.micros > 0 ? Math.min(call.started, call.ended - call.micros / 1000) : call.started;
+}
+
+/** The waits of a call for a person; one that nobody answered lasts until the call's end. */
+function waitsOf(call: Call, end: number | undefined): { start: number; end: number | undefined }[] {
+  return (call.waits ?? []).map((wait) => ({ start: wait.start, end: wait.end ?? end }));
 }
 
 /** All spans of a turn, parents before what they made; those beside each other by their begin. */
@@ -46,15 +53,17 @@ function ofAgent(turn: Turn, agent: Agent, depth: number, out: Span[]): void {
   const calls = agent.items.filter((item): item is Call => item.kind === 'call');
   const ids = new Set(calls.map((call) => call.id));
   const addCall = (call: Call, level: number) => {
+    const end = call.ended ?? (agent.ended !== undefined ? agent.ended : undefined);
     out.push({
       key: `call ${call.key}`,
       depth: level,
       kind: 'call',
       start: callStart(call),
-      end: call.ended ?? (agent.ended !== undefined ? agent.ended : undefined),
+      end,
       agent: agent.path,
       step: call.step,
       call,
+      waits: waitsOf(call, end),
     });
     for (const inner of calls) if (inner.parent === call.id && inner.step === call.step && inner !== call) addCall(inner, level + 1);
   };

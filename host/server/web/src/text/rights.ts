@@ -16,6 +16,7 @@ export const rights = {
     size: (rows: number, columns: number) => `${rows} agents × ${columns} tools`,
     may: {
       allow: 'allowed',
+      'no-host': 'allowed, but no host is granted',
       ask: 'asks first',
       deny: 'refused',
       absent: 'not asked for',

@@ -20,7 +20,7 @@ export function Cards(props: {
         const agent = rights.agents[row];
         if (!agent) return null;
         const cells = shown.columns.map((column) => cellOf(agent.cells[column]));
-        const count = (may: string) => cells.filter((cell) => cell.may === may).length;
+        const count = (...may: string[]) => cells.filter((cell) => may.includes(cell.may)).length;
         return (
           <li key={agent.agent}>
             <details>
@@ -28,7 +28,7 @@ export function Cards(props: {
                 <span class="card-name">
                   <Name of={agent.agent} />
                 </span>
-                <span class="note">{t.granted(count('allow'), count('ask'))}</span>
+                <span class="note">{t.granted(count('allow', 'no-host'), count('ask'))}</span>
               </summary>
               <button type="button" class="small" onClick={() => props.pick(agent.agent, null)}>
                 {t.panel}

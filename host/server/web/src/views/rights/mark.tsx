@@ -14,6 +14,13 @@ function shape(may: May) {
           <path d="m5 8.2 2.1 2.1L11.2 6" class="cut" />
         </>
       );
+    case 'no-host':
+      return (
+        <>
+          <rect x="2.5" y="2.5" width="11" height="11" rx="3" class="edge" />
+          <path d="M8 4.8v4M8 11.2v.1" class="line" />
+        </>
+      );
     case 'ask':
       return (
         <>
@@ -47,7 +54,7 @@ export function words(cell: Cell): string {
 export function Legend() {
   return (
     <ul class="plain legend" aria-label={t.legend}>
-      {(['allow', 'ask', 'deny', 'absent'] as const).map((may) => (
+      {(['allow', 'no-host', 'ask', 'deny', 'absent'] as const).map((may) => (
         <li key={may}>
           <Mark may={may} /> {t.may[may]}
         </li>

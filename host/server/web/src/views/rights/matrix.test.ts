@@ -25,6 +25,7 @@ const agent = (name: string, cells: string[]): AgentRights => ({
 describe('a cell', () => {
   it('says the answer and who gave it', () => {
     expect(cellOf('allow')).toEqual({ may: 'allow', by: null });
+    expect(cellOf('no-host')).toEqual({ may: 'no-host', by: null });
     expect(cellOf('ask:grants')).toEqual({ may: 'ask', by: 'grants' });
     expect(cellOf('deny:definition')).toEqual({
       may: 'deny',

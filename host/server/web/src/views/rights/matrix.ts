@@ -6,7 +6,7 @@ import type { Of } from '../../api/client';
 export type Source = 'definition' | 'manifest' | 'grants' | 'parent' | 'hook' | 'host';
 
 /** The answer about one tool. */
-export type May = 'allow' | 'ask' | 'deny' | 'absent';
+export type May = 'allow' | 'no-host' | 'ask' | 'deny' | 'absent';
 
 /** A cell: an answer, and who gave it. */
 export interface Cell {
@@ -22,12 +22,13 @@ export type RightsTool = Of<'ColumnBody'>;
 
 const SOURCES: readonly string[] = ['definition', 'manifest', 'grants', 'parent', 'hook', 'host'];
 
-/** Reads `allow`, `ask:grants`, `deny:definition` or `absent`; anything else is no right. */
+/** Reads `allow`, `no-host`, `ask:grants`, `deny:definition` or `absent`; anything else is no right. */
 export function cellOf(text: string | undefined): Cell {
   const [may = '', by] = (text ?? '').split(':');
   const source = by !== undefined && SOURCES.includes(by) ? (by as Source) : null;
   switch (may) {
     case 'allow':
+    case 'no-host':
     case 'ask':
     case 'absent':
       return { may, by: source };
@@ -60,7 +61,7 @@ export function narrowed(
     if (!filter.usedOnly) return true;
     return rows.some((row) => {
       const { may } = cellOf(agents[row]?.cells[at]);
-      return may === 'allow' || may === 'ask';
+      return may === 'allow' || may === 'no-host' || may === 'ask';
     });
   });
   return { rows, columns };

@@ -3,7 +3,7 @@
 import { fuel, millis, running } from '../../lib/format';
 import { place } from '../../router';
 import { callWords } from '../../state/words';
-import type { Call } from '../../state/fold';
+import { isWaiting, type Call } from '../../state/fold';
 import { useNow } from '../../lib/now';
 import { text } from '../../text';
 import { Name } from '../../ui/foreign';
@@ -13,7 +13,7 @@ import { isRefused } from './pieces';
 
 export function callState(call: Call): State {
   if (isRefused(call)) return 'refused';
-  if (call.ended === undefined) return 'running';
+  if (call.ended === undefined) return isWaiting(call) ? 'waiting' : 'running';
   if (call.ok) return 'completed';
   return call.ending === 'cancelled' ? 'cancelled' : 'failed';
 }
@@ -22,10 +22,11 @@ export function callState(call: Call): State {
  * which is changed in its place. */
 export function CallLine({ session, message, call, live }: { session: string; message: string; call: Call; live: boolean; stamp: number }) {
   const state = callState(call);
-  const shown = state === 'running' && !live ? 'cancelled' : state;
+  const going = state === 'running' || state === 'waiting';
+  const shown = going && !live ? 'cancelled' : state;
   const { what, on } = callWords(call);
-  const now = useNow(shown === 'running');
-  const took = call.ended !== undefined ? millis(call.micros / 1000) : shown === 'running' ? running(now - call.started) : '';
+  const now = useNow(going && live);
+  const took = call.ended !== undefined ? millis(call.micros / 1000) : going && live ? running(now - call.started) : '';
   const href = callHref(session, message, call);
   const refused = shown === 'refused';
   return (

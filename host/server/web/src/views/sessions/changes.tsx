@@ -36,7 +36,7 @@ export default function Changes({ open }: { open: OpenSession }) {
     setProblem(undefined);
     setSure(undefined);
     try {
-      const lines = await carryOut(open.id, decision, changes.data?.as_of);
+      const lines = await carryOut(open.id, decision, changes.data);
       setDone(lines);
       announce(lines.join(' '));
       changes.reload();
@@ -54,6 +54,7 @@ export default function Changes({ open }: { open: OpenSession }) {
     else void decide(decision);
   };
   const places = changes.data?.places ?? [];
+  const undoable = changes.data?.undoable ?? [];
   return (
     <div class="view changes" data-steps="">
       <header class="view-head">
@@ -61,11 +62,12 @@ export default function Changes({ open }: { open: OpenSession }) {
         <a class="button small" href={sessionHref(open.id)}>
           ← {text.changes.back}
         </a>
-        {mayTalk.value && (
-          <button type="button" class="small" disabled={working} onClick={() => void decide({ kind: 'undo', place: places[0]?.path ?? '/workspace' })}>
-            {text.changes.undo}
-          </button>
-        )}
+        {mayTalk.value &&
+          undoable.map((place) => (
+            <button key={place} type="button" class="small" disabled={working} onClick={() => void decide({ kind: 'undo', place })}>
+              {undoable.length > 1 ? text.changes.undoAt(place) : text.changes.undo}
+            </button>
+          ))}
       </header>
       {changes.problem && <ProblemPanel problem={changes.problem} retry={changes.reload} />}
       {problem && <ProblemPanel problem={problem} />}
@@ -92,9 +94,9 @@ export default function Changes({ open }: { open: OpenSession }) {
 }
 
 /** Does what was decided about what was shown; where a turn has changed something since, nothing. */
-async function carryOut(id: string, decision: Decision, seen: number | undefined): Promise<string[]> {
+async function carryOut(id: string, decision: Decision, seen: Of<'SessionChanges'> | undefined): Promise<string[]> {
   const params = { path: { id } };
-  const as_of = seen ?? null;
+  const as_of = seen?.as_of ?? null;
   switch (decision.kind) {
     case 'apply':
       return outcome(await got(api.POST('/v1/sessions/{id}/apply', { params, body: { ...decision.body, as_of } })));
@@ -103,15 +105,14 @@ async function carryOut(id: string, decision: Decision, seen: number | undefined
       return [text.changes.discarded(discarded.length)];
     }
     case 'undo': {
-      const { restored } = await got(api.POST('/v1/sessions/{id}/undo', { params, body: { place: decision.place } }));
-      return [restored.length ? text.changes.restored(restored.length) : text.changes.nothingUndone];
+      const { restored, files } = await got(api.POST('/v1/sessions/{id}/undo', { params, body: { place: decision.place } }));
+      return [restored.length ? text.changes.restored(files) : text.changes.nothingUndone];
     }
   }
 }
 
 function outcome(applied: Applied): string[] {
-  const count = applied.applied.length + applied.merged.length;
-  const lines = [text.changes.applied(count)];
+  const lines = [text.changes.applied(applied.files)];
   if (applied.merged.length) lines.push(text.changes.merged(applied.merged.length));
   if (applied.held_back.length) lines.push(text.changes.held(applied.held_back.length));
   if (applied.conflicts.length) lines.push(text.changes.left(applied.conflicts.length));
@@ -354,7 +355,8 @@ function FileDiff({ session, file, known, waiting }: { session: string; file: Ch
     return all.find((one) => one.path === file.path) ?? all[0];
   }, [file.path, known, waiting]);
   const patch = known ?? alone.data;
-  if (alone.problem) return <ProblemPanel problem={alone.problem} />;
+  // It stands beside its file. The list says what keeps all of them from being read, and asks anew.
+  if (alone.problem) return <ProblemPanel problem={alone.problem} retry={alone.reload} quiet />;
   if (!patch && (waiting || alone.loading)) return <Waiting>{text.frame.loading}</Waiting>;
   const mode = patch && modeOf(patch);
   return (

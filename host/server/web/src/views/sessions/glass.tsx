@@ -124,6 +124,8 @@ function SpanRow(props: { open: OpenSession; turn: Turn; span: Span; begin: numb
   const took = span.call?.ended !== undefined ? span.call.micros / 1000 : Math.max(0, until - span.start);
   const left = (100 * (span.start - begin)) / width;
   const wide = Math.max(0.6, Math.min(100 - left, (100 * Math.max(0, until - span.start)) / width));
+  const waits = (span.waits ?? []).map((wait) => ({ start: wait.start, took: Math.max(0, (wait.end ?? until) - wait.start) }));
+  const waited = waits.reduce((sum, wait) => sum + wait.took, 0);
   const href =
     span.kind === 'call' && span.call
       ? callHref(open.id, turn.message, span.call)
@@ -153,8 +155,16 @@ function SpanRow(props: { open: OpenSession; turn: Turn; span: Span; begin: numb
       </span>
       <span class="span-track" aria-hidden="true">
         <span class={`span-bar is-${span.kind} state-${shown}`} style={{ insetInlineStart: `${left}%`, width: `${wide}%` }} />
+        {waits.map((wait) => (
+          <span
+            key={wait.start}
+            class="span-bar is-wait"
+            style={{ insetInlineStart: `${(100 * Math.max(0, wait.start - begin)) / width}%`, width: `${Math.min(100, (100 * wait.took) / width)}%` }}
+          />
+        ))}
       </span>
       <span class="span-took num">{refused ? text.status.refused : going ? runningTime(took) : millis(took)}</span>
+      {waits.length > 0 && <span class="span-waited">{text.glass.waitedForYou(going ? runningTime(waited) : millis(waited))}</span>}
     </>
   );
   const attributes = { 'data-call': span.call?.id, 'data-refused': refused ? '' : undefined };
@@ -231,7 +241,7 @@ function Totals(props: { open: OpenSession; message: string; turn: Turn | undefi
         </details>
       )}
       <div class="bars">
-        {limits?.['steps'] !== undefined && <Bar label={text.glass.steps} used={turn?.root.steps.length ?? steps} of={limits['steps']} shown={`${turn?.root.steps.length ?? steps} / ${limits['steps']}`} />}
+        {limits?.['steps'] !== undefined && <Bar label={text.glass.steps} used={steps} of={limits['steps']} shown={`${steps} / ${limits['steps']}`} />}
         {limits?.['tokens'] !== undefined && tokens !== undefined && <Bar label={text.glass.tokens} used={tokens} of={limits['tokens']} />}
         {limits?.['fuel'] !== undefined && <Bar label={text.glass.fuel} used={burnt} of={limits['fuel']} shown={fuel(burnt)} />}
         {limits?.['timeout_seconds'] !== undefined && took !== undefined && (

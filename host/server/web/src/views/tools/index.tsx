@@ -205,9 +205,9 @@ function Who({
   if (problem) return <ProblemPanel problem={problem} />;
   if (!rights) return <Waiting>{t.whoLoading}</Waiting>;
   const column = rights.tools.findIndex((one) => one.name === tool);
-  const having = (may: string) =>
-    rights.agents.filter((agent) => cellOf(agent.cells[column]).may === may);
-  const [allow, ask] = column < 0 ? [[], []] : [having('allow'), having('ask')];
+  const having = (may: readonly string[]) =>
+    rights.agents.filter((agent) => may.includes(cellOf(agent.cells[column]).may));
+  const [allow, ask] = column < 0 ? [[], []] : [having(['allow', 'no-host']), having(['ask'])];
   if (allow.length + ask.length === 0) return <>{t.whoNone}</>;
   const named = [...ask, ...allow].slice(0, 12);
   return (
