@@ -479,6 +479,26 @@ fn a_granted_name_that_does_not_exist_is_a_warning() {
 }
 
 #[test]
+fn a_writable_mount_that_takes_tools_away_says_so_unless_tools_are_named() {
+    let warned = |text: &str| list(home(text).unwrap().warnings());
+    let mounts = "mounts = [{ path = '/workspace', access = 'read-write' }]\n";
+    let told = warned(&format!("[grants.scout]\n{mounts}"));
+    for part in ["belljar.toml:2", "[grants.scout]", "`file_write`", "`shell`", "add_tools"] {
+        assert!(told.contains(part), "no {part}: {told}");
+    }
+    for quiet in [
+        format!("[grants.scout]\ntools = ['file_read']\n{mounts}"),
+        format!("[grants.scout]\nadd_tools = ['file_write']\n{mounts}"),
+        format!("[defaults.user-facing]\ntools = ['file_read']\n[grants.scout]\n{mounts}"),
+        format!("[grants.\"library/x/*\"]\nadd_tools = ['shell']\n[grants.\"library/x/scout\"]\n{mounts}"),
+        format!("[agents]\noverlay = 'never'\n[grants.scout]\n{mounts}"),
+        format!("[grants.scout]\n{}", mounts.replace("read-write", "read")),
+    ] {
+        assert_eq!(warned(&quiet), "", "{quiet}");
+    }
+}
+
+#[test]
 fn a_list_of_default_tools_keeps_belljars_own_unless_it_names_one_or_is_empty() {
     let tools = |text: &str, visibility| {
         let settings = home(text).unwrap();
