@@ -387,6 +387,7 @@ impl<D: Filed> Builder<D> {
             }
             Content::Altered => FileRead::Invalid { diagnostics: altered(&scope, &path) },
         };
+        let read = if scope == Scope::Home { D::in_own_home(read) } else { read };
         match read {
             FileRead::Item { item, diagnostics } => {
                 let id = AgentId { scope, slug: item.slug().clone() };

@@ -6,7 +6,7 @@ use std::path::Path;
 use belljar_policy::Shown;
 
 use crate::agent::{
-    AgentContext, AgentDefinition, NotAnAgent, Parsed, parse_agent_in, parse_too_large,
+    AgentContext, AgentDefinition, NotAnAgent, Parsed, own, parse_agent_in, parse_too_large,
 };
 use crate::diagnostic::{Diagnostic, Findings, Position};
 use crate::{MAX_DEFINITION, Slug};
@@ -25,6 +25,13 @@ pub trait Filed: Sized {
 
     /// Reads one file. Never panics.
     fn read(path: &Path, bytes: &[u8], context: &Self::Context) -> FileRead<Self>;
+
+    /// The same reading where the file lies in a person's own home: what is forgiven in a stranger's
+    /// file may be a slip there.
+    #[must_use]
+    fn in_own_home(read: FileRead<Self>) -> FileRead<Self> {
+        read
+    }
 
     /// The finding about a file longer than [`FileKind::max_bytes`].
     fn too_large(path: &Path, length: u64) -> Vec<Diagnostic> {
@@ -119,6 +126,18 @@ impl Filed for AgentDefinition {
             }
             Parsed::Invalid { diagnostics } => FileRead::Invalid { diagnostics },
             Parsed::NotAnAgent { reason } => FileRead::Other { reason },
+        }
+    }
+
+    fn in_own_home(read: FileRead<Self>) -> FileRead<Self> {
+        match read {
+            FileRead::Item { item, diagnostics } => {
+                match own::refuse_unknown_tools(&item, diagnostics) {
+                    Ok(diagnostics) => FileRead::Item { item, diagnostics },
+                    Err(diagnostics) => FileRead::Invalid { diagnostics },
+                }
+            }
+            FileRead::Invalid { .. } | FileRead::Other { .. } => read,
         }
     }
 

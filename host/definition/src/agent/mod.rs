@@ -13,6 +13,7 @@ mod listed;
 mod name;
 mod names;
 mod narrowed;
+pub(crate) mod own;
 mod parse;
 mod permission;
 mod program_tools;
@@ -73,7 +74,8 @@ pub struct AgentDefinition {
     pub tools_as_written: Option<Vec<String>>,
     /// How foreign names were read.
     pub translated: Vec<Translated>,
-    /// Names in `tools` that exist nowhere. Always empty in a canonical file.
+    /// Names in `tools` that exist nowhere. Always empty in a canonical file, and in one of a person's
+    /// own home.
     pub unknown_tools: Vec<String>,
     /// Names in `tools` that are known and cannot be had here.
     pub unavailable: Vec<Unavailable>,

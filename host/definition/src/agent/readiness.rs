@@ -4,6 +4,7 @@ use belljar_policy::{Grants, LIMITS, Narrowing, Shown, Source, Wanted};
 
 use super::AgentDefinition;
 use super::narrowed::HINT;
+use super::own;
 use crate::diagnostic::{Diagnostic, Severity};
 
 /// Whether an agent can run, and what stands in the way.
@@ -69,7 +70,7 @@ pub fn readiness(
     if missing == Missing::Blocks || has_nothing_left(definition, notes) {
         reasons.extend(withheld.iter().cloned());
         let unknown = definition.unknown_tools.iter();
-        reasons.extend(unknown.map(|name| format!("tool `{name}` does not exist")));
+        reasons.extend(unknown.map(|name| own::does_not_exist(name)));
         let unavailable = definition.unavailable.iter();
         reasons.extend(
             unavailable.map(|it| format!("tool `{}` is not available: {}", it.name, it.why)),

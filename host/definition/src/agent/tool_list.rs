@@ -12,7 +12,7 @@ use super::listed::{Listed, listed};
 use super::names::{Behind, Entry, split_names, split_words, tools_behind};
 use super::says::Says;
 use super::tools::{KnownTools, Meaning, Written};
-use super::{Decider, Translated, Unavailable};
+use super::{Decider, Translated, Unavailable, own};
 use crate::Dialect;
 use crate::diagnostic::Position;
 use crate::fields::{Fields, boolean, shown};
@@ -497,13 +497,13 @@ impl ToolListReader<'_, '_, '_, '_> {
     }
 
     fn unknown(&mut self, entry: &Entry, name: &str, shown: String) {
-        let message = format!("tool `{shown}` does not exist");
+        let message = own::does_not_exist(&shown);
         let hint = self.suggestion(name);
         if self.dialect == Dialect::Canonical {
-            let hint = hint.unwrap_or_else(|| "`belljar tools list` shows all tools".to_owned());
-            self.fields.findings.error_hint(entry.at, "unknown-tool", message, hint);
+            let hint = hint.unwrap_or_else(|| own::LIST.to_owned());
+            self.fields.findings.error_hint(entry.at, own::UNKNOWN, message, hint);
         } else {
-            self.fields.findings.warning(entry.at, "unknown-tool", message, hint);
+            self.fields.findings.warning(entry.at, own::UNKNOWN, message, hint);
             self.list.unknown.push(shown);
         }
     }

@@ -87,7 +87,10 @@ impl<'a> Judge<'a> {
     /// Reads a file of any place.
     pub(crate) fn file(&self, path: &Path) -> Verdict {
         let parsed = match read_bounded(path, MAX_DEFINITION as u64) {
-            Ok(bytes) => parse_agent_in(path, &bytes, &self.known, self.shapes),
+            Ok(bytes) => {
+                let parsed = parse_agent_in(path, &bytes, &self.known, self.shapes);
+                if self.is_own(path) { parsed.in_own_home() } else { parsed }
+            }
             Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
                 parse_too_large(path, std::fs::metadata(path).map_or(0, |meta| meta.len()))
             }
@@ -107,6 +110,14 @@ impl<'a> Judge<'a> {
                 agent: None,
             },
         }
+    }
+
+    /// Whether a file lies among the agents of the home.
+    fn is_own(&self, path: &Path) -> bool {
+        let Ok(path) = path.canonicalize() else { return false };
+        let roots = self.host.library.roots().iter();
+        let mut own = roots.filter(|root| root.scope == Scope::Home);
+        own.any(|root| root.dir.canonicalize().is_ok_and(|dir| path.starts_with(dir)))
     }
 
     /// An agent that the catalogue has.
