@@ -6,7 +6,7 @@ use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::check::Expect;
-use crate::{StopReason, TokenUsage};
+use crate::{Reasoning, StopReason, TokenUsage};
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
@@ -43,6 +43,9 @@ pub(crate) struct Turn {
     pub(crate) say: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) calls: Vec<Call>,
+    /// Kept with the answer, for the model that gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reasoning: Option<Reasoning>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stop: Option<Stop>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,6 +111,7 @@ pub(crate) struct Fail {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum FailKind {
+    Context,
     Cut,
     Network,
     Protocol,

@@ -32,6 +32,8 @@
 //!           - name: file_read
 //!             raw_arguments: '{"path": '              # sent as it is, here malformed
 //!             id: call-7                              # default: `call_TURN_NUMBER`
+//!         reasoning: {model: m}                       # kept with the answer and sent back, as a
+//!                                                     # recording has it
 //!         usage: {input: 100, cached: 40, output: 5}  # default: estimated, a token for every
 //!                                                     # four bytes
 //!       - expect:
@@ -44,7 +46,7 @@
 //!     spawn: any
 //!     turns:
 //!       - fail: {status: 429, message: slow down, retry_after: 2}
-//!       - fail: {kind: cut}     # or `network`, `protocol`; `say` is streamed first
+//!       - fail: {kind: cut}     # or `context`, `network`, `protocol`; `say` is streamed first
 //!       - say: It be
 //!         hang: true            # says this, then nothing until cancelled or timed out
 //! ```
@@ -267,7 +269,7 @@ impl ChatModel for ScriptedModel {
                 Ok(Reply {
                     text: turn.say.clone(),
                     calls: turn.calls_of(number),
-                    reasoning: None,
+                    reasoning: turn.reasoning.clone(),
                     usage: turn.usage.unwrap_or_else(|| estimate(request, turn)),
                     stop: stop.clone(),
                 })

@@ -10,7 +10,9 @@ use super::check::{Expect, ExpectResult, new_results};
 use super::file;
 use super::transcript::VERSION;
 use crate::limits::MAX_TRANSCRIPT_BYTES;
-use crate::{CallContext, ChatModel, ChatRequest, ModelError, Reply, StreamEvent, ToolCall};
+use crate::{
+    CallContext, ChatModel, ChatRequest, ModelError, Reasoning, Reply, StreamEvent, ToolCall,
+};
 
 /// Deepest arguments that are written as YAML; deeper ones are written as JSON text, because a
 /// reader of YAML bounds depth more tightly than one of JSON.
@@ -141,17 +143,24 @@ impl ChatModel for Recorder {
         cx: &CallContext<'_>,
         events: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<Reply, ModelError> {
-        let mut said = String::new();
+        let (mut said, mut thought) = (String::new(), String::new());
         let result = {
             let mut listen = |event: StreamEvent| {
-                if let StreamEvent::TextDelta(text) = &event {
-                    said.push_str(text);
+                match &event {
+                    StreamEvent::TextDelta(text) => said.push_str(text),
+                    StreamEvent::ThinkingDelta(text) => thought.push_str(text),
+                    // What came before is no part of the answer.
+                    StreamEvent::Retrying { .. } => {
+                        said.clear();
+                        thought.clear();
+                    }
+                    StreamEvent::Started | StreamEvent::CallStarted { .. } => {}
                 }
                 events(event);
             };
             self.inner.chat(request, cx, &mut listen).await
         };
-        let (turn, bytes) = match &result {
+        let (mut turn, bytes) = match &result {
             Ok(reply) => replied(request, reply),
             // Not an answer of the model but a fault of the transcript being played.
             Err(ModelError::Script(_)) => return result,
@@ -167,6 +176,8 @@ impl ChatModel for Recorder {
                 (turn, bytes)
             }
         };
+        let bytes = bytes.saturating_add(thought.len());
+        turn.think = (!thought.is_empty()).then_some(thought);
         self.recording.add(cx, turn, bytes);
         result
     }
@@ -179,11 +190,18 @@ fn replied(request: &ChatRequest, reply: &Reply) -> (file::Turn, usize) {
         expect: Some(expected(request)),
         say: (!reply.text.is_empty() || reply.calls.is_empty()).then(|| reply.text.clone()),
         calls: reply.calls.iter().map(call).collect(),
+        reasoning: reply.reasoning.clone().filter(is_flat),
         stop: Some(reply.stop.clone().into()),
         usage: Some(reply.usage.into()),
         ..file::Turn::default()
     };
-    (turn, reply.text.len() + arguments)
+    let reasoning = turn.reasoning.as_ref().map_or(0, Reasoning::bytes);
+    (turn, reply.text.len() + arguments + reasoning)
+}
+
+/// Whether reasoning nests no deeper than a transcript may. A model sends any JSON in it.
+fn is_flat(reasoning: &Reasoning) -> bool {
+    serde_json::to_value(reasoning).is_ok_and(|value| depth_within(&value, MAX_YAML_DEPTH))
 }
 
 fn expected(request: &ChatRequest) -> Expect {
@@ -241,7 +259,7 @@ fn failure(error: &ModelError) -> Option<file::Fail> {
         ModelError::Auth { status, message } | ModelError::Http { status, message, .. } => {
             fail(Some(*status), None, message)
         }
-        ModelError::ContextLength { message } => fail(Some(400), None, message),
+        ModelError::ContextLength { message } => fail(None, Some(file::FailKind::Context), message),
         ModelError::Network { message } => fail(None, Some(file::FailKind::Network), message),
         ModelError::Cut => fail(None, Some(file::FailKind::Cut), ""),
         ModelError::Provider { .. }

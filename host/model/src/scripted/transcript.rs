@@ -8,7 +8,7 @@ use super::check::Expect;
 use super::file;
 use crate::limits::{MAX_TOOL_CALLS, MAX_TRANSCRIPT_BYTES};
 use crate::text::{listed, quoted};
-use crate::{ModelError, StopReason, TokenUsage, ToolCall};
+use crate::{ModelError, Reasoning, StopReason, TokenUsage, ToolCall};
 
 /// The version of the format that this crate reads and writes.
 pub(crate) const VERSION: u32 = 1;
@@ -50,6 +50,7 @@ pub(super) struct Turn {
     pub(super) calls: Vec<Call>,
     /// Bytes of all names and arguments in `calls`.
     pub(super) call_bytes: usize,
+    pub(super) reasoning: Option<Reasoning>,
     pub(super) usage: Option<TokenUsage>,
     pub(super) ending: Ending,
 }
@@ -233,6 +234,7 @@ impl Turn {
             say: turn.say.unwrap_or_default(),
             call_bytes: calls.iter().map(|call| call.name.len() + call.arguments.len()).sum(),
             calls,
+            reasoning: turn.reasoning,
             usage: turn.usage.map(TokenUsage::from),
             ending,
         })
@@ -271,6 +273,7 @@ impl file::Fail {
             (Some(429), None) => Ok(ModelError::RateLimited { retry_after, message }),
             (Some(status @ (401 | 403)), None) => Ok(ModelError::Auth { status, message }),
             (Some(status), None) => Ok(ModelError::Http { status, retry_after, message }),
+            (None, Some(file::FailKind::Context)) => Ok(ModelError::ContextLength { message }),
             (None, Some(file::FailKind::Cut)) => Ok(ModelError::Cut),
             (None, Some(file::FailKind::Network)) => Ok(ModelError::Network { message }),
             (None, Some(file::FailKind::Protocol)) => Ok(ModelError::Protocol { message }),

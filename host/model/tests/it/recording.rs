@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use belljar_model::{
     CallContext, ChatModel, ChatRequest, Message, ModelError, Models, Recorder, Recording, Reply,
-    ScriptedModel, StopReason, ToolResult,
+    ScriptedModel, StopReason, StreamEvent, ToolResult,
 };
 use proptest::prelude::*;
 use serde_json::json;
 
 use crate::support::{Server, chat, first_turn, openai, result, status, stream, yaml};
+use crate::wild::{DONE, delta, finish};
 
 /// Plays a conversation of agent `a` to its end: every call gets a result, good or bad in turn.
 async fn converse(model: &dyn ChatModel, turns: usize) -> Vec<Result<Reply, ModelError>> {
@@ -119,6 +120,46 @@ async fn all_models_of_a_run_record_into_one_transcript_by_agent_and_spawn() {
     assert!(place("agent: a") < place("agent: b"));
     assert_eq!(yaml.matches("agent: b").count(), 2);
     assert_eq!(yaml, recording.to_yaml().unwrap(), "writing it changes nothing");
+}
+
+#[tokio::test]
+async fn what_a_model_thought_is_recorded_and_plays_back() {
+    let details = json!([{"type": "reasoning.encrypted", "data": "ab+/=", "index": 0}]);
+    let events = [
+        delta(json!({"reasoning": "I need ", "reasoning_details": details})),
+        delta(json!({"reasoning": "it."})),
+        delta(json!({"content": "Done."})),
+        finish("stop"),
+        DONE.to_owned(),
+    ];
+    let events: Vec<&str> = events.iter().map(String::as_str).collect();
+    let server = Server::new(vec![stream(&events)]).await;
+    let recorder = Recorder::new(Arc::new(openai(&server)));
+    let (live, told) = chat(&recorder, &first_turn(), &CallContext::new("a")).await;
+    let yaml = recorder.to_yaml().unwrap();
+    let (played, told_again) = chat(&*play(&yaml), &first_turn(), &CallContext::new("a")).await;
+    let live = live.unwrap();
+    assert!(live.reasoning.is_some());
+    assert_eq!(played.unwrap(), live, "{yaml}");
+    let thought = |told: &[StreamEvent]| -> String {
+        let thought = told.iter().filter_map(|event| match event {
+            StreamEvent::ThinkingDelta(text) => Some(text.as_str()),
+            _ => None,
+        });
+        thought.collect()
+    };
+    assert_eq!((thought(&told), thought(&told_again)), ("I need it.".into(), "I need it.".into()));
+}
+
+#[tokio::test]
+async fn a_request_that_was_too_long_is_recorded_as_that() {
+    let server = Server::new(vec![status(400, "", "maximum context length is 8 tokens")]).await;
+    let recorder = Recorder::new(Arc::new(openai(&server)));
+    let (live, _) = chat(&recorder, &first_turn(), &CallContext::new("a")).await;
+    assert!(matches!(live, Err(ModelError::ContextLength { .. })), "{live:?}");
+    let yaml = recorder.to_yaml().unwrap();
+    let (played, _) = chat(&*play(&yaml), &first_turn(), &CallContext::new("a")).await;
+    assert!(matches!(played, Err(ModelError::ContextLength { .. })), "{yaml}");
 }
 
 fn text() -> impl Strategy<Value = String> {

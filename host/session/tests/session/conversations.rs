@@ -486,6 +486,55 @@ async fn what_a_subagent_concluded_outlives_the_turn_that_a_process_died_in() {
 }
 
 #[tokio::test]
+async fn a_turn_whose_process_died_goes_on_with_the_reasoning_of_its_answers() {
+    let world = world(
+        r#"
+transcript: 1
+agents:
+  - agent: boss
+    turns:
+      - calls: [{name: file_read, arguments: {path: a.txt}}]
+        reasoning: {model: m, blocks: [{block: {type: thinking, thinking: look, signature: c2ln}}]}
+      - say: half
+        hang: true
+      - say: whole
+"#,
+    );
+    let (store, clock) = (store(&world).await, Arc::clone(&world.host.clock));
+    let mut session = SavedSession::new(store.clone(), Arc::clone(&clock));
+    let mut talk = conversation(&world, Caps::unlimited());
+    let (reached, mut asked) = tokio::sync::mpsc::channel(1);
+    let events = EventSink::to(move |event| {
+        if matches!(event.kind, EventKind::TextDelta { .. }) {
+            let _ = reached.try_send(());
+        }
+    });
+    {
+        let cancel = CancellationToken::new();
+        let turn = session.turn(&mut talk, &world.host, "look", events, cancel);
+        tokio::select! {
+            _ = turn => panic!("it hangs"),
+            _ = asked.recv() => {}
+        }
+    }
+    drop(session);
+    let resumed = SavedSession::resume(store, clock, None, &world.root()).await;
+    let (mut session, mut past) = resumed.unwrap();
+    let turn = past.unfinished.take().unwrap();
+    let mut talk = conversation(&world, Caps::unlimited())
+        .resumed(past.messages(History::Compacted), past.used);
+    let (none, cancel) = (EventSink::none(), CancellationToken::new());
+    let saved = session.perform(turn, &mut talk, &world.host, none, cancel).await;
+    assert_eq!(saved.outcome.output, "whole", "{:?}", saved.outcome.error);
+    let sent = world.sent();
+    let bytes = |request: &ChatRequest| serde_json::to_string(&request.messages).unwrap();
+    assert_eq!(bytes(&sent[2]), bytes(&sent[1]));
+    assert!(bytes(&sent[2]).contains("c2ln"), "{}", bytes(&sent[2]));
+    let kept = serde_json::to_string(&saved.outcome.messages).unwrap();
+    assert!(kept.contains("c2ln"), "the next turn sends it too: {kept}");
+}
+
+#[tokio::test]
 async fn a_forks_record_says_that_it_is_one() {
     let world = world(
         r#"

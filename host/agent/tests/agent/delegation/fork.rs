@@ -68,6 +68,28 @@ async fn a_fork_is_sent_its_parents_bytes_and_then_its_task() {
 }
 
 #[tokio::test]
+async fn a_forks_prefix_has_its_parents_thinking_byte_for_byte() {
+    let thinking = "reasoning: {model: m, blocks: [{block: {type: thinking, thinking: 'twice, \"so\"', \
+                    signature: c2ln+/=}}, {text: 3, block: {type: redacted_thinking, data: ZGF0YQ==}}]}";
+    let script = FORKS.replacen(
+        "      - say: I will",
+        &format!("      - {thinking}\n        say: I will"),
+        1,
+    );
+    let world = world(&script);
+    let outcome = world.go("boss").await;
+    assert_eq!((outcome.status, &*outcome.output), (RunStatus::Completed, "both seen"));
+    let (_, _, parent) = bytes(&world.sent_by("boss", 0)[1]);
+    for spawn in [1, 2] {
+        let (_, _, fork) = bytes(&world.sent_by("boss", spawn)[0]);
+        assert_eq!(fork[..2], parent[..2]);
+        for part in ["c2ln+/=", "ZGF0YQ==", "redacted_thinking", r#"twice, \"so\""#] {
+            assert!(fork[1].contains(part), "{part}: {}", fork[1]);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_fork_is_shown_its_parents_tools_and_those_it_may_not_use_are_refused() {
     let world = world(
         r#"
