@@ -52,8 +52,8 @@
 //! withholds them.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_policy::Meter;
 use serde::{Deserialize, Serialize};
@@ -300,7 +300,7 @@ type Listener = dyn Fn(&Event) + Send + Sync;
 #[derive(Clone, Default)]
 pub struct EventSink(Option<Arc<Listener>>, Staying);
 
-/// Whose text stays where it was shown, because whoever shows it cannot take it back.
+/// The agents whose text stays once it was shown, because the listener cannot take it back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Staying {
     /// Nobody's.
@@ -358,51 +358,6 @@ impl EventSink {
     }
 }
 
-/// The end of a run, held back until it is known that the run is not begun again.
-pub struct HeldEnd {
-    sink: EventSink,
-    event: Mutex<Option<Event>>,
-}
-
-impl EventSink {
-    /// The same, but the end of the agent at the top is held back.
-    #[must_use]
-    pub fn holding_end(self) -> (Self, Arc<HeldEnd>) {
-        let kept = self.1;
-        let held = Arc::new(HeldEnd { sink: self, event: Mutex::new(None) });
-        let holding = Arc::clone(&held);
-        let sink = match &held.sink.0 {
-            None => Self::none(),
-            Some(_) => Self::to(move |event| holding.take(event)),
-        };
-        (sink.keeping(kept), held)
-    }
-}
-
-impl HeldEnd {
-    fn take(&self, event: &Event) {
-        let is_end = matches!(event.kind, EventKind::RunFinished { .. });
-        if is_end && !event.agent.contains('/') {
-            *self.event.lock().unwrap_or_else(PoisonError::into_inner) = Some(event.clone());
-        } else if let Some(listener) = &self.sink.0 {
-            listener(event);
-        }
-    }
-
-    /// Sends the end that was held back.
-    pub fn let_go(&self) {
-        let event = self.event.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let (Some(event), Some(listener)) = (event, &self.sink.0) {
-            listener(&event);
-        }
-    }
-
-    /// Its number, which the next event gets where it is never sent.
-    pub fn number(&self) -> Option<u64> {
-        self.event.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|event| event.seq)
-    }
-}
-
 impl fmt::Debug for EventSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "EventSink(listened to)" } else { "EventSink(none)" })
@@ -457,6 +412,8 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Mutex;
+
     use crate::clock::FixedClock;
 
     #[test]

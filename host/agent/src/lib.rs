@@ -47,6 +47,7 @@ mod replay;
 mod rights;
 mod run;
 mod schema;
+mod shorter;
 mod subagent;
 mod tools;
 pub mod trace;
@@ -91,6 +92,7 @@ pub use rights::resolve::{
 pub use rights::vetting::{Vetted, VettedAgent, vetted_libraries};
 pub use run::{Preview, RunSpec, caps_of_run, preview, run};
 pub use schema::Schemas;
+pub use shorter::ShorterPast;
 pub use subagent::control::Control;
 pub use subagent::team::{
     MemberOutcome, ResolvedTeam, StageOutcome, TeamOutcome, TeamSpec, resolve_all_teams,

@@ -42,7 +42,7 @@ pub const MAX_CALLER_MESSAGES: usize = 4_000;
 /// Levels of a caller's schema, those that it refers to included.
 pub const MAX_SCHEMA_DEPTH: usize = 64;
 
-/// Nodes of a caller's schema, those that it refers to as often as it does.
+/// Nodes of a caller's schema. A part that a `$ref` refers to counts once for each `$ref`.
 pub const MAX_SCHEMA_WEIGHT: u64 = 4_000;
 
 /// Steps of one check of an empty value. More than [`MAX_SCHEMA_WEIGHT`] only where parts with
@@ -139,6 +139,10 @@ pub const MAX_AGENTS_MD: u64 = 64 << 10;
 /// Most bytes of a child's conclusion that its parent reads: some 60,000 tokens, more than any
 /// conclusion should be.
 pub const MAX_CONCLUSION_BYTES: usize = 256 << 10;
+
+/// Bytes of a tool result that stays in a conversation when longer ones are taken out, because the model
+/// cannot read the conversation whole: a short result costs less than making its call again.
+pub const MAX_KEPT_RESULT: usize = 1 << 10;
 
 /// Most file paths named in the header of a child's conclusion, read and written apart.
 pub const MAX_FRAMED_PATHS: usize = 20;

@@ -28,6 +28,7 @@ use crate::replay::log::Replay;
 use crate::replay::rerun::Rerun;
 use crate::rights::model::model_of;
 use crate::rights::resolve::ResolvedAgent;
+use crate::shorter::ShorterPast;
 use crate::subagent::control::Control;
 use crate::tools::builtin::tool::Depth;
 use crate::tools::served::Served;
@@ -51,6 +52,9 @@ pub struct RunSpec {
     pub partial: bool,
     /// Earlier messages of the conversation, sent before the task as they are.
     pub history: Vec<Message>,
+    /// Makes `history` shorter where the model says that it cannot read a request whole. `None` = it
+    /// stays as it is.
+    pub shorter: Option<Arc<dyn ShorterPast>>,
     /// All that the caller brings besides words, but for its earlier messages: those stand in `history`.
     pub brought: Brought,
     /// The budget above the run: a team's budget, a chat session's. `None` = the run
@@ -84,6 +88,7 @@ impl RunSpec {
             limits: LimitsRequest::default(),
             partial: false,
             history: Vec::new(),
+            shorter: None,
             brought: Brought::default(),
             budget: None,
             run: None,
@@ -205,7 +210,7 @@ pub(crate) fn job(
     cancel: CancellationToken,
 ) -> Result<Job, (Arc<ResolvedAgent>, RunError)> {
     let RunSpec { agent, task, context, model, limits, partial, history, .. } = spec;
-    let RunSpec { brought, budget, layers, .. } = spec;
+    let RunSpec { shorter, brought, budget, layers, .. } = spec;
     if let Err(error) = agent.runnable(partial) {
         return Err((agent, error));
     }
@@ -251,6 +256,7 @@ pub(crate) fn job(
         isolated: false,
         direct: false,
         history,
+        shorter,
         first: first_of(&task, context.as_deref(), &brought),
         brought,
         cancel,

@@ -286,11 +286,11 @@ impl Agent<'_> {
         }
     }
 
-    /// Sends the conversation to the model and waits for the whole answer. `notes`: what was
-    /// added to it besides results.
+    /// Has the model answer the conversation. `notes`: what was added to it besides results. Where the
+    /// model cannot read it whole, it is made shorter, and sent once more.
     pub(crate) async fn ask(
         &self,
-        machine: &Loop,
+        machine: &mut Loop,
         last: bool,
         notes: Notes,
         timer: &mut Timer,
@@ -301,11 +301,77 @@ impl Agent<'_> {
             Ok(held) => held,
             Err(ending) => {
                 job.budget.refund(Meter::Steps, 1);
-                return Input::Interrupted { partial: String::new(), answers: Vec::new(), ending };
+                return Unanswered::of(ending).into();
             }
         };
         self.ledger.entries().usage.steps += 1;
         job.emit(|| EventKind::StepStarted { step, last });
+        let mut answered = self.send(machine, held, timer).await;
+        if answered.as_ref().is_err_and(Unanswered::may_be_shorter) {
+            match self.shorten(machine, timer).await {
+                Ok(false) => {}
+                Ok(true) => {
+                    answered = match self.room(machine, timer).await {
+                        Ok(held) => self.send(machine, held, timer).await,
+                        Err(ending) => Err(Unanswered::of(ending)),
+                    };
+                }
+                Err(ending) => answered = Err(Unanswered::of(ending)),
+            }
+        }
+        match answered {
+            Ok(reply) => {
+                let answer = || StepKind::Said { notes, reply: reply.clone() };
+                job.persist_step(step, 0, answer).await;
+                Input::Replied(reply)
+            }
+            Err(unanswered) => unanswered.into(),
+        }
+    }
+
+    /// Makes a conversation shorter that its model cannot read whole: a summary takes the place of
+    /// earlier turns, else long results leave that the model has read. Whether it is shorter now.
+    async fn shorten(&self, machine: &mut Loop, timer: &mut Timer) -> Result<bool, Ending> {
+        let job = self.job;
+        if let Some(past) = &job.shorter {
+            let cancel = self.stop.child_token();
+            let mut making = past.shorten(&job.shared.events, &cancel);
+            let made = tokio::select! {
+                made = &mut making => made,
+                () = self.time_up(timer) => {
+                    // What it stores and what it gives have to agree, so it is not dropped.
+                    cancel.cancel();
+                    making.await
+                }
+            };
+            if self.stop.is_cancelled() {
+                return Err(Ending::cancelled());
+            }
+            if let Some(messages) = made {
+                machine.replace_past(messages);
+                return Ok(true);
+            }
+        }
+        let bytes = machine.cut_results();
+        if bytes > 0 {
+            let message = format!(
+                "{bytes} bytes of earlier tool results were taken out of the conversation: its \
+                 model could not read it whole"
+            );
+            job.warn(self.ledger, message);
+        }
+        Ok(bytes > 0)
+    }
+
+    /// Sends the conversation to the model and waits for the whole answer.
+    async fn send(
+        &self,
+        machine: &Loop,
+        held: Hold,
+        timer: &mut Timer,
+    ) -> Result<Reply, Unanswered> {
+        let job = self.job;
+        let step = machine.current_step();
         let mut partial = Partial::default();
         let span = trace::step(&job.model, step);
         let cx = CallContext {
@@ -342,9 +408,7 @@ impl Agent<'_> {
                 trace::answered(&span, &reply);
                 self.bill_tokens(machine, &reply);
                 job.bills.note(machine.bytes(), &reply);
-                let answer = || StepKind::Said { notes, reply: reply.clone() };
-                job.persist_step(step, 0, answer).await;
-                return Input::Replied(reply);
+                return Ok(reply);
             }
             Some(Err(ModelError::Cancelled)) => {
                 trace::unanswered(&span, &ModelError::Cancelled);
@@ -365,7 +429,7 @@ impl Agent<'_> {
         if partial.begun {
             self.bill_tokens(machine, &cut_off(machine.bytes(), partial.bytes));
         }
-        Input::Interrupted { partial: partial.text, answers: Vec::new(), ending }
+        Err(Unanswered { partial: partial.text, begun: partial.begun, ending })
     }
 
     /// Reserves room for the next question. Where others hold what it needs, it waits for them: they
@@ -421,6 +485,32 @@ impl Agent<'_> {
                 self.job.emit(|| EventKind::BudgetWarning { meter, used, limit });
             }
         }
+    }
+}
+
+/// A request without a whole answer.
+struct Unanswered {
+    /// The text that came.
+    partial: String,
+    /// Whether the answer had begun.
+    begun: bool,
+    ending: Ending,
+}
+
+impl Unanswered {
+    fn of(ending: Ending) -> Self {
+        Self { partial: String::new(), begun: false, ending }
+    }
+
+    /// Whether the model refused the request for its length, before it said anything.
+    fn may_be_shorter(&self) -> bool {
+        !self.begun && matches!(self.ending.error, Some(RunError::Model { too_long: true, .. }))
+    }
+}
+
+impl From<Unanswered> for Input {
+    fn from(Unanswered { partial, ending, .. }: Unanswered) -> Self {
+        Self::Interrupted { partial, answers: Vec::new(), ending }
     }
 }
 

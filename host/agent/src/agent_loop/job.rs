@@ -24,6 +24,7 @@ use crate::outcome::RunError;
 use crate::replay::log::Replay;
 use crate::replay::rerun::Rerun;
 use crate::rights::resolve::ResolvedAgent;
+use crate::shorter::ShorterPast;
 use crate::subagent::control::Control;
 use crate::tools::approval::pause::Pause;
 use crate::tools::builtin::tool::Depth;
@@ -116,6 +117,8 @@ pub(crate) struct Job {
     pub(crate) direct: bool,
     /// Earlier messages of the conversation.
     pub(crate) history: Vec<Message>,
+    /// Makes them shorter where its model cannot read them whole.
+    pub(crate) shorter: Option<Arc<dyn ShorterPast>>,
     /// The first user message after them; blank = none.
     pub(crate) first: String,
     /// All that its caller brought; nothing for a subagent.

@@ -10,6 +10,7 @@
 //! of a budget above are, or tokens, fuel or time, the loop ends at once with what there is.
 
 mod counting;
+mod shortening;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -114,6 +115,8 @@ pub(crate) struct Transcript {
 pub(crate) struct Loop {
     /// Shared with forks that wait for their place; copied when it changes under one.
     request: Arc<ChatRequest>,
+    /// How many of its messages are those of earlier turns.
+    past: usize,
     dispatcher: Dispatcher,
     state: State,
     /// Bytes of the whole prompt, kept up as it grows.
@@ -171,6 +174,7 @@ impl Loop {
         let ids = request.messages.iter().flat_map(calls_of).map(|call| call.id.clone()).collect();
         Self {
             request: Arc::new(request),
+            past: 0,
             dispatcher,
             state: State::Ready,
             bytes,
@@ -468,7 +472,7 @@ impl Loop {
         match &reply.stop {
             StopReason::MaxTokens => Ending::partial(RunError::OutputCut),
             StopReason::Refusal => Ending::failed(RunError::Declined),
-            // A word that nobody knows is no good end.
+            // An unknown reason is not success.
             StopReason::Other(reason) => {
                 let error = RunError::Stopped { reason: reason.clone() };
                 if is_silent { Ending::failed(error) } else { Ending::partial(error) }

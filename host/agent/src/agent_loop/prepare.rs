@@ -121,7 +121,7 @@ pub(crate) async fn prepare(
     };
     let peers = peers(shown, &dispatcher, &hints);
     let form = job.brought.form.as_ref().and_then(|form| schemas.get(form));
-    let machine = Loop::new(request, dispatcher).held_to(form);
+    let machine = Loop::new(request, dispatcher).behind(job.history.len()).held_to(form);
     let remote = RemoteTools::of(remote);
     Ok(Prepared { machine, jar, delegates, repeatable, replayable, remote, peers })
 }

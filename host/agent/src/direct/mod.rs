@@ -367,6 +367,7 @@ fn job(host: &Host, callers: &Arc<Callers>, spec: DirectSpec) -> Job {
         isolated: false,
         direct: true,
         history: Vec::new(),
+        shorter: None,
         first: GO_ON.to_owned(),
         brought: Brought::default(),
         cancel: CancellationToken::new(),

@@ -49,6 +49,14 @@ pub const INTERRUPTED: &str = "interrupted: it is not known how far the call got
 /// The result of a call that the caller executes, until it has sent one.
 pub const HANDED_OVER: &str = "[no result: the caller has not sent one]";
 
+/// Stands for a long result that was taken out of a conversation, because its model cannot read all of it.
+pub(crate) fn taken_out(bytes: usize) -> String {
+    format!(
+        "[the {bytes} bytes of this result were taken out: the conversation had become longer than \
+        you can read. Make the call again where you still need its result.]"
+    )
+}
+
 /// Asks for an answer of this form.
 pub(crate) fn form(schema: &serde_json::Value) -> String {
     format!(

@@ -160,6 +160,7 @@ impl Agent<'_> {
             isolated,
             direct: false,
             history: Vec::new(),
+            shorter: None,
             first,
             brought: Brought::default(),
             spawn_index: *spawn_index,

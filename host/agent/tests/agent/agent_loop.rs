@@ -56,6 +56,45 @@ async fn a_run_reads_files_in_the_order_asked_and_reports_all_of_it() {
     assert_eq!(outcome.paths_read(), ["/workspace/a.txt", "/workspace/b.txt"]);
 }
 
+/// INV-485.
+#[tokio::test]
+async fn a_run_whose_results_are_longer_than_its_model_reads_goes_on_without_the_oldest() {
+    let read =
+        |path: &str| format!("      - calls: [{{name: file_read, arguments: {{path: {path}}}}}]\n");
+    let too_long = "      - fail: {kind: context, message: the prompt is too long}\n";
+    let script = |answers: &[&str]| {
+        format!("transcript: 1\nagents:\n  - agent: reader\n    turns:\n{}", answers.concat())
+    };
+    let (a, b) = (read("a.txt"), read("b.txt"));
+    let world = reader(&script(&[&a, &b, too_long, "      - say: all read\n"]), "");
+    for (name, text) in [("a.txt", "text of a\n"), ("b.txt", "text of b\n")] {
+        belljar_kit::world::write(&world.workspace.path().join(name), &text.repeat(500));
+    }
+    let outcome = world.go("reader").await;
+    assert_eq!((outcome.status, outcome.output.as_str()), (RunStatus::Completed, "all read"));
+    assert_eq!((outcome.usage.steps, outcome.receipts.len()), (3, 2), "nothing is called twice");
+    let sent = world.sent();
+    assert_eq!(sent.len(), 4);
+    let Message::Tool { results: first } = &sent[3].messages[2] else { panic!("{sent:?}") };
+    assert!(first[0].content.contains("were taken out"), "{}", first[0].content);
+    assert!(results(&sent[3])[0].0.contains("text of b"), "the model has not read that one");
+    assert!(
+        outcome.warnings.iter().any(|it| it.contains("were taken out")),
+        "{:?}",
+        outcome.warnings
+    );
+
+    // Once for a request, and not at all where there is nothing to take out.
+    for (answers, sent) in [(&[a.as_str(), too_long][..], 2), (&[too_long], 1)] {
+        let world = reader(&script(answers), "");
+        let outcome = world.go("reader").await;
+        assert_eq!(outcome.status, RunStatus::Failed);
+        let too_long = matches!(outcome.error, Some(RunError::Model { too_long: true, .. }));
+        assert!(too_long, "{:?}", outcome.error);
+        assert_eq!(world.sent().len(), sent);
+    }
+}
+
 #[tokio::test]
 async fn the_system_prompt_is_the_body_byte_for_byte() {
     let body = "  You \u{202e}are\r\n---\nodd: {x}\n\n\n";

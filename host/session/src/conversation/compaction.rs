@@ -289,7 +289,7 @@ impl Work<'_> {
         *used += Usage { steps: 1, ..usage };
     }
 
-    fn emit(&self, make: impl FnOnce() -> EventKind) {
+    pub(crate) fn emit(&self, make: impl FnOnce() -> EventKind) {
         let agent: Arc<str> = self.conversation.agent().id.slug.as_str().into();
         self.events.emit(&agent, make);
     }

@@ -1,25 +1,30 @@
-//! A turn whose first request turns out to be longer than its model can read: it begins again behind
-//! a summary of the earlier turns.
+//! A turn that has a request which is longer than its model can read: a summary takes the place of
+//! the earlier turns, and the agent goes on from that request.
 
-use belljar_agent::events::{EventSink, Events};
-use belljar_agent::{Host, Outcome, RunError, RunSpec, Usage};
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use belljar_agent::events::{EventKind, EventSink, Events};
+use belljar_agent::{Host, Outcome, RunSpec, ShorterPast, Usage};
 use belljar_model::Message;
 use belljar_store::Store;
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::conversation::compaction::{self, Work};
+use crate::conversation::compaction::{self, CompactProblem, Done, Work};
 use crate::conversation::talk::Conversation;
 use crate::record::rows::History;
 
-/// The place of a turn that may begin again.
+/// The place of a turn.
 pub(crate) struct Place<'a> {
     pub(crate) host: &'a Host,
     pub(crate) store: &'a Store,
     pub(crate) session: &'a str,
-    /// The messages before it, without what its caller brought.
-    pub(crate) past: Vec<Message>,
-    /// Whether nothing of it was done yet, and its caller brought no messages of its own.
-    pub(crate) is_fresh: bool,
+    /// How many messages there are before it, without those that its caller brought.
+    pub(crate) before: usize,
+    /// Whether its caller brought messages or results of its own, which no summary may stand for.
+    pub(crate) has_brought: bool,
 }
 
 /// A turn that has ended.
@@ -27,12 +32,11 @@ pub(crate) struct Ran {
     pub(crate) outcome: Outcome,
     /// The usage of summarising.
     pub(crate) used: Usage,
-    /// How many messages were there before it.
+    /// How many messages there were before it, or the summary that stands for them has.
     pub(crate) before: usize,
 }
 
-/// Runs a turn; once more where its first request does not fit and a summary helps. Who watches sees
-/// one end.
+/// Runs a turn.
 pub(crate) async fn run(
     place: Place<'_>,
     conversation: &mut Conversation,
@@ -40,36 +44,74 @@ pub(crate) async fn run(
     events: EventSink,
     cancel: CancellationToken,
 ) -> Ran {
-    let Place { host, store, session, past, is_fresh } = place;
-    let before = past.len();
-    let can = is_fresh && before > 0 && conversation.history() == History::Compacted;
-    let again = can.then(|| spec.clone());
-    let (holding, end) = events.clone().holding_end();
-    let outcome = conversation.run_turn(host, spec, holding, cancel.clone()).await;
-    let Some(spec) = again.filter(|_| does_not_fit(&outcome)) else {
-        end.let_go();
-        return Ran { outcome, used: Usage::default(), before };
+    let Place { host, store, session, before, has_brought } = place;
+    let can = !has_brought && before > 0 && conversation.history() == History::Compacted;
+    let fitting = can.then(|| {
+        let state = State { conversation: conversation.clone(), done: Done::default() };
+        Arc::new(Fitting {
+            host: host.clone(),
+            store: store.clone(),
+            session: session.to_owned(),
+            state: Mutex::new(state),
+        })
+    });
+    let shorter = fitting.clone().map(|it| it as Arc<dyn ShorterPast>);
+    let spec = RunSpec { shorter, ..spec };
+    let outcome = conversation.run_behind(host, spec, events, cancel).await;
+    let done = match fitting {
+        Some(fitting) => std::mem::take(&mut fitting.state.lock().await.done),
+        None => Done::default(),
     };
-    let said = conversation.put_back(past);
-    let told = Events::new(events.clone(), outcome.run.clone(), end.number().unwrap_or_default());
-    let work = Work { host, store, session, conversation, events: &told, cancel: &cancel };
-    let done = compaction::now(&work).await;
-    let (used, is_shorter) = (done.used, done.messages.is_some());
+    let used = done.used;
+    let before = done.messages.as_ref().map_or(before, Vec::len);
     conversation.take_over(done);
-    if !is_shorter {
-        conversation.put_back(said);
-        end.let_go();
-        return Ran { outcome, used, before };
-    }
-    let before = conversation.messages().len();
-    let spec = RunSpec { first_event: told.next(), ..spec };
-    let outcome = conversation.run_turn(host, spec, events, cancel).await;
+    conversation.take_over_turn(&outcome);
     Ran { outcome, used, before }
 }
 
-/// Whether a run failed because its first request does not fit into the model's context.
-fn does_not_fit(outcome: &Outcome) -> bool {
-    let is_first = outcome.receipts.is_empty() && outcome.children.is_empty();
-    let too_long = matches!(outcome.error, Some(RunError::Model { too_long: true, .. }));
-    is_first && too_long && outcome.total.output_tokens == 0
+/// The earlier turns of a conversation, while a turn of it runs.
+struct Fitting {
+    host: Host,
+    store: Store,
+    session: String,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// As the turn's model is sent it.
+    conversation: Conversation,
+    /// The part that the turn's own conversation has to take over in the end.
+    done: Done,
+}
+
+#[async_trait]
+impl ShorterPast for Fitting {
+    async fn shorten(&self, events: &Events, cancel: &CancellationToken) -> Option<Vec<Message>> {
+        let mut state = self.state.lock().await;
+        let (host, store, session) = (&self.host, &self.store, &*self.session);
+        let conversation = &state.conversation;
+        let work = Work { host, store, session, conversation, events, cancel };
+        let done = compaction::now(&work).await;
+        match &done.problem {
+            None | Some(CompactProblem::Nothing) => {}
+            Some(_) if cancel.is_cancelled() => {}
+            Some(problem) => {
+                let message = format!("the earlier turns could not be summarised: {problem}");
+                work.emit(|| EventKind::Warning { message });
+            }
+        }
+        let messages = done.messages.clone();
+        state.done.used += done.used;
+        if messages.is_some() {
+            state.done.messages.clone_from(&messages);
+        }
+        state.conversation.take_over(done);
+        messages
+    }
+}
+
+impl fmt::Debug for Fitting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fitting").field("session", &self.session).finish_non_exhaustive()
+    }
 }

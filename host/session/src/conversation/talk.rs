@@ -24,7 +24,7 @@ use belljar_agent::{RunSpec, caps_of_run, run};
 /// turn before, so that a provider's prompt cache matches; the exceptions are a turn that ran
 /// out of steps, whose last request had no tools, and one before which older turns were
 /// summarised.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Conversation {
     agent: Arc<ResolvedAgent>,
     model: Option<String>,
@@ -182,11 +182,6 @@ impl Conversation {
         }
     }
 
-    /// Puts other messages in the place of those that are there, which it gives.
-    pub(crate) fn put_back(&mut self, messages: Vec<Message>) -> Vec<Message> {
-        std::mem::replace(&mut self.messages, messages)
-    }
-
     /// The budget above all turns.
     pub fn budget(&self) -> &Budget {
         &self.budget
@@ -244,11 +239,27 @@ impl Conversation {
         events: EventSink,
         cancel: CancellationToken,
     ) -> Outcome {
-        let spec = RunSpec { history: self.messages.clone(), ..spec };
-        let outcome = run(host, spec, events, cancel).await;
-        self.count(&outcome);
-        self.take_over_run(&outcome);
+        let outcome = self.run_behind(host, spec, events, cancel).await;
+        self.take_over_turn(&outcome);
         outcome
+    }
+
+    /// Runs a turn behind the messages so far, and leaves them as they are.
+    pub(crate) async fn run_behind(
+        &self,
+        host: &Host,
+        spec: RunSpec,
+        events: EventSink,
+        cancel: CancellationToken,
+    ) -> Outcome {
+        let spec = RunSpec { history: self.messages.clone(), ..spec };
+        run(host, spec, events, cancel).await
+    }
+
+    /// Takes over the usage and the messages of a turn that ran.
+    pub(crate) fn take_over_turn(&mut self, outcome: &Outcome) {
+        self.count(outcome);
+        self.take_over_run(outcome);
     }
 
     /// Adds a run beside the conversation to it, without asking the model. Gives what was

@@ -361,9 +361,8 @@ impl SavedSession {
             }
             first_event = events.next();
         }
-        let past = conversation.messages().to_vec();
-        let own = brought.results.is_empty() && brought.history.is_empty();
-        let is_fresh = own && replay.as_ref().is_none_or(Replay::is_empty);
+        let before = conversation.messages().len();
+        let has_brought = !brought.results.is_empty() || !brought.history.is_empty();
         conversation.take_brought(&brought);
         brought.history = Vec::new();
         let spec = conversation.spec(said.text);
@@ -381,7 +380,7 @@ impl SavedSession {
         };
         let TurnPlace { store, session, .. } = &journal.place;
         let host_of_turn = journal.host(host);
-        let place = Place { host: &host_of_turn, store, session, past, is_fresh };
+        let place = Place { host: &host_of_turn, store, session, before, has_brought };
         let Ran { mut outcome, used: more, before } =
             fitting::run(place, conversation, spec, events, cancel).await;
         used += more;

@@ -30,16 +30,16 @@ fn transcript(summaries: &str) -> String {
     )
 }
 
-const ONE: &str = r#"      - expect: {system_contains: You summarise, last_user_contains: ["question 1", "answer 2"], no_tools: true}
+pub(crate) const ONE: &str = r#"      - expect: {system_contains: You summarise, last_user_contains: ["question 1", "answer 2"], no_tools: true}
         say: "they spoke of 1 and 2"
         usage: {input: 100, output: 20}
 "#;
 
-struct Talk {
-    world: World,
+pub(crate) struct Talk {
+    pub(crate) world: World,
     store: Store,
     session: SavedSession,
-    conversation: Conversation,
+    pub(crate) conversation: Conversation,
 }
 
 fn world(transcript: &str, settings: &str) -> World {
@@ -58,7 +58,7 @@ fn conversation(world: &World) -> Conversation {
     Conversation::new(Arc::new(agent), world.root(), Caps::unlimited())
 }
 
-async fn talk_with(transcript: &str, settings: &str) -> Talk {
+pub(crate) async fn talk_with(transcript: &str, settings: &str) -> Talk {
     let world = world(transcript, settings);
     let store = store(&world).await;
     let session = SavedSession::new(store.clone(), Arc::clone(&world.host.clock));
@@ -71,7 +71,7 @@ async fn talk(summaries: &str) -> Talk {
 }
 
 impl Talk {
-    async fn say(&mut self, text: &str) -> Outcome {
+    pub(crate) async fn say(&mut self, text: &str) -> Outcome {
         let Self { world, session, conversation, .. } = self;
         let cancel = CancellationToken::new();
         let turn = session.turn(conversation, &world.host, text, world.sink(), cancel);
@@ -80,7 +80,7 @@ impl Talk {
         saved.outcome
     }
 
-    async fn say_many(&mut self, numbers: std::ops::RangeInclusive<u32>) {
+    pub(crate) async fn say_many(&mut self, numbers: std::ops::RangeInclusive<u32>) {
         for number in numbers {
             let turn = self.say(&format!("question {number}")).await;
             assert_eq!(turn.status, RunStatus::Completed, "{:?}", turn.error);
@@ -91,7 +91,7 @@ impl Talk {
         self.session.id().unwrap().to_owned()
     }
 
-    async fn summary(&self) -> Option<(i64, String)> {
+    pub(crate) async fn summary(&self) -> Option<(i64, String)> {
         let kept = self.store.compaction(&self.session()).await.unwrap();
         kept.map(|kept| (kept.upto_sort_order, kept.text))
     }
@@ -106,7 +106,7 @@ impl Talk {
     }
 
     /// The process ends, and another one resumes.
-    async fn reopened(self) -> (World, Store, SavedSession, Past) {
+    pub(crate) async fn reopened(self) -> (World, Store, SavedSession, Past) {
         let Self { world, store, session, .. } = self;
         drop(session);
         let clock = Arc::clone(&world.host.clock);
@@ -117,7 +117,7 @@ impl Talk {
 }
 
 /// The person's texts, and how the answers begin.
-fn outline(messages: &[Message]) -> Vec<String> {
+pub(crate) fn outline(messages: &[Message]) -> Vec<String> {
     let shown = messages.iter().map(|message| match message {
         Message::User { text, .. } => text.chars().take(24).collect(),
         Message::Assistant { text, .. } => text.chars().take(8).collect(),
@@ -126,7 +126,7 @@ fn outline(messages: &[Message]) -> Vec<String> {
     shown.collect()
 }
 
-const FRAME: &str = "<system_notice>To save r";
+pub(crate) const FRAME: &str = "<system_notice>To save r";
 
 #[tokio::test]
 async fn older_turns_are_summarised_and_the_store_keeps_them() {

@@ -6,6 +6,7 @@ mod code;
 mod compaction;
 mod conversations;
 mod direct;
+mod fitting;
 mod looks;
 mod nested;
 mod resume;

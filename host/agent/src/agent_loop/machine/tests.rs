@@ -6,6 +6,7 @@ use belljar_model::{TokenUsage, ToolSpec};
 use belljar_policy::{Asked, Grants, Permission, Rights, ToolName};
 
 use super::*;
+use crate::limits::MAX_KEPT_RESULT;
 use crate::tools::alias::Aliases;
 use crate::tools::caller::CallerTools;
 use crate::tools::dispatch::Provider;
@@ -70,6 +71,34 @@ fn calling() -> Loop {
     let effects = it.step(reply("first", &[("a", "look")]), &FREE);
     assert!(matches!(effects.as_slice(), [Effect::Call(decisions)] if decisions.len() == 1));
     it
+}
+
+#[test]
+fn a_conversation_is_made_shorter_and_what_the_model_has_not_read_stays() {
+    let long = |text: &str| format!("{text} {}", "x".repeat(MAX_KEPT_RESULT));
+    let mut it = new_loop().behind(0);
+    it.step(Input::Begin, &FREE);
+    for (id, text) in [("a", long("one")), ("b", "two".to_owned()), ("c", long("three"))] {
+        it.step(reply("", &[(id, "look")]), &FREE);
+        it.step(Input::Answered(vec![answer(&text)]), &FREE);
+    }
+    let before = it.bytes();
+    let by = it.cut_results();
+    assert!(by > 900 && it.bytes() == before - by, "{by}");
+    assert_eq!(it.bytes(), prompt_bytes(it.request()));
+    let results = it.request().messages.iter().filter_map(|message| match message {
+        Message::Tool { results } => Some(results[0].content.clone()),
+        Message::User { .. } | Message::Assistant { .. } => None,
+    });
+    let results: Vec<String> = results.collect();
+    assert!(results[0].starts_with("[the 1028 bytes of this result"), "{results:?}");
+    assert_eq!(results[1..], ["two".to_owned(), long("three")]);
+    assert_eq!(it.cut_results(), 0, "there is no more to take out");
+    it.replace_past(vec![Message::user("summary"), Message::said("noted")]);
+    assert_eq!(it.request().messages.len(), 2 + 7);
+    assert_eq!(it.bytes(), prompt_bytes(it.request()));
+    it.replace_past(vec![Message::user("shorter")]);
+    assert_eq!(it.request().messages[..2], [Message::user("shorter"), Message::user("task")]);
 }
 
 #[test]

@@ -1,0 +1,42 @@
+//! Makes a conversation shorter that its model cannot read whole.
+
+use std::sync::Arc;
+
+use belljar_model::Message;
+
+use super::{Loop, prompt_bytes};
+use crate::limits::MAX_KEPT_RESULT;
+use crate::prompt::frame;
+
+impl Loop {
+    /// The same conversation, whose first messages are those of earlier turns.
+    pub(crate) fn behind(self, past: usize) -> Self {
+        Self { past, ..self }
+    }
+
+    /// Puts other messages in the place of those of earlier turns.
+    pub(crate) fn replace_past(&mut self, messages: Vec<Message>) {
+        let request = Arc::make_mut(&mut self.request);
+        let before = self.past.min(request.messages.len());
+        self.past = messages.len();
+        request.messages.splice(..before, messages);
+        self.bytes = prompt_bytes(&self.request);
+    }
+
+    /// Takes the text out of this turn's long results, except those that came after the model's last
+    /// answer: the model has not read them yet. Gives the bytes by which the conversation is shorter.
+    pub(crate) fn cut_results(&mut self) -> u64 {
+        let request = Arc::make_mut(&mut self.request);
+        let own = request.messages.get_mut(self.past..).unwrap_or_default();
+        let is_answer = |message: &Message| matches!(message, Message::Assistant { .. });
+        let read = own.iter().rposition(is_answer).unwrap_or(0);
+        for message in own.iter_mut().take(read) {
+            let Message::Tool { results } = message else { continue };
+            for result in results.iter_mut().filter(|it| it.content.len() > MAX_KEPT_RESULT) {
+                result.content = frame::taken_out(result.content.len());
+            }
+        }
+        let before = std::mem::replace(&mut self.bytes, prompt_bytes(&self.request));
+        before.saturating_sub(self.bytes)
+    }
+}
