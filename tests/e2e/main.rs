@@ -41,6 +41,8 @@ mod killed;
 #[cfg(target_os = "linux")]
 mod late_grants;
 mod libraries;
+#[cfg(unix)]
+mod links;
 mod listeners;
 #[cfg(target_os = "linux")]
 mod log;

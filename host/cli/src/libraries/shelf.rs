@@ -15,6 +15,7 @@ use belljar_sandbox::Digest;
 
 use super::gather::GatheredFile;
 use super::lock::{Installed, Lock};
+use crate::setup::below;
 use crate::setup::exit::Failure;
 use crate::setup::home::{Places, create_private};
 use crate::setup::ours::{create_new_private, open_private, private_directory};
@@ -44,7 +45,7 @@ impl Shelf {
         let failed = |error: io::Error| {
             Failure::new(format!("the libraries in `{}` cannot be changed: {error}", dir.shown()))
         };
-        create_private(&dir).map_err(failed)?;
+        below::in_home(&places.home, &dir).map_err(failed)?;
         let busy = open_private(&dir.join(BUSY)).map_err(failed)?;
         match busy.try_lock() {
             Ok(()) => {}

@@ -4,9 +4,11 @@
 //! repository with `.mcp.json -> ../home/.docker/config.json` would otherwise have a person's token
 //! copied into it, and one with `.belljar -> /elsewhere` has files made there.
 //!
-//! In a person's own home, links are that person's: nobody else writes there
-//! ([`check_home`](crate::setup::ours::check_home)), and managers of dotfiles make them. So the home may
-//! be a link, a folder in it too, and a linked file is written where it lies ([`Below::own`]).
+//! In a person's own home, what the person writes by hand may be a link, because managers of dotfiles
+//! make such links: the home itself, `belljar.toml`, which is written where it lies ([`Below::own`]), and
+//! the folders `agents`, `skills` and `teams`. The root of the data may lie on another disk. INV-487:
+//! everything else in a home and in a data root is made by belljar alone, and is reached through no
+//! link ([`in_home`]).
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,6 +19,9 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
+
+use crate::setup::home::create_private;
+use crate::setup::move_new::move_new;
 
 /// Names that are tried for a file beside another.
 const MAX_TRIES: u32 = 100;
@@ -71,7 +76,7 @@ impl Below {
         let file = if is_link { file.canonicalize()? } else { file.to_path_buf() };
         let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, "the path names no file");
         let (parent, name) = file.parent().zip(file.file_name()).ok_or_else(unnamed)?;
-        std::fs::create_dir_all(parent)?;
+        create_private(parent)?;
         Ok((Self::open(parent)?, name.into()))
     }
 
@@ -161,6 +166,31 @@ impl Below {
         Ok(Self { root, path: self.path.join(path) })
     }
 
+    /// Whether nothing has this name, in a directory that is there. What has it is a regular file.
+    pub(crate) fn is_free(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.slot(path, None)?.open()?.is_none())
+    }
+
+    /// Makes a new directory; an error where something of that name is there.
+    pub(crate) fn new_directory(&self, path: &Path, whose: For) -> io::Result<Self> {
+        let slot = self.slot(path, None)?;
+        mkdirat(&slot.directory, &*slot.name, whose.directory())
+            .map_err(|error| told(error, &slot.path))?;
+        self.directory(path, whose)
+    }
+
+    /// Moves a file or a folder to a name in another directory, where nothing is. All of it is moved, or
+    /// nothing.
+    pub(crate) fn move_new(&self, from: &Path, to: &Self, name: &Path) -> io::Result<()> {
+        let (from, to) = (self.slot(from, None)?, to.slot(name, None)?);
+        let about = from.stat()?.ok_or(io::ErrorKind::NotFound)?;
+        let kind = FileType::from_raw_mode(about.st_mode);
+        if !matches!(kind, FileType::RegularFile | FileType::Directory) {
+            return Err(unfit(&from.path, self::kind(kind)));
+        }
+        move_new((&from.directory, &from.name), (&to.directory, &to.name))
+    }
+
     fn slot(&self, path: &Path, make: Option<For>) -> io::Result<Slot> {
         let name = path.file_name().filter(|_| !path.ends_with(".."));
         let name = name.ok_or_else(|| self.leaves(path))?.to_owned();
@@ -221,7 +251,7 @@ impl Slot {
         }
     }
 
-    /// The opened file, if it is a regular one and no second name of another person's.
+    /// The opened file, if it is a regular one and no hard link to a file of another person.
     fn regular(&self, opened: rustix::io::Result<OwnedFd>) -> io::Result<File> {
         let file = match opened {
             Ok(file) => File::from(file),
@@ -288,7 +318,7 @@ fn kind(kind: FileType) -> &'static str {
     }
 }
 
-/// Something that nothing is read from or written through.
+/// The error about a file that is neither read nor written.
 fn unfit(path: &Path, what: &str) -> io::Error {
     use belljar_policy::ShownPath as _;
     let why = format!(
@@ -302,6 +332,23 @@ fn told(error: Errno, path: &Path) -> io::Error {
     use belljar_policy::ShownPath as _;
     let error = io::Error::from(error);
     io::Error::new(error.kind(), format!("`{}`: {error}", path.shown()))
+}
+
+/// The folders of a home that a person fills by hand, and may keep elsewhere.
+const BY_HAND: [&str; 3] = ["agents", "skills", "teams"];
+
+/// Opens a directory of a home, or of a data root, by its whole path; makes what is not there of it, for
+/// its owner alone.
+pub(crate) fn in_home(home: &Path, path: &Path) -> io::Result<Below> {
+    create_private(home)?;
+    let below = path.strip_prefix(home).unwrap_or(path);
+    let mut parts = below.components();
+    let first = parts.next().map(|part| home.join(part));
+    let by_hand = first.filter(|first| BY_HAND.iter().any(|name| first.ends_with(name)));
+    match by_hand.filter(|first| first.is_symlink()) {
+        Some(first) => Below::open(&first)?.directory(parts.as_path(), For::Owner),
+        None => Below::open(home)?.directory(below, For::Owner),
+    }
 }
 
 /// A file that a person named for output, as a directory and the path below it. In the workspace, the

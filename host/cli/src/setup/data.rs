@@ -26,6 +26,7 @@ use belljar_store::{AuditEntry, Store, StoreError, TENANT, Tenant, Write};
 use serde_json::Value;
 
 use crate::args::server::DataArg;
+use crate::setup::below;
 use crate::setup::exit::{Exit, Failure, chain};
 use crate::setup::home::{Places, STORE, STORE_FILE, create_private, gather_store, not_written};
 use crate::setup::host;
@@ -68,8 +69,11 @@ impl Data {
         create_private(&self.root).map_err(|error| failed(&self.root, error))?;
         // What is not there when the OS sandbox goes up is not let through later.
         for path in self.of_tenants() {
-            create_private(&path).map_err(|error| failed(&path, error))?;
+            below::in_home(&self.root, &path).map_err(|error| failed(&path, error))?;
         }
+        below::in_home(&self.root, &self.store_directory())
+            .and_then(|store| store.is_free(Path::new(STORE_FILE)))
+            .map_err(|error| failed(&self.store(), error))?;
         let gathered = match self.is_own {
             true => places.gather_sessions(),
             false => gather_store(&[&self.root], &self.store_directory()),

@@ -1,14 +1,14 @@
 //! The places: the operator's home, the workspace, and reading files from them with a bound.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write as _};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use belljar_mcp::Tokens;
 use belljar_policy::ShownPath as _;
 use rustix::fs::{Mode, OFlags};
 
-use crate::setup::below::Below;
+use crate::setup::below::{Below, For};
 use crate::setup::exit::Failure;
 use crate::setup::ours;
 
@@ -274,20 +274,10 @@ pub(crate) fn replace_config(path: &Path, text: &str) -> Result<(), Failure> {
         ))
         .hint("nothing is written; take grants out that no agent needs"));
     }
-    // Through a link, so that a linked file stays linked.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    let write = || -> std::io::Result<()> {
-        let directory = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
-        create_private(&directory)?;
-        let mut file = tempfile::NamedTempFile::new_in(&directory)?;
-        file.write_all(text.as_bytes())?;
-        if let Ok(metadata) = fs::metadata(&path) {
-            file.as_file().set_permissions(metadata.permissions())?;
-        }
-        file.as_file().sync_all()?;
-        file.persist(&path).map(drop).map_err(|error| error.error)
-    };
-    write().map_err(|error| not_written("write", &path, &error))
+    // A linked file stays linked; a link that leads to nothing is refused.
+    let put = Below::own(path)
+        .and_then(|(directory, name)| directory.replace(&name, text.as_bytes(), For::Owner));
+    put.map_err(|error| not_written("write", path, &error))
 }
 
 fn find_workspace(given: Option<&Path>) -> Result<PathBuf, Failure> {

@@ -13,6 +13,7 @@ pub(crate) mod home;
 pub(crate) mod host;
 pub(crate) mod log;
 pub(crate) mod memory;
+mod move_new;
 pub(crate) mod once;
 pub(crate) mod ours;
 pub(crate) mod pins;

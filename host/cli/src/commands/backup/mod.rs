@@ -25,6 +25,7 @@ use self::collect::{Digesting, Found};
 use self::manifest::{Entry, FORMAT, Manifest, NAME, Part};
 use self::scratch::Scratch;
 use crate::args::server::BackupArgs;
+use crate::setup::below;
 use crate::setup::data::{Data, failed, in_store, now};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, STORE, STORE_FILE, not_written};
@@ -90,7 +91,8 @@ fn target(file: &Path, places: &Places, data: &Data) -> Result<PathBuf, Failure>
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new(".")).canonicalize();
     let target = parent.map_err(|error| unfit(&error.to_string()))?.join(name);
-    if target.symlink_metadata().is_ok() {
+    let is_free = below::output(file, &places.workspace).and_then(|(at, name)| at.is_free(&name));
+    if !is_free.map_err(|error| unfit(&error.to_string()))? {
         return Err(unfit("it is there already").hint("a backup replaces nothing; name a new file"));
     }
     let own = [places.home.as_path(), data.root()].map(|own| own.canonicalize());

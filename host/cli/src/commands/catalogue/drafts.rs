@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use crate::args::server::TenantArg;
 use crate::args::{DraftsArgs, DraftsCommand};
 use crate::commands::catalogue::agents;
-use crate::commands::catalogue::drafts_move::move_new;
+use crate::setup::below::{self, Below};
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, create_private};
+use crate::setup::home::Places;
 use crate::setup::ours::make_private;
 use crate::setup::whose::Whose;
 use crate::term::out::{Out, Style};
@@ -190,30 +190,37 @@ impl Drafts<'_> {
     fn move_live(&self, draft: &Draft) -> Result<PathBuf, Failure> {
         let from = draft.unit();
         let shown = |path: &Path| Shown::new(&path.to_string_lossy()).to_string();
-        let meta = std::fs::symlink_metadata(from).map_err(|error| {
-            Failure::new(format!("failed to look at `{}`: {error}", shown(from)))
-        })?;
-        if meta.is_symlink() {
-            let message = format!("`{}` is a link; a draft is a file or folder", shown(from));
-            return Err(Failure::usage(message));
-        }
         let name = from.file_name().ok_or_else(|| Failure::usage("the draft has no name"))?;
         let folder = self.places.home.join(draft.kind);
         let to = folder.join(name);
-        let moved = create_private(&folder)
-            .and_then(|()| move_new(from, &to))
-            .and_then(|()| make_private(&to));
+        let moved = self.source(from).and_then(|(source, from)| {
+            let live = below::in_home(&self.places.home, &folder)?;
+            source.move_new(&from, &live, Path::new(name))?;
+            make_private(&to)
+        });
         match moved {
             Ok(()) => Ok(to),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 Err(Failure::usage(format!("`{}` is there already", shown(&to)))
                     .hint("rename the draft, or remove what is there"))
             }
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+                Err(Failure::usage(error.to_string()))
+            }
             Err(error) => {
                 let (from, to) = (shown(from), shown(&to));
                 Err(Failure::new(format!("failed to move `{from}` to `{to}`: {error}")))
             }
         }
+    }
+}
+
+impl Drafts<'_> {
+    /// The folder of all drafts, open, and a draft's path below it.
+    fn source(&self, draft: &Path) -> std::io::Result<(Below, PathBuf)> {
+        let all = self.places.drafts();
+        let below = draft.strip_prefix(&all).map_err(std::io::Error::other)?;
+        Ok((below::in_home(&self.places.home, &all)?, below.to_path_buf()))
     }
 }
 

@@ -3,7 +3,6 @@
 pub(crate) mod agents;
 pub(crate) mod check;
 pub(crate) mod drafts;
-pub(crate) mod drafts_move;
 pub(crate) mod explain;
 pub(crate) mod limits;
 pub(crate) mod skills;

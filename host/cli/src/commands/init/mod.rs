@@ -6,15 +6,14 @@ mod finding;
 mod model;
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::args::InitArgs;
-use crate::setup::below::{Below, For};
+use crate::setup::below::{self, Below, For};
 use crate::setup::embedded::{self, AGENTS};
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, create_private, not_written};
-use crate::setup::ours::create_new_private;
+use crate::setup::home::{Places, not_written};
 use crate::setup::walls::Walls;
 use crate::term::out::{Out, Style};
 use belljar_policy::ShownPath as _;
@@ -45,10 +44,9 @@ pub(super) fn run(
     if in_workspace {
         return workspace(places, walls, out);
     }
-    create_private(&places.home).map_err(|error| not_written("create", &places.home, &error))?;
     for (path, content) in home_files(places)? {
-        let done =
-            write_new(&path, content).map_err(|error| not_written("write", &path, &error))?;
+        let done = write_new(&places.home, &path, content)
+            .map_err(|error| not_written("write", &path, &error))?;
         say(&done, &path, out);
     }
     model::set_up(args, places, out)
@@ -93,7 +91,7 @@ fn say(done: &Done, path: &Path, out: &Out) {
 fn home_files(places: &Places) -> Result<Vec<(PathBuf, &'static [u8])>, Failure> {
     let mut files = vec![
         (places.config(), HOME_CONFIG.as_bytes()),
-        (places.home.join("AGENTS.md"), embedded::file(AGENTS, "AGENTS.md")?),
+        (places.home.join(INSTRUCTIONS), embedded::file(AGENTS, INSTRUCTIONS)?),
     ];
     let agents = places.agents();
     files
@@ -110,20 +108,15 @@ fn workspace_files() -> Result<[(&'static str, &'static [u8]); 2], Failure> {
 
 /// Writes a file of the home unless something of that name is there, even a dangling link. It is closed
 /// to others, with the directories made for it.
-fn write_new(path: &Path, content: &[u8]) -> io::Result<Done> {
-    path.parent().map_or(Ok(()), create_private)?;
-    match create_new_private(path) {
-        Ok(mut file) => {
-            let written = file.write_all(content).and_then(|()| file.sync_all());
-            if written.is_err() {
-                // Half a file would be kept by the next `init`.
-                let _ = fs::remove_file(path);
-            }
-            written.map(|()| Done::Written)
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Done::Kept),
-        Err(error) => Err(error),
+fn write_new(home: &Path, path: &Path, content: &[u8]) -> io::Result<Done> {
+    let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, "the path names no file");
+    let (parent, name) = path.parent().zip(path.file_name()).ok_or_else(unnamed)?;
+    let directory = below::in_home(home, parent)?;
+    if is_link(path) {
+        return Ok(Done::Kept);
     }
+    let written = directory.create(Path::new(name), content, For::Owner)?;
+    Ok(if written { Done::Written } else { Done::Kept })
 }
 
 #[cfg(test)]
@@ -156,9 +149,10 @@ mod tests {
     #[test]
     fn a_file_that_is_there_is_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a/b");
-        assert!(matches!(write_new(&path, b"one").unwrap(), Done::Written));
-        assert!(matches!(write_new(&path, b"two").unwrap(), Done::Kept));
-        assert_eq!(fs::read(&path).unwrap(), b"one");
+        let write =
+            |content: &[u8]| write_new(dir.path(), &dir.path().join("a/b"), content).unwrap();
+        assert!(matches!(write(b"one"), Done::Written));
+        assert!(matches!(write(b"two"), Done::Kept));
+        assert_eq!(fs::read(dir.path().join("a/b")).unwrap(), b"one");
     }
 }

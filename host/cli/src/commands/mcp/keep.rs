@@ -1,8 +1,7 @@
 //! The offer of a server, kept as accepted where a person has seen exactly that and says yes; the same for
 //! one by its address and one that is a command.
 
-use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use belljar_definition::suspicion::{RULES, Suspicion, suspicions_of_text};
 use belljar_mcp::{Accepted, Difference, Granted, ListedTool, Listing, Server};
@@ -11,6 +10,7 @@ use belljar_sandbox::Digest;
 use serde_json::json;
 
 use crate::args::server::TenantArg;
+use crate::setup::below::{Below, For};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
 use crate::term::diff;
@@ -48,7 +48,7 @@ impl Offer<'_> {
         difference: &Difference,
         accept: Option<&str>,
         (of, operator): (&TenantArg, &Places),
-        directory: &Path,
+        directory: &Below,
         out: &Out,
     ) -> Result<Exit, Failure> {
         grants(self.server.granted(), out);
@@ -62,8 +62,9 @@ impl Offer<'_> {
         let accepted = Accepted::of(self.address, self.listing.tools.clone());
         let text = accepted.spoken_to(self.listing.revision).text();
         let text = text.map_err(|error| Failure::new(error.to_string()))?;
-        let path = directory.join(Accepted::file(name));
-        replace(directory, &path, &text).map_err(|error| unwritten(&path, &error))?;
+        let file = PathBuf::from(Accepted::file(name));
+        let put = directory.replace(&file, text.as_bytes(), For::Owner);
+        put.map_err(|error| unwritten(&directory.path().join(&file), &error))?;
         let detail = json!({
             "digest": digest,
             self.at: self.address,
@@ -178,13 +179,6 @@ fn agreed(
             Ok(false)
         }
     }
-}
-
-/// Writes beside the file and puts it in its place, so that nobody finds half of it.
-fn replace(directory: &Path, path: &Path, text: &str) -> std::io::Result<()> {
-    let mut beside = tempfile::NamedTempFile::new_in(directory)?;
-    beside.write_all(text.as_bytes())?;
-    beside.persist(path).map(drop).map_err(|error| error.error)
 }
 
 pub(super) fn unwritten(path: &Path, error: &std::io::Error) -> Failure {

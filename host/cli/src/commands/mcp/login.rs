@@ -16,8 +16,9 @@ use tokio_util::sync::CancellationToken;
 use super::callback::Callback;
 use super::served;
 use crate::args::mcp::LoginArgs;
+use crate::setup::below;
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, create_private, not_written};
+use crate::setup::home::{Places, not_written};
 use crate::setup::host;
 use crate::setup::walls::Walls;
 use crate::setup::whose::Whose;
@@ -44,7 +45,8 @@ pub(super) fn run(
     let scopes = scope.iter().flat_map(|scope| scope.split(' ')).filter(|scope| !scope.is_empty());
     let scopes: Vec<String> = scopes.map(str::to_owned).collect();
     let directory = places.tokens();
-    create_private(&directory).map_err(|error| not_written("create", &directory, &error))?;
+    below::in_home(&places.home, &directory)
+        .map_err(|error| not_written("create", &directory, &error))?;
     let callback = Callback::listen()?;
     let mut through = served::through(of, operator)?;
     through.write.push(directory.clone());

@@ -14,8 +14,9 @@ use tokio_util::sync::CancellationToken;
 use super::keep::{Offer, unwritten};
 use super::served;
 use crate::args::server::TenantArg;
+use crate::setup::below;
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, create_private};
+use crate::setup::home::Places;
 use crate::setup::host;
 use crate::setup::walls::Walls;
 use crate::setup::whose::Whose;
@@ -38,10 +39,10 @@ pub(super) fn review(
         let failure = Failure::usage(format!("the MCP server `{name}` of the tenant is a command"));
         return Err(failure.hint("write its `url`: belljar starts no program for a tenant"));
     }
-    let directory = places.mcp();
-    create_private(&directory).map_err(|error| unwritten(&directory, &error))?;
+    let directory = below::in_home(&places.home, &places.mcp());
+    let directory = directory.map_err(|error| unwritten(&places.mcp(), &error))?;
     let mut through = served::through(of, operator)?;
-    through.write.push(directory.clone());
+    through.write.push(directory.path().to_path_buf());
     walls.up(operator, &through)?;
     let host = whose.host(out)?;
     let server = host.tools.servers().iter().find(|server| server.name() == name).cloned();

@@ -13,9 +13,10 @@ use crate::args::server::{TenantsArgs, TenantsCommand};
 use crate::commands::serve::rules;
 use crate::commands::serve::running::{self, Told};
 use crate::commands::serve::tenancy::{Checked, Tenancy};
+use crate::setup::below;
 use crate::setup::data::{Data, audit, failed, now, shown_time, with_store};
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, create_private};
+use crate::setup::home::Places;
 use crate::setup::host;
 use crate::term::out::Out;
 use crate::term::table::{Table, plain};
@@ -63,7 +64,7 @@ async fn add(name: &str, store: &Store, data: &Data, out: &Out) -> Result<Tenant
     // The row first: it is what checks the name.
     let tenant = store.registry().create_tenant(name, now()).await.map_err(failed)?;
     for path in [data.tenant_home(&tenant), data.tenant_workspace(&tenant)] {
-        create_private(&path).map_err(|error| {
+        below::in_home(data.root(), &path).map_err(|error| {
             Failure::new(format!("failed to create `{}`: {error}", path.shown()))
         })?;
     }

@@ -3,7 +3,6 @@
 //! home's `belljar.toml` pins is pinned anew, with a yes.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 
 use belljar_definition::{BUILTIN_TOOLS, ToolManifest};
@@ -13,12 +12,12 @@ use serde_json::json;
 
 use crate::args::server::TenantArg;
 use crate::commands::tools::words::{asks, hints};
+use crate::setup::below::{self, For};
 use crate::setup::config_lock::ConfigLock;
 use crate::setup::embedded::STOCK_TOOLS;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{
-    MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES, Places, create_private, not_written, read_bounded,
-    read_own_config,
+    MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES, Places, not_written, read_bounded, read_own_config,
 };
 use crate::setup::host;
 use crate::setup::ours::make_private;
@@ -110,7 +109,7 @@ pub(super) fn run(
     {
         return Ok(Exit::Cancelled);
     }
-    write(&to, &version)?;
+    write(&to, &places.home, &version)?;
     out.line(format_args!("installed in {}", to.shown()));
     if moves_pin {
         let path = places.config();
@@ -284,18 +283,14 @@ pub(super) fn called(wasm: Wasm, manifest: &str) -> Result<Wasm, Failure> {
 }
 
 /// Puts component and manifest in place, each at once: what was looked at is what is installed.
-fn write(to: &Path, version: &Version) -> Result<(), Failure> {
-    create_private(to).map_err(|error| not_written("create", to, &error))?;
+fn write(to: &Path, home: &Path, version: &Version) -> Result<(), Failure> {
+    let directory = below::in_home(home, to);
+    let directory = directory.map_err(|error| not_written("create", to, &error))?;
     for (name, bytes) in
         [(COMPONENT, version.wasm.bytes()), (MANIFEST, version.manifest.as_bytes())]
     {
-        let path = to.join(name);
-        let put = || -> std::io::Result<()> {
-            let mut file = tempfile::NamedTempFile::new_in(to)?;
-            file.write_all(bytes)?;
-            file.persist(&path).map(drop).map_err(|error| error.error)
-        };
-        put().map_err(|error| not_written("write", &path, &error))?;
+        let put = directory.replace(Path::new(name), bytes, For::Owner);
+        put.map_err(|error| not_written("write", &to.join(name), &error))?;
     }
     make_private(to)
         .map_err(|error| Failure::new(format!("failed to close `{}`: {error}", to.shown())))

@@ -1,11 +1,11 @@
 //! `belljar tools new`: a project for a tool of one's own, in any language that has an SDK here.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use belljar_guest_build::{Language, sdk_path, template_path};
 use belljar_policy::{Shown, ShownPath as _};
 
+use crate::setup::below::{self, Below, For};
 use crate::setup::embedded::SDK;
 use crate::setup::exit::{Exit, Failure};
 use crate::term::out::Out;
@@ -15,17 +15,21 @@ pub(crate) fn new(name: &str, lang: &str, dir: Option<&Path>, out: &Out) -> Resu
     check_name(name)?;
     let language = language(lang)?;
     let dir = dir.map_or_else(|| PathBuf::from(name), Path::to_path_buf);
-    // Made here and not found: nothing in it can be somebody's work.
-    fs::create_dir(&dir).map_err(|error| {
+    // Made here and not found: nothing in it can be somebody's work. Where it lies in the directory that
+    // the person works in, the way there may be a stranger's.
+    let made = std::env::current_dir()
+        .and_then(|here| below::output(&dir, &here.canonicalize()?))
+        .and_then(|(at, name)| at.new_directory(&name, For::Everybody));
+    let project = made.map_err(|error| {
         Failure::new(format!("failed to create `{}`: {error}", dir.shown()))
             .hint("name a directory that does not exist yet with `--dir`")
     })?;
     for (path, bytes) in SDK {
         if let Some(path) = template_path(language, path) {
             let text = filled(&String::from_utf8_lossy(bytes), name);
-            write(&dir.join(path), text.as_bytes())?;
+            write(&project, Path::new(&path), text.as_bytes())?;
         } else if let Some(path) = sdk_path(language, path) {
-            write(&dir.join("sdk").join(path), bytes)?;
+            write(&project, &Path::new("sdk").join(path), bytes)?;
         }
     }
     out.line(format_args!("wrote the tool `{name}` to {}", dir.shown()));
@@ -76,10 +80,12 @@ fn language(word: &str) -> Result<Language, Failure> {
     })
 }
 
-fn write(to: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let written =
-        to.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(to, bytes));
-    written.map_err(|error| Failure::new(format!("failed to write `{}`: {error}", to.shown())))
+fn write(project: &Below, to: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let written = project.create(to, bytes, For::Everybody);
+    written.map(drop).map_err(|error| {
+        let to = project.path().join(to);
+        Failure::new(format!("failed to write `{}`: {error}", to.shown()))
+    })
 }
 
 /// Words that no function can be called in one of the languages.
@@ -233,6 +239,8 @@ fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use belljar_definition::ToolManifest;
 
     use super::*;
@@ -297,7 +305,8 @@ mod tests {
             for path in &found {
                 let made = fs::read(project.join(path)).unwrap();
                 if std::env::var_os("BELLJAR_WRITE_DOCS").is_some() {
-                    write(&example.join(path), &made).unwrap();
+                    fs::create_dir_all(example.join(path).parent().unwrap()).unwrap();
+                    fs::write(example.join(path), &made).unwrap();
                 }
                 // The page of an example is one of our guide, with its marks.
                 let kept = fs::read(example.join(path)).unwrap_or_default();

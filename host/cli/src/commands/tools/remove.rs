@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::args::server::TenantArg;
 use crate::commands::tools::install::{self, COMPONENT, MANIFEST};
+use crate::setup::below;
 use crate::setup::embedded::STOCK_TOOLS;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{MAX_COMPONENT_BYTES, Places, read_bounded};
@@ -47,7 +48,7 @@ pub(super) fn run(
                 .hint("repeat the command with `--yes`"));
         }
     }
-    delete(&dir)?;
+    delete(&dir, &places.home)?;
     out.line(format_args!("removed {}", dir.shown()));
     if pins::pinned(&settings, name).is_some() {
         let path = places.config();
@@ -100,10 +101,11 @@ fn offered(name: &str, dir: &Path, places: &Places, out: &Out) -> BTreeSet<Strin
 
 /// Removes the two files, and the directory if nothing else is in it: what belljar did not put there
 /// it does not remove.
-fn delete(dir: &Path) -> Result<(), Failure> {
+fn delete(dir: &Path, home: &Path) -> Result<(), Failure> {
     let failed = |path: &Path, error: io::Error| {
         Failure::new(format!("failed to remove `{}`: {error}", path.shown()))
     };
+    below::in_home(home, dir).map_err(|error| failed(dir, error))?;
     for file in [COMPONENT, MANIFEST] {
         let path = dir.join(file);
         match fs::remove_file(&path) {

@@ -1,13 +1,13 @@
 //! `agents check --fix`: writes files of other programs in belljar's own form.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{CanonicalForm, KnownTools, NoCanonicalForm, canonical_form};
 use belljar_policy::{Shown, ShownPath as _};
 
 use super::verdict::Verdict;
+use crate::setup::below::{self, Below, For};
 use crate::setup::exit::Exit;
 use crate::term::out::Out;
 
@@ -17,7 +17,12 @@ const BESIDE: &str = "fixed";
 
 /// Writes the canonical form of every agent that has one. Never overwrites a file but the one
 /// that it is made from.
-pub(crate) fn run(verdicts: &[Verdict], known: &KnownTools, in_place: bool, out: &Out) -> Exit {
+pub(crate) fn run(
+    verdicts: &[Verdict],
+    (known, workspace): (&KnownTools, &Path),
+    in_place: bool,
+    out: &Out,
+) -> Exit {
     let mut worst = Exit::Completed;
     for agent in verdicts.iter().filter_map(|verdict| verdict.agent.as_ref()) {
         let definition = &agent.definition;
@@ -30,11 +35,10 @@ pub(crate) fn run(verdicts: &[Verdict], known: &KnownTools, in_place: bool, out:
                 continue;
             }
         };
-        let written = if in_place {
-            replace(&definition.path, &form).map(|()| definition.path.clone())
-        } else {
-            beside(&definition.path, &form)
-        };
+        let written = Place::of(&definition.path, workspace).and_then(|place| match in_place {
+            true => place.replace(&form),
+            false => place.beside(&form),
+        });
         match written {
             Ok(path) => out.line(format_args!("written: {}{}", shown(&path), left_out(&form))),
             Err(error) => {
@@ -55,30 +59,37 @@ fn left_out(form: &CanonicalForm) -> String {
     format!("; without the tools {}, which cannot be had here", names.join(", "))
 }
 
-/// A new file; an old one of that name stays.
-fn beside(path: &Path, form: &CanonicalForm) -> io::Result<PathBuf> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{BESIDE}"));
-    let path = PathBuf::from(name);
-    let mut file = File::create_new(&path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            io::Error::new(error.kind(), format!("`{}` is there already", path.shown()))
-        }
-        _ => error,
-    })?;
-    file.write_all(form.text.as_bytes())?;
-    Ok(path)
+/// The files of whoever wrote the agents: those of the workspace may be a stranger's.
+struct Place {
+    directory: Below,
+    /// The agent's file there.
+    name: PathBuf,
 }
 
-/// The new text in the place of the old, whole or not at all.
-fn replace(path: &Path, form: &CanonicalForm) -> io::Result<()> {
-    let new = beside(path, form)?;
-    let moved = fs::metadata(path)
-        // By its descriptor: behind the OS sandbox no mode is changed by a path.
-        .and_then(|old| File::open(&new)?.set_permissions(old.permissions()))
-        .and_then(|()| fs::rename(&new, path));
-    if moved.is_err() {
-        let _ = fs::remove_file(&new);
+impl Place {
+    fn of(path: &Path, workspace: &Path) -> io::Result<Self> {
+        let (directory, name) = below::output(path, workspace)?;
+        Ok(Self { directory, name })
     }
-    moved
+
+    /// A new file; an old one of that name stays.
+    fn beside(&self, form: &CanonicalForm) -> io::Result<PathBuf> {
+        let mut name = self.name.clone().into_os_string();
+        name.push(format!(".{BESIDE}"));
+        let name = PathBuf::from(name);
+        let path = self.directory.path().join(&name);
+        match self.directory.create(&name, form.text.as_bytes(), For::Everybody)? {
+            true => Ok(path),
+            false => {
+                let why = format!("`{}` is there already", path.shown());
+                Err(io::Error::new(io::ErrorKind::AlreadyExists, why))
+            }
+        }
+    }
+
+    /// The new text in the place of the old, whole or not at all.
+    fn replace(&self, form: &CanonicalForm) -> io::Result<PathBuf> {
+        self.directory.replace(&self.name, form.text.as_bytes(), For::Everybody)?;
+        Ok(self.directory.path().join(&self.name))
+    }
 }

@@ -60,7 +60,7 @@ pub(crate) fn run(
         out.diagnostics(&agents::unknown(&host, &workspace));
     }
     let fixed = if args.fix {
-        fix::run(&verdicts, judge.known(), args.in_place, out)
+        fix::run(&verdicts, (judge.known(), &workspace), args.in_place, out)
     } else {
         Exit::Completed
     };
