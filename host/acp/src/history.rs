@@ -51,8 +51,8 @@ struct Past {
 struct Now {
     past: Past,
     updates: Updates,
-    /// The words of the step that is being told.
-    saying: Option<(String, String)>,
+    /// The words of the step that each agent is in, as far as they are told.
+    saying: Vec<(String, String)>,
     root: Option<String>,
 }
 
@@ -166,14 +166,14 @@ impl Telling<'_> {
         let workspace = self.door.workspace().to_path_buf();
         let client = self.door.client();
         let updates = Updates::new(client, self.session, &past.message, workspace);
-        self.now = Some(Now { past, updates, saying: None, root: None });
+        self.now = Some(Now { past, updates, saying: Vec::new(), root: None });
         Some(true)
     }
 
     /// Ends the turn that is being told.
     async fn end(&mut self) -> Option<()> {
         let Some(mut now) = self.now.take() else { return Some(()) };
-        let mut out = now.said();
+        let mut out = now.said(|_| true);
         out.extend(now.updates.ends());
         self.send(out).await?;
         // Its events are gone, or it has none: a run beside the conversation.
@@ -209,20 +209,25 @@ impl Now {
         match told.kind {
             // The step that it was in is told again.
             Kind::RunResumed {} => {
-                self.saying = None;
+                self.saying.clear();
                 Vec::new()
             }
             Kind::TextDelta { text } => {
-                let mut out = Vec::new();
-                if self.saying.as_ref().is_some_and(|(agent, _)| *agent != told.agent) {
-                    out = self.said();
+                match self.saying.iter_mut().find(|(agent, _)| *agent == told.agent) {
+                    Some((_, saying)) => saying.push_str(&text),
+                    None => self.saying.push((told.agent, text)),
                 }
-                let saying = self.saying.get_or_insert_with(|| (told.agent, String::new()));
-                saying.1.push_str(&text);
-                out
+                Vec::new()
             }
             kind => {
-                let mut out = self.said();
+                if let Kind::Retry { replaces: true, .. } = kind {
+                    self.saying.retain(|(agent, _)| *agent != told.agent);
+                }
+                let ended = match &kind {
+                    Kind::SubagentDone { child, .. } => child.clone(),
+                    _ => String::new(),
+                };
+                let mut out = self.said(|agent| agent == told.agent || agent == ended);
                 out.extend(self.updates.of(Told { agent: told.agent, kind }));
                 out.extend(self.updates.late());
                 out
@@ -230,10 +235,15 @@ impl Now {
         }
     }
 
-    /// The words of the step until now.
-    fn said(&mut self) -> Vec<Out> {
-        let Some((agent, text)) = self.saying.take() else { return Vec::new() };
-        self.updates.of(Told { agent, kind: Kind::TextDelta { text } })
+    /// The words of these agents until now.
+    fn said(&mut self, whose: impl Fn(&str) -> bool) -> Vec<Out> {
+        let (said, open) =
+            std::mem::take(&mut self.saying).into_iter().partition(|(agent, _)| whose(agent));
+        self.saying = open;
+        let said: Vec<(String, String)> = said;
+        let kind = |text| Kind::TextDelta { text };
+        let said = said.into_iter().map(|(agent, text)| Told { agent, kind: kind(text) });
+        said.flat_map(|told| self.updates.of(told)).collect()
     }
 
     /// The calls of the agent at the top, and their results.
@@ -248,5 +258,75 @@ impl Now {
             let passed = Passed { run: self.past.message.clone(), step: 0, kind };
             self.updates.passed(Arc::new(passed));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::client::Client;
+
+    /// The words that an editor which loads a turn of these events is told, by session.
+    fn told(events: &[Value]) -> Vec<(String, String)> {
+        let past = Past {
+            message: "m".to_owned(),
+            asked: "a".to_owned(),
+            text: String::new(),
+            images: Vec::new(),
+            output: String::new(),
+            error: None,
+            calls: HashMap::new(),
+        };
+        let client = Client { subagents: true, notices: true, ..Client::default() };
+        let updates = Updates::new(client, "s", "m", "/w".into());
+        let mut now = Now { past, updates, saying: Vec::new(), root: None };
+        let mut out = Vec::new();
+        for event in events {
+            out.extend(now.takes(serde_json::from_value(event.clone()).unwrap()));
+        }
+        out.extend(now.said(|_| true));
+        let words = out.into_iter().filter_map(|out| match out {
+            Out::Update(session, SessionUpdate::AgentMessageChunk(chunk)) => match chunk.content {
+                ContentBlock::Text(text) => Some((session, text.text)),
+                _ => None,
+            },
+            _ => None,
+        });
+        words.collect()
+    }
+
+    #[test]
+    fn text_that_the_next_attempt_says_anew_is_told_once() {
+        let step = json!({"agent": "a", "type": "step_started", "step": 1});
+        let says =
+            |agent: &str, text: &str| json!({"agent": agent, "type": "text_delta", "text": text});
+        let again = |replaces: bool| json!({"agent": "a", "type": "retry", "attempt": 1, "after_ms": 5, "reason": "cut", "replaces": replaces});
+        let of = |told: &[(String, String)], session: &str| -> String {
+            let own = told.iter().filter(|(of, _)| of == session);
+            own.map(|(_, text)| text.as_str()).collect()
+        };
+        let one = told(&[
+            step.clone(),
+            says("a", "It is "),
+            says("a", "hal"),
+            again(true),
+            says("a", "It is whole."),
+        ]);
+        assert_eq!(of(&one, "s"), "It is whole.");
+        // Beside it a subagent goes on, whose words are its own.
+        let beside = told(&[
+            step.clone(),
+            says("a", "hal"),
+            says("a/b#0", "found"),
+            again(true),
+            says("a", "whole"),
+        ]);
+        assert_eq!(of(&beside, "s"), "whole");
+        assert_eq!(of(&beside, &crate::children::id("m", "a/b#0")), "found");
+        // Text that stays, because nothing takes it back.
+        let stays = told(&[step, says("a", "half "), again(false), says("a", "and half")]);
+        assert!(of(&stays, "s").contains("half "), "{stays:?}");
     }
 }

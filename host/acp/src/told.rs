@@ -85,6 +85,9 @@ pub(crate) enum Kind {
     Retry {
         attempt: u32,
         reason: String,
+        /// Whether the text of the step until now is void: the next attempt says it anew.
+        #[serde(default)]
+        replaces: bool,
     },
     Warning {
         /// Older programs say it elsewhere.

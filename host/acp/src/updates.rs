@@ -401,7 +401,7 @@ impl Updates {
         };
         let update = match kind {
             Kind::Warning { message } => notice(NoticeSeverity::Warning, message.clone()),
-            Kind::Retry { attempt, reason } => {
+            Kind::Retry { attempt, reason, .. } => {
                 notice(NoticeSeverity::Info, format!("attempt {attempt} failed: {reason}"))
             }
             Kind::BudgetWarning { meter, used, limit } => {
