@@ -1,7 +1,9 @@
 //! One open store, and running something in it.
 
+use std::char::DecodeUtf16Error;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
+use std::str::Utf8Error;
 use std::time::{Duration, Instant};
 
 use belljar_policy::{Budget, Exhausted, Level, Meter, Shown};
@@ -273,6 +275,9 @@ const IMAGE_TRIES: u32 = 8;
 
 const OUT_OF_FUEL: &str = "out of fuel";
 
+/// The remedy for text that is not valid, which the author of the tool has to apply.
+const MEND: &str = "the tool has to put U+FFFD there before a text leaves it";
+
 fn fault(error: &wasmtime::Error) -> RunFault {
     let name = if let Some(trap) = error.downcast_ref::<Trap>() {
         match trap {
@@ -283,6 +288,13 @@ fn fault(error: &wasmtime::Error) -> RunFault {
         exited.to_string()
     } else if let Some(refused) = error.downcast_ref::<NotGranted>() {
         refused.to_string()
+    } else if let Some(broken) = error.downcast_ref::<Utf8Error>() {
+        format!(
+            "it gave a text that is not valid UTF-8 from byte {} on; {MEND}",
+            broken.valid_up_to()
+        )
+    } else if error.downcast_ref::<DecodeUtf16Error>().is_some() {
+        format!("it gave a text in UTF-16 that has half a surrogate pair; {MEND}")
     } else {
         // Limits of the host that an interface cannot express: handles, bytes of one call.
         "the host refused a call".to_owned()

@@ -64,6 +64,30 @@ async fn a_store_lives_from_call_to_call_and_ends_with_a_trap() {
     assert_text(&jar.call("count", "{}").await, "1");
 }
 
+/// INV-488.
+#[tokio::test]
+async fn a_text_that_is_not_valid_is_told_as_that_and_the_next_call_is_well() {
+    // `x`, and the bytes that half a surrogate pair is written as.
+    let bad = "(i32.store (i32.const 0x300) (i32.const 0x80a0ed78))";
+    let answers = [
+        ("(call $text (i32.const 0x300) (i32.const 4))", "output"),
+        ("(call $fail (i32.const 4) (i32.const 0x300) (i32.const 4))", "an error"),
+    ];
+    for (answer, what) in answers {
+        let body = format!(
+            "{bad} (if (i32.eq (local.get $args_len) (i32.const 3)) (then (return {answer}))) {ECHO}"
+        );
+        let host = TestHost::new();
+        let jar = host.jar([Wasm::new(WatTool::new("say", &body).build())]).await;
+        let told = jar.call("say", TRAP).await;
+        let Err(error @ CallError::Trapped(_)) = &told.outcome else { panic!("{what}: {told:?}") };
+        let said = error.to_string();
+        assert!(said.contains("not valid UTF-8 from byte 1 on"), "{what}: {said}");
+        assert!(said.contains("U+FFFD"), "{what}: {said}");
+        assert_text(&jar.call("say", "{}").await, "{}");
+    }
+}
+
 #[tokio::test]
 async fn an_exit_is_told_with_the_status_that_it_has_and_no_other() {
     let exits = |function: &str, status: u32| {
