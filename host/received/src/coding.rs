@@ -106,6 +106,17 @@ pub enum Decoded {
     Over,
 }
 
+/// As [`Decoded`], with the bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Decoded bytes, at least one.
+    Bytes(Bytes),
+    /// None before more of the body comes.
+    Wanting,
+    /// None any more.
+    Over,
+}
+
 impl Decoder {
     /// A decoder of a body with these codings. No layer gives more than `limit` bytes.
     pub fn new(codings: &[Coding], limit: u64) -> Self {
@@ -133,6 +144,25 @@ impl Decoder {
     /// When the body is not what it says, or too large. Nothing comes after that.
     pub fn read(&mut self, out: &mut [u8]) -> Result<Decoded, CodingError> {
         read(&mut self.layers, self.limit, out)
+    }
+}
+
+impl Decoder {
+    /// The next decoded bytes, some kilobytes of them at most.
+    ///
+    /// # Errors
+    ///
+    /// As [`Decoder::read`].
+    pub fn piece(&mut self) -> Result<Piece, CodingError> {
+        let mut out = vec![0; STEP];
+        Ok(match self.read(&mut out)? {
+            Decoded::Bytes(count) => {
+                out.truncate(count);
+                Piece::Bytes(out.into())
+            }
+            Decoded::Wanting => Piece::Wanting,
+            Decoded::Over => Piece::Over,
+        })
     }
 }
 

@@ -1,20 +1,17 @@
 //! A response's body, decoded as it comes where the server compressed it without being asked.
 
-use belljar_received::coding::{Coding, CodingError, Decoded, Decoder};
+use belljar_received::coding::{Coding, CodingError, Decoder, Piece};
 use bytes::Bytes;
 use reqwest::header::CONTENT_ENCODING;
 
 use crate::ModelError;
 use crate::limits::MAX_RESPONSE_BYTES;
 
-/// Bytes that are decoded at once.
-const STEP: usize = 16 << 10;
-
 /// Why a body breaks off.
 pub(crate) enum Broken {
     /// The connection does.
     Network(reqwest::Error),
-    /// The body is none that can be read.
+    /// The body cannot be decoded.
     Body(ModelError),
 }
 
@@ -43,15 +40,11 @@ impl Body {
         let Some(decoder) = &mut self.decoder else {
             return self.response.chunk().await.map_err(Broken::Network);
         };
-        let mut out = vec![0; STEP];
         loop {
-            match decoder.read(&mut out).map_err(|error| Broken::Body(unreadable(error)))? {
-                Decoded::Bytes(count) => {
-                    out.truncate(count);
-                    return Ok(Some(out.into()));
-                }
-                Decoded::Over => return Ok(None),
-                Decoded::Wanting => match self.response.chunk().await.map_err(Broken::Network)? {
+            match decoder.piece().map_err(|error| Broken::Body(unreadable(error)))? {
+                Piece::Bytes(bytes) => return Ok(Some(bytes)),
+                Piece::Over => return Ok(None),
+                Piece::Wanting => match self.response.chunk().await.map_err(Broken::Network)? {
                     Some(bytes) => decoder.push(bytes),
                     None => decoder.end(),
                 },

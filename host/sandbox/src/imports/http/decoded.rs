@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use belljar_policy::{DenyCode, Meter};
-use belljar_received::coding::{Coding, CodingError, Decoded, Decoder};
+use belljar_received::coding::{Coding, CodingError, Decoder, Piece};
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, Response};
@@ -21,9 +21,6 @@ use wasmtime_wasi_http::{Error, WasiBody};
 use super::metered::MAX_REPLY;
 use super::refusal::deny;
 use crate::receipt::record::Record;
-
-/// Bytes that are decoded at once, and handed over in one frame.
-const STEP: usize = 16 << 10;
 
 /// Whether a request's headers ask for a coding.
 pub(crate) fn asks(headers: &HeaderMap) -> bool {
@@ -99,21 +96,19 @@ impl Body for DecodedBody {
         if self.ended {
             return Poll::Ready(None);
         }
-        let mut out = vec![0; STEP];
         loop {
-            match self.decoder.read(&mut out) {
-                Ok(Decoded::Bytes(count)) => {
-                    if let Err(exhausted) = self.record.bill(Meter::Ingress, count as u64) {
+            match self.decoder.piece() {
+                Ok(Piece::Bytes(bytes)) => {
+                    if let Err(exhausted) = self.record.bill(Meter::Ingress, bytes.len() as u64) {
                         return self.refuse(format!("a reply, decoded: {exhausted}"));
                     }
-                    out.truncate(count);
-                    return Poll::Ready(Some(Ok(Frame::data(out.into()))));
+                    return Poll::Ready(Some(Ok(Frame::data(bytes))));
                 }
-                Ok(Decoded::Over) => {
+                Ok(Piece::Over) => {
                     self.ended = true;
                     return Poll::Ready(None);
                 }
-                Ok(Decoded::Wanting) => {}
+                Ok(Piece::Wanting) => {}
                 Err(CodingError::TooLarge(limit)) => {
                     return self.refuse(format!("the reply has more than {limit} bytes, decoded"));
                 }
