@@ -13,6 +13,7 @@ mod names;
 mod repositories;
 mod stage;
 mod tarball;
+mod words;
 mod workspaces;
 
 use std::path::PathBuf;
@@ -102,6 +103,7 @@ fn attacks() -> impl Iterator<Item = Attack<Stage>> {
         folders::ATTACKS,
         names::ATTACKS,
         workspaces::ATTACKS,
+        words::ATTACKS,
     ]
     .into_iter()
     .flatten()

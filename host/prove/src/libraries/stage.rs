@@ -228,7 +228,26 @@ impl Stage {
         self.stayed(done, &before)
     }
 
-    /// Runs a command to its end; a person is not to be told this.
+    /// Runs an agent that has to be blocked: no session of it is kept, so nothing of it began.
+    pub(super) async fn blocks(&self, args: &[&str]) -> Stopped {
+        let done = self.attack(args).await?;
+        let began = self.path("home/sessions").exists() && self.holds("home/sessions", "guest")?;
+        match (done.code, began) {
+            (Some(4), false) => Ok(Verdict::told(done.said)),
+            (code, _) => Err(Escape::new(format!("it ended with {code:?}: {}", done.said))),
+        }
+    }
+
+    /// Runs a command that has to end well.
+    pub(super) async fn ends_well(&self, args: &[&str]) -> Stopped {
+        let done = self.attack(args).await?;
+        match done.code {
+            Some(0) => Ok(Verdict::told(done.said)),
+            code => Err(Escape::new(format!("it ended with {code:?}: {}", done.said))),
+        }
+    }
+
+    /// Runs a command to its end. Its output must not hold this text.
     pub(super) async fn says_without(&self, args: &[&str], text: &str) -> Stopped {
         let done = self.attack(args).await?;
         match done.said.contains(text) {

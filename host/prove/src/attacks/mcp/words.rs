@@ -5,6 +5,7 @@ use serde_json::json;
 use super::stage::{Known, in_call, listed, meet, said, server};
 use crate::Arena;
 use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::peer::Act;
 use crate::scene::Plan;
 
 pub(super) const ATTACKS: &[Attack<Arena>] = &[
@@ -25,6 +26,15 @@ pub(super) const ATTACKS: &[Attack<Arena>] = &[
         told: "\\u{1b}[2J",
         embedded: true,
         run: |arena| Box::pin(escapes_in_an_error(arena)),
+    },
+    Attack {
+        id: "mcp-half-a-surrogate-pair",
+        kind: Kind::Mcp,
+        tries: "answers with half a surrogate pair, which no strict reader of JSON takes",
+        stopped_by: "half a pair is U+FFFD before a strict reader sees it (INV-471)",
+        told: "cut \u{fffd} here",
+        embedded: true,
+        run: |arena| Box::pin(half_a_pair(arena)),
     },
     Attack {
         id: "mcp-claims",
@@ -58,6 +68,28 @@ async fn escapes(arena: &Arena) -> Stopped {
     match visible(text) {
         true => Ok(Verdict::told(text)),
         false => Err(Escape::new(format!("something hidden arrived: {text:?}"))),
+    }
+}
+
+async fn half_a_pair(arena: &Arena) -> Stopped {
+    let script = server(|message| {
+        (message.method == "tools/call").then(|| {
+            let mut answer = message.result(&said("cut HALF here"));
+            if let Some(Act::Send(bytes)) = answer.first_mut() {
+                let text = String::from_utf8_lossy(bytes).into_owned();
+                let (head, body) = text.split_once("\r\n\r\n").unwrap_or_default();
+                let body = body.replace("HALF", "\\ud83d");
+                let head = head.lines().filter(|line| !line.starts_with("content-length"));
+                let head = head.collect::<Vec<_>>().join("\r\n");
+                let length = body.len();
+                *bytes = format!("{head}\r\ncontent-length: {length}\r\n\r\n{body}").into_bytes();
+            }
+            answer
+        })
+    });
+    match meet(arena, script, Known::default()).await?.told.first() {
+        Some((text, false)) => Ok(Verdict::told(text)),
+        other => Err(Escape::new(format!("it was not answered: {other:?}"))),
     }
 }
 
