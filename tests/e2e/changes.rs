@@ -420,3 +420,40 @@ fn a_tenants_changes_are_its_own_over_http_and_on_the_command_line() {
     assert_eq!(status, 200);
     world.run(&["changes", "--tenant", "red"]).exits(2);
 }
+
+#[test]
+fn code_that_the_next_build_or_test_run_executes_is_said_once_in_every_list() {
+    let said = |files: &[&str]| {
+        let world = filled(World::new());
+        let write = |name: &&str| {
+            format!(
+                "          - {{name: Write, arguments: {{file_path: /workspace/{name}, content: x}}}}\n"
+            )
+        };
+        let calls: String = files.iter().map(write).collect();
+        let script = format!(
+            "transcript: 1\nagents:\n  - agent: tidy\n    turns:\n      - calls:\n{calls}      - say: tidied\n"
+        );
+        world.home_file("script.yaml", &script);
+        world.run(&["run", "--agent", "tidy", "go"]).exits(0);
+        let looked = world.run(&["changes", "--stat"]).exits(0);
+        let applied = world.run(&["apply", "--yes"]).exits(0);
+        let told = |done: Done| format!("{}{}", done.stdout, done.stderr);
+        (told(looked), told(applied))
+    };
+    for (files, line) in [
+        (&["a.py"][..], Some("1 file is code that your next build or test run executes")),
+        (
+            &["a.py", "src/b.rs", "notes.md"],
+            Some("2 files are code that your next build or test run executes"),
+        ),
+        (&["notes.md"], None),
+    ] {
+        let (looked, applied) = said(files);
+        for told in [looked, applied] {
+            let lines =
+                told.lines().filter(|one| one.contains("code that your next")).collect::<Vec<_>>();
+            assert_eq!(lines, line.into_iter().collect::<Vec<_>>(), "{files:?}: {told}");
+        }
+    }
+}

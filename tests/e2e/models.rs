@@ -7,20 +7,27 @@ use std::sync::mpsc::{Receiver, channel};
 use serde_json::Value;
 
 use crate::kit::World;
+#[cfg(unix)]
+use crate::kit::server::Server;
 
 /// A request as the server got it: head and body.
 type Seen = (String, Value);
 
 /// A server that says `hello` in chat completions and keeps what it was sent.
 fn server() -> (SocketAddr, Receiver<Seen>) {
+    let said = "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}";
+    server_that_says(vec![format!("data: {said}\n\ndata: [DONE]\n\n")])
+}
+
+/// A server that answers with these streams in turn, again and again, and keeps what it was sent.
+fn server_that_says(streams: Vec<String>) -> (SocketAddr, Receiver<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (send, seen) = channel();
     std::thread::spawn(move || {
-        for stream in listener.incoming() {
+        for (stream, body) in listener.incoming().zip(streams.iter().cycle()) {
             let mut stream = stream.unwrap();
             drop(send.send(read(&stream)));
-            let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
             let _ = write!(
                 stream,
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
@@ -129,4 +136,50 @@ fn as_many_runs_are_kept_as_the_settings_say() {
             assert_eq!(runs(), expected, "{keep}");
         }
     }
+}
+
+/// Text that was shown is void once the answer breaks off and is asked for again; where a door cannot take
+/// it back, the answer is not asked for again.
+#[cfg(unix)]
+#[test]
+fn text_of_an_answer_that_breaks_off_is_replaced_where_a_door_can_take_it_back() {
+    let delta = |text: &str| {
+        format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+    };
+    let whole = delta("It is whole.")
+        + "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let world = World::new();
+    let (address, seen) = server_that_says(vec![delta("It is hal"), whole]);
+    let settings = format!(
+        "[models.main]\nkind = \"openai\"\nbase_url = \"http://{address}/v1\"\nmodel = \"m\"\n"
+    );
+    world.home_file("belljar.toml", &settings);
+    world.home_file(
+        "agents/clerk.md",
+        "---\nname: clerk\ndescription: d\ntools: []\n---\nAnswer.\n",
+    );
+    let asked = || seen.try_iter().count();
+    let done = world.run(&["run", "--agent", "clerk", "--json", "go"]).exits(0);
+    let retry = done.stdout.lines().find(|line| line.contains("\"retry\"")).unwrap();
+    let retry: Value = serde_json::from_str(retry).unwrap();
+    assert_eq!(retry["replaces"], true, "{retry}");
+    assert_eq!(asked(), 2);
+    let done = world.run(&["run", "--agent", "clerk", "-q", "go"]).exits(0);
+    assert_eq!((done.stdout.trim(), asked()), ("It is whole.", 2));
+
+    let server = Server::start(&world, &[]);
+    let mut body =
+        serde_json::json!({"model": "clerk", "messages": [{"role": "user", "content": "go"}]});
+    let (status, text) = server.post("/v1/chat/completions", "", &body.to_string());
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (status, &answer["choices"][0]["message"]["content"]),
+        (200, &"It is whole.".into())
+    );
+    assert_eq!(asked(), 2);
+    // A stream has said it, and takes nothing back.
+    body["stream"] = true.into();
+    let (_, text) = server.post("/v1/chat/completions", "", &body.to_string());
+    assert!(text.contains("It is hal") && text.contains("\"error\""), "{text}");
+    assert!(!text.contains("It is whole.") && asked() == 1, "{text}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{complete, data, error, user};
+use super::{complete, data, error, respond, text, user};
 use crate::kit::{Plan, World};
 
 #[tokio::test]
@@ -155,6 +155,31 @@ agents:
     turns:
       - fail: {status: 400, message: no}
 ";
+
+const FULL: &str = "
+transcript: 1
+each_run: true
+agents:
+  - agent: teller
+    turns:
+      - fail: {kind: context, message: the prompt is too long}
+";
+
+#[tokio::test]
+async fn a_request_that_the_model_cannot_read_whole_is_the_callers_to_shorten() {
+    let world = World::with(Plan { transcript: FULL, ..Plan::default() }).await;
+    let body =
+        |stream: bool| json!({"model": "teller", "messages": [user("tell")], "stream": stream});
+    let failed = complete(&world, "blue-member", body(false)).await.is(400);
+    let told = error(&failed, "context_length_exceeded");
+    assert_eq!(told["type"], "invalid_request_error");
+    assert!(text(&told["message"]).contains("the prompt is too long"), "{told}");
+    assert_eq!(failed.headers["x-should-retry"], "false");
+    let chunks = data(&complete(&world, "blue-member", body(true)).await.is(200));
+    assert_eq!(chunks.last().unwrap()["error"]["code"], "context_length_exceeded");
+    let body = json!({"model": "teller", "input": "tell"});
+    error(&respond(&world, "blue-member", body).await.is(400), "context_length_exceeded");
+}
 
 #[tokio::test]
 async fn a_model_that_fails_is_an_error_that_clients_do_not_repeat() {
