@@ -245,7 +245,7 @@ impl Layers {
         Ok(overlay)
     }
 
-    /// Whose threads work on them takes: the session's.
+    /// The owner whose threads do the work on these layers: the session's.
     pub(crate) fn owner(&self) -> String {
         format!("layers {}", self.0.dir.display())
     }

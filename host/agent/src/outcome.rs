@@ -112,7 +112,7 @@ pub enum RunError {
     /// The model, or a filter before it, declined.
     #[error("the model declined to answer")]
     Declined,
-    /// The model's answer ended for a reason that is no good end.
+    /// The provider ended the answer before its end, for example because of a filter.
     #[error("the model stopped before its answer ended: {reason}")]
     Stopped {
         /// The provider's word for it; escaped.

@@ -137,7 +137,7 @@ pub struct Stat {
     /// Changes that other programs would run or act on, directories among them: as many as a list
     /// names ([`Changes::told`]).
     pub run_later: usize,
-    /// Source text that no program runs by its name, but the next build or run of tests does.
+    /// Files of source text, which the next build or run of tests executes, whatever their names are.
     pub code: usize,
     /// Changes that cannot be applied.
     pub conflicts: usize,

@@ -245,7 +245,7 @@ struct Side {
 struct Search<'a, 'b> {
     old: Side,
     new: Side,
-    /// Whether a line has no partner, of each side.
+    /// For each side: whether a line has no partner.
     changed: [Vec<bool>; 2],
     /// By number, for one box.
     seen: Vec<Seen>,

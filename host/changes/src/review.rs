@@ -168,7 +168,7 @@ impl Review {
         Ok(last.flatten().is_some())
     }
 
-    /// The changes of an overlay for who may decide about none: writes neither the workspace, nor the
+    /// The changes of an overlay for a caller who may look and not decide: writes neither the workspace, nor the
     /// overlay, nor its journal, and leaves an apply that was interrupted as it is.
     ///
     /// # Errors
@@ -211,7 +211,7 @@ impl Review {
         Self::look_at_names(&self.overlay, &self.stop)
     }
 
-    /// As [`Self::names`], for who may decide about none.
+    /// As [`Self::names`], for a caller who may look and not decide.
     ///
     /// # Errors
     ///

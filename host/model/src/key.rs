@@ -95,7 +95,7 @@ impl Key {
         Some(value)
     }
 
-    /// `text`, an error's or of a log, with every occurrence of the key replaced. A text that was
+    /// The text of an error or of a log line, with every occurrence of the key replaced. A text that was
     /// cut may end in the beginning of the key, which goes too.
     pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let key = self.0.expose_secret();

@@ -99,7 +99,7 @@ impl Cost {
         visits.saturating_add(matched).saturating_add(compared)
     }
 
-    /// Errors that are kept while a value of this size is found not to fit, at worst.
+    /// The most errors that a check keeps at once when a value of this size does not fit.
     pub(crate) fn errors(&self, size: Size) -> u64 {
         self.branches.saturating_mul(size.nodes)
     }

@@ -53,7 +53,7 @@ pub(crate) fn by_change(file: &FileChange, above: &Path) -> Option<&'static str>
     let named = by_place(above, &file.path, is_dir);
     let executable = |mode: Option<u32>| mode.is_some_and(|mode| mode & 0o111 != 0);
     let named = match &file.kind {
-        // Nothing is run of what is gone. But what it said may have held something back, and a
+        // A deleted file runs nothing. But a deleted setting may have held a program back, and a
         // repository is not to be damaged unseen.
         FileDifference::Deleted => {
             let told = is_repository(&file.path) || is_dotted(&file.path);

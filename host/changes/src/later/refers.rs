@@ -1,4 +1,4 @@
-//! Changed files that others name which are run by themselves: `tools/check.sh` of a Makefile,
+//! Changed files that are named in a file which a program runs by itself: `tools/check.sh` of a Makefile,
 //! `scripts/t.js` of a `package.json`. The texts are searched for words that are paths; nothing is parsed
 //! but JSON, and nothing is run. What is read is bounded, and beyond the bounds nothing is marked.
 
@@ -28,8 +28,8 @@ const MAX_WORD: usize = 512;
 /// Directories of one file in which its commands may run.
 const MAX_BASES: usize = 8;
 
-/// Marks the changes that are named in a file whose program runs what it names, of the workspace or of the
-/// changes.
+/// Marks the changed files that a file of the workspace or of the changes names, where a program runs that
+/// file by itself.
 pub(super) fn mark(
     table: &'static Table,
     files: &mut [FileChange],

@@ -92,7 +92,7 @@ impl Places<'_> {
         !self.is_package(dir, language)
     }
 
-    /// Whether a directory is no package yet, and one with these changes.
+    /// Whether these changes make a package of a directory that is none yet.
     fn becomes_package(&mut self, dir: &Path, language: &Language) -> bool {
         let new = self.init_of(dir, language).iter().any(|init| self.new.contains(init));
         new && !self.is_package(dir, language)

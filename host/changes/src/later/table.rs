@@ -95,7 +95,7 @@ pub(super) struct Words {
     pub(super) modules: Vec<String>,
     /// Words before a directory in which the next commands run.
     pub(super) enters: Vec<String>,
-    /// Directories of what others made, in which nobody looks for such files.
+    /// Directories with other people's code, such as `node_modules`: they are not searched.
     pub(super) passed_over: Vec<String>,
 }
 

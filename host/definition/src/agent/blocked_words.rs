@@ -22,8 +22,8 @@ impl ToolListReader<'_, '_, '_, '_> {
         self.list.lose_by(&name, why);
     }
 
-    /// Says that nobody knows a name that takes away: then nobody knows what is taken away, and the
-    /// agent is blocked.
+    /// Blocks the agent where a name in a list of what it may not use is unknown: which tool its author
+    /// meant is unknown then, too.
     pub(super) fn known_or_blocked(&mut self, entry: &Entry, found: &Behind, most: Permission) {
         if found.is_known || most == Permission::Allow {
             return;

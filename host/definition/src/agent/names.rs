@@ -122,7 +122,7 @@ pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
     }
     behind.is_known |= !spoken.is_empty();
     behind.tools.extend(spoken);
-    // A name that was found means that; what else the table has for its last part it does not mean.
+    // A name that is in the table as a whole means that row alone: the rows for its last part do not count.
     if (!behind.is_known || behind.tools.is_empty() || name.contains('*'))
         && let Some(tools) = denied_with(&name, matches)
     {
@@ -130,8 +130,8 @@ pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
         let given_back = behind.tools.clone();
         behind.beside.extend(tools.iter().filter_map(own).filter(|it| !given_back.contains(it)));
     }
-    // A pattern over the tools of a server is about what may be there, and says nothing wrong where
-    // nothing is.
+    // A pattern over the tools of a server is right also where that server is not there: it is about the
+    // tools that the server may have.
     behind.is_known |= is_of_some_server(&name);
     behind
 }

@@ -12,7 +12,7 @@ use super::words::flat;
 
 /// The table by name, each compared without what only joins words.
 static NAMES: LazyLock<BTreeMap<String, BTreeSet<String>>> = LazyLock::new(|| {
-    // Without the table every name is one that nobody knows, which blocks.
+    // Without the table every name is unknown, and an unknown name blocks.
     let table = toml::from_str::<Table>(include_str!("../../tables/tool_names.toml"));
     table.map(Table::by_name).unwrap_or_default()
 });

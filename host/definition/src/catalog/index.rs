@@ -1,5 +1,4 @@
-//! Where names lead in a catalogue, so that asking for the name of each of its files takes no longer than there
-//! are files.
+//! An index of a catalogue's names: looking up the name of every file takes time linear in the number of files.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -75,7 +75,7 @@ pub(crate) struct PartialCall {
     shape: Shape,
 }
 
-/// How far arguments are, told byte by byte so that a peer cannot make it costly.
+/// Follows arguments byte by byte, in constant work for each, and knows whether they are whole.
 #[derive(Debug, Default)]
 struct Shape {
     depth: usize,

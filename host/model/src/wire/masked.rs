@@ -94,7 +94,7 @@ impl<'k, 'e> Masked<'k, 'e> {
     }
 }
 
-/// The part of a text that is sure to be no beginning of the key; the rest is kept.
+/// The part of a text that cannot be the beginning of the key. The rest is held back.
 fn piece(kept: &mut String, key: &str, text: &str) -> Option<String> {
     kept.push_str(text);
     let mut out = String::new();

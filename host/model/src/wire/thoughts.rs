@@ -160,7 +160,7 @@ impl Thoughts {
     /// signature that every other one has is not whole.
     pub(crate) fn finish(self, model: &str, calls: usize, cut: bool) -> Option<Reasoning> {
         let mut reasoning = self.reasoning;
-        // Said to be empty: DeepSeek wants even that back with a call, nobody without one.
+        // A field that the model sent empty: DeepSeek wants it back with a call, and no provider without one.
         if calls == 0 {
             let is_empty = |value: &Value| value.as_str().is_some_and(str::is_empty);
             reasoning.fields.retain(|_, value| !is_empty(value));

@@ -117,8 +117,8 @@ impl Service {
 }
 
 impl Inner {
-    /// Whose threads are taken: of each kind of work a tenant has a share, so that who looks at changes
-    /// takes none from who decides about them, or from turns.
+    /// The owner of the threads of this work. A tenant has a share for each kind of work, so that a look at
+    /// changes takes no thread from a decision or from a turn.
     pub(crate) fn owner(&self, share: &str) -> String {
         format!("{}/{share}", self.store.tenant_id().unwrap_or(self.store.tenant()))
     }

@@ -282,7 +282,7 @@ impl Running {
     }
 }
 
-/// Somebody waits for a session, other than to look at it.
+/// A caller waits for a session in order to change it, and not to look at it.
 struct Wanted {
     service: Arc<super::Inner>,
     session: String,

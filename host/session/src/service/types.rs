@@ -60,7 +60,7 @@ pub struct TurnRequest {
     pub forget: bool,
     /// A note of the entrance, to be found again with [`Service::stored_turn`](super::Service::stored_turn).
     pub entrance: Option<Value>,
-    /// Whose text stays where it was shown, because the entrance cannot take it back.
+    /// The agents whose text stays once it was shown, because the entrance cannot take it back.
     pub kept: Staying,
     /// Limits of this turn, below those of the grants.
     pub limits: LimitsRequest,

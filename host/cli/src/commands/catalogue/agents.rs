@@ -119,7 +119,7 @@ fn list(json: bool, most: usize, whose: &Whose, out: &Out) -> Result<Exit, Failu
     Ok(exit(&problems))
 }
 
-/// Agents that are named of those that one may call.
+/// The most names that the list of the agents which an agent may call has.
 const MAX_CALLED: usize = 20;
 
 /// Which fields of their own files take tools away from agents that would have them.

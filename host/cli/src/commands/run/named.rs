@@ -1,6 +1,6 @@
-//! Whether a host that a run was refused was named by somebody whose word counts: the agent's own file,
-//! the settings, the person. A host that only a model or a tool has named may be an attacker's, and a
-//! command that is ready to be pasted would open the way to it.
+//! Whether the agent's own file, the settings or the person named a host that a run was refused. A host
+//! that only a model or a tool has named may be an attacker's, and a command that is ready to be pasted
+//! would open the way to it.
 
 use belljar_definition::Settings;
 use belljar_policy::{HostRule, HostScope, Source, Target};
