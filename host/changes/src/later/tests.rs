@@ -19,7 +19,7 @@ fn the_tables_are_read_and_each_row_has_a_reason_and_a_source() {
     for row in &table.rows {
         assert!(row.source.len() > 5 && !row.names.is_empty(), "{}", row.program);
     }
-    assert_eq!(table.languages.len(), 4);
+    assert!(table.languages.len() > 10);
 }
 
 #[test]

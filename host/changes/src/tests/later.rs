@@ -63,11 +63,31 @@ fn a_new_file_in_the_place_of_a_module_is_held_back() {
         ("lib/minitest/autorun.rb", "Ruby"),
         ("lib/Test/More.pm", "Perl"),
         ("lpeg.lua", "Lua"),
+        ("this.py", "Python"),
+        ("pytest_httpx/__init__.py", "Python"),
+        ("t/lib/Test/MockModule.pm", "Perl"),
+        ("lib/Test.rakumod", "Raku"),
+        ("include/stdio.h", "compiler"),
+        ("src/Data/Map.hs", "GHC"),
+        ("strutils.nim", "nim"),
+        ("test/clojure/test.clj", "Clojure"),
+        ("ert.el", "emacs"),
+        ("PEAR.php", "PHP"),
     ];
     // In a package nothing is shadowed; what was there before is only changed; a directory without its
     // `__init__` is no module, and a new package's own modules are its own.
-    let others =
-        ["app/json.py", "queue.py", "html/a.py", "acme/__init__.py", "acme/types.py", "json.md"];
+    let others = [
+        "app/json.py",
+        "queue.py",
+        "html/a.py",
+        "acme/__init__.py",
+        "acme/types.py",
+        "json.md",
+        "src/acme.h",
+        "src/Acme/Map.hs",
+        "acme.nim",
+        "acme/stdio.h",
+    ];
     check(&World::new(&files), &held, &others);
 }
 
