@@ -36,6 +36,7 @@ const HARMLESS: &[&str] = &[
     ".mailmap",
 ];
 const DOTTED: &str = "a name with a dot: programs take settings from it, often commands";
+const OWN_FILE: &str = "a name as tools give to the file that they start with";
 /// It has a short name of another file system, which may mean any of these.
 const SHORT: &str = "the short form of another name, as some file systems have it";
 /// It becomes executable.
@@ -103,7 +104,16 @@ fn by_name(path: &Path, is_dir: bool) -> Option<&'static str> {
     let reason = table.row(&names, is_dir, |_| true).map(|row| row.reason.as_str());
     let dotted = || names.iter().any(|it| it.starts_with('.') && !HARMLESS.contains(&it.as_str()));
     let short = || names.iter().any(|name| is_short(name));
-    reason.or_else(|| dotted().then_some(DOTTED)).or_else(|| short().then_some(SHORT))
+    let own = || !is_dir && names.last().is_some_and(|name| is_own_file(name, table));
+    let reason = reason.or_else(|| dotted().then_some(DOTTED));
+    reason.or_else(|| short().then_some(SHORT)).or_else(|| own().then_some(OWN_FILE))
+}
+
+/// `Fakefile`, `bspwmrc`: a name of letters and digits that ends as tools' own files do.
+fn is_own_file(name: &str, table: &table::Table) -> bool {
+    let mut ends = table.words.own_files.iter();
+    let ends = ends.any(|end| name.len() > end.len() && name.ends_with(end.as_str()));
+    ends && name.chars().all(char::is_alphanumeric)
 }
 
 /// As [`by_name`], of a path in the directory `above`, whose own last names count: whoever works in

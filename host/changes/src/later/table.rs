@@ -37,6 +37,9 @@ pub(super) struct Row {
     /// Whether files of these names run others that they name by path.
     #[serde(default)]
     pub(super) refers: bool,
+    /// Whether its patterns count at the top of the workspace alone: names that elsewhere are ordinary.
+    #[serde(default)]
+    pub(super) top: bool,
     /// Keys of a JSON file whose values are not run.
     #[serde(default)]
     pub(super) skip: Vec<String>,
@@ -97,6 +100,8 @@ pub(super) struct Words {
     pub(super) enters: Vec<String>,
     /// Directories with other people's code, such as `node_modules`: they are not searched.
     pub(super) passed_over: Vec<String>,
+    /// Ends of names without a dot that tools give to their own files: `Fakefile`, `bspwmrc`.
+    pub(super) own_files: Vec<String>,
 }
 
 /// The tables, ready for use.
@@ -199,10 +204,11 @@ impl Table {
     ) -> Option<&Row> {
         let last = names.last()?;
         let document = ending(last).is_some_and(|it| self.words.documents.iter().any(|d| d == it));
-        let fits = |at: &usize, names: &[String]| {
+        let fits = |at: &usize, from: usize, names: &[String]| {
             let (pattern, row) = self.patterns.get(*at)?;
             let fits = pattern.begins(names, is_dir) && !(document && pattern.is_open());
-            (fits && self.rows.get(*row).is_some_and(&is_asked)).then_some(*at)
+            let row = self.rows.get(*row).filter(|row| fits && (from == 0 || !row.top));
+            row.is_some_and(&is_asked).then_some(*at)
         };
         let mut best: Option<usize> = None;
         for (from, name) in names.iter().enumerate() {
@@ -213,17 +219,19 @@ impl Table {
             let initial = initial.and_then(|initial| self.initials.get(&initial));
             let exact = self.exact.get(name).into_iter().flatten();
             let all = exact.chain(tails).chain(initial.into_iter().flatten()).chain(&self.others);
-            let found = all.filter_map(|at| fits(at, rest)).min();
+            let found = all.filter_map(|at| fits(at, from, rest)).min();
             best = best.into_iter().chain(found).min();
         }
         let (_, row) = self.patterns.get(best?)?;
         self.rows.get(*row)
     }
 
-    /// Every pattern as it is written, one for each alternative.
+    /// Every pattern as it is written, one for each alternative, and its row.
     #[cfg(test)]
-    pub(super) fn written(&self) -> impl Iterator<Item = String> {
-        let names = self.rows.iter().flat_map(|row| &row.names);
-        names.flat_map(|name| alternatives(name).unwrap())
+    pub(super) fn written(&self) -> impl Iterator<Item = (String, &Row)> {
+        let names = self.rows.iter().flat_map(|row| row.names.iter().map(move |name| (name, row)));
+        names.flat_map(|(name, row)| {
+            alternatives(name).unwrap().into_iter().map(move |name| (name, row))
+        })
     }
 }

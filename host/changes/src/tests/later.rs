@@ -39,8 +39,26 @@ fn variants_of_known_names_are_held_back_and_their_neighbours_applied() {
         ("sitecustomize/__init__.py", "Python runs it at every start"),
         ("tasks/__init__.py", "invoke"),
         ("version.sbt", "sbt"),
+        ("Doxyfile.in", "filters"),
+        ("copier.yaml", "maker of projects"),
+        ("db/migrate/0001_first.rb", "migration"),
+        ("commands/deploy.md", "instructions"),
+        ("dot_zshrc", "desktop"),
+        ("haproxy.cfg", "server"),
+        ("features/support/env.rb", "test runner"),
+        ("Nukefile", "tools give"),
     ];
-    check(&World::new(&[]), &held, &["tasks/todo.md", "src/a.py", "docs/jest.md"]);
+    let others = [
+        "tasks/todo.md",
+        "src/a.py",
+        "docs/jest.md",
+        "docs/tools.md",
+        "db/schema.sql",
+        "src/features/auth.ts",
+        "dot_product.py",
+        "lib/profile.rb",
+    ];
+    check(&World::new(&[]), &held, &others);
 }
 
 #[test]
