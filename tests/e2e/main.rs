@@ -1,6 +1,7 @@
 //! Drives the real binary: what a person types, and what comes of it. Every test has a home
 //! and a workspace of its own; only the cache of compiled components is shared.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![expect(clippy::disallowed_methods, reason = "threads of tests, which end with their test")]
 
 #[path = "../kit/binary/mod.rs"]
 mod kit;

@@ -155,6 +155,7 @@ mod tests {
         for _ in 0..500 {
             let (top, a, _) = tree();
             let (count, waker) = waker();
+            #[expect(clippy::disallowed_methods, reason = "a test with two threads")]
             let canceller = std::thread::spawn(move || top.cancel());
             let mut wait = pin!(a.cancelled());
             let ready = wait.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();

@@ -49,6 +49,10 @@ fn serve(python: &Path, script: &Path, model: &Path, port: u16) -> Result<Child>
     while let Some(line) = lines.next() {
         if line?.starts_with("listening") {
             // It goes on writing, and dies when nobody reads.
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a program for developers, without strangers"
+            )]
             std::thread::spawn(move || lines.for_each(drop));
             return Ok(server);
         }

@@ -490,7 +490,9 @@ fn a_writable_mount_that_takes_tools_away_says_so_unless_tools_are_named() {
         format!("[grants.scout]\ntools = ['file_read']\n{mounts}"),
         format!("[grants.scout]\nadd_tools = ['file_write']\n{mounts}"),
         format!("[defaults.user-facing]\ntools = ['file_read']\n[grants.scout]\n{mounts}"),
-        format!("[grants.\"library/x/*\"]\nadd_tools = ['shell']\n[grants.\"library/x/scout\"]\n{mounts}"),
+        format!(
+            "[grants.\"library/x/*\"]\nadd_tools = ['shell']\n[grants.\"library/x/scout\"]\n{mounts}"
+        ),
         format!("[agents]\noverlay = 'never'\n[grants.scout]\n{mounts}"),
         format!("[grants.scout]\n{}", mounts.replace("read-write", "read")),
     ] {

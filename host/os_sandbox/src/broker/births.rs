@@ -54,6 +54,10 @@ impl Births {
         let (give, take) = channel();
         let (own_closed, own_too_many) = (Arc::clone(&closed), Arc::clone(&too_many));
         // It has to be there before the filter, which it would else have to ask itself for.
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it lives as long as the keeper, which has no runtime"
+        )]
         std::thread::Builder::new().spawn(move || {
             let listener: Receiver<OwnedFd> = take;
             let Ok(listener) = listener.recv() else { return };

@@ -61,7 +61,12 @@ impl DigestQueue {
             let shared = Arc::clone(&self.shared);
             let work = move || shared.work();
             let thread = std::thread::Builder::new().name("overlay-digests".to_owned());
-            if thread.spawn(work).is_err() {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "one for an overlay, with a queue of its own; a tree is changed without a runtime"
+            )]
+            let begun = thread.spawn(work);
+            if begun.is_err() {
                 self.shared.work();
             }
         }
@@ -78,6 +83,13 @@ impl DigestQueue {
         while state.works {
             state = self.shared.idle.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+}
+
+impl Drop for DigestQueue {
+    /// Nobody asks for those that wait any more: the thread ends behind the file that it reads.
+    fn drop(&mut self) {
+        self.shared.lock().waiting.clear();
     }
 }
 

@@ -5,12 +5,16 @@ use std::path::Path;
 
 use super::File;
 
-/// The methods that start such work, as they stand in `disallowed-methods`.
-const METHODS: [&str; 4] = [
+/// The methods that start such work, or stop an async worker for it, as they stand in `disallowed-methods`.
+const METHODS: [&str; 8] = [
     "tokio::task::spawn_blocking",
     "tokio::runtime::Handle::spawn_blocking",
     "tokio::runtime::Runtime::spawn_blocking",
     "tokio::task::JoinSet::spawn_blocking",
+    "tokio::task::block_in_place",
+    "tokio::runtime::Handle::block_on",
+    "std::thread::spawn",
+    "std::thread::Builder::spawn",
 ];
 
 /// The file of clippy's settings. A crate's own replaces the one of the root.
@@ -55,5 +59,9 @@ mod tests {
         fs::write(root.path().join("host/one").join(SETTINGS), some).unwrap();
         let told = breaches(root.path(), &files);
         assert_eq!(told, [format!("host/one/.clippy.toml: does not disallow `{}`", METHODS[1])]);
+        // Threads and a worker that waits would do the same work around it.
+        let some = all.replace("std::thread", "std::other").replace("block_in_place", "other");
+        fs::write(root.path().join("host/one").join(SETTINGS), some).unwrap();
+        assert_eq!(breaches(root.path(), &files).len(), 3);
     }
 }

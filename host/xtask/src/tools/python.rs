@@ -99,6 +99,7 @@ pub(super) fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
         .context("failed to run `zstd`\nhint: `apt-get install zstd`")?;
     let Some(mut input) = zstd.stdin.take() else { bail!("`zstd` reads nothing") };
     let bytes = bytes.to_vec();
+    #[expect(clippy::disallowed_methods, reason = "a program for developers, without strangers")]
     let writer = std::thread::spawn(move || input.write_all(&bytes));
     let done = zstd.wait_with_output().context("failed to wait for `zstd`")?;
     if !done.status.success() || !matches!(writer.join(), Ok(Ok(()))) {

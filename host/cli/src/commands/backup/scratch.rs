@@ -89,6 +89,10 @@ pub(super) fn remove_on_signal(out: &Out) -> Result<(), Failure> {
     // Before anything is made.
     let mut signals = runtime.block_on(async { Signals::new() }).map_err(failed)?;
     let out = out.clone();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it waits for a signal, for as long as the program lives"
+    )]
     std::thread::spawn(move || {
         runtime.block_on(signals.first());
         let left = left();

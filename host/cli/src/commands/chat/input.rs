@@ -80,6 +80,10 @@ impl Lines {
         let (tell, heard) = mpsc::channel(WAITING);
         let redraw = Redraw::default();
         let own = Arc::clone(&redraw);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a person at a terminal, for as long as the program lives"
+        )]
         std::thread::Builder::new().name("input".to_owned()).spawn(move || {
             let mut read: Box<dyn FnMut() -> Heard> =
                 if edited { editor(history, words, &own) } else { Box::new(plain()) };

@@ -240,6 +240,10 @@ impl<'a> Chat<'a> {
         let session = self.session.store().session(&id).await.map_err(failed)?;
         let Some(layers) = self.session.layers(self.host) else { return Ok(()) };
         let out = self.out;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a person who decides at a terminal is waited for"
+        )]
         tokio::task::block_in_place(|| overlay::decide(action, rest, &session, layers, out))
     }
 

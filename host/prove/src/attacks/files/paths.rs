@@ -205,6 +205,7 @@ async fn swapped(arena: &Arena) -> Stopped {
     let (workspace, stop) = (arena.workspace(), Arc::<AtomicBool>::default());
     link(arena, "../outside", "link")?;
     let stopped = Arc::clone(&stop);
+    #[expect(clippy::disallowed_methods, reason = "the attack itself, ended by its flag")]
     let swapping = std::thread::spawn(move || -> std::io::Result<u64> {
         let (real, link, here) =
             (workspace.join("real"), workspace.join("link"), workspace.join("here"));

@@ -183,6 +183,7 @@ fn swapper(
     stop: Arc<AtomicBool>,
 ) -> std::io::Result<std::thread::JoinHandle<std::io::Result<()>>> {
     let root = root.as_ref().to_owned();
+    #[expect(clippy::disallowed_methods, reason = "the attack itself, ended by its flag")]
     std::thread::Builder::new().spawn(move || {
         while !stop.load(Ordering::Relaxed) {
             let (d, link, aside) = (root.join("d"), root.join("link"), root.join("aside"));

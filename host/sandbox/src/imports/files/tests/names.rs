@@ -328,6 +328,7 @@ async fn a_directory_swapped_for_a_link_meanwhile_never_leads_out() {
     rig.symlink("../secret", "rw/link");
     let (root, stop) = (rig.host("rw"), Arc::new(AtomicBool::new(false)));
     let stopped = Arc::clone(&stop);
+    #[expect(clippy::disallowed_methods, reason = "a test that swaps meanwhile")]
     let swapper = std::thread::spawn(move || {
         let dir = std::fs::File::open(root).unwrap();
         let exchange = rustix::fs::RenameFlags::EXCHANGE;

@@ -193,6 +193,7 @@ async fn a_directory_swapped_for_a_link_below_is_not_copied_from() {
     let (overlay, top) = overlaid(&mut rig, "low", plenty());
     let (root, stop) = (rig.host("low"), Arc::new(AtomicBool::new(false)));
     let stopped = Arc::clone(&stop);
+    #[expect(clippy::disallowed_methods, reason = "a test that swaps meanwhile")]
     let swapper = std::thread::spawn(move || {
         let dir = std::fs::File::open(root).unwrap();
         let exchange = rustix::fs::RenameFlags::EXCHANGE;
