@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use belljar_model::{Effort, Image, Message, ToolChoice, ToolResult, ToolSpec};
+use belljar_work::WorkError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -67,6 +68,17 @@ pub struct Unfit {
     pub why: String,
 }
 
+/// Why a caller's turn does not begin with what it brought.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BroughtError {
+    /// Something of it is beyond its bounds: another try fails too.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// Its schemas were not compiled, for time or for others that wait: another try may do.
+    #[error(transparent)]
+    Work(#[from] WorkError),
+}
+
 impl Brought {
     /// Whether it is nothing at all.
     pub fn is_nothing(&self) -> bool {
@@ -94,8 +106,8 @@ impl Brought {
     ///
     /// # Errors
     ///
-    /// The first thing that does not fit.
-    pub async fn check(&self, owner: &str) -> Result<(), Unfit> {
+    /// The first thing that does not fit, or that there was no time or no place for the work.
+    pub async fn check(&self, owner: &str) -> Result<(), BroughtError> {
         self.compiled(owner).await.map(drop)
     }
 
@@ -104,14 +116,14 @@ impl Brought {
     ///
     /// # Errors
     ///
-    /// The first thing that does not fit.
-    pub async fn memory(&self, owner: &str) -> Result<u64, Unfit> {
+    /// As [`Brought::check`].
+    pub async fn memory(&self, owner: &str) -> Result<u64, BroughtError> {
         self.check_bounds()?;
         memory_of(self.all_schemas(), owner).await
     }
 
     /// Its schemas. A turn compiles them once, however often this is called.
-    pub(crate) async fn compiled(&self, owner: &str) -> Result<Arc<Compiled>, Unfit> {
+    pub(crate) async fn compiled(&self, owner: &str) -> Result<Arc<Compiled>, BroughtError> {
         self.check_bounds()?;
         self.schemas.compiled(self.all_schemas(), owner).await
     }
@@ -200,7 +212,11 @@ mod tests {
     }
 
     async fn at(brought: &Brought) -> Option<String> {
-        brought.check("").await.err().map(|unfit| unfit.at)
+        match brought.check("").await {
+            Ok(()) => None,
+            Err(BroughtError::Unfit(unfit)) => Some(unfit.at),
+            Err(BroughtError::Work(error)) => panic!("{error}"),
+        }
     }
 
     #[tokio::test]

@@ -63,7 +63,7 @@ pub use belljar_model::{
 };
 /// The parts of what a tool gives, so that an entrance needs no other crate for them.
 pub use belljar_sandbox::Part;
-pub use brought::{Brought, Unfit};
+pub use brought::{Brought, BroughtError, Unfit};
 pub use builder::{Agent, AgentBuildError, AgentBuilder};
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
 pub use direct::{DirectCall, DirectProgress, DirectResult, DirectSpec, DirectTool, DirectTools};

@@ -66,6 +66,10 @@ pub const PATTERN_CACHE: usize = 32 << 10;
 /// patterns for each byte. Some four seconds at worst (40 ns a step, measured with `a[ab]{850}[^ab]`).
 pub const MAX_CHECK_STEPS: u64 = 100_000_000;
 
+/// Steps of matching one text of an answer with one pattern, which nothing interrupts: states of the pattern for
+/// each byte. Some 1.3 seconds at worst.
+pub const MAX_MATCH_STEPS: u64 = 1 << 25;
+
 /// Most steps of a check that says where a value does not fit: a part for every alternative is kept meanwhile.
 pub const MAX_EXPLAINED_STEPS: u64 = 20_000;
 

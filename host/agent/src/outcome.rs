@@ -157,6 +157,12 @@ pub enum RunError {
         /// Where the last one did not fit; escaped.
         message: String,
     },
+    /// The host had no place or no time for a piece of work that this needs: another try may do.
+    #[error("{message}; try again later")]
+    Busy {
+        /// The work; safe to show.
+        message: String,
+    },
     /// Somebody stopped it.
     #[error("the run was cancelled")]
     Cancelled,
@@ -313,6 +319,7 @@ impl RunError {
             Self::Setup { .. } => "it could not be started".to_owned(),
             Self::Model { .. } => "its model call failed".to_owned(),
             Self::Internal { .. } => "the host failed".to_owned(),
+            Self::Busy { .. } => "the host had no time for it".to_owned(),
             Self::Budget { .. }
             | Self::WallTime { .. }
             | Self::OutputCut

@@ -215,6 +215,7 @@ fn ended(span: &Span, outcome: &Outcome) {
         RunError::Hook { .. } => "hook",
         RunError::Caller { .. } => "caller",
         RunError::Form { .. } => "form",
+        RunError::Busy { .. } => "busy",
         RunError::Cancelled => "cancelled",
         RunError::Internal { .. } => "internal",
     };

@@ -25,14 +25,14 @@ use crate::agent_loop::machine::{
     Effect, Ending, Gauge, Input, Loop, NextStep, Partial, counted, cut_off, hold_tokens,
     least_tokens,
 };
-use crate::agent_loop::prepare::{Prepared, prepare};
+use crate::agent_loop::prepare::{Prepared, prepare, undone};
 use crate::events::EventKind;
 use crate::limits::{BACKGROUND_WAIT, CHILD_CLOSE_LIMIT, MAX_REPLY_BYTES, ROOM_WAIT, WARN_PERCENT};
 use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::replay::log::StepKind;
 use crate::replay::replaying::Replaying;
 use crate::replay::rerunning::Rerunning;
-use crate::schema::{CHECKING, Check};
+use crate::schema::{CHECKING, Check, late};
 use crate::subagent::background::Background;
 use crate::tools::builtin::worktree;
 use crate::tools::hooks::state::HookState;
@@ -211,8 +211,9 @@ impl Agent<'_> {
             () = self.time_up(timer) => self.job.late(),
             made = work => match made {
                 Ok(Some(verdicts)) => return Input::Checked(verdicts),
-                Ok(None) => Ending::cancelled(),
-                Err(error) => Ending::failed(RunError::Form { message: error.to_string() }),
+                // Only its deadline stops it while it is waited for.
+                Ok(None) => Ending::failed(undone(&late(&CHECKING))),
+                Err(error) => Ending::failed(undone(&error)),
             },
         };
         Input::Interrupted { partial: String::new(), answers: Vec::new(), ending }

@@ -7,6 +7,7 @@ use belljar_definition::ToolsAs;
 use belljar_model::{ChatRequest, Message, ToolCall, ToolResult, ToolSpec};
 use belljar_policy::{PeersAsk, ToolName};
 use belljar_sandbox::{Hints, PeerTool};
+use belljar_work::WorkError;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent_loop::current_jar::CurrentJar;
@@ -14,6 +15,7 @@ use crate::agent_loop::images;
 use crate::agent_loop::job::Job;
 use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::machine::Loop;
+use crate::brought::BroughtError;
 use crate::limits::MAX_TOOLS;
 use crate::outcome::RunError;
 use crate::prompt::blocks;
@@ -95,7 +97,10 @@ pub(crate) async fn prepare(
     let code = in_code(job, ledger, &mut specs);
     let caller = |message| RunError::Caller { message, images: false };
     let schemas = job.brought.compiled(host.owner()).await;
-    let schemas = schemas.map_err(|unfit| caller(unfit.to_string()))?;
+    let schemas = schemas.map_err(|error| match error {
+        BroughtError::Unfit(unfit) => caller(unfit.to_string()),
+        BroughtError::Work(error) => undone(&error),
+    })?;
     let tools = &host.tools;
     let callers = CallerTools::of(&job.brought, &schemas, tools, &advertised, &mut specs, &aliases);
     let callers = callers.map_err(caller)?;
@@ -124,6 +129,15 @@ pub(crate) async fn prepare(
     let machine = Loop::new(request, dispatcher).behind(job.history.len()).held_to(form);
     let remote = RemoteTools::of(remote);
     Ok(Prepared { machine, jar, delegates, repeatable, replayable, remote, peers })
+}
+
+/// Work of the host that this needed and that was not done, as the end of a run.
+pub(crate) fn undone(error: &WorkError) -> RunError {
+    let message = error.to_string();
+    match error {
+        WorkError::Busy { .. } | WorkError::TimedOut { .. } => RunError::Busy { message },
+        WorkError::Panicked { .. } => RunError::Internal { message },
+    }
 }
 
 /// The request of the first step.

@@ -46,6 +46,8 @@ pub(crate) struct Cost {
     steps: u64,
     /// States of patterns that are matched in a check.
     states: u64,
+    /// Those of the largest pattern.
+    largest: u64,
     /// Steps below alternatives.
     branches: u64,
     /// Steps that find out which properties or items were looked at already, and states.
@@ -60,6 +62,8 @@ pub(crate) struct Size {
     nodes: u64,
     /// Bytes of its texts and names.
     bytes: u64,
+    /// Those of the longest.
+    longest: u64,
 }
 
 /// A pattern when it is compiled.
@@ -99,6 +103,11 @@ impl Cost {
         visits.saturating_add(matched).saturating_add(compared)
     }
 
+    /// Steps of the longest match in a value of this size, at worst.
+    pub(crate) fn longest_match(&self, size: Size) -> u64 {
+        self.largest.saturating_mul(size.longest)
+    }
+
     /// The most errors that a check keeps at once when a value of this size does not fit.
     pub(crate) fn errors(&self, size: Size) -> u64 {
         self.branches.saturating_mul(size.nodes)
@@ -132,6 +141,7 @@ impl Cost {
         self.nodes = sum(self.nodes, part.nodes);
         self.steps = sum(self.steps, part.steps);
         self.states = sum(self.states, part.states);
+        self.largest = self.largest.max(part.largest);
         self.branches = sum(self.branches, part.branches);
         self.marking.0 = sum(self.marking.0, sum(part.steps, part.marking.0));
         self.marking.1 = sum(self.marking.1, sum(part.states, part.marking.1));
@@ -139,6 +149,7 @@ impl Cost {
 
     fn add_states(&mut self, states: u64) {
         self.states = self.states.saturating_add(states);
+        self.largest = self.largest.max(states);
         self.marking.1 = self.marking.1.saturating_add(states);
     }
 
@@ -161,16 +172,21 @@ impl Size {
     fn add(&mut self, value: &Value) {
         self.nodes = self.nodes.saturating_add(1);
         match value {
-            Value::String(text) => self.bytes = self.bytes.saturating_add(len(text.len())),
+            Value::String(text) => self.add_text(text),
             Value::Array(list) => list.iter().for_each(|one| self.add(one)),
             Value::Object(map) => {
                 for (name, one) in map {
-                    self.bytes = self.bytes.saturating_add(len(name.len()));
+                    self.add_text(name);
                     self.add(one);
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+
+    fn add_text(&mut self, text: &str) {
+        self.bytes = self.bytes.saturating_add(len(text.len()));
+        self.longest = self.longest.max(len(text.len()));
     }
 }
 

@@ -7,19 +7,21 @@
 
 mod cost;
 mod set;
+mod watched;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_policy::Shown;
-use belljar_work::{StopSignal, WorkKind};
+use belljar_work::{StopSignal, WorkError, WorkKind};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
 use self::cost::{Cost, Size};
+use self::watched::{Watch, Watched};
 use crate::limits::{
-    MAX_CALLER_TOOL_BYTES, MAX_CHECK_STEPS, MAX_EXPLAINED_STEPS, MAX_FORMED_BYTES,
+    MAX_CALLER_TOOL_BYTES, MAX_CHECK_STEPS, MAX_EXPLAINED_STEPS, MAX_FORMED_BYTES, MAX_MATCH_STEPS,
     MAX_PATTERN_MEMORY, PATTERN_CACHE,
 };
 
@@ -37,9 +39,14 @@ pub(crate) const COMPILING: WorkKind =
 pub(crate) const CHECKING: WorkKind =
     WorkKind { name: "checking an answer against a JSON Schema", time: Duration::from_secs(30) };
 
+/// The deadline of such work has passed.
+pub(crate) fn late(kind: &WorkKind) -> WorkError {
+    WorkError::TimedOut { kind: kind.name, limit: kind.time }
+}
+
 /// A compiled schema. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Schema(Arc<(Validator, Cost)>);
+pub(crate) struct Schema(Arc<(Validator<Watched>, Cost)>);
 
 /// A text that has to fit a schema: an answer, or the arguments of a call.
 #[derive(Debug, Clone)]
@@ -73,15 +80,17 @@ impl Schema {
     pub(crate) fn compile(schema: &Value, cost: Cost) -> Result<Self, String> {
         let patterns = PatternOptions::regex();
         let patterns = patterns.size_limit(MAX_PATTERN_MEMORY).dfa_size_limit(PATTERN_CACHE);
-        match jsonschema::options().with_pattern_options(patterns).build(schema) {
+        let options = jsonschema::options_for::<Watched>();
+        match options.with_pattern_options(patterns).build(schema) {
             Ok(validator) => Ok(Self(Arc::new((validator, cost)))),
             Err(error) => Err(format!("is no JSON Schema: {}", shown(&error.to_string()))),
         }
     }
 
     /// Whether a text is JSON that fits, or why not. INV-401: takes the steps of that from `left` before it begins;
-    /// a text for which too few are left does not fit.
-    fn check(&self, text: &str, left: &mut u64) -> Verdict {
+    /// a text for which too few are left does not fit. INV-481: once `stop` is raised it ends, and the verdict
+    /// says nothing.
+    fn check(&self, text: &str, left: &mut u64, stop: &StopSignal) -> Verdict {
         if text.len() > MAX_FORMED_BYTES {
             return Err(format!("it has more than {MAX_FORMED_BYTES} bytes"));
         }
@@ -97,13 +106,21 @@ impl Schema {
                  takes fewer"
             )
         })?;
-        if validator.is_valid(&value) {
+        let steps = cost.longest_match(size);
+        if steps > MAX_MATCH_STEPS {
+            return Err(format!(
+                "it has a text that is too long for a pattern of its schema: matching it takes up to \
+                 {steps} steps, and at most {MAX_MATCH_STEPS} are made for one text; a shorter one takes fewer"
+            ));
+        }
+        let watch = Watch::new(stop);
+        if validator.is_valid(watch.over(&value)) {
             return Ok(());
         }
         if cost.errors(size) > MAX_EXPLAINED_STEPS {
             return Err("it does not fit, and is too large to say where".to_owned());
         }
-        match validator.validate(&value) {
+        match validator.validate(watch.over(&value)) {
             Ok(()) => Ok(()),
             Err(error) => {
                 let at = error.instance_path().to_string();
@@ -118,9 +135,11 @@ impl Check {
     /// Makes the checks of one step of a model, which share its bound. `None` = it was stopped.
     pub(crate) fn all(checks: &[Self], stop: &StopSignal) -> Option<Vec<Verdict>> {
         let mut left = MAX_CHECK_STEPS;
-        let check = |one: &Self| match stop.check() {
-            Ok(()) => Some(one.schema.check(&one.text, &mut left)),
-            Err(_) => None,
+        let check = |one: &Self| {
+            stop.check().ok()?;
+            let verdict = one.schema.check(&one.text, &mut left, stop);
+            // A check that was ended has not looked at all of it.
+            stop.check().ok().map(|()| verdict)
         };
         checks.iter().map(check).collect()
     }

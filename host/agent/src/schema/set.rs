@@ -4,13 +4,13 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use belljar_work::{StopSignal, WorkError};
+use belljar_work::{StopSignal, WorkStopped};
 use serde_json::Value;
 
-use crate::brought::Unfit;
+use crate::brought::{BroughtError, Unfit};
 use crate::limits::MAX_SCHEMAS_MEMORY;
 use crate::schema::cost::Cost;
-use crate::schema::{COMPILING, Schema};
+use crate::schema::{COMPILING, Schema, late};
 
 /// The schemas that a caller brings, compiled when they are first needed. Clones share them.
 #[derive(Clone, Default)]
@@ -41,7 +41,7 @@ impl Schemas {
         &self,
         schemas: Vec<At>,
         owner: &str,
-    ) -> Result<Arc<Compiled>, Unfit> {
+    ) -> Result<Arc<Compiled>, BroughtError> {
         if let Some(compiled) = self.0.compiled.get().filter(|it| it.is_of(&schemas)) {
             return Ok(Arc::clone(compiled));
         }
@@ -49,7 +49,7 @@ impl Schemas {
             return Ok(Arc::default());
         }
         let made = belljar_work::run(&COMPILING, owner, move |stop| Compiled::of(schemas, stop));
-        let made = Arc::new(made.await.map_err(undone)??);
+        let made = Arc::new(made.await??);
         // Two that come at once make two; the first is kept.
         let _ = self.0.compiled.set(Arc::clone(&made));
         Ok(made)
@@ -66,17 +66,17 @@ impl Compiled {
         schemas.iter().all(|(_, schema)| self.0.iter().any(|(known, _)| known == schema))
     }
 
-    pub(crate) fn of(schemas: Vec<At>, stop: &StopSignal) -> Result<Self, Unfit> {
+    pub(crate) fn of(schemas: Vec<At>, stop: &StopSignal) -> Result<Self, BroughtError> {
         let costs = weigh(&schemas, stop)?;
         let mut compiled: Vec<(Value, Schema)> = Vec::with_capacity(schemas.len());
         for ((at, schema), cost) in schemas.into_iter().zip(costs) {
             if compiled.iter().any(|(known, _)| *known == schema) {
                 continue;
             }
-            stop.check().map_err(|stopped| undone_at(&at, &stopped.to_string()))?;
+            stop.check().map_err(|WorkStopped| late(&COMPILING))?;
             match Schema::compile(&schema, cost) {
                 Ok(one) => compiled.push((schema, one)),
-                Err(why) => return Err(Unfit { at, why }),
+                Err(why) => return Err(Unfit { at, why }.into()),
             }
         }
         Ok(Self(compiled))
@@ -84,20 +84,22 @@ impl Compiled {
 }
 
 /// The bytes that these schemas take when they are compiled.
-pub(crate) async fn memory_of(schemas: Vec<At>, owner: &str) -> Result<u64, Unfit> {
+pub(crate) async fn memory_of(schemas: Vec<At>, owner: &str) -> Result<u64, BroughtError> {
     if schemas.is_empty() {
         return Ok(0);
     }
     let weighed = belljar_work::run(&COMPILING, owner, move |stop| weigh(&schemas, stop));
-    Ok(weighed.await.map_err(undone)??.iter().map(|cost| cost.memory).sum())
+    Ok(weighed.await??.iter().map(|cost| cost.memory).sum())
 }
 
 /// INV-400: weighs each schema, and all of them.
-fn weigh(schemas: &[At], stop: &StopSignal) -> Result<Vec<Cost>, Unfit> {
+fn weigh(schemas: &[At], stop: &StopSignal) -> Result<Vec<Cost>, BroughtError> {
     let mut sum = 0_u64;
     let mut costs: Vec<Cost> = Vec::with_capacity(schemas.len());
     for (at, schema) in schemas {
         let cost = Schema::weigh(schema, stop);
+        // What was not weighed to its end is late, and not unfit: only the deadline stops it.
+        stop.check().map_err(|WorkStopped| late(&COMPILING))?;
         let cost = cost.map_err(|why| Unfit { at: at.clone(), why })?;
         sum = sum.saturating_add(cost.memory);
         if sum > MAX_SCHEMAS_MEMORY {
@@ -105,19 +107,11 @@ fn weigh(schemas: &[At], stop: &StopSignal) -> Result<Vec<Cost>, Unfit> {
                 "brings the schemas of this request to more than {MAX_SCHEMAS_MEMORY} bytes when they \
                  are compiled, mostly for their patterns: use fewer or shorter ones"
             );
-            return Err(Unfit { at: at.clone(), why });
+            return Err(Unfit { at: at.clone(), why }.into());
         }
         costs.push(cost);
     }
     Ok(costs)
-}
-
-fn undone(error: WorkError) -> Unfit {
-    undone_at("schemas", &error.to_string())
-}
-
-fn undone_at(at: &str, why: &str) -> Unfit {
-    Unfit { at: at.to_owned(), why: format!("was not compiled: {why}") }
 }
 
 impl PartialEq for Schemas {

@@ -1,8 +1,11 @@
 //! Schemas that a stranger wrote to cost much, and what an honest one still may.
 
-use serde_json::{Value, json};
+use belljar_work::{MAX_RUNNING_PER_OWNER, MAX_WAITING_PER_OWNER};
+use futures::future::join_all;
+use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::brought::{Brought, BroughtError};
 use crate::limits::{MAX_SCHEMA_STATES, MAX_SCHEMAS_MEMORY};
 
 /// Compiles one schema, as a request does.
@@ -13,7 +16,7 @@ pub(crate) fn compiled(schema: &Value) -> Result<Schema, String> {
 
 /// Whether a text fits, with all steps of an answer.
 fn check(schema: &Schema, text: &str) -> Verdict {
-    schema.check(text, &mut { MAX_CHECK_STEPS })
+    schema.check(text, &mut { MAX_CHECK_STEPS }, &StopSignal::never())
 }
 
 fn why(schema: &Value) -> String {
@@ -46,7 +49,7 @@ fn a_value_fits_or_it_is_said_where_it_does_not() {
 fn a_schema_that_would_take_long_is_refused() {
     let circle = json!({"$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"});
     assert!(why(&circle).contains("circle"));
-    let mut defs = serde_json::Map::new();
+    let mut defs = Map::new();
     defs.insert("d0".to_owned(), json!({"type": "string"}));
     for n in 1..30 {
         let below = json!({"$ref": format!("#/$defs/d{}", n - 1)});
@@ -106,8 +109,7 @@ fn many_patterns_have_a_bound_together() {
         "allOf": vec![json!({"$ref": "#/$defs/p"}); 40],
     });
     assert!(why(&reused).contains("states"), "{}", why(&reused));
-    let names: serde_json::Map<_, _> =
-        (0..400).map(|n| (format!("(x{n})[a-f]{{100}}"), json!({}))).collect();
+    let names: Map<_, _> = (0..400).map(|n| (format!("(x{n})[a-f]{{100}}"), json!({}))).collect();
     assert!(why(&json!({"patternProperties": names})).contains("states"));
     assert!(compiled(&pattern(0)).is_ok());
 }
@@ -123,7 +125,8 @@ fn the_schemas_of_a_request_have_a_bound_together() {
     let few: Vec<_> = (0..2).map(tool).collect();
     assert!(Compiled::of(few, &StopSignal::never()).is_ok());
     let many: Vec<_> = (0..64).map(tool).collect();
-    let unfit = Compiled::of(many, &StopSignal::never()).unwrap_err();
+    let error = Compiled::of(many, &StopSignal::never()).unwrap_err();
+    let BroughtError::Unfit(unfit) = error else { panic!("{error}") };
     assert!(unfit.at.starts_with("tools["), "{unfit}");
     assert!(unfit.why.contains(&MAX_SCHEMAS_MEMORY.to_string()), "{unfit}");
 }
@@ -147,6 +150,13 @@ fn a_value_that_would_take_long_to_check_is_refused_before_it_is_checked() {
     let why = check(&slow, &long).unwrap_err();
     assert!(why.contains("too long") && why.contains("at most 100000000 are made"), "{why}");
     assert!(check(&slow, "\"abc\"").unwrap_err().contains("does not match"));
+    // One match is not interrupted, so it is shorter than a check may be.
+    let long = format!("\"{}\"", "ab".repeat(25_000));
+    let why = check(&slow, &long).unwrap_err();
+    assert!(why.contains("one text") && why.contains(&MAX_MATCH_STEPS.to_string()), "{why}");
+    let many = compiled(&json!({"items": {"pattern": "a[ab]{850}[^ab]"}})).unwrap();
+    let texts = vec!["ab".repeat(50); 500];
+    assert!(check(&many, &json!(texts).to_string()).unwrap_err().contains("does not match"));
     // A schema of many parts, and an array of many values.
     let parts: Vec<_> = (0..1_000).map(|n| json!({"not": {"const": n}})).collect();
     let wide = compiled(&json!({"items": {"allOf": parts}})).unwrap();
@@ -159,7 +169,7 @@ fn a_value_that_would_take_long_to_check_is_refused_before_it_is_checked() {
 #[test]
 fn the_checks_of_one_step_have_a_bound_together() {
     let schema = compiled(&json!({"pattern": "a[ab]{850}[^ab]"})).unwrap();
-    let text = format!("\"{}\"", "ab".repeat(20_000));
+    let text = format!("\"{}\"", "ab".repeat(15_000));
     let check = Check { schema, text };
     let verdicts = Check::all(&vec![check.clone(); 32], &StopSignal::never()).unwrap();
     let long = verdicts.iter().filter(|it| it.as_ref().unwrap_err().contains("too long"));
@@ -200,4 +210,100 @@ fn what_people_write_in_schemas_is_accepted() {
     let long = json!({"email": "a@b.org", "x-a": "x".repeat(200), "tags": ["a"]});
     assert_eq!(check(&schema, &long.to_string()), Ok(()));
     assert!(check(&schema, "{\"email\": \"a\"}").unwrap_err().starts_with("at `/email`"));
+}
+
+/// INV-480: neither says that the schema is at fault.
+#[tokio::test(flavor = "multi_thread")]
+async fn schemas_that_were_not_compiled_in_time_or_for_others_are_not_unfit() {
+    let stop = StopSignal::never();
+    stop.raise();
+    for schema in [json!({"type": "object"}), json!({"pattern": "a{2}"}), json!({"type": "no"})] {
+        let error = Compiled::of(vec![("form".to_owned(), schema)], &stop).unwrap_err();
+        assert!(matches!(error, BroughtError::Work(WorkError::TimedOut { .. })), "{error}");
+    }
+    // As many jobs as one owner may have, until the last of them has come.
+    let owner = "an owner whose queue is full";
+    let all = MAX_RUNNING_PER_OWNER + MAX_WAITING_PER_OWNER;
+    let brought = Brought { form: Some(json!({"type": "object"})), ..Brought::default() };
+    let jobs: Vec<_> = (0..all)
+        .map(|_| {
+            Box::pin(belljar_work::run(&COMPILING, owner, |stop| {
+                while !stop.is_raised() {
+                    std::thread::yield_now();
+                }
+            }))
+        })
+        .collect();
+    let mut jobs = Box::pin(join_all(jobs));
+    // Once polled, each has its place.
+    tokio::select! {
+        biased;
+        _ = &mut jobs => panic!("they run until they are dropped"),
+        () = std::future::ready(()) => {}
+    }
+    for refused in [brought.check(owner).await.err(), brought.memory(owner).await.err()] {
+        let busy = WorkError::Busy { kind: COMPILING.name };
+        assert_eq!(refused, Some(BroughtError::Work(busy)));
+    }
+    assert_eq!(brought.check("a neighbour").await, Ok(()));
+    drop(jobs);
+}
+
+/// INV-481: the bound of steps is too far away for a turn that has ended.
+#[test]
+fn a_check_that_has_begun_ends_with_its_turn() {
+    let parts: Vec<_> = (0..1_000).map(|n| json!({"not": {"const": n}})).collect();
+    let wide = compiled(&json!({"items": {"allOf": parts}})).unwrap();
+    let named = compiled(&json!({"additionalProperties": {"allOf": parts}})).unwrap();
+    let list = Value::from(vec![-1; 5_000]);
+    let object: Map<String, Value> = (0..5_000).map(|n| (format!("n{n}"), json!(-1))).collect();
+    for (schema, value) in [(wide, list), (named, Value::from(object))] {
+        let (validator, _) = &*schema.0;
+        let stop = StopSignal::never();
+        let whole = Watch::new(&stop);
+        assert!(validator.is_valid(whole.over(&value)));
+        let asked = whole.asked();
+        assert!(asked > 4_000_000, "{asked}");
+        stop.raise();
+        let ended = Watch::new(&stop);
+        let _ = validator.is_valid(ended.over(&value));
+        assert!(ended.asked() < 10_000, "{}", ended.asked());
+        let ended = Watch::new(&stop);
+        let _ = validator.validate(ended.over(&value));
+        assert!(ended.asked() < 10_000, "{}", ended.asked());
+        let check = Check { schema: schema.clone(), text: value.to_string() };
+        assert_eq!(Check::all(&[check], &stop), None);
+    }
+}
+
+/// The watched value is the same JSON to the checker as serde_json's.
+#[test]
+fn a_watched_value_has_the_verdicts_of_a_plain_one() {
+    let schemas = [
+        json!({"type": ["integer", "null"]}),
+        json!({"type": "string", "minLength": 2, "maxLength": 3, "pattern": "^.[é-ü]"}),
+        json!({"items": {"type": "number", "multipleOf": 0.5}, "uniqueItems": true}),
+        json!({"properties": {"a": {"const": 1.0}}, "required": ["a"], "minProperties": 2}),
+        json!({"propertyNames": {"maxLength": 1}, "additionalProperties": {"enum": [1, null]}}),
+        json!({"patternProperties": {"^a": {"type": "boolean"}}, "unevaluatedProperties": false}),
+        json!({"anyOf": [{"contains": {"const": 2}}, {"not": {"type": "array"}}]}),
+        json!({"prefixItems": [true, {"type": "string"}], "items": false, "minItems": 1}),
+        json!({"if": {"type": "object"}, "then": {"dependentRequired": {"a": ["b"]}}}),
+    ];
+    let values = json!([
+        null, true, 1, 1.0, -2.5, "", "aé", "aéé", "aéééé", [], [1, 1.0], [0.5, 2], [1, "x"],
+        [1, "x", 2], {}, {"a": 1}, {"a": true}, {"a": 1, "b": null}, {"ab": 1}, {"b": [{"a": 1}]}
+    ]);
+    for schema in schemas {
+        let plain = jsonschema::options().build(&schema).unwrap();
+        let watched = compiled(&schema).unwrap();
+        for value in values.as_array().unwrap() {
+            let stop = StopSignal::never();
+            let watch = Watch::new(&stop);
+            let verdict = watched.0.0.validate(watch.over(value)).map_err(|it| it.to_string());
+            let expected = plain.validate(value).map_err(|it| it.to_string());
+            assert_eq!(verdict, expected, "{schema} {value}");
+            assert_eq!(watched.0.0.is_valid(watch.over(value)), expected.is_ok());
+        }
+    }
 }

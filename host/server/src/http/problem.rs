@@ -299,7 +299,7 @@ impl From<WorkError> for Problem {
     fn from(error: WorkError) -> Self {
         match &error {
             WorkError::TimedOut { .. } => Self::new(Kind::Unavailable, error.to_string())
-                .hint("ask for less of it, for example for one `path`"),
+                .hint("ask for less at a time, for example for one `path` of a list, or bring fewer schemas"),
             WorkError::Busy { .. } => Self::too_many(error.to_string(), Duration::from_secs(1)),
             WorkError::Panicked { .. } => Self::bug(&error.to_string()),
         }
@@ -446,6 +446,21 @@ mod tests {
             let response = Problem::too_many("x", after).into_response();
             assert_eq!(response.headers()[header::RETRY_AFTER], seconds);
         }
+    }
+
+    /// INV-480.
+    #[test]
+    fn work_that_was_not_done_is_no_fault_of_the_request() {
+        let kind = "compiling JSON Schemas";
+        let busy = Problem::from(ServiceError::from(WorkError::Busy { kind })).into_response();
+        assert_eq!(busy.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(busy.headers()[header::RETRY_AFTER], "1");
+        let late = WorkError::TimedOut { kind, limit: Duration::from_secs(20) };
+        let late = Problem::from(ServiceError::from(late));
+        assert_eq!(late.body().detail, "compiling JSON Schemas took longer than 20 seconds");
+        assert_eq!(late.into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
+        let broken = Problem::from(ServiceError::from(WorkError::Panicked { kind }));
+        assert_eq!(broken.into_response().status(), StatusCode::INTERNAL_SERVER_ERROR);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The beginning of a turn from one of these wires.
 
-use belljar_agent::Unfit;
+use belljar_agent::{BroughtError, Unfit};
 use belljar_session::{RunningTurn, ServiceError, TurnRequest};
 use tracing::Instrument as _;
 
@@ -42,8 +42,10 @@ pub(crate) async fn begin(
 /// ended, also where its answer has gone out before.
 async fn hold_schemas(ctx: &Ctx, request: &TurnRequest, by: &str) -> Result<(), Problem> {
     let caller = &ctx.caller;
-    let bytes =
-        request.brought.memory(&caller.tenant).await.map_err(|unfit| unfit_at(unfit, by))?;
+    let bytes = request.brought.memory(&caller.tenant).await.map_err(|error| match error {
+        BroughtError::Unfit(unfit) => unfit_at(unfit, by),
+        BroughtError::Work(error) => error.into(),
+    })?;
     if bytes > 0 {
         let flight = ctx.app.flights().of(&caller.tenant, caller.bounded_as());
         flight.hold(bytes).await?;

@@ -115,6 +115,10 @@ impl Finished {
             Some(error @ RunError::Model { too_long: true, .. }) => {
                 Problem::new(Kind::Invalid, error.to_string()).code(self.code())
             }
+            Some(error @ RunError::Busy { .. }) => {
+                let after = std::time::Duration::from_secs(1);
+                Problem::unavailable(error.to_string(), after).code(self.code())
+            }
             Some(error) => Problem::new(Kind::Unavailable, error.to_string()).code(self.code()),
             None => Problem::new(Kind::Unavailable, "the turn was interrupted").code(self.code()),
         }
@@ -136,6 +140,7 @@ impl Finished {
             Some(RunError::Budget { .. } | RunError::WallTime { .. } | RunError::OutputCut) => {
                 "limit_reached"
             }
+            Some(RunError::Busy { .. }) => "unavailable",
             Some(RunError::Internal { .. }) => "server_error",
             None => "interrupted",
         }

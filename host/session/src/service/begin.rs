@@ -372,7 +372,7 @@ fn ends_with_results(brought: &Brought) -> bool {
 
 async fn check(request: &TurnRequest, tenant: &str) -> Result<(), ServiceError> {
     let invalid = |why: &str| Err(ServiceError::Invalid(why.to_owned()));
-    request.brought.check(tenant).await.map_err(ServiceError::Unfit)?;
+    request.brought.check(tenant).await?;
     let results = !request.brought.results.is_empty();
     let images = !request.brought.images.is_empty();
     let says = !request.text.trim().is_empty() || images;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar_agent::{Brought, Staying, Unfit};
+use belljar_agent::{Brought, BroughtError, Staying, Unfit};
 use belljar_changes::ChangesError;
 use belljar_definition::NotFound;
 use belljar_policy::LimitsRequest;
@@ -195,6 +195,15 @@ impl From<StoreError> for ServiceError {
         match error {
             StoreError::NotFound { what: "session", id } => Self::NoSession(id),
             error => Self::Store(error),
+        }
+    }
+}
+
+impl From<BroughtError> for ServiceError {
+    fn from(error: BroughtError) -> Self {
+        match error {
+            BroughtError::Unfit(unfit) => Self::Unfit(unfit),
+            BroughtError::Work(error) => Self::Work(error),
         }
     }
 }

@@ -65,6 +65,7 @@ mod tests {
             RunError::Cancelled,
             RunError::Internal { message: text() },
             RunError::Stopped { reason: text() },
+            RunError::Busy { message: text() },
         ];
         let place = |error: &RunError| match error {
             RunError::Budget { .. } => 0,
@@ -80,8 +81,9 @@ mod tests {
             RunError::Cancelled => 10,
             RunError::Internal { .. } => 11,
             RunError::Stopped { .. } => 12,
+            RunError::Busy { .. } => 13,
         };
-        assert!(kinds.iter().map(place).eq(0..13));
+        assert!(kinds.iter().map(place).eq(0..14));
         kinds
     }
 
