@@ -11,7 +11,7 @@ use crate::before::Was;
 use crate::change::{Changes, Conflict, FileChange, FileDifference, Node};
 use crate::disk::keep;
 use crate::journal::{Entry, GivenUp, MOST_BYTES, Record, Step, create};
-use crate::paths::AnyPath;
+use crate::paths::{AnyPath, PathSet};
 use crate::workspace::State;
 use crate::{ChangesError, content};
 
@@ -57,6 +57,7 @@ pub(crate) fn prepare(
         merged: Vec::new(),
     };
     let (mut going, mut coming) = (BTreeMap::new(), Vec::new());
+    let known = Known::of(chosen);
     for file in whole.clone() {
         match (&file.kind, &file.below) {
             (FileDifference::Renamed { modified: false, .. }, Some(below)) => {
@@ -68,7 +69,7 @@ pub(crate) fn prepare(
                 coming.push(*file);
             }
             (FileDifference::Deleted, Some(below)) if file.node == Node::Directory => {
-                maker.collect(below, chosen, &mut going, theirs(&file.path))?;
+                maker.collect(below, &known, &mut going, theirs(&file.path))?;
             }
             (FileDifference::Deleted, Some(below)) => {
                 going.insert(below.clone(), Going::Remove);
@@ -142,6 +143,26 @@ enum Going {
     RemoveDir,
 }
 
+/// The chosen changes by their places of before, found once for all directories that go.
+struct Known<'a> {
+    moved: HashSet<&'a Path>,
+    deleted: HashSet<&'a Path>,
+}
+
+impl<'a> Known<'a> {
+    fn of(chosen: &[&'a FileChange]) -> Self {
+        let (mut moved, mut deleted) = (HashSet::new(), HashSet::new());
+        for file in chosen {
+            match &file.kind {
+                FileDifference::Renamed { from, .. } => drop(moved.insert(from.as_path())),
+                FileDifference::Deleted => deleted.extend(file.below.as_deref()),
+                FileDifference::Added | FileDifference::Modified | FileDifference::Mode => {}
+            }
+        }
+        Self { moved, deleted }
+    }
+}
+
 struct Maker<'a> {
     changes: &'a Changes,
     entry: &'a Entry,
@@ -157,24 +178,13 @@ impl Maker<'_> {
     fn collect(
         &self,
         dir: &Path,
-        chosen: &[&FileChange],
+        known: &Known<'_>,
         going: &mut BTreeMap<PathBuf, Going>,
         unseen: bool,
     ) -> Result<(), ChangesError> {
-        let moved: HashSet<&Path> = chosen
-            .iter()
-            .filter_map(|file| match &file.kind {
-                FileDifference::Renamed { from, .. } => Some(from.as_path()),
-                FileDifference::Added
-                | FileDifference::Modified
-                | FileDifference::Deleted
-                | FileDifference::Mode => None,
-            })
-            .collect();
-        let parts = chosen.iter().filter(|file| file.kind == FileDifference::Deleted);
-        let parts: HashSet<&Path> = parts.filter_map(|file| file.below.as_deref()).collect();
         let mut open = vec![dir.to_owned()];
         while let Some(dir) = open.pop() {
+            self.changes.stop.check()?;
             let workspace = &self.changes.workspace;
             let look =
                 |path: &Path| workspace.look(path).map_err(ChangesError::io("look at", path));
@@ -186,9 +196,11 @@ impl Maker<'_> {
                 let below = dir.join(name);
                 let Some(now) = look(&below)? else { continue };
                 match now.node() {
-                    _ if moved.contains(below.as_path()) => {}
+                    _ if known.moved.contains(below.as_path()) => {}
                     Node::Directory => open.push(below),
-                    Node::File | Node::Link if unseen || parts.contains(below.as_path()) => {
+                    Node::File | Node::Link
+                        if unseen || known.deleted.contains(below.as_path()) =>
+                    {
                         going.insert(below, Going::Remove);
                     }
                     Node::File | Node::Link | Node::Special => {
@@ -296,14 +308,17 @@ impl Maker<'_> {
     ) -> Result<Vec<PathBuf>, ChangesError> {
         let changes = self.changes;
         let whole = changes.files.iter().filter(|file| file.part_of.is_none());
-        let mut lost: Vec<PathBuf> = Vec::new();
-        for file in whole.filter(|file| dropped.iter().any(|path| file.path.starts_with(path))) {
+        let dropped: PathSet<'_> = dropped.iter().map(PathBuf::as_path).collect();
+        let mut lost = PathSet::default();
+        let mut told: Vec<PathBuf> = Vec::new();
+        for file in whole.filter(|file| dropped.covers(&file.path)) {
             changes.stop.check()?;
             let is_new = file.kind != FileDifference::Deleted;
-            let in_lost = lost.iter().any(|path| file.path.starts_with(path));
+            let in_lost = lost.covers(&file.path);
             // What a directory showed goes with it, and has no place then.
             if in_lost || (is_new && file.original.map_or(file.node, node_of) == Node::Directory) {
-                lost.push(file.path.clone());
+                lost.insert(&file.path);
+                told.push(file.path.clone());
                 continue;
             }
             let (copied, hides) = match &file.kind {
@@ -314,7 +329,8 @@ impl Maker<'_> {
             };
             if copied {
                 let Ok(content) = changes.overlay.open_file(&file.path) else {
-                    lost.push(file.path.clone());
+                    lost.insert(&file.path);
+                    told.push(file.path.clone());
                     continue;
                 };
                 self.copy(&file.path, content, &self.entry.dropped(record.given_up.len()))?;
@@ -328,7 +344,7 @@ impl Maker<'_> {
                 hides,
             });
         }
-        Ok(lost)
+        Ok(told)
     }
 
     /// Writes what both sides made of a file where the step takes it from, and keeps the agent's `own`,

@@ -4,7 +4,7 @@
 //! `done` says that all steps are done, `settled` that the overlay knows it, `undoing` that it is
 //! being taken back. Each is on the disk before what follows from it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -145,9 +145,23 @@ impl Record {
         directories.chain(left).map(|path| path.0.as_path()).collect()
     }
 
-    /// The state that the agent began with at a place, with its index.
-    pub(crate) fn was(&self, place: &Path) -> Option<(usize, &Was)> {
-        self.befores.iter().enumerate().find(|(_, was)| was.place.0 == place)
+    /// The states that the agent began with, by their places, each with its index.
+    pub(crate) fn befores_by_place(&self) -> HashMap<&Path, (usize, &Was)> {
+        let mut found = HashMap::new();
+        for (at, was) in self.befores.iter().enumerate() {
+            found.entry(was.place.0.as_path()).or_insert((at, was));
+        }
+        found
+    }
+
+    /// The files by their paths, each with the place of what it is a version of, and permissions.
+    pub(crate) fn files_by_path(&self) -> HashMap<&Path, (Option<&Path>, u32)> {
+        let mut found = HashMap::new();
+        for (path, below, mode) in &self.files {
+            let version = (below.as_ref().map(|below| below.0.as_path()), *mode);
+            found.entry(path.0.as_path()).or_insert(version);
+        }
+        found
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn list(
     }
     let mut files = lister.files;
     files.sort_by(|one, other| one.path.cmp(&other.path));
-    later::mark(&mut files, overlay, &workspace);
+    later::mark(&mut files, overlay, &workspace, stop)?;
     plan::spread(&mut files, stop)?;
     Ok(Changes { files, overlay: overlay.clone(), workspace, stop: stop.clone() })
 }

@@ -1,6 +1,8 @@
 //! Paths as JSON has them: text, or bytes where they are no text.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::ops::Bound;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
@@ -26,6 +28,38 @@ impl Form {
             Self::Text(text) => text.into(),
             Self::Bytes(bytes) => OsString::from_vec(bytes).into(),
         }
+    }
+}
+
+/// Paths of which those above and below another one are found without a walk of all of them: a set may have
+/// as many as there are changes, and each change is looked up in it.
+#[derive(Debug, Default)]
+pub(crate) struct PathSet<'a>(BTreeSet<&'a Path>);
+
+impl<'a> PathSet<'a> {
+    pub(crate) fn insert(&mut self, path: &'a Path) {
+        self.0.insert(path);
+    }
+
+    pub(crate) fn contains(&self, path: &Path) -> bool {
+        self.0.contains(path)
+    }
+
+    /// Whether it has `path` or a directory above it. One look-up for each name of the path.
+    pub(crate) fn covers(&self, path: &Path) -> bool {
+        path.ancestors().any(|above| self.0.contains(above))
+    }
+
+    /// Whether it has `path` or something below it. One look-up: what lies below a path follows it.
+    pub(crate) fn has_below(&self, path: &Path) -> bool {
+        let from = (Bound::Included(path), Bound::Unbounded);
+        self.0.range::<Path, _>(from).next().is_some_and(|first| first.starts_with(path))
+    }
+}
+
+impl<'a> FromIterator<&'a Path> for PathSet<'a> {
+    fn from_iter<I: IntoIterator<Item = &'a Path>>(paths: I) -> Self {
+        Self(paths.into_iter().collect())
     }
 }
 
@@ -70,4 +104,37 @@ pub(crate) fn each<S: Serializer, T: Serialize>(
         why: &'a T,
     }
     to.collect_seq(told.iter().map(|(path, why)| Told { path: Form::of(path), why }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The answers are those of a walk of all paths, also where a name begins with another name.
+    #[test]
+    fn a_set_of_paths_finds_what_a_walk_of_all_of_them_would() {
+        let names = ["", "a", "a.b", "a-b", "b"];
+        let mut all: Vec<PathBuf> = Vec::new();
+        for one in names {
+            for other in names {
+                for third in names {
+                    all.push([one, other, third].iter().filter(|it| !it.is_empty()).collect());
+                }
+            }
+        }
+        for skipped in 1..7 {
+            let some: Vec<&Path> = all.iter().step_by(skipped).map(PathBuf::as_path).collect();
+            let some: Vec<&Path> =
+                some.into_iter().filter(|path| !path.as_os_str().is_empty()).collect();
+            let set: PathSet<'_> = some.iter().copied().collect();
+            for path in &all {
+                let (above, below) = (
+                    some.iter().any(|it| path.starts_with(it)),
+                    some.iter().any(|it| it.starts_with(path)),
+                );
+                assert_eq!((set.covers(path), set.has_below(path)), (above, below), "{path:?}");
+                assert_eq!(set.contains(path), some.contains(&path.as_path()), "{path:?}");
+            }
+        }
+    }
 }

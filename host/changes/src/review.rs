@@ -250,8 +250,9 @@ impl Review {
             let entry = self.journal.begin(self.next_number()?)?;
             let what = (files.as_slice(), applied.dropped.as_slice());
             (applied.merged, applied.lost) = self.perform(&changes, what, theirs, &entry)?;
-            let names = files.iter().map(|file| file.path.clone());
-            applied.applied = names.filter(|path| !applied.merged.contains(path)).collect();
+            let merged: HashSet<&PathBuf> = applied.merged.iter().collect();
+            let names = files.iter().map(|file| &file.path);
+            applied.applied = names.filter(|path| !merged.contains(path)).cloned().collect();
             applied.applied.dedup();
             applied.files = files.iter().filter(|file| file.node != Node::Directory).count();
         }
@@ -347,19 +348,22 @@ impl Review {
     /// else has made it.
     fn take_back(&self, entry: &Entry, record: &Record) -> Result<Vec<PathBuf>, ChangesError> {
         let left = self.executor(entry, record).take_back()?;
+        let versions = record.files_by_path();
         let places = record.steps.iter().filter_map(|step| match step {
             Step::Remove { below, .. } | Step::RemoveDir { below, .. } => Some(below.0.clone()),
             Step::Stage { from, .. } => Some(from.0.clone()),
             Step::Put { path, before: Some(_), .. } => {
                 // Its place before all moves.
-                let version = record.files.iter().find(|(known, ..)| known == path)?;
-                Some(version.1.as_ref()?.0.clone())
+                let (below, _) = versions.get(path.0.as_path())?;
+                Some((*below)?.to_owned())
             }
             Step::Put { .. } | Step::MakeDir { .. } | Step::Place { .. } => None,
         });
         // What was not as the agent began with it is not now.
-        let same = |place: &PathBuf| record.was(place).is_none_or(|(_, was)| was.same);
-        let places = places.filter(|place| !left.contains(place) && same(place));
+        let befores = record.befores_by_place();
+        let stays: HashSet<&PathBuf> = left.iter().collect();
+        let same = |place: &Path| befores.get(place).is_none_or(|(_, was)| was.same);
+        let places = places.filter(|place| !stays.contains(place) && same(place));
         let places: Vec<PathBuf> = places.collect();
         self.fuse.step()?;
         self.overlay.see_again(&places).map_err(ChangesError::Overlay)?;
@@ -416,6 +420,7 @@ impl Review {
         let all = settled.gone.into_iter().chain(moved).chain(settled.directories);
         let given_up = record.given_up.iter().map(|given| given.path.0.clone());
         let mut restored: Vec<PathBuf> = all.chain(settled.files).chain(given_up).collect();
+        let left: HashSet<PathBuf> = left.into_iter().collect();
         restored.retain(|path| !left.contains(path));
         restored.sort();
         restored.dedup();

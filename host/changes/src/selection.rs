@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
+use crate::paths::PathSet;
 use crate::{Changes, ChangesError};
 
 /// All changes, or those at some paths and below.
@@ -42,8 +43,8 @@ impl Selection {
     /// The paths at which and below which nothing is changed.
     pub fn unknown(&self, changes: &Changes) -> Vec<&Path> {
         let named = self.paths.iter().flatten().map(PathBuf::as_path);
-        let known = |path: &Path| changes.files().iter().any(|file| file.path.starts_with(path));
-        named.filter(|path| !known(path)).collect()
+        let known: PathSet<'_> = changes.files().iter().map(|file| file.path.as_path()).collect();
+        named.filter(|path| !known.has_below(path)).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Taking an apply back: only while all of it is as it was left.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use belljar_work::StopSignal;
 
 use crate::disk::is_ours;
 use crate::journal::{Entry, Record, Step, create};
+use crate::paths::PathSet;
 use crate::workspace::Workspace;
 use crate::{ChangesError, Node};
 
@@ -26,6 +27,7 @@ pub(crate) fn changed_since(
         Step::Remove { .. } | Step::Stage { .. } | Step::RemoveDir { .. } => None,
     });
     let arrived: HashSet<&Path> = arrived.collect();
+    let moves = Moves::of(record);
     let mut changed = Vec::new();
     for step in &record.steps {
         stop.check()?;
@@ -48,11 +50,11 @@ pub(crate) fn changed_since(
                 Some(Node::File | Node::Link | Node::Special) | None => false,
             },
             Step::Remove { below, .. } | Step::RemoveDir { below, .. } => {
-                let now = after(record, &below.0);
+                let now = moves.after(&below.0);
                 arrived.contains(now.as_path()) || look(&now)?.is_none()
             }
             Step::Stage { from, .. } => {
-                let now = after(record, &from.0);
+                let now = moves.after(&from.0);
                 arrived.contains(now.as_path())
                     || arrived.contains(from.0.as_path())
                     || look(&from.0)?.is_none()
@@ -73,17 +75,24 @@ pub(crate) fn changed_since(
     Ok(changed)
 }
 
-/// Where a place of before is after all moves.
-fn after(record: &Record, place: &Path) -> PathBuf {
-    for above in place.ancestors() {
-        let moved = record.moved.iter().find(|(from, _)| from.0 == above);
-        if let Some((_, to)) = moved
-            && let Ok(rest) = place.strip_prefix(above)
-        {
-            return if rest.as_os_str().is_empty() { to.0.clone() } else { to.0.join(rest) };
-        }
+/// The moves of an apply, from where to where.
+struct Moves<'a>(HashMap<&'a Path, &'a Path>);
+
+impl<'a> Moves<'a> {
+    fn of(record: &'a Record) -> Self {
+        let moved = record.moved.iter();
+        Self(moved.map(|(from, to)| (from.0.as_path(), to.0.as_path())).collect())
     }
-    place.to_owned()
+
+    /// Where a place of before is after all moves.
+    fn after(&self, place: &Path) -> PathBuf {
+        let moved = place.ancestors().find_map(|above| {
+            let to = self.0.get(above)?;
+            let rest = place.strip_prefix(above).ok()?;
+            Some(if rest.as_os_str().is_empty() { to.to_path_buf() } else { to.join(rest) })
+        });
+        moved.unwrap_or_else(|| place.to_owned())
+    }
 }
 
 /// Copies what goes back into the overlay, before it is taken out of the workspace.
@@ -122,10 +131,12 @@ pub(crate) fn unsettle(
     number: u64,
 ) -> Result<(), ChangesError> {
     let settled = record.settled();
-    let before = |place: &Path, path: &Path| match record.was(place) {
+    let befores = record.befores_by_place();
+    let left: PathSet<'_> = left.iter().map(PathBuf::as_path).collect();
+    let before = |place: &Path, path: &Path| match befores.get(place) {
         Some((at, was)) => {
-            let same = !left.iter().any(|left| left.starts_with(place) || left == path);
-            was.before(entry, at, same)
+            let same = !left.has_below(place) && !left.contains(path);
+            was.before(entry, *at, same)
         }
         None => {
             let place = place.to_owned();
@@ -133,14 +144,14 @@ pub(crate) fn unsettle(
         }
     };
     let open = |path: PathBuf| File::open(&path).map_err(ChangesError::io("open", &path));
+    let versions = record.files_by_path();
     let (mut files, mut dropped) = (Vec::new(), Vec::new());
     for (at, step) in record.steps.iter().enumerate() {
         let Step::Put { path, .. } = step else { continue };
-        let version = record.files.iter().find(|(known, ..)| known == path);
-        let Some((path, below, mode)) = version else { continue };
+        let Some((below, mode)) = versions.get(path.0.as_path()).copied() else { continue };
         let content = Some(open(entry.again(at))?);
-        let before = below.as_ref().map(|below| before(&below.0, &path.0)).transpose()?;
-        let (path, mode) = (path.0.clone(), *mode);
+        let before = below.map(|below| before(below, &path.0)).transpose()?;
+        let path = path.0.clone();
         files.push(UnsettledFile { path, before, mode, content, dropped: false });
     }
     for (at, given) in record.given_up.iter().enumerate() {

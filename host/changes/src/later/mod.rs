@@ -15,6 +15,7 @@ mod walk;
 use std::path::{Component, Path, PathBuf};
 
 use belljar_sandbox::Overlay;
+use belljar_work::{StopSignal, WorkStopped};
 
 use crate::workspace::Workspace;
 use crate::{FileChange, FileDifference, Node};
@@ -74,10 +75,15 @@ pub(crate) fn by_change(file: &FileChange, above: &Path) -> Option<&'static str>
 
 /// Marks also the changes that would be run because of other files: what comes in the place of a module,
 /// and what a Makefile or the like names.
-pub(crate) fn mark(files: &mut [FileChange], overlay: &Overlay, workspace: &Workspace) {
-    let Some(table) = table() else { return };
-    shadow::mark(table, files, workspace);
-    refers::mark(table, files, overlay, workspace);
+pub(crate) fn mark(
+    files: &mut [FileChange],
+    overlay: &Overlay,
+    workspace: &Workspace,
+    stop: &StopSignal,
+) -> Result<(), WorkStopped> {
+    let Some(table) = table() else { return Ok(()) };
+    shadow::mark(table, files, workspace, stop)?;
+    refers::mark(table, files, overlay, workspace, stop)
 }
 
 /// Whether a file is source text by its ending: then a build or a run of tests executes it, whatever its

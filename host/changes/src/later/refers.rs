@@ -8,6 +8,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use belljar_sandbox::Overlay;
+use belljar_work::{StopSignal, WorkStopped};
 
 use super::name::{ending, folded};
 use super::table::{Row, Table};
@@ -35,7 +36,8 @@ pub(super) fn mark(
     files: &mut [FileChange],
     overlay: &Overlay,
     workspace: &Workspace,
-) {
+    stop: &StopSignal,
+) -> Result<(), WorkStopped> {
     let is_there =
         |file: &&FileChange| file.kind != FileDifference::Deleted && file.node == Node::File;
     let mut changed: HashMap<String, Vec<usize>> = HashMap::new();
@@ -47,7 +49,7 @@ pub(super) fn mark(
         changed.entry(names.join("/")).or_default().push(at);
     }
     if files.iter().filter(is_there).all(|file| file.runs_later.is_some()) {
-        return;
+        return Ok(());
     }
     let mut search = Search {
         table,
@@ -59,14 +61,18 @@ pub(super) fn mark(
         open: VecDeque::new(),
         probes: MAX_NAMED,
         bytes: MAX_TEXTS,
+        stop,
     };
     search.read_all(files, overlay);
     let found = search.found;
+    // What was found until then is not all.
+    stop.check()?;
     for (at, reason) in found {
         if let Some(file) = files.get_mut(at) {
             file.runs_later.get_or_insert(reason);
         }
     }
+    Ok(())
 }
 
 fn stem(name: &str) -> &str {
@@ -86,11 +92,13 @@ struct Search<'a> {
     open: VecDeque<(PathBuf, &'static Row, usize)>,
     probes: usize,
     bytes: u64,
+    /// Once it is raised, the searches end one after another.
+    stop: &'a StopSignal,
 }
 
 impl Search<'_> {
     fn read_all(&mut self, files: &[FileChange], overlay: &Overlay) {
-        for path in walk::referring(self.table, files, self.workspace) {
+        for path in walk::referring(self.table, files, self.workspace, self.stop) {
             let row = self.row(&path);
             if let (Some(row), Ok((file, _))) = (row, self.workspace.open(&path)) {
                 self.scan(&path, file, row, 0);
@@ -104,6 +112,9 @@ impl Search<'_> {
             .iter()
             .filter(|file| file.kind != FileDifference::Deleted && file.node == Node::File);
         for file in there {
+            if self.stop.is_raised() {
+                return;
+            }
             if let Some(row) = self.row(&file.path)
                 && self.bytes > 0
                 && let Ok(open) = overlay.open_file(&file.path)
@@ -138,7 +149,7 @@ impl Search<'_> {
             self.follow();
             let next = self.found.iter().map(|(at, reason)| (*at, *reason));
             let next: Vec<_> = next.filter(|(at, _)| done.insert(*at)).collect();
-            if next.is_empty() || self.bytes == 0 {
+            if next.is_empty() || self.bytes == 0 || self.stop.is_raised() {
                 return;
             }
             for (at, reason) in next {
@@ -160,6 +171,9 @@ impl Search<'_> {
     }
 
     fn scan(&mut self, path: &Path, file: File, row: &'static Row, depth: usize) {
+        if self.stop.is_raised() {
+            return;
+        }
         let mut bytes = Vec::new();
         let most = MAX_TEXT.min(self.bytes);
         if file.take(most).read_to_end(&mut bytes).is_err() || bytes.contains(&0) {

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use belljar_work::{StopSignal, WorkStopped};
+
 use super::folded_names;
 use super::name::ending;
 use super::table::{Language, Table};
@@ -10,7 +12,12 @@ use crate::workspace::Workspace;
 use crate::{FileChange, FileDifference, Node};
 
 /// Marks the new files that come in the place of a module.
-pub(super) fn mark(table: &'static Table, files: &mut [FileChange], workspace: &Workspace) {
+pub(super) fn mark(
+    table: &'static Table,
+    files: &mut [FileChange],
+    workspace: &Workspace,
+    stop: &StopSignal,
+) -> Result<(), WorkStopped> {
     let is_new = |file: &&FileChange| {
         matches!(file.kind, FileDifference::Added | FileDifference::Renamed { .. })
     };
@@ -20,6 +27,7 @@ pub(super) fn mark(table: &'static Table, files: &mut [FileChange], workspace: &
         let names: HashSet<String> =
             language.names.iter().map(|name| name.to_lowercase()).collect();
         for file in files.iter_mut() {
+            stop.check()?;
             if file.runs_later.is_none()
                 && file.node == Node::File
                 && new.contains(&file.path)
@@ -29,6 +37,7 @@ pub(super) fn mark(table: &'static Table, files: &mut [FileChange], workspace: &
             }
         }
     }
+    Ok(())
 }
 
 /// Whether a file, or the package that it is in, comes before a module of the language.

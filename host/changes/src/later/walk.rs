@@ -3,6 +3,8 @@
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
+use belljar_work::StopSignal;
+
 use super::folded_names;
 use super::table::Table;
 use crate::FileChange;
@@ -18,11 +20,12 @@ const MAX_DEPTH: usize = 3;
 const MAX_FILES: usize = 256;
 
 /// The files of the workspace as it is that run others, by their names: first in the directories above
-/// the changes, then in the others, those at the top first.
+/// the changes, then in the others, those at the top first. Ends early when the signal is raised.
 pub(super) fn referring(
     table: &Table,
     files: &[FileChange],
     workspace: &Workspace,
+    stop: &StopSignal,
 ) -> Vec<PathBuf> {
     let above = files.iter().flat_map(|file| file.path.ancestors().skip(1));
     let above: BTreeSet<(usize, &Path)> =
@@ -33,7 +36,7 @@ pub(super) fn referring(
     let mut seen: HashSet<PathBuf> = HashSet::new();
     let mut found = Vec::new();
     while let Some((dir, depth)) = open.pop_front() {
-        if seen.len() >= MAX_DIRS || found.len() >= MAX_FILES {
+        if seen.len() >= MAX_DIRS || found.len() >= MAX_FILES || stop.is_raised() {
             break;
         }
         if !seen.insert(dir.clone()) {

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use belljar_work::StopSignal;
 
 use super::world::{World, all};
 use crate::execute::Fuse;
-use crate::{ChangesError, Review, Selection};
+use crate::workspace::Workspace;
+use crate::{ChangesError, Review, Selection, later};
 
 /// All files below a directory, with what they hold.
 fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -111,4 +113,27 @@ fn a_raised_signal_ends_all_that_only_reads_and_nothing_was_done() {
     // Whoever comes next is not kept from anything.
     world.apply_all();
     assert_eq!(world.read("a.txt").unwrap(), "a third\n");
+}
+
+/// Half a search says nothing of the rest.
+#[test]
+fn the_search_for_what_runs_later_ends_with_its_signal() {
+    let world =
+        World::new(&[("Makefile", "check:\n\tsh tools/check.sh\n"), ("tools/check.sh", "")]);
+    world.write("tools/check.sh", "true\n");
+    world.write("json.py", "x = 1\n");
+    let unmarked = || {
+        let mut files = world.changes().files().to_vec();
+        files.iter_mut().for_each(|file| file.runs_later = None);
+        files
+    };
+    let workspace = Workspace::new(Arc::clone(world.overlay.lower()));
+    let stop = StopSignal::never();
+    let mut files = unmarked();
+    later::mark(&mut files, &world.overlay, &workspace, &stop).unwrap();
+    assert!(files.iter().all(|file| file.runs_later.is_some()), "{files:?}");
+    stop.raise();
+    let mut files = unmarked();
+    later::mark(&mut files, &world.overlay, &workspace, &stop).unwrap_err();
+    assert!(files.iter().all(|file| file.runs_later.is_none()), "{files:?}");
 }

@@ -58,12 +58,6 @@ pub(crate) struct TakenFile {
     pub(crate) dropped: bool,
 }
 
-impl Taken {
-    fn has(&self, id: u64) -> bool {
-        self.files.iter().any(|file| file.id == id)
-    }
-}
-
 impl IndexTree {
     /// The number of the last time that the host did something.
     pub(crate) fn settled(&self) -> u64 {
@@ -158,12 +152,13 @@ impl IndexTree {
         for (lower, known) in taken.gone.iter().map(|(lower, known)| (lower, *known)).chain(moved) {
             self.hide(lower, known.seen, known.since);
         }
+        let own: HashSet<u64> = taken.files.iter().map(|file| file.id).collect();
         for (lower, known) in &taken.dropped {
             // What has been made there or in it since stays.
             let entry = self.dir_of(lower).and_then(|(dir, name)| {
                 self.dirs.get(&dir).and_then(|dir| dir.entries.get(&name)).map(|it| it.node)
             });
-            let is_new = matches!(entry, Some(Some(Node::File(id))) if taken.has(id));
+            let is_new = matches!(entry, Some(Some(Node::File(id))) if own.contains(&id));
             if self.dir_below(lower.as_bytes()).is_none() && (entry.is_none() || is_new) {
                 self.hide(lower, known.seen, known.since);
             }
