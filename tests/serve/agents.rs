@@ -30,6 +30,34 @@ async fn an_agent_is_kept_read_replaced_and_deleted() {
     assert_eq!(world.store.of_tenant("blue").agents().await.unwrap().len(), 1);
 }
 
+/// INV-413.
+#[tokio::test]
+async fn the_text_that_an_agent_has_already_is_not_stored_again_and_leaves_no_line() {
+    let world = World::new().await;
+    let body = json!({ "slug": "scout", "text": agent("scout") });
+    let made = world.call_as("blue-admin", "POST", "/v1/agents").json(&body).send().await.is(201);
+    let tag = made.headers["etag"].to_str().unwrap().to_owned();
+    let put = async |tag: &str, text: &str| {
+        let call = world.call_as("blue-admin", "PUT", "/v1/agents/scout").header("if-match", tag);
+        call.json(&json!({ "text": text })).send().await
+    };
+    let lines = async || {
+        let blue = world.store.of_tenant("blue");
+        blue.audit(None, 200, i64::MAX).await.unwrap().rows.len()
+    };
+    let before = (world.state("blue").await, lines().await);
+    for _ in 0..3 {
+        let same = put(&tag, &agent("scout")).await.is(200);
+        assert_eq!(same.headers["etag"].to_str().unwrap(), tag);
+        assert_eq!(same.json()["text"], agent("scout"));
+    }
+    assert_eq!((world.state("blue").await, lines().await), before);
+    put("\"1\"", &agent("scout")).await.is(412).problem("changed");
+    // Another text is stored, and noted.
+    put(&tag, &agent("scout").replace("Tells.", "Tells more.")).await.is(200);
+    assert_eq!(lines().await, before.1 + 1);
+}
+
 #[tokio::test]
 async fn a_text_that_is_no_agent_is_not_kept_and_says_why() {
     let world = World::new().await;

@@ -94,7 +94,10 @@ fn body(route: &Route, target: &str) -> Option<Value> {
         Op::Cancel | Op::ApplyChanges | Op::DiscardChanges | Op::UndoApply => Some(json!({})),
         Op::Answer => Some(json!({ "answer": "yes" })),
         Op::CreateAgent => Some(json!({ "slug": "new", "text": crate::kit::agent("new") })),
-        Op::ReplaceAgent => Some(json!({ "text": crate::kit::agent("kept") })),
+        Op::ReplaceAgent => {
+            let text = crate::kit::agent("kept").replace("Tells.", "Tells more.");
+            Some(json!({ "text": text }))
+        }
         Op::ValidateAgent => Some(json!({ "text": "nothing" })),
         _ => None,
     }

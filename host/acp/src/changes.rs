@@ -94,12 +94,15 @@ pub(crate) async fn apply(
     };
     let options = ApplyOptions { also_what_runs, ..ApplyOptions::default() };
     let done = each(door, &session.id, Some(as_of), paths, move |place, selection| {
-        Ok(report(&place.guest, &place.review.apply(selection, &options)?))
+        let applied = place.review.apply(selection, &options)?;
+        let done = [&applied.applied, &applied.merged, &applied.dropped];
+        let changed = done.iter().any(|paths| !paths.is_empty());
+        Ok(Done { changed, told: report(&place.guest, &applied) })
     });
-    let lines = done.await?;
-    door.service.audit(ACTOR, "changes_applied", session.id.clone(), json!({"by": "acp"}));
+    let done = done.await?;
+    note(door, session, "changes_applied", &done);
     let _ = session.shows(Stat::default());
-    Ok(lines.join("\n"))
+    Ok(told(done).join("\n"))
 }
 
 /// `/discard`: throws changes away, once the person has agreed.
@@ -121,12 +124,13 @@ pub(crate) async fn discard(
     }
     let done = each(door, &session.id, Some(as_of), paths, |place, selection| {
         let gone = place.review.discard(selection)?.len();
-        Ok(format!("{gone} thrown away in {}; the workspace stays as it is.", place.guest))
+        let told = format!("{gone} thrown away in {}; the workspace stays as it is.", place.guest);
+        Ok(Done { changed: gone > 0, told })
     });
-    let lines = done.await?;
-    door.service.audit(ACTOR, "changes_discarded", session.id.clone(), json!({"by": "acp"}));
+    let done = done.await?;
+    note(door, session, "changes_discarded", &done);
     let _ = session.shows(Stat::default());
-    Ok(lines.join("\n"))
+    Ok(told(done).join("\n"))
 }
 
 /// Shows what is decided about and asks which of the options it is; one more leaves all as it is.
@@ -169,24 +173,49 @@ async fn decide(
 pub(crate) async fn undo(door: &Arc<Door>, session: &OpenSession) -> Result<String, Error> {
     let done = each(door, &session.id, None, Vec::new(), |place, _| {
         Ok(match place.review.undo()? {
-            Undone::Nothing => String::new(),
-            Undone::TakenBack { restored: _, files } => format!(
-                "{files} of {} as before; the changes are in the overlay again.",
-                place.guest
-            ),
+            Undone::Nothing => Done { changed: false, told: String::new() },
+            Undone::TakenBack { restored: _, files } => {
+                let told = format!(
+                    "{files} of {} as before; the changes are in the overlay again.",
+                    place.guest
+                );
+                Done { changed: true, told }
+            }
             Undone::Refused { changed } => {
                 let named = changed.iter().take(MAX_OFFERED).map(|path| shown_path(path));
                 let named: Vec<String> = named.collect();
-                format!("Nothing is taken back: changed since are {}.", named.join(", "))
+                let told =
+                    format!("Nothing is taken back: changed since are {}.", named.join(", "));
+                Done { changed: false, told }
             }
         })
     });
-    let lines: Vec<String> = done.await?.into_iter().filter(|line| !line.is_empty()).collect();
+    let done = done.await?;
+    note(door, session, "apply_undone", &done);
+    let lines = told(done);
     if lines.is_empty() {
         return Ok("Nothing was applied that could be taken back.".to_owned());
     }
-    door.service.audit(ACTOR, "apply_undone", session.id.clone(), json!({"by": "acp"}));
     Ok(lines.join("\n"))
+}
+
+/// A decision as it was carried out in one directory.
+struct Done {
+    /// Whether anything is other than before.
+    changed: bool,
+    /// A line for the person; empty = none.
+    told: String,
+}
+
+/// Writes the audit line of a decision. INV-413: one that changed nothing has none.
+fn note(door: &Door, session: &OpenSession, action: &str, done: &[Done]) {
+    if done.iter().any(|done| done.changed) {
+        door.service.audit(ACTOR, action, session.id.clone(), json!({"by": "acp"}));
+    }
+}
+
+fn told(done: Vec<Done>) -> Vec<String> {
+    done.into_iter().map(|done| done.told).filter(|told| !told.is_empty()).collect()
 }
 
 fn shown(door: &Door, seen: Seen) -> SessionUpdate {
@@ -223,8 +252,8 @@ async fn each(
     session: &str,
     as_of: Option<i64>,
     paths: Vec<String>,
-    work: impl Fn(&DirectoryReview, &Selection) -> Result<String, ReviewError> + Send + 'static,
-) -> Result<Vec<String>, Error> {
+    work: impl Fn(&DirectoryReview, &Selection) -> Result<Done, ReviewError> + Send + 'static,
+) -> Result<Vec<Done>, Error> {
     let selection = selection(&paths)?;
     let done = door.service.review(session, as_of, move |review| {
         review.places().iter().map(|place| work(place, &selection)).collect()

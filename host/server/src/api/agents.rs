@@ -15,7 +15,7 @@ use crate::api::scope::{InScope, KEPT, scope};
 use crate::app::Ctx;
 use crate::http::page::PAGE_BYTES;
 use crate::http::problem::{Kind, Problem};
-use crate::http::respond::{Json, JsonBody, PathOf, QueryOf, json_as};
+use crate::http::respond::{Json, JsonBody, PathOf, QueryOf, Unchanged, json_as};
 use crate::routes::Needs;
 
 /// A name that stands for something else in a path.
@@ -279,7 +279,7 @@ pub(crate) async fn create(
     saved(&ctx, &slug, StatusCode::CREATED).await
 }
 
-/// `PUT /v1/agents/{slug}`.
+/// `PUT /v1/agents/{slug}`. The text that is there already is not stored again.
 pub(crate) async fn replace(
     ctx: Ctx,
     PathOf(slug): PathOf<String>,
@@ -287,11 +287,17 @@ pub(crate) async fn replace(
     JsonBody(body): JsonBody<AgentTextBody>,
 ) -> Result<Response, Problem> {
     let slug = checked(&slug)?;
-    if ctx.store().agent(slug.as_str()).await?.is_none() {
+    let Some(row) = ctx.store().agent(slug.as_str()).await? else {
         return Err(Problem::not_found("agent", slug.as_str()));
-    }
+    };
     let expected = if_match(&headers)?;
     usable(&ctx, &slug, &body.text).await?;
+    // INV-413: the same text is no change.
+    if row.updated == expected && row.text == body.text {
+        let mut response = kept(&ctx, row, StatusCode::OK).await?;
+        response.extensions_mut().insert(Unchanged);
+        return Ok(response);
+    }
     ctx.service.room(body.text.len()).await?;
     let now = ctx.app.now();
     ctx.store().save_agent(slug.as_str(), &body.text, now, Some(expected)).await?;

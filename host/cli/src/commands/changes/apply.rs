@@ -51,7 +51,11 @@ pub(crate) fn run(args: &ApplyArgs, places: &Places, out: &Out) -> Result<Exit, 
         Ok(done.map(|done| (session.id, done)))
     })?;
     let Some((session, done)) = done else { return Ok(Exit::Cancelled) };
-    of.audit(places, ("changes_applied", "it is applied"), vec![(session.clone(), done.detail())])?;
+    // INV-413: what changed nothing has no line in the audit log.
+    if done.changed() {
+        let line = (session.clone(), done.detail());
+        of.audit(places, ("changes_applied", "it is applied"), vec![line])?;
+    }
     if args.json {
         out.json(&json!({ "session": session, "places": done.0.iter().map(|(guest, applied)| {
             json!({ "path": guest, "applied": applied })
@@ -116,6 +120,7 @@ fn also_later(count: usize, out: &Out) -> bool {
 /// The report of what was done, and what was left, with the command for the rest.
 fn report(place: &DirectoryReview, changes: &Changes, applied: &Applied, out: &Out) {
     let files = |paths: &[PathBuf]| {
+        let paths: HashSet<&PathBuf> = paths.iter().collect();
         let is_file = |file: &&FileChange| file.node != Node::Directory;
         changes.files().iter().filter(is_file).filter(|file| paths.contains(&file.path)).count()
     };
@@ -173,6 +178,12 @@ impl Done {
             "conflicts": sum(|one| one.conflicts.len()),
             "held_back": sum(|one| one.held_back.len()),
         })
+    }
+
+    /// Whether anything is other than before.
+    pub(crate) fn changed(&self) -> bool {
+        let of = |one: &Applied| one.applied.len() + one.merged.len() + one.dropped.len();
+        self.0.iter().any(|(_, one)| of(one) > 0)
     }
 
     fn exit(&self) -> Exit {

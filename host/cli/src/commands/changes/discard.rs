@@ -20,8 +20,11 @@ pub(crate) fn run(args: &DiscardArgs, places: &Places, out: &Out) -> Result<Exit
         let gone = discard(&session, &review, &paths, args.yes, out)?;
         Ok((session.id, gone))
     })?;
-    let line = (session, json!({ "files": gone }));
-    of.audit(places, ("changes_discarded", "it is thrown away"), vec![line])?;
+    // INV-413: what changed nothing has no line in the audit log.
+    if gone > 0 {
+        let line = (session, json!({ "files": gone }));
+        of.audit(places, ("changes_discarded", "it is thrown away"), vec![line])?;
+    }
     Ok(Exit::Completed)
 }
 
