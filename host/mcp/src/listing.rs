@@ -2,16 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use belljar_policy::{Shown, ToolName};
 use belljar_sandbox::{DescribeLimits, Digest, check_words};
+use belljar_work::{StopSignal, WorkKind, WorkStopped};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::exchange::Fault;
 use crate::limits::MAX_TOOLS;
 use crate::pages::ToolPages;
 use crate::parameters;
 use crate::revision::Revision;
+
+/// Checking what a server has listed.
+const CHECKING: WorkKind =
+    WorkKind { name: "checking the tools of an MCP server", time: Duration::from_secs(20) };
 
 /// Characters of a name that is none, where it is shown.
 const MAX_NAME: usize = 80;
@@ -96,10 +103,15 @@ impl ListedTool {
 impl Listing {
     /// Checks the entries that a server has listed. What is wrong with one leaves out that one alone;
     /// of several with one name none is taken, because nobody knows which would answer.
-    pub(crate) fn of(server: &str, entries: &[Value]) -> Self {
+    pub(crate) fn of(
+        server: &str,
+        entries: &[Value],
+        stop: &StopSignal,
+    ) -> Result<Self, WorkStopped> {
         let mut listing = Self::default();
         let mut found: BTreeMap<String, Vec<Result<ListedTool, String>>> = BTreeMap::new();
         for entry in entries {
+            stop.check()?;
             let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
             found.entry(name.to_owned()).or_default().push(listed(server, name, entry));
         }
@@ -115,15 +127,19 @@ impl Listing {
             }
         }
         listing.leave_out_mapped_twins();
-        listing
+        Ok(listing)
     }
 
     /// The same of all pages of a list. Of more tools than [`MAX_TOOLS`] the first in the server's order are
     /// taken, and the rest is told in one entry of [`Listing::left_out`].
-    pub(crate) fn from_pages(server: &str, pages: ToolPages) -> Self {
+    pub(crate) fn from_pages(
+        server: &str,
+        pages: ToolPages,
+        stop: &StopSignal,
+    ) -> Result<Self, WorkStopped> {
         let (mut entries, unread) = pages.into_entries();
         let rest = entries.split_off(entries.len().min(MAX_TOOLS));
-        let mut listing = Self::of(server, &entries);
+        let mut listing = Self::of(server, &entries, stop)?;
         if let Some(first) = rest.first() {
             let name = first.get("name").and_then(Value::as_str).unwrap_or_default();
             let beyond = rest.len().saturating_add(unread).saturating_sub(1);
@@ -134,7 +150,18 @@ impl Listing {
             let name = Shown::clipped(name, MAX_NAME).to_string();
             listing.left_out.push(LeftOut { name, why });
         }
-        listing
+        Ok(listing)
+    }
+
+    /// As [`Listing::from_pages`], on a thread that counts for the server: a list may have megabytes of
+    /// schemas, each of which is checked.
+    pub(crate) async fn checked(server: &str, pages: ToolPages) -> Result<Self, Fault> {
+        let (name, owner) = (server.to_owned(), format!("mcp/{server}"));
+        let work = move |stop: &StopSignal| Self::from_pages(&name, pages, stop);
+        match belljar_work::run(&CHECKING, &owner, work).await {
+            Ok(Ok(listing)) => Ok(listing),
+            Ok(Err(_)) | Err(_) => Err(Fault::Broken("its tools took too long to check")),
+        }
     }
 
     /// Leaves out tools whose names are one name here, such as `a.b_c` and `a_b.c`. A tool that has that very
@@ -250,6 +277,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn listing(server: &str, entries: &[Value]) -> Listing {
+        Listing::of(server, entries, &StopSignal::never()).unwrap()
+    }
+
     fn entry(name: &str, description: &str) -> Value {
         json!({"name": name, "description": description, "inputSchema": {"type": "object"}})
     }
@@ -276,15 +307,52 @@ mod tests {
             (schema(json!({"type": "object", "x": "y".repeat(65 << 10)})), "bytes"),
         ];
         for (wrong, part) in wrong {
-            let listing = Listing::of("s", &[entry("good", "d"), wrong.clone()]);
+            let listing = listing("s", &[entry("good", "d"), wrong.clone()]);
             let names: Vec<&str> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
             assert_eq!(names, ["good"], "{wrong}");
             let why = &listing.left_out[0].why;
             assert!(why.contains(part), "{why} should say {part}");
             assert!(!listing.left_out[0].name.contains('\u{202e}'));
         }
-        let twice = Listing::of("s", &[entry("a", "one"), entry("b", "d"), entry("a", "two")]);
+        let twice = listing("s", &[entry("a", "one"), entry("b", "d"), entry("a", "two")]);
         assert_eq!((twice.tools.len(), twice.left_out[0].name.as_str()), (1, "a"));
+    }
+
+    fn pages(count: usize) -> ToolPages {
+        let entries: Vec<Value> = (0..count).map(|n| entry(&format!("t{n}"), "d")).collect();
+        let mut pages = ToolPages::default();
+        pages.take(&mut json!({"tools": entries})).unwrap();
+        pages
+    }
+
+    /// INV-483.
+    #[tokio::test]
+    async fn a_list_of_tools_is_checked_beside_the_async_workers_and_ends_with_its_signal() {
+        // All threads that count for one server are taken.
+        let (begun, mut held) = tokio::sync::mpsc::channel(8);
+        let jobs: Vec<_> = (0..belljar_work::MAX_RUNNING_PER_OWNER)
+            .map(|_| {
+                let begun = begun.clone();
+                tokio::spawn(belljar_work::run(&CHECKING, "mcp/held", move |stop| {
+                    begun.blocking_send(()).unwrap();
+                    while !stop.is_raised() {
+                        std::thread::yield_now();
+                    }
+                }))
+            })
+            .collect();
+        for _ in &jobs {
+            held.recv().await.unwrap();
+        }
+        let waits = tokio::spawn(Listing::checked("held", pages(2)));
+        let other = Listing::checked("other", pages(3)).await.unwrap();
+        assert_eq!(other.tools.len(), 3);
+        assert!(!waits.is_finished(), "it has no thread yet");
+        jobs.iter().for_each(tokio::task::JoinHandle::abort);
+        assert_eq!(waits.await.unwrap().unwrap().tools.len(), 2);
+        let stop = StopSignal::never();
+        stop.raise();
+        assert_eq!(Listing::from_pages("s", pages(2), &stop), Err(WorkStopped));
     }
 
     #[test]
@@ -310,7 +378,7 @@ mod tests {
     fn a_name_with_dots_is_mapped_and_no_two_tools_share_one() {
         let names = ["calendar.list", "a.b_c", "a_b.c", "c.d", "c_d", "bad/name"];
         let entries: Vec<Value> = names.iter().map(|name| entry(name, "d")).collect();
-        let listing = Listing::of("s", &entries);
+        let listing = listing("s", &entries);
         let own = listing.tools.iter().map(|tool| tool.own_name("s").unwrap().to_string());
         assert_eq!(own.collect::<Vec<_>>(), ["mcp__s__c_d", "mcp__s__calendar_list"]);
         let left: Vec<&str> = listing.left_out.iter().map(|left| left.name.as_str()).collect();
@@ -322,7 +390,7 @@ mod tests {
         let entries: Vec<Value> = (0..300).map(|n| entry(&format!("t{n}"), "d")).collect();
         let mut pages = ToolPages::default();
         pages.take(&mut serde_json::json!({"tools": entries})).unwrap();
-        let listing = Listing::from_pages("s", pages);
+        let listing = Listing::from_pages("s", pages, &StopSignal::never()).unwrap();
         assert_eq!(listing.tools.len(), MAX_TOOLS);
         assert!(listing.tools.iter().any(|tool| tool.name == "t127"));
         let [rest] = listing.left_out.as_slice() else { panic!("{:?}", listing.left_out) };
@@ -332,8 +400,8 @@ mod tests {
 
     #[test]
     fn a_difference_names_what_is_new_what_is_other_and_what_is_gone() {
-        let before = Listing::of("s", &[entry("a", "1"), entry("b", "1"), entry("c", "1")]);
-        let now = Listing::of("s", &[entry("a", "1"), entry("b", "2"), entry("d", "1")]);
+        let before = listing("s", &[entry("a", "1"), entry("b", "1"), entry("c", "1")]);
+        let now = listing("s", &[entry("a", "1"), entry("b", "2"), entry("d", "1")]);
         let difference = now.difference(&before.tools);
         assert_eq!(difference.added[0].name, "d");
         assert_eq!(difference.changed[0].1.description, "2");

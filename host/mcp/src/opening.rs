@@ -145,7 +145,8 @@ impl Opening<'_> {
             }
             cursor = pages.take(&mut page)?;
             if cursor.is_none() {
-                let listing = Listing { revision, ..Listing::from_pages(self.name, pages) };
+                let checked = Listing::checked(self.name, pages).await?;
+                let listing = Listing { revision, ..checked };
                 let until = Some(began + fresh).filter(|_| revision == Revision::Stateless);
                 return Ok((listing, until));
             }

@@ -348,7 +348,7 @@ impl ProgramSession {
             let mut page = self.process.ask(gate, id, &asked, &mut aside).await?;
             cursor = pages.take(&mut page)?;
             if cursor.is_none() {
-                return Ok(Listing::from_pages(server, pages));
+                return Ok(Listing::checked(server, pages).await?);
             }
         }
     }

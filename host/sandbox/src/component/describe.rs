@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use belljar_os_sandbox::{Broker, Made};
+use belljar_work::{OPERATOR, StopSignal, WorkKind};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +38,10 @@ pub(crate) struct Describer {
     known: Mutex<HashMap<Digest, Arc<Entry>>>,
 }
 
+/// Checking what a component says of its tools.
+const CHECKING: WorkKind =
+    WorkKind { name: "checking the tools of a component", time: Duration::from_secs(20) };
+
 type Answer = Result<Arc<[ToolInfo]>, DescribeError>;
 type Entry = OnceCell<Result<Described, DescribeError>>;
 
@@ -47,6 +52,16 @@ enum Described {
     Tools(Arc<[ToolInfo]>),
     /// A command: its name and its form are those of the asking.
     Command,
+}
+
+/// Checks an answer on a thread of its own: it may have megabytes of schemas, and each is checked. They are
+/// bounded by `limits`, which is what ends it.
+pub(crate) async fn checked(
+    claims: Vec<Claim>,
+    limits: DescribeLimits,
+) -> Result<Vec<ToolInfo>, String> {
+    let work = move |_: &StopSignal| described::check(claims, &limits);
+    belljar_work::run(&CHECKING, OPERATOR, work).await.map_err(|error| error.to_string())?
 }
 
 impl Describer {
@@ -111,7 +126,7 @@ impl Describer {
             return Ok(tools.into());
         }
         let claims = self.ask(wasm).await?;
-        let tools = described::check(claims, &self.limits).map_err(DescribeError::Invalid)?;
+        let tools = checked(claims, self.limits).await.map_err(DescribeError::Invalid)?;
         if let Some(cache) = &self.cache
             && let Ok(text) = serde_json::to_vec(&tools)
         {

@@ -20,8 +20,8 @@ use crate::component::adapt::is_module;
 use crate::component::artifact::Artifact;
 use crate::component::cache::{Cache, CacheKind, MAX_ENTRY};
 use crate::component::compile::{compile, restrict, talk};
-use crate::component::describe::{Describer, tools_name};
-use crate::component::described::{self, Claim, DescribeLimits};
+use crate::component::describe::{Describer, checked, tools_name};
+use crate::component::described::{Claim, DescribeLimits};
 use crate::component::engine::Engines;
 use crate::component::inspect::MAX_COMPONENT;
 use crate::component::load::{Loader, code_name};
@@ -125,8 +125,8 @@ impl Vault {
         let told = told.map_err(|error| error.to_string())?;
         let tools: Vec<ToolInfo> =
             serde_json::from_slice(&told).map_err(|error| error.to_string())?;
-        let tools =
-            described::check(tools.into_iter().map(claim).collect(), &DescribeLimits::default())?;
+        let claims = tools.into_iter().map(claim).collect();
+        let tools = checked(claims, DescribeLimits::default()).await?;
         let bytes = serde_json::to_vec(&tools).map_err(|error| error.to_string())?;
         self.put(Made::Tools, wasm.digest(), &bytes);
         Ok(bytes)

@@ -22,7 +22,16 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("host/changes", &["belljar-policy", "belljar-sandbox", "belljar-work"]),
     ("host/conformance", &["belljar-policy", "belljar-sandbox"]),
-    ("host/mcp", &["belljar-policy", "belljar-received", "belljar-os-sandbox", "belljar-sandbox"]),
+    (
+        "host/mcp",
+        &[
+            "belljar-policy",
+            "belljar-received",
+            "belljar-os-sandbox",
+            "belljar-sandbox",
+            "belljar-work",
+        ],
+    ),
     ("host/model", &["belljar-received"]),
     ("host/store", &["belljar-policy"]),
     (
