@@ -159,7 +159,8 @@ fn text_of_an_answer_that_breaks_off_is_replaced_where_a_door_can_take_it_back()
         "---\nname: clerk\ndescription: d\ntools: []\n---\nAnswer.\n",
     );
     let asked = || seen.try_iter().count();
-    let done = world.run(&["run", "--agent", "clerk", "--json", "go"]).exits(0);
+    let stream = ["run", "--agent", "clerk", "--output-format", "stream-json", "go"];
+    let done = world.run(&stream).exits(0);
     let retry = done.stdout.lines().find(|line| line.contains("\"retry\"")).unwrap();
     let retry: Value = serde_json::from_str(retry).unwrap();
     assert_eq!(retry["replaces"], true, "{retry}");

@@ -7,7 +7,7 @@ use belljar_session::History;
 use super::compaction::{FRAME, ONE, Talk, outline, talk_with};
 
 /// Nothing is summarised before a model says that it has to be.
-const NEVER: &str = "compact_at = 0\n";
+const NEVER: &str = "compact_at = 0\n[grants.boss]\ntools = [\"file_read\"]\n";
 
 const TOO_LONG: &str = "      - fail: {kind: context, message: the prompt is too long}\n";
 
