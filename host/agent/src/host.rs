@@ -103,6 +103,12 @@ impl Host {
         self.tenant.as_deref().unwrap_or(belljar_work::OPERATOR)
     }
 
+    /// Whose threads work on the layers of sessions takes: a share of the tenant's, however many subagents
+    /// have layers of their own.
+    pub(crate) fn owner_of_layers(&self) -> String {
+        format!("{}/layers", self.tenant.as_deref().unwrap_or_default())
+    }
+
     /// This host, knowing what models have billed while the one before it was in force.
     #[must_use]
     pub fn knowing_the_bills_of(self, before: &Self) -> Self {

@@ -29,6 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use belljar_policy::{Access, GuestPath, Mount, Rights, ShownPath as _};
 use belljar_sandbox::{Digest, Fork, Overlay, OverlayError, OverlayPool, OverlayQuota};
+use belljar_work::StopSignal;
 
 pub use self::held::held_in;
 use self::held::{copies_hold, copy_holds, weight};
@@ -55,6 +56,8 @@ struct Inner {
     /// Of a subagent that works in its own: whose layers they begin as.
     parent: Option<Layers>,
     forks: Mutex<BTreeMap<PathBuf, (GuestPath, Fork)>>,
+    /// Why a copy was not made before its subagent began: it is not tried again.
+    failed: Mutex<Option<String>>,
 }
 
 /// A directory with the changes to it.
@@ -96,6 +99,9 @@ pub enum LayersError {
     /// The session has an overlay of too many directories.
     #[error("a session has at most {MAX_LAYERS} overlays")]
     TooMany,
+    /// A subagent's own was not made when it was to begin.
+    #[error("the overlay was not copied for the subagent: {0}")]
+    NotCopied(String),
 }
 
 impl Layers {
@@ -106,8 +112,8 @@ impl Layers {
     }
 
     fn of_parent(dir: PathBuf, pool: OverlayPool, parent: Option<Self>) -> Self {
-        let (open, forks) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Inner { dir, pool, open, parent, forks }))
+        let (open, forks, failed) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self(Arc::new(Inner { dir, pool, open, parent, forks, failed }))
     }
 
     /// Layers of its own for a subagent, over these: each begins as this one's is when the subagent
@@ -118,13 +124,32 @@ impl Layers {
         Self::of_parent(dir, self.0.pool.clone(), Some(self.clone()))
     }
 
-    fn forked(&self, parent: &Self, mount: &Mount) -> Result<Overlay, LayersError> {
+    /// Whether they are a copy for a subagent or a worktree.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.0.parent.is_some()
+    }
+
+    /// These copies were not made, and are not made any more: that takes long, and whoever asks later is an
+    /// async worker.
+    pub(crate) fn not_copied(&self, why: &str) {
+        *self.0.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
+    }
+
+    fn forked(
+        &self,
+        parent: &Self,
+        mount: &Mount,
+        stop: &StopSignal,
+    ) -> Result<Overlay, LayersError> {
         let mut forks = self.forks();
         if let Some((_, fork)) = forks.get(&mount.host) {
             return Ok(fork.overlay().clone());
         }
-        let of = parent.overlay(mount)?;
-        let fork = of.fork(self.0.dir.join(parent.number(mount).to_string()))?;
+        if let Some(why) = &*self.0.failed.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Err(LayersError::NotCopied(why.clone()));
+        }
+        let of = parent.overlay_until(mount, stop)?;
+        let fork = of.fork_until(self.0.dir.join(parent.number(mount).to_string()), stop)?;
         let overlay = fork.overlay().clone();
         forks.insert(mount.host.clone(), (mount.guest.clone(), fork));
         Ok(overlay)
@@ -228,8 +253,12 @@ impl Layers {
     ///
     /// When its layer cannot be made or opened.
     pub fn overlay(&self, mount: &Mount) -> Result<Overlay, LayersError> {
+        self.overlay_until(mount, &StopSignal::never())
+    }
+
+    fn overlay_until(&self, mount: &Mount, stop: &StopSignal) -> Result<Overlay, LayersError> {
         if let Some(parent) = &self.0.parent {
-            return self.forked(parent, mount);
+            return self.forked(parent, mount, stop);
         }
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(layer) = open.get(&mount.host) {
@@ -243,11 +272,6 @@ impl Layers {
         let overlay = layer.overlay.clone();
         open.insert(mount.host.clone(), layer);
         Ok(overlay)
-    }
-
-    /// The owner whose threads do the work on these layers: the session's.
-    pub(crate) fn owner(&self) -> String {
-        format!("layers {}", self.0.dir.display())
     }
 
     /// All layers of the session, in the order in which they were made.
@@ -282,8 +306,18 @@ impl Layers {
 
     /// An overlay for each mount of these rights that is one.
     pub(crate) fn of(&self, rights: &Rights) -> Result<BTreeMap<GuestPath, Overlay>, LayersError> {
+        self.of_until(rights, &StopSignal::never())
+    }
+
+    /// As [`Layers::of`], and ends with an error when the signal is raised while a copy is made.
+    pub(crate) fn of_until(
+        &self,
+        rights: &Rights,
+        stop: &StopSignal,
+    ) -> Result<BTreeMap<GuestPath, Overlay>, LayersError> {
         let mounts = rights.mounts().iter().filter(|mount| mount.access == Access::Overlay);
-        mounts.map(|mount| Ok((mount.guest.clone(), self.overlay(mount)?))).collect()
+        let overlay = |mount: &Mount| self.overlay_until(mount, stop);
+        mounts.map(|mount| Ok((mount.guest.clone(), overlay(mount)?))).collect()
     }
 
     fn make(&self, known: &[Known], mount: &Mount) -> Result<Known, LayersError> {
@@ -478,6 +512,23 @@ mod tests {
         assert!(!root.join("forks").exists());
         layers.close();
         assert_eq!((pool.held(), held_in(&root)), (pool.held(), pool.held()));
+    }
+
+    #[test]
+    fn a_copy_that_was_not_made_is_not_made_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let lower = dir.path().join("lower");
+        fs::create_dir(&lower).unwrap();
+        let layers = Layers::at(dir.path().join("session"), pool());
+        let overlay = layers.overlay(&mounted(&lower)).unwrap();
+        overlay.write_file("a", &b"of the agent"[..]).unwrap();
+        let (copy, neighbour) = (layers.fork("child"), layers.fork("other"));
+        copy.not_copied("stopped before the end");
+        let error = copy.overlay(&mounted(&lower)).unwrap_err();
+        assert!(matches!(error, LayersError::NotCopied(_)), "{error}");
+        assert!(!copy.is_made());
+        neighbour.overlay(&mounted(&lower)).unwrap();
+        assert!(neighbour.is_made());
     }
 
     /// INV-214.

@@ -98,7 +98,7 @@ impl Agent<'_> {
     }
 
     /// The job to be run, or the outcome of a child that cannot be. `request` is the parent's,
-    /// for a fork.
+    /// for a fork. The layers of one that works in its own are yet to be copied.
     pub(crate) fn job_of(
         &self,
         planned: &Planned,
@@ -130,10 +130,6 @@ impl Agent<'_> {
             notes.extend(not_isolated(&rights));
         }
         let rights = if job.layers.is_some() { rights } else { rights.without_overlays() };
-        if let Some(own) = layers.as_ref().filter(|_| isolated) {
-            // They begin as its parent's are now. What fails does so again when its jar is made.
-            let _ = own.of(&rights);
-        }
         let model = if fork { Ok(job.model.clone()) } else { self.model_of_child(agent) };
         let model = model.map_err(|error| {
             let status = RunStatus::Failed;

@@ -9,6 +9,7 @@ use belljar_policy::{Shown, ToolPermit};
 use belljar_work::WorkKind;
 use futures::FutureExt as _;
 use futures::future::join_all;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::agent_loop::agent::Agent;
@@ -58,9 +59,10 @@ impl Agent<'_> {
         let background = planned.asked.background;
         let batch = self.effects.announce(self, call, &[&planned], background).await;
         let answer = if background {
-            self.spawn_background(call, planned, request, batch)
+            self.spawn_background(call, planned, request, batch).await
         } else {
-            self.run_child(call, planned, request, batch, MAX_CONCLUSION_BYTES).await
+            let job = self.begun(&planned, request, self.stop.child_token()).await;
+            self.run_child(call, planned, job, batch, MAX_CONCLUSION_BYTES).await
         };
         trace::delegated(&answer);
         answer
@@ -116,17 +118,26 @@ impl Agent<'_> {
         let batch = self.effects.announce(self, call, &ready, false).await;
         let each = (MAX_BATCH_CONCLUSIONS / starts.len().max(1))
             .clamp(MIN_CONCLUSION_BYTES, MAX_CONCLUSION_BYTES);
+        // All begin as their parent is now: none runs before the last one has its copy.
+        let mut begun = Vec::with_capacity(starts.len());
+        for start in starts {
+            begun.push(match start {
+                Start::Refused(name, why) => Err((name, why)),
+                Start::Ready(planned) => {
+                    let job = self.begun(&planned, request, self.stop.child_token()).await;
+                    Ok((planned, job))
+                }
+            });
+        }
         // Each is persisted as it ends; only what the model reads waits for the last one.
-        let running = starts.into_iter().map(|start| {
+        let running = begun.into_iter().map(|start| {
             let batch = Arc::clone(&batch);
             async move {
                 match start {
-                    Start::Refused(name, why) => {
+                    Err((name, why)) => {
                         Answer { content: frame::refused_child(&name, &why), is_error: true }
                     }
-                    Start::Ready(planned) => {
-                        self.run_child(call, planned, request, batch, each).await
-                    }
+                    Ok((planned, job)) => self.run_child(call, planned, job, batch, each).await,
                 }
             }
         });
@@ -179,7 +190,7 @@ impl Agent<'_> {
         Answer { content, is_error: true }
     }
 
-    fn spawn_background(
+    async fn spawn_background(
         &self,
         call: Call<'_>,
         planned: Planned,
@@ -187,8 +198,9 @@ impl Agent<'_> {
         batch: Arc<Batch>,
     ) -> Answer {
         let cancel = self.stop.child_token();
-        let job = self.job_of(&planned, request, cancel.clone());
+        // Before the wait: ids go by the order of the calls.
         let id = self.effects.background_id(self, call);
+        let job = self.begun(&planned, request, cancel.clone()).await;
         let shown = (call.call.id.as_str(), planned.name.as_str(), planned.asked.task.as_str());
         self.background.add(&id, shown, cancel);
         let content = frame::started_in_background(&planned.name, &id);
@@ -208,16 +220,27 @@ impl Agent<'_> {
         Answer { content, is_error: false }
     }
 
+    /// The job of a child, with its layers as its parent's are now.
+    async fn begun(
+        &self,
+        planned: &Planned,
+        request: &Arc<ChatRequest>,
+        cancel: CancellationToken,
+    ) -> Result<Job, Box<Outcome>> {
+        let job = self.job_of(planned, request, cancel.clone())?;
+        copy_layers(&job, &cancel).await;
+        Ok(job)
+    }
+
     /// Runs a child to its end, persists its outcome, and gives what the parent's model reads.
     async fn run_child(
         &self,
         call: Call<'_>,
         planned: Planned,
-        request: &Arc<ChatRequest>,
+        job: Result<Job, Box<Outcome>>,
         batch: Arc<Batch>,
         limit: usize,
     ) -> Answer {
-        let job = self.job_of(&planned, request, self.stop.child_token());
         let child = self.starting(call, planned, job, batch, limit);
         answer_of(self.effects.run_child(self, child).await)
     }
@@ -337,7 +360,8 @@ impl Starting {
         };
         let status = outcome.status;
         if let Some(own) = own {
-            let merged = end_layers(own, status, format!("{name}-{spawn_index}")).await;
+            let owner = self.shared.host.owner_of_layers();
+            let merged = end_layers(own, &owner, status, format!("{name}-{spawn_index}")).await;
             outcome.merged.extend(merged);
         }
         let conclusion = frame::conclusion(&name, &outcome, self.limit);
@@ -367,18 +391,40 @@ impl Starting {
     }
 }
 
+const COPY_LAYERS: WorkKind =
+    WorkKind { name: "copying the overlay for a subagent", time: Duration::from_secs(600) };
+
+/// Copies the layers of a subagent that works in its own, on a thread: an overlay may have 2 GiB in 100,000
+/// files. Why it was not done is told when its jar is made.
+async fn copy_layers(job: &Job, cancel: &CancellationToken) {
+    let Some(own) = job.layers.clone().filter(Layers::is_copy) else { return };
+    let (copied, rights) = (own.clone(), job.rights.clone());
+    let owner = job.shared.host.owner_of_layers();
+    let work = belljar_work::run(&COPY_LAYERS, &owner, move |stop| {
+        copied.of_until(&rights, stop).map(drop).map_err(|error| error.to_string())
+    });
+    let made = tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err("it was cancelled".to_owned()),
+        made = work => made.unwrap_or_else(|error| Err(error.to_string())),
+    };
+    if let Err(why) = made {
+        own.not_copied(&why);
+    }
+}
+
 const END_LAYERS: WorkKind =
     WorkKind { name: "merging what a subagent changed", time: Duration::from_secs(600) };
 
 /// Merges what a subagent changed in layers of its own, if it concluded, and drops it otherwise.
-async fn end_layers(own: Layers, status: RunStatus, name: String) -> Vec<String> {
+async fn end_layers(own: Layers, owner: &str, status: RunStatus, name: String) -> Vec<String> {
     let concluded = match status {
         RunStatus::Completed | RunStatus::Partial => true,
         RunStatus::Failed | RunStatus::Cancelled => false,
     };
-    // It reads and writes files, for as long as that takes.
-    let owner = own.owner();
-    let ended = belljar_work::run(&END_LAYERS, &owner, move |_| own.end(concluded, &name)).await;
+    // It reads and writes files, for as long as that takes. What has begun goes to its end: half a merge is
+    // neither the parent's nor the subagent's.
+    let ended = belljar_work::run(&END_LAYERS, owner, move |_| own.end(concluded, &name)).await;
     match ended {
         Ok(told) => told.iter().filter_map(Told::of_child).collect(),
         Err(_) => vec!["what it changed could not be merged".to_owned()],

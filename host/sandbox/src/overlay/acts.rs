@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustix::fs::{FileType, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
 use rustix::io::Errno;
 
+use super::beside;
 use super::layer::copy;
 use super::lower::is_file;
 use super::record::{Act, FileRecord, FileTimes, IndexRecord, Origin, Seen, Time, mode};
@@ -166,7 +167,7 @@ impl View<'_> {
         let mut growing = upper.grow();
         growing.to(keep)?;
         let to = self.shared.layer.create(id)?;
-        let copied = copy(&from.file, &to, keep).and_then(|copied| {
+        let copied = beside::copying(keep, || copy(&from.file, &to, keep)).and_then(|copied| {
             // What was shared may have grown meanwhile.
             to.set_len(copied)?;
             if keep > 0 || length(&from.stat) == 0 {
@@ -233,7 +234,7 @@ impl View<'_> {
         let mut growing = upper.grow();
         growing.to(length)?;
         let to = self.shared.layer.create(id)?;
-        let copied = copy(from, &to, length).and_then(|copied| {
+        let copied = beside::copying(length, || copy(from, &to, length)).and_then(|copied| {
             to.set_len(copied)?;
             to.set_modified(from.metadata()?.modified()?)?;
             Ok(copied)

@@ -19,23 +19,21 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, OFlags};
+use belljar_work::StopSignal;
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::acts::Fault;
-use super::index::Index;
-use super::layer::{Layer, copy};
 use super::lower::is_file;
 use super::record::{Origin, identity};
 use super::rel::Rel;
-use super::room::Full;
 use super::view::{DirAt, Found, ReadFile, View};
 use super::{Overlay, OverlayError};
 use crate::imports::files::names::is_protected;
 use crate::imports::files::walk::{PathEnd, Steps as _, kind};
 
-const BASE: &str = "base";
-const MINE: &str = "mine";
+pub(super) const BASE: &str = "base";
+pub(super) const MINE: &str = "mine";
 
 /// Conflicts that are told one by one.
 const MAX_TOLD: usize = 100;
@@ -82,6 +80,20 @@ impl Overlay {
     ///
     /// When it cannot be made or opened, or there is no room for one more like this.
     pub fn fork(&self, dir: impl AsRef<Path>) -> Result<Fork, OverlayError> {
+        self.fork_until(dir, &StopSignal::never())
+    }
+
+    /// As [`Overlay::fork`], and ends between two files with an error when the signal is raised. Then nothing
+    /// of it is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Overlay::fork`], and that it was stopped.
+    pub fn fork_until(
+        &self,
+        dir: impl AsRef<Path>,
+        stop: &StopSignal,
+    ) -> Result<Fork, OverlayError> {
         let dir = dir.as_ref();
         let failed = |source| {
             let lower = self.shared.path.clone();
@@ -89,7 +101,7 @@ impl Overlay {
         };
         let is_new = !dir.join(MINE).exists();
         if is_new {
-            self.copy_to(dir).map_err(failed)?;
+            self.copy_to(dir, stop).map_err(failed)?;
         }
         let mine = self.opened_like(&dir.join(MINE))?;
         if is_new {
@@ -101,35 +113,6 @@ impl Overlay {
     /// Another layer of the same directory, with the same bounds.
     fn opened_like(&self, layer: &Path) -> Result<Self, OverlayError> {
         Self::open_with(&self.shared.path, layer, self.shared.room.bounds())
-    }
-
-    fn copy_to(&self, dir: &Path) -> io::Result<()> {
-        let next = dir.with_extension("next");
-        match std::fs::remove_dir_all(&next) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut make = std::fs::DirBuilder::new();
-        std::os::unix::fs::DirBuilderExt::mode(make.recursive(true), 0o700);
-        make.create(&next)?;
-        let view = self.view();
-        let count = view.state.tree.count();
-        let full = |Full(facts)| io::Error::new(io::ErrorKind::QuotaExceeded, facts);
-        self.shared.room.doubles(count).map_err(full)?;
-        let records = view.state.tree.records();
-        for part in [BASE, MINE] {
-            let layer = Layer::open(&next.join(part))?;
-            for id in view.state.uppers.keys() {
-                let from = self.shared.layer.open_file(*id, OFlags::RDONLY)?;
-                let stat = rustix::fs::fstat(&from)?;
-                let to = layer.create(*id)?;
-                copy(&from, &to, u64::try_from(stat.st_size).unwrap_or(0))?;
-                to.set_modified(from.metadata()?.modified()?)?;
-            }
-            Index::begin(&layer.dir().try_clone_to_owned()?, &records)?;
-        }
-        drop(view);
-        std::fs::rename(next, dir)
     }
 }
 

@@ -23,7 +23,9 @@
 
 mod acts;
 mod bases;
+mod beside;
 mod changes;
+mod copies;
 mod digests;
 mod fork;
 pub(crate) mod host;

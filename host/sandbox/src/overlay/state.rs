@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 
 use super::bases::Bases;
+use super::beside;
 use super::digests::DigestQueue;
 use super::index::Index;
 use super::layer::Layer;
@@ -49,6 +50,13 @@ pub(crate) struct Reader {
 
 impl OverlayShared {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            // A copy holds it, for as long as that takes.
+            Err(TryLockError::WouldBlock) => {
+                beside::waiting(|| self.state.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+        }
     }
 }

@@ -96,9 +96,9 @@ impl Agent<'_> {
         let worktree = self.planned(call, &layers, name);
         let (own, rights) = (worktree.layers.clone(), self.job.rights.clone());
         // It copies files, for as long as that takes.
-        let owner = own.owner();
-        let made = belljar_work::run(&WORKTREE, &owner, move |_| {
-            own.of(&rights).map(drop).map_err(|error| {
+        let owner = self.job.shared.host.owner_of_layers();
+        let made = belljar_work::run(&WORKTREE, &owner, move |stop| {
+            own.of_until(&rights, stop).map(drop).map_err(|error| {
                 own.forget();
                 error.to_string()
             })
@@ -160,9 +160,9 @@ impl Agent<'_> {
     /// An error that names what was changed in a worktree; none where nothing was.
     async fn spares(&self, worktree: &Worktree) -> Result<(), String> {
         let (layers, rights) = (worktree.layers.clone(), self.job.rights.clone());
-        let owner = layers.owner();
-        let looked = belljar_work::run(&WORKTREE, &owner, move |_| {
-            layers.of(&rights).map_err(|error| error.to_string())?;
+        let owner = self.job.shared.host.owner_of_layers();
+        let looked = belljar_work::run(&WORKTREE, &owner, move |stop| {
+            layers.of_until(&rights, stop).map_err(|error| error.to_string())?;
             layers.changed(MAX_TOLD_CHANGES)
         });
         let (named, more) = match looked.await.unwrap_or_else(|error| Err(error.to_string())) {
@@ -214,7 +214,8 @@ pub(crate) async fn end(
 
 async fn ended(job: &Job, worktree: &Worktree, keep: bool) -> Vec<Told> {
     let (worktree, rights) = (worktree.clone(), job.rights.clone());
-    let owner = worktree.layers.owner();
+    let owner = job.shared.host.owner_of_layers();
+    // As at the end of a subagent: half a merge is nobody's.
     let done = belljar_work::run(&WORKTREE, &owner, move |_| {
         // What a process that died has left is opened first.
         worktree.layers.of(&rights)?;

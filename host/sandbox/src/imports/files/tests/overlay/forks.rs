@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use belljar_work::StopSignal;
+
 use super::super::*;
 use super::differential::{LENGTH, op};
 use super::world::{Fd, Op, Random, Side, names, over, plant, scratch};
@@ -278,4 +280,55 @@ async fn run(overlay: &Overlay, random: &mut Random, seed: u64) -> Vec<String> {
         fds.extend(opened);
     }
     log
+}
+
+#[tokio::test]
+async fn a_copy_ends_between_two_files_when_its_signal_is_raised_and_leaves_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("low")).unwrap();
+    let none = OverlayQuota { bytes: 0, files: 0 };
+    let pool = OverlayPool::new(OverlayQuota { bytes: 100, files: 10 }, none);
+    let low = home.path().join("low");
+    let parent = Overlay::open_in(&low, home.path().join("layer"), &pool).unwrap();
+    write(&parent, &[("a", &"x".repeat(20)), ("b", &"x".repeat(20))]).await;
+    let stop = StopSignal::never();
+    stop.raise();
+    let error = parent.fork_until(home.path().join("one"), &stop).unwrap_err();
+    assert!(error.to_string().contains("stopped before the end"), "{error}");
+    let mut left: Vec<_> = std::fs::read_dir(home.path()).unwrap().flatten().collect();
+    left.retain(|entry| entry.file_name() != "low" && entry.file_name() != "layer");
+    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(pool.held(), OverlayQuota { bytes: 40, files: 2 }, "as before");
+    // Nobody else is kept from one.
+    assert_eq!(parent.fork(home.path().join("one")).unwrap().changed(9).unwrap(), (vec![], 0));
+}
+
+/// INV-484: one worker has both guests.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_call_that_waits_for_a_locked_overlay_lets_its_neighbours_go_on() {
+    let world = World::new(&[("a", "a")]);
+    let (parent, waiting) = (world.parent.clone(), world.parent.clone());
+    let (hold, held) = std::sync::mpsc::channel();
+    let (release, released) = std::sync::mpsc::channel();
+    // As a copy for a subagent does.
+    let holder = std::thread::Builder::new();
+    #[expect(clippy::disallowed_methods, reason = "a test that holds a lock meanwhile")]
+    let holder = holder.spawn(move || {
+        let view = parent.view();
+        hold.send(()).unwrap();
+        let is_released = released.recv_timeout(std::time::Duration::from_secs(30)).is_ok();
+        drop(view);
+        is_released
+    });
+    held.recv().unwrap();
+    let (begin, begun) = std::sync::mpsc::channel();
+    let call = tokio::spawn(async move {
+        begin.send(()).unwrap();
+        waiting.used()
+    });
+    begun.recv().unwrap();
+    let neighbour = tokio::spawn(async move { release.send(()).unwrap() });
+    neighbour.await.unwrap();
+    assert!(holder.unwrap().join().unwrap(), "the neighbour ran while the call waited");
+    assert_eq!(call.await.unwrap(), OverlayQuota { bytes: 0, files: 0 });
 }

@@ -1,0 +1,58 @@
+//! The copies of a layer that a subagent's overlay is made of.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+
+use belljar_work::StopSignal;
+use rustix::fs::OFlags;
+
+use super::Overlay;
+use super::fork::{BASE, MINE};
+use super::index::Index;
+use super::layer::{Layer, copy};
+use super::room::Full;
+
+impl Overlay {
+    /// Copies the layer into a directory, as the base and as what a subagent changes. Ends between two files
+    /// when the signal is raised; after an error nothing of it is there.
+    pub(super) fn copy_to(&self, dir: &Path, stop: &StopSignal) -> io::Result<()> {
+        let next = dir.with_extension("next");
+        match std::fs::remove_dir_all(&next) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let copied = self.copy_into(&next, stop);
+        match copied {
+            Ok(()) => std::fs::rename(next, dir),
+            Err(error) => {
+                // Half of one takes room, and nobody opens it.
+                let _ = std::fs::remove_dir_all(&next);
+                Err(error)
+            }
+        }
+    }
+
+    fn copy_into(&self, next: &Path, stop: &StopSignal) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(next)?;
+        let view = self.view();
+        let count = view.state.tree.count();
+        let full = |Full(facts)| io::Error::new(io::ErrorKind::QuotaExceeded, facts);
+        self.shared.room.doubles(count).map_err(full)?;
+        let records = view.state.tree.records();
+        for part in [BASE, MINE] {
+            let layer = Layer::open(&next.join(part))?;
+            for id in view.state.uppers.keys() {
+                stop.check().map_err(io::Error::other)?;
+                let from = self.shared.layer.open_file(*id, OFlags::RDONLY)?;
+                let stat = rustix::fs::fstat(&from)?;
+                let to = layer.create(*id)?;
+                copy(&from, &to, u64::try_from(stat.st_size).unwrap_or(0))?;
+                to.set_modified(from.metadata()?.modified()?)?;
+            }
+            Index::begin(&layer.dir().try_clone_to_owned()?, &records)?;
+        }
+        Ok(())
+    }
+}
