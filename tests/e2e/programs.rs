@@ -62,7 +62,7 @@ fn an_installed_tool_that_nobody_pinned_says_so_in_a_line_and_what_to_do() {
     let listed = world.run(&["tools", "list"]).exits(0);
     let lines: Vec<&str> = listed.stderr.lines().collect();
     assert_eq!(lines.len(), 3, "a line for each, and one for both: {}", listed.stderr);
-    assert_eq!(listed.stderr.matches("is not pinned").count(), 2);
+    assert_eq!(listed.stderr.matches("` is not pinned").count(), 2);
     assert_eq!(listed.stderr.matches("belljar grant").count(), 1);
     for words in [&["tools", "call", "first", "{}"][..], &["tools", "inspect", "first"]] {
         let refused = world.run(words).exits(2).complains("tool `first` is not pinned");

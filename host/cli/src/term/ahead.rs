@@ -41,11 +41,17 @@ impl TypedAhead {
     }
 }
 
-/// Whether a line can be read at once: a terminal that nobody edits at says so of whole lines alone.
+/// Whether a line can be read at once. A terminal says so of whole lines, unless somebody edits at it:
+/// then what was typed is the editor's.
 #[cfg(unix)]
 fn is_line_there() -> bool {
     use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::termios::{LocalModes, tcgetattr};
     let stdin = io::stdin();
+    let by_lines = |modes: LocalModes| modes.contains(LocalModes::ICANON);
+    if !tcgetattr(&stdin).is_ok_and(|terminal| by_lines(terminal.local_modes)) {
+        return false;
+    }
     let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
     poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
