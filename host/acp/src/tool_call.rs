@@ -8,6 +8,7 @@ use agent_client_protocol::v1::schema::{
 };
 use belljar_agent::limits::cut;
 use belljar_policy::Shown;
+use belljar_received::whole::unsigned;
 use serde_json::Value;
 
 use crate::limits::{MAX_DIFF, MAX_RESULT, MAX_TITLE};
@@ -51,7 +52,7 @@ pub(crate) fn locations(arguments: &Value, workspace: &Path) -> Vec<ToolCallLoca
         ["path", "file_path", "to"].iter().filter_map(|field| arguments.get(field)?.as_str());
     let places = path.filter_map(|path| places::of_guest(workspace, path));
     let line = ["line", "start_line", "from_line"].iter();
-    let line = line.filter_map(|field| arguments.get(field)?.as_u64()).next();
+    let line = line.filter_map(|field| unsigned(arguments.get(field)?)).next();
     let line = line.and_then(|line| u32::try_from(line).ok());
     places.map(|place| ToolCallLocation::new(place).line(line)).collect()
 }

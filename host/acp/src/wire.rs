@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use belljar_received::json::mend_bytes;
+use belljar_received::whole::everywhere;
 use futures::{Sink, Stream};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -150,8 +151,8 @@ async fn next(reader: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> io::Result
 fn text(line: Vec<u8>, too_long: bool) -> String {
     match too_long {
         true => TOO_LONG.to_owned(),
-        // INV-471: the reader of the protocol is strict, and answers nothing that it cannot read.
-        false => String::from_utf8_lossy(&mend_bytes(&line)).into_owned(),
+        // INV-471, INV-500: the reader of the protocol is strict, and answers nothing that it cannot read.
+        false => String::from_utf8_lossy(&everywhere(&mend_bytes(&line))).into_owned(),
     }
 }
 
@@ -198,6 +199,18 @@ mod tests {
         let read: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
         assert_eq!(read["method"], "cut \u{fffd}");
         assert_eq!(lines[1], "{\"a\":\"\u{fffd}\"}");
+    }
+
+    #[tokio::test]
+    async fn a_whole_number_in_a_line_is_an_integer() {
+        let bytes =
+            b"{\"id\":1.0,\"method\":\"x\",\"params\":{\"protocolVersion\":1e0}}\n{\"id\":1.5}\n";
+        let lines = incoming(io::Cursor::new(bytes), Room::new());
+        let lines: Vec<String> = lines.map(Result::unwrap).collect().await;
+        assert_eq!(
+            lines,
+            [r#"{"id":1,"method":"x","params":{"protocolVersion":1}}"#, r#"{"id":1.5}"#]
+        );
     }
 
     #[tokio::test]

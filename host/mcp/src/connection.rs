@@ -321,7 +321,7 @@ impl Connection {
         if let Some(how) = changed(&session.now, tool) {
             return Err(Failed::Changed(how));
         }
-        let arguments: Value = belljar_received::json::from_str(arguments).unwrap_or_default();
+        let arguments = tool.read_arguments(arguments);
         let result = Box::pin(self.result(session, gate, tool, arguments, talk)).await?;
         let answer = Answer::of(&self.server.name, &result);
         if answer.is_error {

@@ -2,6 +2,7 @@
 //! stream in which the server may say other things before.
 
 use belljar_policy::{DenyCode, Shown};
+use belljar_received::whole::unsigned;
 use belljar_sandbox::{HttpReply, Outgoing, OutgoingError, Progress};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -340,9 +341,7 @@ async fn until_its_end(
 pub(crate) fn told(method: &str, params: &Value, id: u64, aside: &mut Aside<'_>) {
     match method {
         "notifications/tools/list_changed" => aside.tools_changed = true,
-        "notifications/progress"
-            if params.get("progressToken").and_then(Value::as_u64) == Some(id) =>
-        {
+        "notifications/progress" if params.get("progressToken").and_then(unsigned) == Some(id) => {
             let number = |name: &str| params.get(name).and_then(Value::as_f64).map(|n| n as u64);
             let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
             if let Some(progress) = aside.talk.and_then(|talk| talk.progress.as_ref()) {

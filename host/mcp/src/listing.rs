@@ -35,6 +35,16 @@ pub struct ListedTool {
     pub schema: Value,
 }
 
+impl ListedTool {
+    /// The arguments of a call as this tool is sent them: with integers where its schema asks for them
+    /// (INV-500). What is no JSON is `null`.
+    pub(crate) fn read_arguments(&self, arguments: &str) -> Value {
+        let arguments = belljar_received::json::mend(arguments);
+        let arguments = belljar_received::whole::by_schema(&arguments, &self.schema);
+        serde_json::from_str(&arguments).unwrap_or_default()
+    }
+}
+
 /// The tools of a server that can be used, and those that cannot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {

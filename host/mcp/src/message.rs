@@ -47,7 +47,7 @@ impl Message {
                 None => Self::Told { method, params },
             });
         }
-        let id = id.as_ref().and_then(Value::as_u64);
+        let id = id.as_ref().and_then(belljar_received::whole::unsigned);
         match (fields.remove("result"), fields.remove("error")) {
             (Some(result), None) => Ok(Self::Answer(id, Ok(result))),
             (None, Some(Value::Object(error))) => Ok(Self::Answer(id, Err(rpc_error(&error)))),

@@ -257,7 +257,7 @@ impl Connection {
         if let Some(how) = changed(&session.now, tool) {
             return Err(Failed::Changed(how));
         }
-        let arguments: Value = belljar_received::json::from_str(arguments).unwrap_or_default();
+        let arguments = tool.read_arguments(arguments);
         let id = session.next_id();
         let params =
             json!({"name": tool.name, "arguments": arguments, "_meta": {"progressToken": id}});

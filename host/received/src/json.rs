@@ -66,6 +66,25 @@ pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(&mend_bytes(bytes))
 }
 
+/// As [`from_str`], where a whole number is an integer however it is written (see [`crate::whole`]): for
+/// texts that are read into types.
+///
+/// # Errors
+///
+/// As of `serde_json`.
+pub fn from_str_with_wholes<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
+    from_slice_with_wholes(text.as_bytes())
+}
+
+/// The same for bytes.
+///
+/// # Errors
+///
+/// As of `serde_json`.
+pub fn from_slice_with_wholes<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
+    serde_json::from_slice(&crate::whole::everywhere(&mend_bytes(bytes)))
+}
+
 /// Mends bytes that come in pieces, for readers that take a stream. It keeps back the start of an
 /// escape that a piece ends in, at most 11 bytes, and nothing behind a whole line.
 #[derive(Debug, Default)]

@@ -192,3 +192,14 @@ async fn a_model_that_fails_is_an_error_that_clients_do_not_repeat() {
     let chunks = data(&complete(&world, "blue-member", body(true)).await.is(200));
     assert_eq!(chunks.last().unwrap()["error"]["code"], "model_error");
 }
+
+#[tokio::test]
+async fn a_whole_number_is_an_integer_however_a_client_writes_it() {
+    let world = World::new().await;
+    let body =
+        |most: Value| json!({"model": "teller", "messages": [user("tell")], "max_tokens": most});
+    complete(&world, "blue-member", body(json!(900.0))).await.is(200);
+    for wrong in [json!(900.5), json!(-900.0), json!(1e30)] {
+        complete(&world, "blue-member", body(wrong)).await.is(400);
+    }
+}

@@ -119,11 +119,11 @@ fn quoted(name: &str) -> String {
 
 /// The call under belljar's name, with belljar's arguments; the error is for the model.
 pub(crate) fn translate(alias: &ForeignTool, call: &ToolCall) -> Result<ToolCall, String> {
-    let given: Map<String, Value> =
-        belljar_received::json::from_str(arguments(call)).map_err(|error| {
-            let shown = Shown::clipped(&error.to_string(), 200).to_string();
-            format!("invalid arguments: {shown}; send one JSON object")
-        })?;
+    let given: Map<String, Value> = belljar_received::json::from_str_with_wholes(arguments(call))
+        .map_err(|error| {
+        let shown = Shown::clipped(&error.to_string(), 200).to_string();
+        format!("invalid arguments: {shown}; send one JSON object")
+    })?;
     let mut own = Map::new();
     members(alias.arguments, given, &mut own)?;
     for (name, value) in alias.given {

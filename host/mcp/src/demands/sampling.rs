@@ -1,6 +1,7 @@
 //! A text that a server wants a model to write: read and bounded. The server names no model, and gives
 //! no tools.
 
+use belljar_received::whole::unsigned;
 use serde_json::Value;
 
 use crate::answer::shown;
@@ -31,7 +32,7 @@ impl Sample {
         if ["tools", "toolChoice", "task"].iter().any(|key| params.get(key).is_some()) {
             return Err("a text is wanted with tools, which a server is not given");
         }
-        let max_tokens = params.get("maxTokens").and_then(Value::as_u64).filter(|most| *most > 0);
+        let max_tokens = params.get("maxTokens").and_then(unsigned).filter(|most| *most > 0);
         let max_tokens = max_tokens.ok_or("a text is wanted of no length")?.min(MAX_TOKENS);
         let messages = params.get("messages").and_then(Value::as_array);
         let messages = messages.filter(|all| !all.is_empty() && all.len() <= MAX_MESSAGES);

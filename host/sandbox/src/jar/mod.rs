@@ -21,6 +21,7 @@ pub(crate) mod state;
 pub(crate) mod store;
 mod way;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -336,6 +337,7 @@ impl Jar {
         }
         // INV-471: a tool's own parser is as strict as any.
         let arguments = &*belljar_received::json::mend(arguments);
+        let arguments = &*self.with_whole_numbers(*slot, name, arguments).await;
         if !is_object(arguments) {
             let message = "the arguments are not a JSON object".to_owned();
             receipt.ending = Ending::Refused(message.clone());
@@ -372,6 +374,28 @@ impl Jar {
                 Err(CallError::HostFault)
             }
             Err(failure) => Err(failure.tell(self.timeout(*slot, time), receipt)),
+        }
+    }
+
+    /// INV-500: the arguments with integers where the tool's schema asks for them. What a component offers
+    /// is known before anybody calls it, so this waits for nothing.
+    async fn with_whole_numbers<'t>(
+        &self,
+        slot: usize,
+        name: &ToolName,
+        arguments: &'t str,
+    ) -> Cow<'t, str> {
+        if !belljar_received::whole::may_have(arguments) {
+            return Cow::Borrowed(arguments);
+        }
+        let Some(slot) = self.slots.get(slot) else { return Cow::Borrowed(arguments) };
+        match self.sandbox.describe(&slot.tool.wasm).await {
+            Ok(tools) => match tools.iter().find(|tool| tool.name == *name) {
+                Some(tool) => belljar_received::whole::by_schema(arguments, &tool.schema),
+                None => Cow::Borrowed(arguments),
+            },
+            // It cannot be called either, and that says why.
+            Err(_) => Cow::Borrowed(arguments),
         }
     }
 

@@ -11,7 +11,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use belljar_policy::Shown;
-use belljar_received::json::mend_bytes;
+use belljar_received::json::{from_slice_with_wholes, mend_bytes};
+use belljar_received::whole::everywhere;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use serde::Serialize;
@@ -124,7 +125,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
 }
 
 /// A body that says it is JSON, with the same bounds; as it came, but for half a surrogate pair, which is
-/// U+FFFD (INV-471).
+/// U+FFFD (INV-471), and for whole numbers, which are integers however they are written (INV-500).
 pub(crate) async fn json_bytes(request: Request) -> Result<Vec<u8>, Problem> {
     if !is_json(request.headers()) {
         let detail = "the body has to be `application/json`";
@@ -138,10 +139,14 @@ pub(crate) async fn json_bytes(request: Request) -> Result<Vec<u8>, Problem> {
             let detail = format!("the body did not arrive within {BODY_TIMEOUT:?}");
             Err(Problem::new(Kind::Timeout, detail))
         }
-        Ok(read) => read.map(|bytes| match mend_bytes(&bytes) {
-            Cow::Borrowed(_) => bytes,
-            Cow::Owned(mended) => mended,
-        }),
+        Ok(read) => read.map(|bytes| changed(changed(bytes, mend_bytes), everywhere)),
+    }
+}
+
+fn changed(bytes: Vec<u8>, how: impl Fn(&[u8]) -> Cow<'_, [u8]>) -> Vec<u8> {
+    match how(&bytes) {
+        Cow::Borrowed(_) => bytes,
+        Cow::Owned(changed) => changed,
     }
 }
 
@@ -166,8 +171,7 @@ pub(crate) async fn small_body<T: DeserializeOwned>(
             Problem::new(Kind::TooLarge, detail)
         })?,
     };
-    serde_json::from_slice(&mend_bytes(&bytes))
-        .map_err(|_| Problem::invalid("the body does not fit"))
+    from_slice_with_wholes(&bytes).map_err(|_| Problem::invalid("the body does not fit"))
 }
 
 /// A body of JSON, or none: then its default.
@@ -310,6 +314,35 @@ mod tests {
         let body = request(Body::from(text), &flights);
         let small: Value = small_body(body, 1_000).await.unwrap();
         assert_eq!(small, read);
+    }
+
+    #[tokio::test]
+    async fn a_whole_number_in_a_body_is_an_integer_however_it_is_written() {
+        #[derive(serde::Deserialize)]
+        struct Wish {
+            most: u64,
+            heat: f64,
+        }
+        let flights = Flights::new(u64::MAX, 1 << 20);
+        let read = async |text: &'static str| {
+            let body = request(Body::from(text), &flights);
+            let JsonBody(Wish { most, heat }) = JsonBody::<Wish>::from_request(body, &()).await?;
+            let body = request(Body::from(text), &flights);
+            let small: Wish = small_body(body, 1_000).await?;
+            assert_eq!((small.most, small.heat.to_bits()), (most, heat.to_bits()));
+            Ok::<_, Problem>((most, heat))
+        };
+        let told = async |text: &'static str| read(text).await.map_err(|problem| problem.kind());
+        assert_eq!(told(r#"{"most": 5.0, "heat": 1.0}"#).await, Ok((5, 1.0)));
+        assert_eq!(told(r#"{"most": 1e3, "heat": 0.7}"#).await, Ok((1_000, 0.7)));
+        for wrong in [
+            r#"{"most": 5.5, "heat": 1}"#,
+            r#"{"most": 1e400, "heat": 1}"#,
+            r#"{"most": -5.0, "heat": 1}"#,
+            r#"{"most": 18446744073709551617.0, "heat": 1}"#,
+        ] {
+            assert_eq!(told(wrong).await, Err(Kind::Invalid), "{wrong}");
+        }
     }
 
     #[tokio::test]

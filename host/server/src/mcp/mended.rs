@@ -1,11 +1,13 @@
 //! The bytes of a client on their way to the protocol's own reader, which is strict and leaves a request
-//! that it cannot read without an answer: half a surrogate pair is U+FFFD before (INV-471).
+//! that it cannot read without an answer: half a surrogate pair is U+FFFD before (INV-471), and a whole
+//! number an integer (INV-500).
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use belljar_received::json::Mender;
+use belljar_received::whole::Wholes;
 use tokio::io::{AsyncRead, ReadBuf};
 
 /// Bytes that are read at once.
@@ -15,6 +17,7 @@ const STEP: usize = 8 << 10;
 pub(super) struct Mended<R> {
     inner: R,
     mender: Mender,
+    wholes: Wholes,
     /// Mended, and not handed over before `at`.
     ready: Vec<u8>,
     at: usize,
@@ -23,7 +26,8 @@ pub(super) struct Mended<R> {
 
 impl<R> Mended<R> {
     pub(super) fn new(inner: R) -> Self {
-        Self { inner, mender: Mender::default(), ready: Vec::new(), at: 0, ended: false }
+        let (mender, wholes) = (Mender::default(), Wholes::default());
+        Self { inner, mender, wholes, ready: Vec::new(), at: 0, ended: false }
     }
 }
 
@@ -48,9 +52,14 @@ impl<R: AsyncRead + Unpin> AsyncRead for Mended<R> {
             own.ready.clear();
             own.at = 0;
             own.ended = read.filled().is_empty();
+            let mut mended = Vec::new();
             match own.ended {
-                true => own.mender.end(&mut own.ready),
-                false => own.mender.push(read.filled(), &mut own.ready),
+                true => own.mender.end(&mut mended),
+                false => own.mender.push(read.filled(), &mut mended),
+            }
+            own.wholes.push(&mended, &mut own.ready);
+            if own.ended {
+                own.wholes.end(&mut own.ready);
             }
         }
     }
@@ -72,6 +81,11 @@ mod tests {
         let mut line = vec![0; expected.len()];
         read.read_exact(&mut line).await.unwrap();
         assert_eq!(line, expected);
+        client.write_all(b"{\"id\":1").await.unwrap();
+        client.write_all(b".0}\n").await.unwrap();
+        let mut line = [0; 9];
+        read.read_exact(&mut line).await.unwrap();
+        assert_eq!(&line, b"{\"id\":1}\n");
         client.write_all(b"\\ud83d").await.unwrap();
         drop(client);
         let mut rest = String::new();

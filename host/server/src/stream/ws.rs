@@ -235,7 +235,7 @@ impl Connection {
 
     /// Does what a client says; gives the last word, if it was the last.
     async fn hear(&mut self, text: &str) -> Option<(u16, &'static str)> {
-        let (id, wish) = match belljar_received::json::from_str::<ClientMessage>(text) {
+        let (id, wish) = match belljar_received::json::from_str_with_wholes::<ClientMessage>(text) {
             Ok(message) => message.parts(),
             Err(error) => {
                 let why = error.to_string();

@@ -432,7 +432,8 @@ fn bounded(content: Option<&str>, detail: Option<&str>) -> Result<(), String> {
 }
 
 fn read<T: DeserializeOwned>(arguments: &str) -> Result<T, String> {
-    belljar_received::json::from_str(arguments).map_err(|error| invalid(&error.to_string()))
+    belljar_received::json::from_str_with_wholes(arguments)
+        .map_err(|error| invalid(&error.to_string()))
 }
 
 fn invalid(why: &str) -> String {
@@ -508,6 +509,18 @@ mod tests {
         }
         let good = r#"{"content":"a","status":"in_progress","activeForm":"doing a"}"#;
         assert!(BuiltinCall::parse(BuiltinTool::Todo, &todo(good)).is_ok());
+    }
+
+    #[test]
+    fn a_number_that_is_whole_is_taken_however_it_is_written() {
+        for id in ["7", "7.0", "70e-1", "\"7\""] {
+            let call = format!(r#"{{"action":"get","id":{id}}}"#);
+            let call = BuiltinCall::parse(BuiltinTool::Todo, &call).unwrap();
+            assert_eq!(call, BuiltinCall::Todo(TodoCall::Get { id: "7".to_owned() }));
+        }
+        for bad in ["7.5", "-7.0", "1e400"] {
+            wrong(BuiltinTool::Todo, &format!(r#"{{"action":"get","id":{bad}}}"#));
+        }
     }
 
     #[test]
