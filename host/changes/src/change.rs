@@ -260,8 +260,21 @@ impl Changes {
     ///
     /// When a file cannot be read, or `out` takes no more.
     pub fn patch(&self, out: &mut impl Write) -> Result<(), ChangesError> {
-        let files = self.files.iter().filter(|file| !is_gits(&file.path));
-        files.into_iter().try_for_each(|file| self.patch_of(file, out))
+        self.patch_in(Path::new(""), out)
+    }
+
+    /// As [`Self::patch`], with paths as they are seen from the directory in which this one lies at
+    /// `prefix`: git reads a patch so, from the top of its repository, wherever it is started.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::patch`].
+    pub fn patch_in(&self, prefix: &Path, out: &mut impl Write) -> Result<(), ChangesError> {
+        for file in self.files.iter().filter(|file| !is_gits(&file.path)) {
+            self.stop.check()?;
+            patch::write(self, file, prefix, out)?;
+        }
+        Ok(())
     }
 
     /// How many changes a patch leaves out: those below `.git`, which `git apply` refuses.
@@ -307,7 +320,7 @@ impl Changes {
     /// As [`Self::patch`].
     pub fn patch_of(&self, file: &FileChange, out: &mut impl Write) -> Result<(), ChangesError> {
         self.stop.check()?;
-        patch::write(self, file, out)
+        patch::write(self, file, Path::new(""), out)
     }
 }
 

@@ -30,10 +30,11 @@ enum Side {
     Binary(File, u64),
 }
 
-/// Writes what a change is in a patch.
+/// Writes what a change is in a patch, with paths that begin with `prefix`.
 pub(crate) fn write(
     changes: &Changes,
     file: &FileChange,
+    prefix: &Path,
     out: &mut impl Write,
 ) -> Result<(), ChangesError> {
     let failed = |error: io::Error| ChangesError::io("write the patch of", &file.path)(error);
@@ -42,7 +43,7 @@ pub(crate) fn write(
     }
     let (before, after) = sides(changes, file)?;
     let hunks = hunks(&before, &after, &changes.stop)?;
-    put(file, before, after, &hunks, out).map_err(failed)
+    put((file, prefix), before, after, &hunks, out).map_err(failed)
 }
 
 /// The lines that differ, of two texts.
@@ -86,7 +87,7 @@ fn sides(changes: &Changes, file: &FileChange) -> Result<(Side, Side), ChangesEr
 }
 
 fn put(
-    file: &FileChange,
+    (file, prefix): (&FileChange, &Path),
     before: Side,
     after: Side,
     hunks: &[u8],
@@ -101,6 +102,7 @@ fn put(
         }
     };
     let path = if file.kind == FileDifference::Deleted { from } else { &file.path };
+    let (from, path) = (&prefix.join(from), &prefix.join(path));
     let (a, b) = (quoted("a/", from), quoted("b/", path));
     let (old, new) = (mode(file.node, file.mode_before), mode(file.node, file.mode_after));
     writeln!(out, "diff --git {a} {b}")?;

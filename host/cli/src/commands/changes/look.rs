@@ -1,6 +1,7 @@
 //! `belljar changes`: what a run changed in its overlays.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use belljar_changes::{Changes, Stat};
@@ -11,7 +12,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::find::{self, Found, Paths};
-use super::show;
+use super::{repository, show};
 use crate::args::changes::ChangesArgs;
 use crate::setup::exit::{Exit, Failure, chain};
 use crate::setup::home::Places;
@@ -48,8 +49,8 @@ fn look(args: &ChangesArgs, found: &Found, out: &Out) -> Result<Exit, Failure> {
         return Ok(Exit::Completed);
     }
     if args.patch {
-        for (_, changes) in &all {
-            raw(changes, out)?;
+        for (place, changes) in &all {
+            raw(changes, &repository::prefix(&place.directory), out)?;
             let left_out = changes.not_in_patch();
             if left_out > 0 {
                 out.warning(format_args!(
@@ -117,9 +118,9 @@ pub(crate) fn shown(
 }
 
 /// The patch as it is; on a terminal escaped.
-fn raw(changes: &Changes, out: &Out) -> Result<(), Failure> {
+fn raw(changes: &Changes, prefix: &Path, out: &Out) -> Result<(), Failure> {
     let mut bytes = Vec::new();
-    changes.patch(&mut bytes).map_err(|error| Failure::new(error.to_string()))?;
+    changes.patch_in(prefix, &mut bytes).map_err(|error| Failure::new(error.to_string()))?;
     if out.is_live() {
         let text = String::from_utf8_lossy(&bytes);
         text.lines().for_each(|line| diff::show_line(line, out));

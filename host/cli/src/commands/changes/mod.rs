@@ -5,5 +5,6 @@ pub(crate) mod apply;
 pub(crate) mod discard;
 pub(crate) mod find;
 pub(crate) mod look;
+mod repository;
 pub(crate) mod show;
 pub(crate) mod undo;

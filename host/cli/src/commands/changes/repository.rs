@@ -1,0 +1,51 @@
+//! The repository of git that a directory lies in.
+
+use std::path::{Path, PathBuf};
+
+/// Where a directory lies in its repository; empty where it is the top of one, or lies in none.
+///
+/// `git apply` takes the paths of a patch from the top of the repository also where it is started below
+/// it, and passes over a file that is not below the directory it was started in, without a word.
+pub(super) fn prefix(directory: &Path) -> PathBuf {
+    // Git sees directories as they are, whatever link led there.
+    let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    let top = directory.ancestors().find(|above| is_top(above));
+    let below = top.and_then(|top| directory.strip_prefix(top).ok());
+    below.map(Path::to_owned).unwrap_or_default()
+}
+
+/// Whether git takes a directory for the top of a repository. In a worktree and in a submodule `.git` is a
+/// file.
+fn is_top(directory: &Path) -> bool {
+    let git = directory.join(".git");
+    git.is_file() || (git.join("HEAD").exists() && git.join("objects").is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_told_by_its_place_in_the_innermost_repository() {
+        let home = tempfile::tempdir().unwrap();
+        let top = home.path().canonicalize().unwrap();
+        for made in ["r/.git/objects", "r/a/b", "r/a/empty/.git", "r/sub/c", "none/a"] {
+            std::fs::create_dir_all(top.join(made)).unwrap();
+        }
+        std::fs::write(top.join("r/.git/HEAD"), "ref: refs/heads/main").unwrap();
+        std::fs::write(top.join("r/sub/.git"), "gitdir: ../.git/modules/sub").unwrap();
+        std::os::unix::fs::symlink(top.join("r/a"), top.join("link")).unwrap();
+        for (directory, expected) in [
+            ("r", ""),
+            ("r/a/b", "a/b"),
+            ("link/b", "a/b"),
+            ("r/a/empty", "a/empty"),
+            ("r/sub/c", "c"),
+            ("r/sub", ""),
+            ("none/a", ""),
+            ("missing", ""),
+        ] {
+            assert_eq!(prefix(&top.join(directory)), Path::new(expected), "{directory}");
+        }
+    }
+}
