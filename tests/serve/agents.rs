@@ -156,3 +156,26 @@ async fn what_is_said_of_a_text_names_no_command_or_file_of_the_operators_machin
         assert!(hints.iter().any(|hint| hint.contains(expected)), "no {expected} in {hints:#?}");
     }
 }
+
+#[tokio::test]
+async fn an_agent_of_any_script_is_kept_and_reached_by_its_name_in_a_url() {
+    let world = World::new().await;
+    let text = agent("Pr\u{fc}fer");
+    let body = json!({ "slug": "pru\u{308}fer", "text": text });
+    let made = world.call_as("blue-admin", "POST", "/v1/agents").json(&body).send().await.is(201);
+    assert_eq!(made.json()["slug"], "pr\u{fc}fer");
+    // As one character, as two, and as it is written.
+    for name in ["pr%C3%BCfer", "pru%CC%88fer", "Pr%C3%BCfer"] {
+        let path = format!("/v1/agents/{name}");
+        let read = world.call_as("blue-read-only", "GET", &path).send().await.is(200);
+        assert_eq!(read.json()["text"], text, "{name}");
+    }
+    for near in ["prufer", "pr%C3%BAfer", "pr%C3%BCfer%E2%80%AE", "pr%FCfer"] {
+        let path = format!("/v1/agents/{near}");
+        world.call_as("blue-read-only", "GET", &path).send().await.is(404);
+    }
+    let other = json!({ "slug": "prufer", "text": agent("prufer") });
+    world.call_as("blue-admin", "POST", "/v1/agents").json(&other).send().await.is(201);
+    let hidden = json!({ "slug": "pr\u{202e}fer", "text": agent("x") });
+    world.call_as("blue-admin", "POST", "/v1/agents").json(&hidden).send().await.is(400);
+}

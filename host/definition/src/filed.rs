@@ -5,6 +5,7 @@ use std::path::Path;
 
 use belljar_policy::Shown;
 
+use crate::agent::name::{unfit, unfit_message};
 use crate::agent::{
     AgentContext, AgentDefinition, NotAnAgent, Parsed, own, parse_agent_in, parse_too_large,
 };
@@ -165,9 +166,6 @@ pub(crate) fn is_markdown(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"))
 }
 
-/// The longest name for people, in characters.
-const MAX_NAME: usize = 100;
-
 /// The name and its slug; an error where the name is unfit for a person's list.
 pub(crate) fn checked_name(
     name: &str,
@@ -175,9 +173,8 @@ pub(crate) fn checked_name(
     findings: &mut Findings<'_>,
 ) -> Option<(String, Slug)> {
     let name = name.trim();
-    if name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
-        let message = format!("`name` has more than {MAX_NAME} characters, or control characters");
-        findings.error(at, "bad-name", message);
+    if unfit(name) {
+        findings.error(at, "bad-name", unfit_message());
         return None;
     }
     let Some(slug) = Slug::of(name) else {
@@ -185,7 +182,7 @@ pub(crate) fn checked_name(
             at,
             "bad-name",
             format!("`{}` gives no identity", Shown::new(name)),
-            "give `name` at least one letter a to z or digit",
+            "give `name` at least one letter or digit",
         );
         return None;
     };

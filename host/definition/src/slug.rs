@@ -4,14 +4,20 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use belljar_policy::Shown;
+use belljar_policy::{Shown, is_hidden};
 use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
 
-/// The longest slug, in bytes.
+/// The longest slug, in characters.
 const MAX_SLUG: usize = 64;
 
-/// A name made fit for look-up: lower-case ASCII letters and digits, joined by single `-`.
-/// `Code Reviewer`, `code_reviewer` and `code:reviewer` are all `code-reviewer`.
+/// Its bytes: it is a file's name too, with an ending.
+const MAX_SLUG_BYTES: usize = 200;
+
+/// A name made fit for look-up: lower-case letters and digits of any script, joined by single `-`.
+/// `Code Reviewer`, `code_reviewer` and `code:reviewer` are all `code-reviewer`; `Prüfer` is `prüfer`,
+/// whether its `ü` came as one character or as two (Unicode's form NFC).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Slug(String);
@@ -53,34 +59,37 @@ pub struct AgentIdError {
 }
 
 impl Slug {
-    /// The slug of a name; `None` where the name holds no ASCII letter or digit.
+    /// The slug of a name. `None` where the name holds no letter, digit or symbol, and where it holds
+    /// characters that nobody sees: controls, also those of the direction of writing (INV-503).
     pub fn of(name: &str) -> Option<Self> {
-        let mut slug = String::new();
-        for c in name.chars() {
-            if slug.len() >= MAX_SLUG {
+        if name.chars().any(is_refused) {
+            return None;
+        }
+        let (mut slug, mut length) = (String::new(), 0);
+        for c in folded(name) {
+            let next = match is_kept(c) {
+                true => c,
+                false if slug.is_empty() || slug.ends_with('-') => continue,
+                false => '-',
+            };
+            if length == MAX_SLUG || slug.len() + next.len_utf8() > MAX_SLUG_BYTES {
                 break;
             }
-            if c.is_ascii_alphanumeric() {
-                slug.push(c.to_ascii_lowercase());
-            } else if !slug.is_empty() && !slug.ends_with('-') {
-                slug.push('-');
-            }
+            slug.push(next);
+            length += 1;
         }
         let slug = slug.trim_end_matches('-');
         (!slug.is_empty()).then(|| Self(slug.to_owned()))
     }
 
-    /// The slug of a name without any ASCII letter or digit: its characters by their numbers.
-    pub(crate) fn spelt_out(name: &str) -> Option<Self> {
-        let mut slug = String::new();
-        for c in name.chars().filter(|c| c.is_alphanumeric()) {
-            let next = format!("{}u{:x}", if slug.is_empty() { "" } else { "-" }, u32::from(c));
-            if slug.len() + next.len() > MAX_SLUG {
-                break;
-            }
-            slug.push_str(&next);
-        }
-        (!slug.is_empty()).then_some(Self(slug))
+    /// The slug that a text is, and not only leads to: a near miss must not match in silence. What
+    /// Unicode has two encodings for is one text, and of letters beyond ASCII the case does not count.
+    pub fn exact(text: &str) -> Option<Self> {
+        let same = |slug: &Self| match text.is_ascii() {
+            true => slug.0 == text,
+            false => folded(text).eq(slug.0.chars()),
+        };
+        Self::of(text).filter(same)
     }
 
     /// The slug as text.
@@ -177,13 +186,42 @@ impl From<AgentId> for String {
 
 /// Grants name slugs exactly: a near miss must not match in silence.
 fn exact_slug(text: &str, whole: &str) -> Result<Slug, AgentIdError> {
-    match Slug::of(text) {
-        Some(slug) if slug.0 == text => Ok(slug),
-        _ => Err(AgentIdError {
-            text: Shown::clipped(whole, 200).to_string(),
-            why: "names are lower-case letters and digits joined by `-`",
-        }),
+    Slug::exact(text).ok_or_else(|| AgentIdError {
+        text: Shown::clipped(whole, 200).to_string(),
+        why: "names are lower-case letters and digits joined by `-`",
+    })
+}
+
+/// The characters of a name in lower case, in the one encoding that slugs have.
+fn folded(name: &str) -> impl Iterator<Item = char> + '_ {
+    let seen = name.chars().filter(|c| !is_selector(*c));
+    // Lower case may be written in more characters than upper case.
+    seen.nfc().flat_map(char::to_lowercase).nfc()
+}
+
+/// Whether a character is a part of a slug; others separate its words.
+fn is_kept(c: char) -> bool {
+    match c.is_ascii() {
+        true => c.is_ascii_alphanumeric(),
+        // Marks belong to the letter before them: vowels in the scripts of India, for example.
+        false => c.is_alphanumeric() || is_combining_mark(c) || is_symbol(c),
     }
+}
+
+/// Arrows, signs and pictures: an agent may be called by nothing else.
+fn is_symbol(c: char) -> bool {
+    matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
+}
+
+/// Says how the character before it is drawn, and no more.
+fn is_selector(c: char) -> bool {
+    matches!(c, '\u{fe00}'..='\u{fe0f}')
+}
+
+/// Whether no name has this character: one that nobody sees. Joiners have a place in the writing of
+/// Persian and of India, and separate words here.
+pub(crate) fn is_refused(c: char) -> bool {
+    is_hidden(c) && !is_selector(c) && !matches!(c, '\u{200c}' | '\u{200d}')
 }
 
 #[cfg(test)]
@@ -197,11 +235,88 @@ mod tests {
         assert_eq!(slug("a:b/c__d").as_deref(), Some("a-b-c-d"));
         assert_eq!(slug("--x--").as_deref(), Some("x"));
         assert_eq!(slug(&"a".repeat(500)).map(|s| s.len()), Some(64));
-        assert_eq!(slug("\u{4ee3}\u{7801}"), None);
-        let spelt = |name: &str| Slug::spelt_out(name).map(String::from);
-        assert_eq!(spelt("\u{4ee3}\u{7801}").as_deref(), Some("u4ee3-u7801"));
-        assert!(spelt(&"\u{4ee3}".repeat(500)).is_some_and(|slug| slug.len() <= 64));
-        assert_eq!(spelt("?!"), None);
+        assert_eq!(slug(&"\u{4ee3}".repeat(500)).map(|s| s.chars().count()), Some(64));
+        assert!(slug(&"🚀".repeat(500)).is_some_and(|slug| slug.len() <= 200));
+        assert_eq!(slug("?!"), None);
+    }
+
+    #[test]
+    fn a_name_of_any_script_is_its_own_slug() {
+        let slug = |name: &str| Slug::of(name).map(String::from);
+        for (name, expected) in [
+            ("代码 审查", "代码-审查"),
+            ("Prüfer", "prüfer"),
+            ("Pru\u{308}fer", "prüfer"),
+            ("ΣΟΦΙΑ", "σοφια"),
+            ("हिन्दी", "हिन्दी"),
+            ("مراجع", "مراجع"),
+            ("می\u{200c}خواهم", "می-خواهم"),
+            ("Straße – 1", "straße-1"),
+            ("🚀", "🚀"),
+            ("❤\u{fe0f} love", "❤-love"),
+        ] {
+            assert_eq!(slug(name).as_deref(), Some(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn different_names_of_a_script_are_different_agents() {
+        let names = ["é", "è", "e", "ü", "u", "हिन्दी", "हिनदी", "हिन-दी", "代", "码", "🚀", "🔥"];
+        let slugs: std::collections::BTreeSet<_> =
+            names.iter().map(|name| Slug::of(name)).collect();
+        assert_eq!(slugs.len(), names.len());
+    }
+
+    #[test]
+    fn what_nobody_sees_is_in_no_name() {
+        for c in [
+            '\u{202e}',
+            '\u{2066}',
+            '\u{200f}',
+            '\u{61c}',
+            '\u{200b}',
+            '\u{feff}',
+            '\0',
+            '\n',
+            '\u{1b}',
+            '\u{9b}',
+            '\u{e0041}',
+            '\u{ad}',
+        ] {
+            for name in [format!("ab{c}cd"), format!("代{c}码")] {
+                assert_eq!(Slug::of(&name), None, "{name:?}");
+                assert!(name.parse::<AgentId>().is_err() && Slug::try_from(name).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn an_identity_is_typed_as_the_name_is_written() {
+        for (text, expected) in [
+            ("prüfer", "home/prüfer"),
+            ("Prüfer", "home/prüfer"),
+            ("pru\u{308}fer", "home/prüfer"),
+            ("library/büro/代码", "library/büro/代码"),
+            ("library/bu\u{308}ro/代码", "library/büro/代码"),
+            ("workspace:/srv/x/审查", "workspace:/srv/x/审查"),
+        ] {
+            assert_eq!(text.parse::<AgentId>().unwrap().to_string(), expected);
+        }
+        for near in ["prüfer eins", "-prüfer", "prüfer-", "代 码", "代/码"] {
+            assert!(near.parse::<AgentId>().is_err(), "{near}");
+        }
+    }
+
+    #[test]
+    fn a_slug_is_its_own_slug() {
+        // Beyond them lie ideographs, which have neither case nor marks.
+        for c in ('\0'..='\u{2fff}').chain('\u{a000}'..='\u{abff}').chain('\u{f900}'..='\u{11fff}')
+        {
+            let name = format!("{c}a{c}\u{308}");
+            if let Some(slug) = Slug::of(&name) {
+                assert_eq!(Slug::exact(slug.as_str()).as_ref(), Some(&slug), "{name:?}");
+            }
+        }
     }
 
     #[test]

@@ -39,4 +39,4 @@ pub use peers::PeersAsk;
 pub use rights::{
     Asked, Grants, Narrowing, Rights, ToolAsk, ToolPermit, ToolRights, Wanted, Writes,
 };
-pub use shown::{Shown, ShownPath};
+pub use shown::{Shown, ShownPath, is_hidden};

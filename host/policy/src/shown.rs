@@ -81,7 +81,7 @@ impl fmt::Display for PathText<'_> {
 /// Characters that a terminal or a page would not show as themselves: C0 and C1 controls,
 /// soft hyphen, zero-width and joiner characters, bidirectional controls, line and paragraph
 /// separators, invisible operators, variation selectors, interlinear marks, and tags.
-fn is_hidden(c: char) -> bool {
+pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'

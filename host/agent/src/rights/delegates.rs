@@ -168,7 +168,7 @@ impl Delegates {
         };
         let exact = self.entries().find(|(listed, _)| listed.as_str() == name);
         // As people name it in grants: `library/NAME/agent`.
-        let by_id = || self.entries().find(|(_, agent)| agent.id.to_string() == name);
+        let by_id = || self.entries().find(|(_, agent)| is_identity(name, &agent.id));
         exact.or_else(by_slug).or_else(by_id).map(|(_, agent)| &agent.id)
     }
 
@@ -211,12 +211,17 @@ impl Delegates {
     }
 }
 
+/// Whether a name with its scope is this identity, in whichever of Unicode's encodings it came.
+fn is_identity(name: &str, id: &AgentId) -> bool {
+    name.contains('/') && name.parse::<AgentId>().is_ok_and(|named| named == *id)
+}
+
 /// Whether the operator lets nobody delegate to it.
 fn is_blocked(host: &Host, id: &AgentId) -> bool {
     let blocked = &host.settings.subagents.blocked_agents;
     blocked
         .iter()
-        .any(|name| *name == id.to_string() || Slug::of(name).is_some_and(|slug| slug == id.slug))
+        .any(|name| is_identity(name, id) || Slug::of(name).is_some_and(|slug| slug == id.slug))
 }
 
 /// The listed names of the agents that the operator means: identities, of which a bare name is

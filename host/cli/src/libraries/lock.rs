@@ -197,7 +197,7 @@ impl Library {
     }
 }
 
-/// A slug that is written as slugs are.
+/// A slug that is written as slugs are: a file of belljar's own has no other spelling of it.
 fn exact(text: &str) -> Option<Slug> {
     Slug::of(text).filter(|slug| slug.as_str() == text)
 }

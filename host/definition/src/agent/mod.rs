@@ -10,7 +10,7 @@ mod keys;
 mod leftovers;
 mod limit_words;
 mod listed;
-mod name;
+pub(crate) mod name;
 mod names;
 mod narrowed;
 pub(crate) mod own;

@@ -5,6 +5,7 @@ use std::path::Path;
 use belljar_policy::Shown;
 
 use crate::fields::Fields;
+use crate::slug::is_refused;
 use crate::{Dialect, Slug};
 
 /// The longest name for people, in characters.
@@ -34,7 +35,7 @@ pub(super) fn read(
         |name| name.trim().to_owned(),
     );
     if unfit(&name) {
-        let message = format!("`name` has more than {MAX_NAME} characters, or control characters");
+        let message = unfit_message();
         if dialect == Dialect::Canonical || unfit(&stem) {
             fields.findings.error(at, "bad-name", message);
             return None;
@@ -46,23 +47,30 @@ pub(super) fn read(
     if let Some(slug) = Slug::of(&name) {
         return Some((name, slug));
     }
-    let spelt = || Slug::spelt_out(&name).filter(|_| dialect != Dialect::Canonical);
-    let Some(slug) = Slug::of(&stem).or_else(spelt) else {
+    let Some(slug) = Slug::of(&stem) else {
         fields.findings.error_hint(
             at,
             "bad-name",
             format!("`{}` gives no identity", Shown::new(&name)),
-            "give `name`, or the file, at least one letter a to z or digit",
+            "give `name`, or the file, at least one letter or digit",
         );
         return None;
     };
-    let message = format!("`{}` has no letter a to z; look it up as `{slug}`", Shown::new(&name));
+    let message = format!("`{}` has no letter or digit; look it up as `{slug}`", Shown::new(&name));
     fields.findings.note(at, "name-from-file", message);
     Some((name, slug))
 }
 
-fn unfit(name: &str) -> bool {
-    name.chars().count() > MAX_NAME || name.chars().any(char::is_control)
+/// Whether a name is too long for a person, or has characters in it that nobody sees.
+pub(crate) fn unfit(name: &str) -> bool {
+    name.chars().count() > MAX_NAME || name.chars().any(is_refused)
+}
+
+/// The message about such a name.
+pub(crate) fn unfit_message() -> String {
+    format!(
+        "`name` has more than {MAX_NAME} characters, or control characters or others that are not seen"
+    )
 }
 
 /// The file's name without the endings that agent files have.

@@ -246,21 +246,20 @@ fn a_disabled_agent_says_so() {
 #[test]
 fn names_that_are_no_identity_fall_back_to_the_file() {
     check!("---\nname: '\u{4ee3}\u{7801}'\ndescription: d\n---\nbody", @r#"
-    代码 (scout), unknown, user-facing
+    代码 (代码), unknown, user-facing
     tools: all that is granted
-    agents/scout.md:2:1: note: `代码` has no letter a to z; look it up as `scout`
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
-    insta::assert_snapshot!(agent_at("\u{4ee3}.md", "---\nname: '\u{7801}'\ndescription: d\n---\nbody"), @r#"
-    码 (u7801), unknown, user-facing
+    insta::assert_snapshot!(agent_at("\u{4ee3}.md", "---\nname: '?!'\ndescription: d\n---\nbody"), @r#"
+    ?! (代), unknown, user-facing
     tools: all that is granted
-    代.md:2:1: note: `码` has no letter a to z; look it up as `u7801`
+    代.md:2:1: note: `?!` has no letter or digit; look it up as `代`
     代.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     check!("---\nname: \"a\\nb\"\ndescription: d\n---\nbody", @r#"
     scout (scout), unknown, user-facing
     tools: all that is granted
-    agents/scout.md:2:1: warning: `name` has more than 100 characters, or control characters; the file's name serves: `scout`
+    agents/scout.md:2:1: warning: `name` has more than 100 characters, or control characters or others that are not seen; the file's name serves: `scout`
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
 }

@@ -99,10 +99,16 @@ async fn all(client: &Client) -> Result<Vec<AgentTool>, ServiceError> {
     Ok(open.map(tool).collect())
 }
 
-/// The name of an agent as a tool: letters that the protocol takes.
+/// The name of an agent as a tool: letters that the protocol takes. One of another script stands there
+/// by its number, so that no two agents have one name.
 fn name_of(agent: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
-    let name: String = agent.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+    let letter = |c: char| match c {
+        c if fits(c) => c.to_string(),
+        c if c.is_ascii() => "_".to_owned(),
+        c => format!(".{:x}", u32::from(c)),
+    };
+    let name: String = agent.chars().map(letter).collect();
     let name: String = name.chars().rev().take(120).collect::<Vec<_>>().into_iter().rev().collect();
     format!("{PREFIX}{name}")
 }
@@ -402,6 +408,8 @@ mod tests {
     fn an_agents_name_is_one_that_the_protocol_takes() {
         assert_eq!(name_of("scout"), "agent_scout");
         assert_eq!(name_of("library/x/scout"), "agent_library_x_scout");
+        assert_eq!(name_of("代码-x"), "agent_.4ee3.7801-x");
+        assert_ne!(name_of("代码"), name_of("审查"));
         assert_eq!(name_of(&format!("workspace:/{}/scout", "long/".repeat(60))).len(), 126);
     }
 

@@ -89,8 +89,7 @@ fn name(args: &AddArgs, source: &Source) -> Result<Slug, Failure> {
             Failure::usage("the source's path gives no name").hint("choose one with `--name NAME`")
         });
     };
-    let slug = Slug::of(given).filter(|slug| slug.as_str() == given);
-    slug.ok_or_else(|| {
+    Slug::exact(given).ok_or_else(|| {
         let given = Shown::clipped(given, 80);
         Failure::usage(format!("`{given}` is no name for a library"))
             .hint("a name is lower-case letters and digits joined by `-`")
