@@ -105,3 +105,39 @@ async fn an_overlay_in_name_alone_makes_no_jar() {
     assert_eq!(error.code(), "directory-not-opened");
     assert!(error.to_string().contains("was given none"), "{error}");
 }
+
+#[tokio::test]
+async fn a_file_whose_name_is_no_text_is_changed_in_an_overlay_and_in_a_fork_of_it() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let (host, layers) = (TestHost::new(), tempfile::tempdir().unwrap());
+    let odd = |name: &[u8]| host.path().join(OsStr::from_bytes(name));
+    std::fs::create_dir(odd(b"d\xff")).unwrap();
+    std::fs::write(odd(b"d\xff/caf\xe9.txt"), "one\n").unwrap();
+    std::fs::write(odd(b"d\xff/caf\\xE9.txt"), "letters\n").unwrap();
+    let overlay = open(&host, &layers, OverlayQuota::default());
+    let one = jar(&host, &overlay).await;
+    let list = serde_json::json!({ "path": "d\\xFF" });
+    let list = call(&one, "file_list", list).await.outcome.unwrap().text();
+    assert!(list.contains("caf\\xE9.txt") && list.contains("caf\\x5CxE9.txt"), "{list}");
+    let path = "d\\xFF/caf\\xE9.txt";
+    let edit = serde_json::json!({ "path": path, "old_text": "one", "new_text": "two" });
+    call(&one, "file_edit", edit).await.outcome.unwrap();
+    assert!(read(&one, path).await.contains("two"));
+    assert!(read(&one, "d\\xFF/caf\\x5CxE9.txt").await.contains("letters"));
+    assert_eq!(std::fs::read(odd(b"d\xff/caf\xe9.txt")).unwrap(), b"one\n");
+    let changed = overlay.changes();
+    assert_eq!(changed.len(), 1);
+    assert_eq!(changed[0].path.as_os_str().as_bytes(), b"d\xff/caf\xe9.txt");
+    // A subagent's or a worktree's copy of the layer, and back.
+    let fork = overlay.fork(layers.path().join("forks")).unwrap();
+    let child = jar(&host, fork.overlay()).await;
+    assert!(read(&child, path).await.contains("two"));
+    let edit = serde_json::json!({ "path": path, "old_text": "two", "new_text": "three" });
+    call(&child, "file_edit", edit).await.outcome.unwrap();
+    write(&child, "d\\xFF/n\\xFE", "new\n").await.outcome.unwrap();
+    drop(child);
+    assert_eq!(fork.merge(&overlay, "child").unwrap().conflicts, []);
+    assert!(read(&one, path).await.contains("three"));
+    assert!(read(&one, "d\\xFF/n\\xFE").await.contains("new"));
+}

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 use super::closed::{Closed, Led, lead};
 use super::names::is_protected;
+use super::spelling::{meant, spell};
 use super::walk::{HostDir, MAX_DEPTH, PathEnd, kind};
 
 /// Entries looked at before a directory is renamed. A directory with more stays where it
@@ -58,14 +59,14 @@ fn meant_from(mount: &Path, dir: BorrowedFd<'_>, real: &str, path: &str) -> Mean
     let mut most = Meant::Not;
     let below = |path: &Path| {
         let path = path.strip_prefix(mount).ok()?;
-        Some(path.to_string_lossy().into_owned())
+        Some(spell(path.as_os_str()).into_owned())
     };
     for name in PROTECTED_NAMES {
         // Most often there is no such link, and this is one system call.
         if readlinkat(dir, *name, Vec::new()).is_err() {
             continue;
         }
-        let Led { end, way } = lead(&mount.join(real).join(name));
+        let Led { end, way } = lead(&mount.join(meant(real)).join(name));
         let end = below(&end);
         if end.as_ref().is_some_and(|end| is_at_or_below(path, end)) {
             return Meant::Itself;

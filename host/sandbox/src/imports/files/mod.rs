@@ -28,6 +28,7 @@ mod over;
 mod paths;
 #[cfg(test)]
 mod seam;
+mod spelling;
 mod streams;
 #[cfg(test)]
 mod tests;

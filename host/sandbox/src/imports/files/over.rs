@@ -18,6 +18,7 @@ use super::closed::Closed;
 use super::names::is_protected;
 use super::open::Ask;
 use super::paths::descriptor_type;
+use super::spelling::spell;
 use super::tree::{Tree, is};
 use super::walk::{HostDir as _, MAX_DEPTH, PathEnd, Steps as _};
 use super::{Base, FilesCtx, FilesView, Listing, MAX_LISTED, Opened, Over, OverDir, error};
@@ -263,18 +264,26 @@ impl FilesView<'_> {
         if held > free {
             return Err(self.too_many(base));
         }
-        // A name that is no text cannot be told to a guest, nor opened by it.
-        let entry = |(name, file_type): (std::ffi::OsString, FileType)| {
-            let name = name.into_string().ok()?;
-            Some(DirectoryEntry { type_: descriptor_type(file_type), name })
+        self.listing_of(names, held).map(Some)
+    }
+
+    /// A listing of these names.
+    pub(super) fn listing_of(
+        &mut self,
+        names: Vec<(std::ffi::OsString, FileType)>,
+        held: u64,
+    ) -> FsResult<Resource<ReaddirIterator>> {
+        let entry = |(name, file_type): (std::ffi::OsString, FileType)| DirectoryEntry {
+            type_: descriptor_type(file_type),
+            name: spell(&name).into_owned(),
         };
-        let entries: Vec<DirectoryEntry> = names.into_iter().filter_map(entry).collect();
+        let entries: Vec<DirectoryEntry> = names.into_iter().map(entry).collect();
         // Stands for it in the table.
         let listing = self.table.push(MergedListing)?;
         let merged = Some(entries.into_iter());
         self.ctx.listings.insert(listing.rep(), Listing { held, merged });
         self.ctx.listed += held;
-        Ok(Some(Resource::new_own(listing.rep())))
+        Ok(Resource::new_own(listing.rep()))
     }
 
     pub(super) fn too_many(&self, base: &Base) -> wasmtime_wasi::p2::FsError {

@@ -1,10 +1,12 @@
 //! Operations on paths other than opening: make, remove, rename, link, look.
 
+use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use belljar_policy::{DenyCode, Shown};
-use rustix::fs::{FileType, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
+use rustix::fs::{AtFlags, FileType, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, statat};
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::{Descriptor, OpenMode};
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
@@ -14,6 +16,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{FsError, FsResult};
 
 use super::alias::{DirContent, Meant};
+use super::spelling::{is_plain, spell};
 use super::tree::{Tree, is};
 use super::walk::{Follow, PathEnd, kind};
 use super::{Base, FilesView, Opened, Over, SHOWN_PATH, error, on_tree};
@@ -266,7 +269,7 @@ impl FilesView<'_> {
         on_tree!(base, |tree| {
             let place = self.ctx.walk(tree, "readlink", &base, path, Follow::No)?;
             let target = tree.target(&place)?;
-            let target = target.into_string().map_err(|_| ErrorCode::IllegalByteSequence)?;
+            let target = spell(OsStr::from_bytes(target.as_bytes())).into_owned();
             if target.starts_with('/') {
                 return Err(self.refuse_place("readlink", &base, &place, "is an absolute link"));
             }
@@ -334,15 +337,47 @@ pub(super) fn descriptor_type(kind: FileType) -> DescriptorType {
     }
 }
 
-/// The entries of a directory, without `.` and `..`, counted up to one past the bound.
-pub(crate) fn entries(dir: impl AsFd, bound: u64) -> FsResult<u64> {
-    let mut count = 0;
+/// The entries of a directory of the host.
+pub(crate) struct Entries {
+    /// Without `.` and `..`, counted up to one past a bound.
+    pub(crate) count: u64,
+    /// Whether a guest is told one of them otherwise than by its own name.
+    pub(crate) odd: bool,
+}
+
+/// Counts the entries of a directory, up to one past the bound.
+pub(crate) fn entries(dir: impl AsFd, bound: u64) -> FsResult<Entries> {
+    let (mut count, mut odd) = (0_u64, false);
     for entry in rustix::fs::Dir::read_from(dir).map_err(error)? {
-        entry.map_err(error)?;
+        let entry = entry.map_err(error)?;
+        odd |= !is_plain(OsStr::from_bytes(entry.file_name().to_bytes()));
         count += 1;
         if count > bound.saturating_add(2) {
             break;
         }
     }
-    Ok(count.saturating_sub(2))
+    Ok(Entries { count: count.saturating_sub(2), odd })
+}
+
+/// The entries of a directory of the host, up to a bound.
+pub(crate) fn all_entries(dir: impl AsFd, bound: u64) -> FsResult<Vec<(OsString, FileType)>> {
+    let mut all = Vec::new();
+    for entry in rustix::fs::Dir::read_from(&dir).map_err(error)? {
+        let entry = entry.map_err(error)?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name == "." || name == ".." {
+            continue;
+        }
+        if all.len() as u64 >= bound {
+            return Err(ErrorCode::InsufficientSpace.into());
+        }
+        let file_type = match entry.file_type() {
+            // Some file systems do not say.
+            FileType::Unknown => statat(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)
+                .map_or(FileType::Unknown, |stat| kind(&stat)),
+            told => told,
+        };
+        all.push((name.to_owned(), file_type));
+    }
+    Ok(all)
 }

@@ -6,6 +6,7 @@
 //! what is checked (protected names, access) is then exactly what is acted on. That is why
 //! whole paths are never handed to the operating system, nor to wasmtime-wasi.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,6 +18,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, readlinkat, stat
 use rustix::io::Errno;
 
 use super::names::is_protected;
+use super::spelling::{meant, spell};
 
 /// The longest path taken from a guest, in bytes: Linux's own `PATH_MAX`.
 pub(crate) const MAX_PATH: usize = 4096;
@@ -86,7 +88,7 @@ pub(crate) struct PathEnd<D = Dir> {
     dir: D,
     /// The name in the directory; `None` = the directory itself.
     pub(crate) name: Option<OsString>,
-    /// The path below the mount, without links.
+    /// The path below the mount, without links, as guests are told it.
     pub(crate) real: String,
     /// Whether it is a protected name or below one.
     pub(crate) protected: bool,
@@ -155,7 +157,7 @@ impl PathEnd {
 impl<D> PathEnd<D> {
     /// A name in a directory, for the host itself: nothing is checked of it.
     pub(crate) fn of_name(dir: D, name: OsString) -> Self {
-        let real = name.to_string_lossy().into_owned();
+        let real = spell(&name).into_owned();
         Self { dir, name: Some(name), real, protected: false, must_be_dir: false }
     }
 
@@ -225,8 +227,17 @@ pub(crate) fn walk_by<S: Steps>(
         links: 0,
         by_protected_link: false,
     };
-    let must_be_dir = walk.enqueue(OsStr::new(path));
+    let must_be_dir = walk.enqueue(&meant_path(path));
     walk.run(follow, must_be_dir)
+}
+
+/// The path that a guest means, each of its names by itself.
+fn meant_path(path: &str) -> Cow<'_, OsStr> {
+    if !path.contains('\\') {
+        return Cow::Borrowed(OsStr::new(path));
+    }
+    let names: Vec<Cow<'_, OsStr>> = path.split('/').map(meant).collect();
+    Cow::Owned(names.join(OsStr::new("/")))
 }
 
 struct Walk<'a, S: Steps> {
@@ -325,7 +336,7 @@ impl<S: Steps> Walk<'_, S> {
             if !real.is_empty() {
                 real.push('/');
             }
-            real.push_str(&part.to_string_lossy());
+            real.push_str(&spell(part));
         }
         real
     }

@@ -165,21 +165,6 @@ async fn the_entries_held_for_listings_are_limited_and_given_back() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_no_text_hides_no_other() {
-    use std::os::unix::ffi::OsStrExt;
-    let mut rig = Rig::new();
-    let rw = rig.rw;
-    for name in [b"a\xff", b"b\xfe"] {
-        std::fs::write(rig.host("rw").join(std::ffi::OsStr::from_bytes(name)), "").unwrap();
-    }
-    let listing = rig.view().read_directory(fd(rw)).await.unwrap().rep();
-    let entry = rig.view().read_directory_entry(Resource::new_borrow(listing)).await.unwrap();
-    assert_eq!(entry.unwrap().name, "note.txt");
-    let end = rig.view().read_directory_entry(Resource::new_borrow(listing)).await.unwrap();
-    assert!(end.is_none());
-}
-
-#[tokio::test]
 async fn a_long_directory_is_listed_in_full() {
     let mut rig = Rig::new();
     for n in 0..600 {

@@ -360,3 +360,90 @@ async fn a_directory_swapped_for_a_link_meanwhile_never_leads_out() {
     swapper.join().unwrap();
     rig.assert_works().await;
 }
+
+/// The names of a directory, as a guest is told them.
+async fn listed(rig: &mut Rig, dir: u32) -> Vec<String> {
+    let listing = rig.view().read_directory(fd(dir)).await.unwrap().rep();
+    let mut names = Vec::new();
+    while let Some(entry) =
+        rig.view().read_directory_entry(Resource::new_borrow(listing)).await.unwrap()
+    {
+        names.push(entry.name);
+    }
+    types::HostDirectoryEntryStream::drop(&mut rig.view(), Resource::new_own(listing)).unwrap();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn a_name_that_is_no_text_is_listed_and_reached_by_its_spelling() {
+    use std::os::unix::ffi::OsStrExt;
+    let mut rig = Rig::new();
+    let (rw, home) = (rig.rw, rig.host("rw"));
+    let host = |name: &[u8]| home.join(std::ffi::OsStr::from_bytes(name));
+    std::fs::write(host(b"caf\xe9.txt"), "latin").unwrap();
+    std::fs::write(host(b"caf\\xE9.txt"), "letters").unwrap();
+    std::fs::create_dir(host(b"d\xff")).unwrap();
+    std::fs::write(host(b"d\xff/in"), "below").unwrap();
+    std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(b"d\xff/in"), host(b"link")).unwrap();
+    let all = ["caf\\x5CxE9.txt", "caf\\xE9.txt", "d\\xFF", "link", "note.txt"];
+    assert_eq!(listed(&mut rig, rw).await, all);
+    for (path, text) in [
+        ("caf\\xE9.txt", "latin"),
+        ("caf\\x5CxE9.txt", "letters"),
+        ("d\\xFF/in", "below"),
+        ("link", "below"),
+    ] {
+        assert_eq!(rig.read(rw, path).await.unwrap(), text, "{path}");
+    }
+    assert_eq!(rig.view().readlink_at(fd(rw), "link".into()).await.unwrap(), "d\\xFF/in");
+    let dir = rig.open(rw, "d\\xFF", How::Directory).await.unwrap().rep();
+    assert_eq!(listed(&mut rig, dir).await, ["in"]);
+    assert_eq!(rig.read(dir, "in").await.unwrap(), "below");
+    // They are written, moved, linked and removed by it too.
+    rig.write(rw, "caf\\xE9.txt", "changed").await.unwrap();
+    assert_eq!(std::fs::read_to_string(host(b"caf\xe9.txt")).unwrap(), "changed");
+    assert_eq!(std::fs::read_to_string(host(b"caf\\xE9.txt")).unwrap(), "letters");
+    let moved = ("caf\\xE9.txt".to_owned(), "d\\xFF/th\\xE9".to_owned());
+    rig.view().rename_at(fd(rw), moved.0, fd(rw), moved.1).await.unwrap();
+    assert_eq!(std::fs::read_to_string(host(b"d\xff/th\xe9")).unwrap(), "changed");
+    rig.view().unlink_file_at(fd(rw), "d\\xFF/th\\xE9".into()).await.unwrap();
+    assert_eq!(std::fs::read_dir(host(b"d\xff")).unwrap().count(), 1);
+    // Another spelling of a name is none, and no spelling leads out.
+    std::fs::write(host("é".as_bytes()), "text").unwrap();
+    assert_eq!(code(rig.read(rw, "\\xC3\\xA9").await), ErrorCode::NoEntry);
+    assert_eq!(code(rig.read(rw, "\\x2E\\x2E/outside.txt").await), ErrorCode::NoEntry);
+    let receipt = rig.record.take().0;
+    assert!(
+        receipt.paths_read.iter().any(|path| path.ends_with("d\\xFF/in")),
+        "{:?}",
+        receipt.paths_read
+    );
+    rig.assert_works().await;
+}
+
+#[tokio::test]
+async fn what_a_protected_link_means_is_protected_under_a_name_that_is_no_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let mut rig = Rig::new();
+    let rw = rig.rw;
+    let odd = std::ffi::OsStr::from_bytes(b"d\xff");
+    std::fs::create_dir(rig.host("rw").join(odd)).unwrap();
+    std::fs::write(rig.host("rw").join(odd).join("rules.md"), "rules").unwrap();
+    std::fs::write(rig.host("rw").join(odd).join("plain.md"), "plain").unwrap();
+    rig.symlink(odd.to_owned(), "rw/.belljar");
+    rig.symlink("rules.md", "rw/linked");
+    let inner = rig.host("rw").join(odd).join("AGENTS.md");
+    std::os::unix::fs::symlink("rules.md", inner).unwrap();
+    let error = code(rig.open(rw, "d\\xFF/rules.md", How::Replace).await);
+    assert!(matches!(error, ErrorCode::NotPermitted), "{error:?}");
+    std::fs::remove_file(rig.host("rw/.belljar")).unwrap();
+    // By the link in its own directory alone.
+    let error = code(rig.open(rw, "d\\xFF/rules.md", How::Replace).await);
+    assert!(matches!(error, ErrorCode::NotPermitted), "{error:?}");
+    let rules = rig.host("rw").join(odd).join("rules.md");
+    assert_eq!(std::fs::read_to_string(rules).unwrap(), "rules");
+    rig.write(rw, "d\\xFF/plain.md", "fine").await.unwrap();
+    rig.denials();
+    rig.assert_works().await;
+}

@@ -1,0 +1,148 @@
+//! How names of files that are not text are told to a guest, whose names are texts of Unicode.
+//!
+//! A byte that is not UTF-8 is `\xHH` with two upper-case digits: `caf\xE9.txt` is a name of Latin-1.
+//! Where a name that is text has just such letters in it, its backslash is `\x5C`, so no two names are
+//! told alike. A guest opens, changes and makes files by the same spelling. A text that is the spelling
+//! of no name means itself.
+//!
+//! No `/`, no NUL and no `.` is ever spelt so: a spelling has as many parts as its path, and leads
+//! nowhere else.
+
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+
+/// Letters of an escape.
+const ESCAPE: usize = 4;
+
+const BACKSLASH: u8 = b'\\';
+
+/// A name, or a path, as a guest is told it.
+pub(crate) fn spell(name: &OsStr) -> Cow<'_, str> {
+    if let Some(text) = name.to_str().filter(|text| !text.contains("\\x")) {
+        return Cow::Borrowed(text);
+    }
+    let bytes = name.as_bytes();
+    let (mut out, mut at) = (String::with_capacity(bytes.len() + ESCAPE), 0);
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            // Writing to a string does not fail.
+            let _ = match escaped(bytes, at) {
+                Some(_) => write!(out, "\\x{BACKSLASH:02X}"),
+                None => out.write_char(c),
+            };
+            at += c.len_utf8();
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(out, "\\x{byte:02X}");
+            at += 1;
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Whether a guest is told a name as it is.
+pub(crate) fn is_plain(name: &OsStr) -> bool {
+    matches!(spell(name), Cow::Borrowed(_))
+}
+
+/// The name, or the path, that a guest means.
+pub(crate) fn meant(text: &str) -> Cow<'_, OsStr> {
+    if !text.contains("\\x") {
+        return Cow::Borrowed(OsStr::new(text));
+    }
+    let bytes = text.as_bytes();
+    let (mut name, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while let Some(byte) = bytes.get(at) {
+        match escaped(bytes, at) {
+            Some(byte) => {
+                name.push(byte);
+                at += ESCAPE;
+            }
+            None => {
+                name.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    let name = std::ffi::OsString::from_vec(name);
+    // Another spelling of the same name is none.
+    if spell(&name) == text { Cow::Owned(name) } else { Cow::Borrowed(OsStr::new(text)) }
+}
+
+/// The byte that is spelt here: one that no ASCII letter is, or a backslash.
+fn escaped(bytes: &[u8], at: usize) -> Option<u8> {
+    let [BACKSLASH, b'x', high, low] = bytes.get(at..at.checked_add(ESCAPE)?)? else {
+        return None;
+    };
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    };
+    let byte = digit(*high)? << 4 | digit(*low)?;
+    (byte >= 0x80 || byte == BACKSLASH).then_some(byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(name: &[u8], text: &str) {
+        let name = OsStr::from_bytes(name);
+        assert_eq!(spell(name), text);
+        assert_eq!(meant(text), name);
+    }
+
+    #[test]
+    fn a_byte_that_is_no_text_is_spelt_and_text_stays() {
+        check(b"a.txt", "a.txt");
+        check("Überblick.md".as_bytes(), "Überblick.md");
+        check(b"caf\xe9.txt", "caf\\xE9.txt");
+        check(b"\xff\xfe", "\\xFF\\xFE");
+        check(b"a\\b", "a\\b");
+        check(b"\\x41", "\\x41");
+        check(b"\\xe9", "\\xe9");
+    }
+
+    #[test]
+    fn a_text_that_looks_like_a_spelling_is_told_otherwise() {
+        check(b"caf\\xE9.txt", "caf\\x5CxE9.txt");
+        check(b"\\x5C", "\\x5Cx5C");
+        check(b"\\\xe9", "\\\\xE9");
+        check(b"\\x\xe9", "\\x\\xE9");
+    }
+
+    #[test]
+    fn what_spells_no_name_means_itself() {
+        for text in ["\\xC3\\xA9", "\\x5Cy", "a\\x2Fb", "\\x2E\\x2E", "\\x00", "\\x"] {
+            assert_eq!(meant(text), OsStr::new(text));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_has_a_spelling_of_its_own(
+            one in prop::collection::vec(prop::sample::select(b"\\xE95C\xe9\xc3\xa9/a".to_vec()), 0..9),
+            other in prop::collection::vec(prop::sample::select(b"\\xE95C\xe9\xc3\xa9/a".to_vec()), 0..9),
+        ) {
+            let (one, other) = (OsStr::from_bytes(&one), OsStr::from_bytes(&other));
+            let told = spell(one);
+            prop_assert_eq!(&*meant(&told), one);
+            prop_assert_eq!(told == spell(other), one == other);
+            prop_assert_eq!(spell(one).matches('/').count(),
+                one.as_bytes().iter().filter(|byte| **byte == b'/').count());
+        }
+
+        #[test]
+        fn no_text_of_a_guest_means_more_parts_or_others_above(text in any::<String>()) {
+            let name = meant(&text);
+            let parts = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'/').count();
+            prop_assert_eq!(parts(name.as_bytes()), parts(text.as_bytes()));
+            prop_assert_eq!(name.as_bytes().contains(&0), text.contains('\0'));
+        }
+    }
+}
