@@ -11,6 +11,10 @@ use belljar_sandbox::{CommandForm, Wasm};
 pub fn called(wasm: Wasm, manifest: &ToolManifest) -> Result<Wasm, String> {
     let form = CommandForm::default().described(&manifest.description);
     let Some(spec) = &manifest.command else { return Ok(wasm.called(form)) };
+    let form = match &spec.workspace_at {
+        Some(at) => form.with_workspace_at(at)?,
+        None => form,
+    };
     let form = match (&spec.args, &spec.schema) {
         (Some(args), schema) => form.with_line(args, schema.as_deref())?,
         (None, Some(schema)) => form.with_schema(schema)?,

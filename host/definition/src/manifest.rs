@@ -30,7 +30,7 @@ const KEYS: &[&str] = &[
 ];
 
 /// The keys of `[command]`.
-const COMMAND_KEYS: &[&str] = &["args", "env", "schema"];
+const COMMAND_KEYS: &[&str] = &["args", "env", "schema", "workspace_at"];
 
 /// The manifest that stands beside a tool component. A key that is absent asks for nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,6 +70,8 @@ pub struct CommandSpec {
     pub env: BTreeMap<String, String>,
     /// The JSON Schema of the arguments, as text. Absent = made of the command line.
     pub schema: Option<String>,
+    /// The path at which it sees the workspace. Absent = `/workspace`.
+    pub workspace_at: Option<String>,
 }
 
 impl ToolManifest {
@@ -155,7 +157,11 @@ fn peers<'t>(reader: &mut Reader<'t, '_>, item: &Item<'t>) -> PeersAsk {
 
 fn command<'t>(reader: &mut Reader<'t, '_>, table: &DeTable<'t>) -> CommandSpec {
     reader.only(table, "`command`", COMMAND_KEYS);
-    let mut spec = CommandSpec { schema: reader.text(table, "schema"), ..CommandSpec::default() };
+    let mut spec = CommandSpec {
+        schema: reader.text(table, "schema"),
+        workspace_at: reader.text(table, "workspace_at"),
+        ..CommandSpec::default()
+    };
     if let Some(item) = table.get("args") {
         spec.args = reader.parsed("args", item);
     }
@@ -188,6 +194,9 @@ mod tests {
         assert_eq!(spec.args.unwrap(), ["-c", "{filter}"]);
         assert_eq!(spec.env["TZ"], "UTC");
         assert!(spec.schema.unwrap().starts_with('{'));
+        assert_eq!(spec.workspace_at, None);
+        let spec = parse("manifest = 1\n[command]\nworkspace_at = \"/\"\n").unwrap().command;
+        assert_eq!(spec.unwrap().workspace_at.as_deref(), Some("/"));
         assert_eq!(parse("manifest = 1\n").unwrap().command, None);
         assert_eq!(
             parse("manifest = 1\n[command]\n").unwrap().command,
@@ -199,6 +208,7 @@ mod tests {
             ("[command]\nargs = [3]", "bad-value"),
             ("[command]\nenv = { A = 1 }", "bad-value"),
             ("[command]\nschema = {}", "bad-value"),
+            ("[command]\nworkspace_at = true", "bad-value"),
         ] {
             let found = parse(&format!("manifest = 1\n{wrong}\n")).unwrap_err();
             assert_eq!(found[0].code, code, "{wrong}");

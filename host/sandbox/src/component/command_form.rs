@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use belljar_policy::{Shown, ToolName, WORKSPACE};
+use belljar_policy::{GuestPath, Shown, ToolName, WORKSPACE};
 use serde_json::{Map, Value, json};
 
 use crate::component::described::{self, Claim, DescribeLimits};
@@ -18,6 +18,9 @@ const MAX_LINE: usize = 1 << 20;
 /// Variables of a command's environment, and bytes of a value.
 const MAX_VARIABLES: usize = 64;
 const MAX_VALUE: usize = 4 << 10;
+
+/// The place at which programs look for their files that were made for `--dir .::/`.
+const ROOT: &str = "/";
 
 /// Bytes of a name that a refusal repeats.
 const MAX_SHOWN: usize = 64;
@@ -41,6 +44,8 @@ pub struct CommandForm {
     schema: Value,
     /// The arguments that a call may have.
     names: BTreeSet<String>,
+    /// Where it sees the workspace, where that is another place than every tool sees it at.
+    workspace_at: Option<String>,
 }
 
 /// One word of a command line, or several.
@@ -64,6 +69,8 @@ pub(crate) struct CommandLine {
     pub(crate) words: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) stdin: String,
+    /// Where it sees the workspace.
+    pub(crate) workspace: String,
 }
 
 impl Default for CommandForm {
@@ -79,6 +86,7 @@ impl Default for CommandForm {
             environment: Vec::new(),
             names: names(&schema),
             schema,
+            workspace_at: None,
         }
     }
 }
@@ -124,6 +132,35 @@ impl CommandForm {
         self.schema = object_schema(schema)?;
         self.names = names(&self.schema);
         Ok(self)
+    }
+
+    /// Shows it the workspace at another path than `/workspace`: programs that were made for
+    /// `wasmtime --dir .::/` look for their files at `/`. It sees the same directory there with the same
+    /// access, and nothing besides.
+    ///
+    /// # Errors
+    ///
+    /// When it is neither `/` nor a path that a mount may have.
+    pub fn with_workspace_at(mut self, path: &str) -> Result<Self, String> {
+        let at = match path {
+            ROOT => ROOT.to_owned(),
+            path => match GuestPath::new(path) {
+                Ok(path) => path.to_string(),
+                Err(_) => {
+                    let path = shown(path);
+                    return Err(format!(
+                        "`workspace_at`: `{path}` is neither `/` nor a path such as `/work`"
+                    ));
+                }
+            },
+        };
+        self.workspace_at = (at != WORKSPACE).then_some(at);
+        Ok(self)
+    }
+
+    /// The path at which it sees the workspace.
+    pub(crate) fn workspace(&self) -> &str {
+        self.workspace_at.as_deref().unwrap_or(WORKSPACE)
     }
 
     /// Variables of its environment. The only ones: nothing of the host's comes through.
@@ -180,12 +217,15 @@ impl CommandForm {
         let mut words = vec![name.to_owned()];
         match &self.words {
             None => words.extend(list(ARGS, arguments.get(ARGS))?),
-            Some(line) => line.iter().try_for_each(|word| word.put(&arguments, &mut words))?,
+            Some(line) => {
+                let workspace = self.workspace();
+                line.iter().try_for_each(|word| word.put(&arguments, workspace, &mut words))?;
+            }
         }
         let places_files =
             self.words.iter().flatten().any(|word| word.name().is_some_and(|name| name == FILES));
         if !places_files {
-            words.extend(files(arguments.get(FILES))?);
+            words.extend(files(arguments.get(FILES), self.workspace())?);
         }
         if words.len() > MAX_WORDS {
             return Err(format!("{} words, and at most {MAX_WORDS} are passed on", words.len()));
@@ -197,7 +237,8 @@ impl CommandForm {
             return Err("a word holds a zero".to_owned());
         }
         let stdin = one(STDIN, arguments.get(STDIN))?.unwrap_or_default();
-        Ok(CommandLine { words, environment: self.environment.clone(), stdin })
+        let (environment, workspace) = (self.environment.clone(), self.workspace().to_owned());
+        Ok(CommandLine { words, environment, stdin, workspace })
     }
 }
 
@@ -249,10 +290,17 @@ impl Word {
 
     /// Puts it at the end of the line. INV-223: what a call gives is no option, unless the line says
     /// before it that there are none any more.
-    fn put(&self, arguments: &Map<String, Value>, words: &mut Vec<String>) -> Result<(), String> {
+    fn put(
+        &self,
+        arguments: &Map<String, Value>,
+        workspace: &str,
+        words: &mut Vec<String>,
+    ) -> Result<(), String> {
         match self {
             Self::Fixed(word) => words.push(word.clone()),
-            Self::Argument(name) if name == FILES => words.extend(files(arguments.get(name))?),
+            Self::Argument(name) if name == FILES => {
+                words.extend(files(arguments.get(name), workspace)?);
+            }
             Self::Argument(name) => {
                 let ended = words.iter().skip(1).any(|word| word == "--");
                 for word in list(name, arguments.get(name))? {
@@ -321,10 +369,15 @@ fn list(name: &str, given: Option<&Value>) -> Result<Vec<String>, String> {
 
 /// Paths below the workspace, each whole: so none is an option, and where the command believes to
 /// be does not matter.
-fn files(given: Option<&Value>) -> Result<Vec<String>, String> {
-    let path = |path: String| match path.strip_prefix('/') {
-        Some(_) => path,
-        None => format!("{WORKSPACE}/{path}"),
+fn files(given: Option<&Value>, workspace: &str) -> Result<Vec<String>, String> {
+    let path = |path: String| {
+        // Models name files as every other tool shows them.
+        let below = path.strip_prefix(WORKSPACE).and_then(|rest| rest.strip_prefix('/'));
+        match (below, path.starts_with('/')) {
+            (Some(below), _) => format!("{}/{below}", workspace.trim_end_matches('/')),
+            (None, true) => path,
+            (None, false) => format!("{}/{path}", workspace.trim_end_matches('/')),
+        }
     };
     Ok(list(FILES, given)?.into_iter().map(path).collect())
 }
@@ -398,6 +451,26 @@ mod tests {
     fn form(line: &[&str]) -> CommandForm {
         let line: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
         CommandForm::default().with_line(&line, None).unwrap()
+    }
+
+    #[test]
+    fn files_are_named_where_the_command_sees_the_workspace() {
+        let at = |path: &str| CommandForm::default().with_workspace_at(path);
+        let arguments = json!({ "files": ["a", "-b", "/workspace/c/d", "/data/e", "/workspaces"] });
+        for (path, expected) in [
+            ("/", ["c", "/a", "/-b", "/c/d", "/data/e", "/workspaces"]),
+            ("/work", ["c", "/work/a", "/work/-b", "/work/c/d", "/data/e", "/workspaces"]),
+            (
+                "/workspace",
+                ["c", "/workspace/a", "/workspace/-b", "/workspace/c/d", "/data/e", "/workspaces"],
+            ),
+        ] {
+            assert_eq!(words(&at(path).unwrap(), arguments.clone()).unwrap(), expected);
+        }
+        for wrong in ["", ".", "work", "//", "/a/../b", "../", "/a\0"] {
+            let why = at(wrong).unwrap_err();
+            assert!(why.contains("neither `/`"), "{wrong:?}: {why}");
+        }
     }
 
     #[test]

@@ -108,11 +108,12 @@ impl Guest {
         self.stdout = Stdio::new(output_bytes, Arc::clone(&record));
         let stdin = Stdin::new(line.stdin.into_bytes(), record);
         self.wasi = context(&self.stdout, &self.stderr, &self.following)
+            .initial_cwd(&line.workspace)
             .stdin(stdin)
             .args(&line.words)
             .envs(&line.environment)
             .build();
-        self.files.open_here();
+        self.files.open_at(&line.workspace);
     }
 
     fn random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {

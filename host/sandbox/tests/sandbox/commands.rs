@@ -168,3 +168,78 @@ async fn a_core_module_is_adapted_and_never_loaded_as_it_is() {
     let error = host.sandbox.adapt(&component).await.unwrap_err();
     assert!(matches!(error, LoadError::NotWasm), "{error}");
 }
+
+/// Writes the names of the directories that are open when it begins, and exits with the sum of what it
+/// can do from the first: 1 = open `note.txt`, 2 = open `../note.txt`, 4 = make `new.txt`.
+const LOOK: &str = r#"(module
+  (import "wasi_snapshot_preview1" "fd_prestat_get" (func $prestat (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_prestat_dir_name" (func $name (param i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "path_open"
+    (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+  (memory (export "memory") 2)
+  (data (i32.const 100) "../note.txt")
+  (data (i32.const 140) "new.txt")
+  (func $try (param $at i32) (param $length i32) (param $flags i32) (param $rights i64) (result i32)
+    (i32.eqz (call $open (i32.const 3) (i32.const 0) (local.get $at) (local.get $length)
+      (local.get $flags) (local.get $rights) (i64.const 0) (i32.const 0) (i32.const 16))))
+  (func (export "_start") (local $fd i32) (local $length i32)
+    (local.set $fd (i32.const 3))
+    (block $end
+      (loop $next
+        (br_if $end (call $prestat (local.get $fd) (i32.const 200)))
+        (local.set $length (i32.load (i32.const 204)))
+        (drop (call $name (local.get $fd) (i32.const 300) (local.get $length)))
+        (i32.store8 (i32.add (i32.const 300) (local.get $length)) (i32.const 10))
+        (i32.store (i32.const 0) (i32.const 300))
+        (i32.store (i32.const 4) (i32.add (local.get $length) (i32.const 1)))
+        (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))
+        (local.set $fd (i32.add (local.get $fd) (i32.const 1)))
+        (br $next)))
+    (call $exit (i32.add
+      (call $try (i32.const 103) (i32.const 8) (i32.const 0) (i64.const 2))
+      (i32.add
+        (i32.mul (i32.const 2) (call $try (i32.const 100) (i32.const 11) (i32.const 0) (i64.const 2)))
+        (i32.mul (i32.const 4) (call $try (i32.const 140) (i32.const 7) (i32.const 1) (i64.const 64))))))))"#;
+
+#[tokio::test]
+async fn a_command_sees_its_workspace_at_the_root_and_nothing_besides() {
+    for (at, access, names, may) in [
+        ("/workspace", Access::Read, ".\n/workspace\n", 1),
+        ("/", Access::Read, "/\n", 1),
+        ("/", Access::ReadWrite, "/\n", 5),
+        ("/work", Access::Read, ".\n/work\n", 1),
+    ] {
+        let host = TestHost::new();
+        host.write("note.txt", "a note");
+        let form = CommandForm::default().with_workspace_at(at).unwrap();
+        let look = Wasm::new(command(LOOK)).named("echo.wasm").called(form);
+        let mut builder = host.builder([look]);
+        builder.access = Some(access);
+        let jar = host.build(builder).await;
+        let (head, text) = call(&jar, json!({})).await;
+        assert_eq!((text.as_str(), &head["exit_code"]), (names, &json!(may)), "{at}");
+        assert_eq!(host.read("new.txt").is_some(), access == Access::ReadWrite);
+    }
+}
+
+#[tokio::test]
+async fn a_number_that_is_whole_is_an_integer_where_the_schema_says_so() {
+    let host = TestHost::new();
+    let line = ["{n}".to_owned(), "{x}".to_owned()];
+    let schema =
+        r#"{"type": "object", "properties": {"n": {"type": "integer"}, "x": {"type": "number"}}}"#;
+    let form = CommandForm::default().with_line(&line, Some(schema)).unwrap();
+    let jar = host.jar([echo().called(form)]).await;
+    for (arguments, words) in [
+        (r#"{"n": 5.0, "x": 5.0}"#, "echo 5 5.0 "),
+        (r#"{"n": 1e3, "x": 0.5}"#, "echo 1000 0.5 "),
+        (r#"{"n": 9007199254740993.0, "x": 1}"#, "echo 9007199254740993 1 "),
+        (r#"{"n": 5.5, "x": 1}"#, "echo 5.5 1 "),
+    ] {
+        let output = jar.call("echo", arguments).await.outcome.unwrap();
+        let Some(Part::Text(text)) = output.parts.get(1) else { panic!("{output:?}") };
+        assert_eq!(text.replace('\0', " "), words, "{arguments}");
+    }
+}

@@ -1,5 +1,8 @@
 //! Commands that nobody here wrote: the ready-built tests of WASI preview 1 in
 //! `tests/peers/wasi-testsuite`, each adapted as it would be installed, and run as a tool in a jar.
+//!
+//! With `BELLJAR_WASI_TESTSUITE=DIR`, a checkout of the suite's branch with ready-built tests, all of its
+//! tests for preview 1 run, those in Rust too, each as `--dir ROOT::/` has it run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,9 +31,14 @@ fn suite() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/wasi-testsuite")
 }
 
+/// Where the whole suite lies, if somebody says so.
+const WHOLE: &str = "BELLJAR_WASI_TESTSUITE";
+
 /// One test of the suite.
 struct Case {
     name: String,
+    /// Where it looks for its files.
+    at: &'static str,
     wasm: Vec<u8>,
     /// Its description; an empty object where it has none.
     says: Value,
@@ -40,20 +48,32 @@ struct Case {
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for language in ["assemblyscript", "c"] {
-        let folder = suite().join(language);
-        for entry in fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_none_or(|extension| extension != "wasm") {
-                continue;
-            }
-            let says = fs::read(path.with_extension("json"));
-            let says = says.map_or_else(|_| json!({}), |it| serde_json::from_slice(&it).unwrap());
-            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let wasm = fs::read(&path).unwrap();
-            cases.push(Case { name, wasm, says, folder: folder.clone() });
+        cases.extend(in_folder(&suite().join(language), "/workspace"));
+    }
+    if let Some(whole) = std::env::var_os(WHOLE) {
+        let tests = Path::new(&whole).join("tests");
+        for language in ["assemblyscript", "c", "rust"] {
+            let folder = tests.join(language).join("testsuite/wasm32-wasip1");
+            cases.extend(in_folder(&folder, "/"));
         }
     }
     cases.sort_by(|a, b| a.name.cmp(&b.name));
+    cases
+}
+
+fn in_folder(folder: &Path, at: &'static str) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "wasm") {
+            continue;
+        }
+        let says = fs::read(path.with_extension("json"));
+        let says = says.map_or_else(|_| json!({}), |it| serde_json::from_slice(&it).unwrap());
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let wasm = fs::read(&path).unwrap();
+        cases.push(Case { name, at, wasm, says, folder: folder.to_owned() });
+    }
     cases
 }
 
@@ -76,7 +96,7 @@ async fn run(case: &Case) -> Result<(), String> {
     let component = host.sandbox.adapt(&case.wasm).await.map_err(|error| error.to_string())?;
     let env: BTreeMap<String, String> =
         serde_json::from_value(case.says["env"].clone()).unwrap_or_default();
-    let form = CommandForm::default().with_environment(&env)?;
+    let form = CommandForm::default().with_environment(&env)?.with_workspace_at(case.at)?;
     let wasm = Wasm::new(component).named(case.name.as_str()).called(form);
     let mut builder = host.builder([wasm]);
     builder.access = case.says["root"].as_str().map(|root| {

@@ -40,7 +40,7 @@ use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use belljar_policy::{Access, DenyCode, Limits, Meter, Shown};
+use belljar_policy::{Access, DenyCode, Limits, Meter, Shown, WORKSPACE};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
@@ -71,6 +71,8 @@ pub(crate) const MAX_STREAMS: u64 = 256;
 /// Calls between two pauses in which other tasks run: most often some ten microseconds, and
 /// some milliseconds for the longest paths.
 const CALLS_PER_PAUSE: u32 = 16;
+/// The workspace's other name, for programs that know no other current directory.
+const HERE: &str = ".";
 /// Characters of a path shown in a refusal.
 const SHOWN_PATH: usize = 256;
 
@@ -91,8 +93,8 @@ pub(crate) struct FilesCtx {
     calls: u32,
     /// Hides the host's inode numbers in `metadata-hash`.
     salt: RandomState,
-    /// The workspace is named `.` too.
-    here: bool,
+    /// The names of the workspace among the directories that are open when a guest begins.
+    workspace_names: Vec<String>,
 }
 
 /// Belljar's knowledge of an open descriptor.
@@ -181,14 +183,19 @@ impl FilesCtx {
             made: 0,
             calls: 0,
             salt: RandomState::new(),
-            here: false,
+            workspace_names: vec![WORKSPACE.to_owned()],
         }
     }
 
-    /// Names the workspace `.` besides: programs of preview 1 know no other current directory, and
-    /// what they open by a relative name they look for there. The same mount with the same access.
-    pub(crate) fn open_here(&mut self) {
-        self.here = true;
+    /// Names the workspace as a command looks for it: at `path`, and `.` besides, for programs of preview
+    /// 1 know no other current directory, and what they open by a relative name they look for there. At
+    /// `/` it has that name alone, as with `--dir .::/`. INV-502: the same mount with the same access, and
+    /// no other.
+    pub(crate) fn open_at(&mut self, path: &str) {
+        self.workspace_names = match path {
+            "/" => vec![path.to_owned()],
+            path => vec![HERE.to_owned(), path.to_owned()],
+        };
     }
 
     /// Writes a refusal down and makes the error that the guest gets.

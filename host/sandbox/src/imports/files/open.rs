@@ -18,9 +18,6 @@ use super::walk::{Follow, PathEnd, kind};
 use super::{Base, FilesCtx, FilesView, Opened, Over, OverDir, SHOWN_PATH, error, on_tree};
 use crate::overlay::{Found, View};
 
-/// The workspace's other name, for programs that know no other current directory.
-const HERE: &str = ".";
-
 /// A guest's request when it opens something.
 pub(super) struct Ask {
     follow: Follow,
@@ -206,10 +203,12 @@ impl FilesView<'_> {
         let mut mounts = Vec::new();
         for mount in self.ctx.mounts.clone() {
             let name = mount.info.guest.to_string();
-            if self.ctx.here && name == WORKSPACE {
-                mounts.push((mount.clone(), HERE.to_owned()));
+            if name == WORKSPACE {
+                let names = self.ctx.workspace_names.iter();
+                mounts.extend(names.map(|name| (mount.clone(), name.clone())));
+            } else {
+                mounts.push((mount, name));
             }
-            mounts.push((mount, name));
         }
         for (mount, name) in mounts {
             let Ok(slot) = self.ctx.slot("get-directories") else { break };
