@@ -10,6 +10,7 @@ pub(crate) mod limits;
 pub(crate) mod meter;
 pub(crate) mod mounts;
 mod noted;
+mod numbers;
 pub(crate) mod operations;
 pub(crate) mod output;
 pub(crate) mod peers;
@@ -21,7 +22,6 @@ pub(crate) mod state;
 pub(crate) mod store;
 mod way;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -374,28 +374,6 @@ impl Jar {
                 Err(CallError::HostFault)
             }
             Err(failure) => Err(failure.tell(self.timeout(*slot, time), receipt)),
-        }
-    }
-
-    /// INV-500: the arguments with integers where the tool's schema asks for them. What a component offers
-    /// is known before anybody calls it, so this waits for nothing.
-    async fn with_whole_numbers<'t>(
-        &self,
-        slot: usize,
-        name: &ToolName,
-        arguments: &'t str,
-    ) -> Cow<'t, str> {
-        if !belljar_received::whole::may_have(arguments) {
-            return Cow::Borrowed(arguments);
-        }
-        let Some(slot) = self.slots.get(slot) else { return Cow::Borrowed(arguments) };
-        match self.sandbox.describe(&slot.tool.wasm).await {
-            Ok(tools) => match tools.iter().find(|tool| tool.name == *name) {
-                Some(tool) => belljar_received::whole::by_schema(arguments, &tool.schema),
-                None => Cow::Borrowed(arguments),
-            },
-            // It cannot be called either, and that says why.
-            Err(_) => Cow::Borrowed(arguments),
         }
     }
 

@@ -1,0 +1,328 @@
+//! Arguments beside the schema that they are to fit.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::{MAX_GROWTH, Whole, has_candidate, integer, is_of_number};
+
+/// How deep arguments are followed, which is deeper than tools take.
+const MAX_DEPTH: usize = 64;
+
+/// Schemas that one place of the arguments may have, `anyOf` and references followed.
+const MAX_SCHEMAS: usize = 16;
+
+/// Schemas that are looked at in all, so that neither large arguments nor a large schema makes much
+/// of the other.
+const MAX_STEPS: usize = 100_000;
+
+/// The arguments with each number written as an integer that is whole and for which the schema asks for
+/// an integer. As they came where there is none, and where they are no JSON.
+pub fn by_schema<'t>(arguments: &'t str, schema: &Value) -> Cow<'t, str> {
+    if !has_candidate(arguments.as_bytes())
+        || serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err()
+    {
+        return Cow::Borrowed(arguments);
+    }
+    let mut walk = Walk {
+        text: arguments.as_bytes(),
+        at: 0,
+        root: schema,
+        edits: Vec::new(),
+        steps: 0,
+        grown: 0,
+    };
+    let mut of_all = Vec::new();
+    walk.gather(schema, &mut of_all, MAX_DEPTH);
+    walk.value(&of_all, 0);
+    if walk.edits.is_empty() {
+        return Cow::Borrowed(arguments);
+    }
+    let (mut out, mut from) = (String::with_capacity(arguments.len()), 0);
+    for (range, whole) in walk.edits {
+        out.push_str(arguments.get(from..range.start).unwrap_or_default());
+        out.push_str(&whole);
+        from = range.end;
+    }
+    out.push_str(arguments.get(from..).unwrap_or_default());
+    Cow::Owned(out)
+}
+
+/// A walk through a text that is JSON, beside the schemas of each place.
+struct Walk<'t, 's> {
+    text: &'t [u8],
+    at: usize,
+    root: &'s Value,
+    /// The numbers that are written otherwise, in the order of the text.
+    edits: Vec<(Range<usize>, String)>,
+    /// Schemas that were looked at.
+    steps: usize,
+    grown: usize,
+}
+
+impl<'s> Walk<'_, 's> {
+    fn value(&mut self, schemas: &[&'s Value], depth: usize) {
+        self.blanks();
+        match self.peek() {
+            Some(b'{') if depth < MAX_DEPTH => self.object(schemas, depth),
+            Some(b'[') if depth < MAX_DEPTH => self.array(schemas, depth),
+            Some(b'{' | b'[') => self.pass(),
+            Some(b'"') => drop(self.string()),
+            Some(byte) if is_of_number(byte) && !byte.is_ascii_alphabetic() => self.number(schemas),
+            // `true`, `false`, `null`.
+            Some(_) => {
+                while self.peek().is_some_and(|byte| byte.is_ascii_alphabetic()) {
+                    self.at += 1;
+                }
+            }
+            None => {}
+        }
+        self.blanks();
+    }
+
+    fn object(&mut self, schemas: &[&'s Value], depth: usize) {
+        self.at += 1;
+        loop {
+            self.blanks();
+            match self.peek() {
+                Some(b'"') => {
+                    let name = self.string();
+                    self.blanks();
+                    // The colon.
+                    self.at += 1;
+                    let below = self.members(schemas, name.as_deref().unwrap_or_default());
+                    self.value(&below, depth + 1);
+                }
+                Some(b',') => self.at += 1,
+                _ => {
+                    self.at += 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn array(&mut self, schemas: &[&'s Value], depth: usize) {
+        self.at += 1;
+        let mut place = 0;
+        loop {
+            self.blanks();
+            match self.peek() {
+                Some(b',') => {
+                    self.at += 1;
+                    place += 1;
+                }
+                Some(b']') | None => {
+                    self.at += 1;
+                    return;
+                }
+                Some(_) => {
+                    let below = self.items(schemas, place);
+                    self.value(&below, depth + 1);
+                }
+            }
+        }
+    }
+
+    fn number(&mut self, schemas: &[&'s Value]) {
+        let from = self.at;
+        while self.peek().is_some_and(is_of_number) {
+            self.at += 1;
+        }
+        let number = self.text.get(from..self.at).unwrap_or_default();
+        let Some(whole) = integer(number).filter(|whole| asks_for_integer(schemas, whole)) else {
+            return;
+        };
+        let more = whole.text.len().saturating_sub(number.len());
+        if self.grown + more <= MAX_GROWTH {
+            self.grown += more;
+            self.edits.push((from..self.at, whole.text));
+        }
+    }
+
+    /// Reads a string; `None` = a name that is no text, or that no schema has.
+    fn string(&mut self) -> Option<String> {
+        let from = self.at;
+        self.at += 1;
+        while let Some(byte) = self.peek() {
+            self.at += match byte {
+                b'\\' => 2,
+                _ => 1,
+            };
+            if byte == b'"' {
+                break;
+            }
+        }
+        serde_json::from_slice(self.text.get(from..self.at)?).ok()
+    }
+
+    /// Goes past what nests too deep.
+    fn pass(&mut self) {
+        let mut open = 0_usize;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'"' => {
+                    self.string();
+                    continue;
+                }
+                b'{' | b'[' => open += 1,
+                b'}' | b']' => open = open.saturating_sub(1),
+                _ => {}
+            }
+            self.at += 1;
+            if open == 0 {
+                return;
+            }
+        }
+    }
+
+    fn blanks(&mut self) {
+        while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    /// The schemas of a member of an object.
+    fn members(&mut self, schemas: &[&'s Value], name: &str) -> Vec<&'s Value> {
+        let mut below = Vec::new();
+        for schema in schemas {
+            let own = schema.get("properties").and_then(|all| all.get(name));
+            if let Some(schema) = own.or_else(|| schema.get("additionalProperties")) {
+                self.gather(schema, &mut below, MAX_DEPTH);
+            }
+        }
+        below
+    }
+
+    /// The schemas of an item of an array.
+    fn items(&mut self, schemas: &[&'s Value], place: usize) -> Vec<&'s Value> {
+        let mut below = Vec::new();
+        for schema in schemas {
+            let own = |list: &str| schema.get(list).and_then(|all| all.get(place));
+            let own = own("prefixItems").or_else(|| own("items"));
+            let rest = || schema.get("items").filter(|items| items.is_object());
+            if let Some(schema) = own.or_else(rest) {
+                self.gather(schema, &mut below, MAX_DEPTH);
+            }
+        }
+        below
+    }
+
+    /// Adds a schema, and those that hold at the same place.
+    fn gather(&mut self, schema: &'s Value, all: &mut Vec<&'s Value>, depth: usize) {
+        self.steps += 1;
+        let known = all.iter().any(|known| std::ptr::eq(*known, schema));
+        if depth == 0 || known || all.len() >= MAX_SCHEMAS || self.steps > MAX_STEPS {
+            return;
+        }
+        all.push(schema);
+        if let Some(at) = schema.get("$ref").and_then(Value::as_str)
+            && let Some(schema) = at.strip_prefix('#').and_then(|at| self.root.pointer(at))
+        {
+            self.gather(schema, all, depth - 1);
+        }
+        for choice in ["allOf", "anyOf", "oneOf"] {
+            for schema in schema.get(choice).and_then(Value::as_array).into_iter().flatten() {
+                self.gather(schema, all, depth - 1);
+            }
+        }
+    }
+}
+
+/// Whether schemas of one place ask for an integer, and none for any number.
+fn asks_for_integer(schemas: &[&Value], whole: &Whole) -> bool {
+    let has = |name: &str| {
+        schemas.iter().filter_map(|schema| schema.get("type")).any(|kind| match kind {
+            Value::Array(kinds) => kinds.iter().any(|kind| kind == name),
+            kind => kind == name,
+        })
+    };
+    // One of some values: the integer itself stands among them.
+    let listed = || {
+        let lists = schemas.iter().filter_map(|schema| schema.get("enum")?.as_array());
+        let alone = schemas.iter().filter_map(|schema| schema.get("const"));
+        lists
+            .flatten()
+            .chain(alone)
+            .filter_map(|value| Some(value.as_number()?.to_string()))
+            .any(|number| number == whole.text)
+    };
+    !has("number") && (has("integer") || listed())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_argument_is_an_integer_where_the_schema_asks_for_one() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "limit": {"type": "integer"},
+                "maybe": {"type": ["integer", "null"]},
+                "ratio": {"type": "number"},
+                "either": {"anyOf": [{"type": "integer"}, {"type": "number"}]},
+                "any": {},
+                "list": {"type": "array", "items": {"$ref": "#/$defs/place"}},
+                "pair": {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "number"}]},
+                "one": {"enum": [1, 2, "x"]},
+            },
+            "additionalProperties": {"oneOf": [{"type": "integer"}, {"type": "string"}]},
+            "$defs": {"place": {"allOf": [{"properties": {"line": {"type": "integer"}}}]}},
+        });
+        for (given, expected) in [
+            (r#"{"limit":5.0}"#, r#"{"limit":5}"#),
+            (r#"{"limit" : 1e1 , "ratio":5.0}"#, r#"{"limit" : 10 , "ratio":5.0}"#),
+            (r#"{"lim\u0069t":5.0}"#, r#"{"lim\u0069t":5}"#),
+            (r#"{"maybe":5.0}"#, r#"{"maybe":5}"#),
+            (r#"{"either":5.0,"any":5.0}"#, r#"{"either":5.0,"any":5.0}"#),
+            (
+                r#"{"list":[{"line":1.0},{"line":"1.0"}]}"#,
+                r#"{"list":[{"line":1},{"line":"1.0"}]}"#,
+            ),
+            (r#"{"pair":[1.0,1.0]}"#, r#"{"pair":[1,1.0]}"#),
+            (r#"{"one":2.0}"#, r#"{"one":2}"#),
+            (r#"{"one":3.0}"#, r#"{"one":3.0}"#),
+            (r#"{"other":7.0}"#, r#"{"other":7}"#),
+            (r#"{"limit":-0.0}"#, r#"{"limit":0}"#),
+            (r#"{"limit":-0}"#, r#"{"limit":0}"#),
+            (r#"{"limit":9007199254740993.0}"#, r#"{"limit":9007199254740993}"#),
+            (r#"{"limit":1.8446744073709551615e19}"#, r#"{"limit":18446744073709551615}"#),
+            (r#"{"limit":-9223372036854775808.0}"#, r#"{"limit":-9223372036854775808}"#),
+        ] {
+            assert_eq!(by_schema(given, &schema), expected, "{given}");
+        }
+        for kept in [
+            r#"{"limit":5.5}"#,
+            r#"{"limit":1e400}"#,
+            r#"{"limit":18446744073709551616.0}"#,
+            r#"{"limit":-9223372036854775809.0}"#,
+            r#"{"limit":123456789012345678901234567890,"ratio":1.0}"#,
+            r#"{"ratio":-0.0}"#,
+            r#"{"limit":5.0"#,
+            "[5.0]",
+            "5.0",
+        ] {
+            assert_eq!(by_schema(kept, &schema), kept);
+        }
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_and_arguments_without_end_come_to_an_end() {
+        let schema = json!({"$ref": "#", "anyOf": [{"$ref": "#"}], "type": "integer",
+            "items": {"$ref": "#"}, "additionalProperties": {"$ref": "#"}});
+        assert_eq!(by_schema("[[1.0]]", &schema), "[[1]]");
+        let deep = format!("{}1.0{}", "[".repeat(120), "]".repeat(120));
+        assert_eq!(by_schema(&deep, &schema), deep);
+        let wide = format!("[{}]", vec!["1.0"; 200_000].join(","));
+        assert!(by_schema(&wide, &schema).len() <= wide.len());
+    }
+}
