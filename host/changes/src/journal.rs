@@ -105,14 +105,12 @@ pub(crate) struct GivenUp {
 }
 
 impl Step {
-    /// The directory that it makes, removes or moves, if it does that.
-    fn directory(&self) -> Option<&AnyPath> {
+    /// The file or link that is another, or elsewhere, or gone after it.
+    fn file(&self) -> Option<&AnyPath> {
         match self {
-            Self::RemoveDir { below: path, .. } | Self::MakeDir { path } => Some(path),
-            Self::Stage { from: path, before } | Self::Place { to: path, before, .. } => {
-                (before.node() == Node::Directory).then_some(path)
-            }
-            Self::Remove { .. } | Self::Put { .. } => None,
+            Self::Remove { below: path, .. } | Self::Put { path, .. } => Some(path),
+            Self::Place { to, before, .. } => (before.node() != Node::Directory).then_some(to),
+            Self::Stage { .. } | Self::RemoveDir { .. } | Self::MakeDir { .. } => None,
         }
     }
 
@@ -138,11 +136,12 @@ impl Record {
         }
     }
 
-    /// Paths that no count of files has: directories, and where something was before it was renamed.
-    pub(crate) fn uncounted(&self) -> HashSet<&Path> {
-        let directories = self.steps.iter().filter_map(Step::directory).chain(&self.directories);
-        let left = self.moved.iter().map(|(from, _)| from);
-        directories.chain(left).map(|path| path.0.as_path()).collect()
+    /// The files and links that it made, replaced, moved, removed or gave up, each by one path.
+    pub(crate) fn files(&self) -> HashSet<&Path> {
+        let given_up = self.given_up.iter().filter(|given| given.file.is_some());
+        let given_up = given_up.map(|given| &given.path);
+        let paths = self.steps.iter().filter_map(Step::file).chain(given_up);
+        paths.map(|path| path.0.as_path()).collect()
     }
 
     /// The states that the agent began with, by their places, each with its index.

@@ -87,7 +87,8 @@ pub enum Undone {
     TakenBack {
         /// The paths.
         restored: Vec<PathBuf>,
-        /// How many of them are files and links. One that was renamed counts once.
+        /// How many files and links that is, with those in directories that are back. One that was renamed
+        /// counts once.
         files: usize,
     },
     /// These were changed since: nothing was done at all.
@@ -424,8 +425,9 @@ impl Review {
         restored.retain(|path| !left.contains(path));
         restored.sort();
         restored.dedup();
-        let uncounted = record.uncounted();
-        let files = restored.iter().filter(|path| !uncounted.contains(path.as_path())).count();
+        let files = record.files();
+        let is_left = |path: &Path| left.iter().any(|left| left.as_path() == path);
+        let files = files.into_iter().filter(|path| !is_left(path)).count();
         Ok(Undone::TakenBack { restored, files })
     }
 

@@ -193,7 +193,7 @@ pub(crate) struct DiscardedBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UndoneBody {
     restored: Vec<String>,
-    /// How many of them are files and links: the others are directories.
+    /// How many files and links that is, with those in directories that are back.
     files: u64,
 }
 

@@ -2532,7 +2532,7 @@ export interface components {
         UndoneBody: {
             /**
              * Format: int64
-             * @description How many of them are files and links: the others are directories.
+             * @description How many files and links that is, with those in directories that are back.
              */
             files: number;
             restored: string[];
