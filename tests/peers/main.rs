@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use belljar_model::{
-    CallContext, ChatModel, ChatRequest, Message, ModelConfig, Reply, StreamEvent, ToolResult,
-    ToolSpec,
+    CallContext, ChatModel, ChatRequest, Message, ModelConfig, Reply, Sampling, StreamEvent,
+    ToolResult, ToolSpec,
 };
 use serde_json::{Value, json};
 
@@ -54,6 +54,7 @@ fn request(text: &str) -> ChatRequest {
         max_output_tokens: None,
         temperature: None,
         effort: None,
+        sampling: Sampling::default(),
         foreign: false,
     }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use belljar_model::{Effort, Image, Message, ToolChoice, ToolResult, ToolSpec};
+use belljar_model::{Effort, Image, Message, Sampling, ToolChoice, ToolResult, ToolSpec};
 use belljar_work::WorkError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -53,6 +53,9 @@ pub struct Brought {
     /// How much the model should think.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// How its answers are sampled, and the words before which they end.
+    #[serde(skip_serializing_if = "Sampling::is_default")]
+    pub sampling: Sampling,
     /// Its schemas, compiled when they are first needed.
     #[serde(skip)]
     pub schemas: Schemas,

@@ -59,7 +59,7 @@ pub use agent_loop::machine::{
 pub use belljar_catalogue::StockTool;
 /// The messages and tools that a caller brings, so that an entrance needs no other crate for them.
 pub use belljar_model::{
-    Effort, Image, ImageError, Message, ToolCall, ToolChoice, ToolResult, ToolSpec,
+    Effort, Image, ImageError, Message, Sampling, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
 /// The parts of what a tool gives, so that an entrance needs no other crate for them.
 pub use belljar_sandbox::Part;

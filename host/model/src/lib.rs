@@ -52,7 +52,7 @@ pub use scripted::{
     Unplayed,
 };
 pub use types::{
-    ChatRequest, Effort, Message, Reply, StopReason, TokenUsage, ToolCall, ToolChoice, ToolResult,
-    ToolSpec,
+    ChatRequest, Effort, Message, Reply, Sampling, StopReason, TokenUsage, ToolCall, ToolChoice,
+    ToolResult, ToolSpec,
 };
 pub use wire::{EndpointError, MaxTokensField, RetryPolicy, WireModel, http_client};

@@ -30,10 +30,56 @@ pub struct ChatRequest {
     /// How much the model should think. `None`: the model's configured value, else the
     /// server's.
     pub effort: Option<Effort>,
+    /// How the answer is sampled besides, and where it ends.
+    #[serde(default, skip_serializing_if = "Sampling::is_default")]
+    pub sampling: Sampling,
     /// Whether [`crate::ModelConfig::extra_body`] is left out: the words are a stranger's, and such a
     /// field could be a tool of the provider.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub foreign: bool,
+}
+
+/// How an answer is sampled beside its temperature, and the words before which it ends. The default leaves
+/// all of it to the server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sampling {
+    /// The share of the likeliest tokens that are drawn from, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// How much tokens that were said are avoided, -2 to 2. Anthropic's wire has no such field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub presence_penalty: Option<f64>,
+    /// The same by how often they were said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frequency_penalty: Option<f64>,
+    /// The number that the draw begins with. Anthropic's wire has no such field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+    /// The words before which the answer ends. A server that knows them saves the rest; whoever asks
+    /// cuts the answer in any case.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+}
+
+impl Sampling {
+    /// Whether it says nothing.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether it has a word on this field of a request.
+    pub(crate) fn says(&self, field: &str) -> bool {
+        match field {
+            "top_p" => self.top_p.is_some(),
+            "presence_penalty" => self.presence_penalty.is_some(),
+            "frequency_penalty" => self.frequency_penalty.is_some(),
+            "seed" => self.seed.is_some(),
+            "stop" | "stop_sequences" => !self.stop.is_empty(),
+            _ => false,
+        }
+    }
 }
 
 /// A call that an answer has to make, as far as the provider holds its model to that.

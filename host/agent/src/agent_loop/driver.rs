@@ -26,6 +26,7 @@ use crate::agent_loop::machine::{
     least_tokens,
 };
 use crate::agent_loop::prepare::{Prepared, prepare, undone};
+use crate::agent_loop::stops::Stops;
 use crate::events::EventKind;
 use crate::limits::{BACKGROUND_WAIT, CHILD_CLOSE_LIMIT, MAX_REPLY_BYTES, ROOM_WAIT, WARN_PERCENT};
 use crate::outcome::{Outcome, RunError, RunStatus};
@@ -374,6 +375,7 @@ impl Agent<'_> {
         let job = self.job;
         let step = machine.current_step();
         let mut partial = Partial::default();
+        let mut stops = Stops::new(&machine.request().sampling.stop);
         let span = trace::step(&job.model, step);
         let cx = CallContext {
             agent: &job.agent.definition.name,
@@ -388,7 +390,7 @@ impl Agent<'_> {
         };
         // Gives nothing where the agent's time is up.
         let asking = async {
-            let mut listen = |event| job.on_event(event, &mut partial);
+            let mut listen = |event| job.on_event(event, &mut partial, &mut stops);
             tokio::select! {
                 biased;
                 // Dropping the call closes its connection, so a model that is slow to notice
@@ -399,16 +401,21 @@ impl Agent<'_> {
             }
         };
         let result = asking.instrument(span.clone()).await;
+        if let Some(text) = stops.rest() {
+            job.say(text, &mut partial);
+        }
         // What was really used counts from here on.
         drop(held);
         for bytes in &partial.lost {
             self.bill_tokens(machine, &cut_off(machine.bytes(), *bytes));
         }
         let ending = match result {
-            Some(Ok(reply)) => {
+            Some(Ok(mut reply)) => {
                 trace::answered(&span, &reply);
                 self.bill_tokens(machine, &reply);
                 job.bills.note(machine.bytes(), &reply);
+                // INV-490: behind it, since all of it was paid for.
+                stops.cut(&mut reply);
                 return Ok(reply);
             }
             Some(Err(ModelError::Cancelled)) => {
@@ -516,16 +523,12 @@ impl From<Unanswered> for Input {
 }
 
 impl Job {
-    fn on_event(&self, event: StreamEvent, partial: &mut Partial) {
+    fn on_event(&self, event: StreamEvent, partial: &mut Partial, stops: &mut Stops<'_>) {
         let replaces = !partial.text.is_empty();
         partial.on_event(&event);
+        let Some(event) = stops.take(event) else { return };
         match event {
-            StreamEvent::TextDelta(text) => {
-                if partial.text.len().saturating_add(text.len()) <= MAX_REPLY_BYTES {
-                    partial.text.push_str(&text);
-                }
-                self.emit(|| EventKind::TextDelta { text });
-            }
+            StreamEvent::TextDelta(text) => self.say(text, partial),
             StreamEvent::Retrying { attempt, after, reason } => self.emit(|| {
                 let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
                 EventKind::Retry { attempt, after_ms, reason, replaces }
@@ -533,6 +536,13 @@ impl Job {
             StreamEvent::ThinkingDelta(text) => self.emit(|| EventKind::ThoughtDelta { text }),
             StreamEvent::Started | StreamEvent::CallStarted { .. } => {}
         }
+    }
+
+    fn say(&self, text: String, partial: &mut Partial) {
+        if partial.text.len().saturating_add(text.len()) <= MAX_REPLY_BYTES {
+            partial.text.push_str(&text);
+        }
+        self.emit(|| EventKind::TextDelta { text });
     }
 }
 

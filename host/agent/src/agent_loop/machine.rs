@@ -468,7 +468,9 @@ impl Loop {
 
     /// How the agent ends when the model asks for nothing more.
     fn conclude(&self, reply: &Reply) -> Ending {
-        let is_silent = self.output.is_empty() && reply.text.trim().is_empty();
+        // An answer may be all behind the word before which it ends.
+        let is_whole = self.request.sampling.stop.is_empty();
+        let is_silent = is_whole && self.output.is_empty() && reply.text.trim().is_empty();
         match &reply.stop {
             StopReason::MaxTokens => Ending::partial(RunError::OutputCut),
             StopReason::Refusal => Ending::failed(RunError::Declined),

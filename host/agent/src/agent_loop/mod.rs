@@ -10,3 +10,4 @@ pub(crate) mod ledger;
 pub(crate) mod live;
 pub(crate) mod machine;
 pub(crate) mod prepare;
+pub(crate) mod stops;

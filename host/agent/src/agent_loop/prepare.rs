@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use belljar_definition::ToolsAs;
-use belljar_model::{ChatRequest, Message, ToolCall, ToolResult, ToolSpec};
+use belljar_model::{ChatRequest, Message, Sampling, ToolCall, ToolResult, ToolSpec};
 use belljar_policy::{PeersAsk, ToolName};
 use belljar_sandbox::{Hints, PeerTool};
 use belljar_work::WorkError;
@@ -150,6 +150,7 @@ fn first_request(job: &Job, system: Vec<String>, tools: Vec<ToolSpec>) -> ChatRe
         max_output_tokens: job.brought.max_output_tokens,
         temperature: job.brought.temperature,
         effort: job.brought.effort,
+        sampling: job.brought.sampling.clone(),
         foreign: false,
     }
 }
@@ -263,8 +264,9 @@ fn system(
 /// them. Its tools stay too, for a provider's cache: what the fork may not use is refused when
 /// it is called.
 fn forked(parent: &ChatRequest, first: &str) -> ChatRequest {
-    // Whoever chose a call waits for it of the parent.
-    let mut request = ChatRequest { choice: None, ..parent.clone() };
+    // Whoever chose a call waits for it of the parent, and so does who says where an answer ends.
+    let sampling = Sampling { stop: Vec::new(), ..parent.sampling.clone() };
+    let mut request = ChatRequest { choice: None, sampling, ..parent.clone() };
     if let Some(Message::Assistant { calls, .. }) = request.messages.last() {
         let placeholder = |call: &ToolCall| ToolResult {
             id: call.id.clone(),

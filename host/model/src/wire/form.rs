@@ -10,6 +10,8 @@ pub(crate) struct Form {
     pub(crate) stream: bool,
     /// Whether `stream_options` asks for the usage, on an OpenAI-compatible wire.
     pub(crate) usage: bool,
+    /// Whether the words before which the answer ends are sent.
+    pub(crate) stop: bool,
     /// Which messages carry their reasoning.
     pub(crate) reasoning: Carried,
 }
@@ -36,6 +38,11 @@ impl Form {
         let says = |word: &str| words.contains(word);
         if self.usage && self.stream && (says("stream_options") || says("include_usage")) {
             return Some(Self { usage: false, ..self });
+        }
+        // Whoever asks cuts the answer in any case.
+        let of_stop = ["'stop'", "\"stop\"", "`stop`", "stop_sequences", "argument supplied: stop"];
+        if self.stop && of_stop.iter().any(|word| says(word)) {
+            return Some(Self { stop: false, ..self });
         }
         let refuses = ["not supported", "unsupported", "not support", "not allowed", "disabled"];
         if self.stream && says("stream") && refuses.iter().any(|word| says(word)) {
@@ -73,7 +80,7 @@ impl Form {
 mod tests {
     use super::*;
 
-    const FULL: Form = Form { stream: true, usage: true, reasoning: Carried::All };
+    const FULL: Form = Form { stream: true, usage: true, stop: true, reasoning: Carried::All };
 
     #[test]
     fn only_what_a_refusal_names_is_left_out() {
@@ -83,6 +90,10 @@ mod tests {
         assert_eq!(without(r#"{"loc": ["body", "stream_options"]}"#), usage);
         let whole = Some(Form { stream: false, ..FULL });
         assert_eq!(without("streaming is not supported"), whole);
+        let endless = Form { stop: false, ..FULL };
+        let refusal = "Unsupported parameter: 'stop' is not supported with this model.";
+        assert_eq!(without(refusal), Some(endless));
+        assert_eq!(endless.without(400, refusal), None, "it was sent none");
         let fewer = without("property 'reasoning' is unsupported").unwrap();
         assert_eq!(fewer.reasoning, Carried::WithCalls);
         assert_eq!(fewer.without(422, "reasoning").unwrap().reasoning, Carried::Nowhere);

@@ -112,10 +112,13 @@ impl Settings {
         &self,
         request: &ChatRequest,
     ) -> impl Iterator<Item = (&str, &serde_json::Value)> {
+        // A request's own word comes before that of the settings.
         let (chooses, foreign) = (chooses(request), request.foreign);
         let fields = self.extra.iter().map(|(name, value)| (name.as_str(), value));
         // Servers refuse a choice where there is nothing to choose.
-        fields.filter(move |(name, _)| !foreign && (chooses || *name != "tool_choice"))
+        fields.filter(move |(name, _)| {
+            !foreign && (chooses || *name != "tool_choice") && !request.sampling.says(name)
+        })
     }
 }
 
@@ -194,7 +197,12 @@ impl WireModel {
             endpoint,
             retries: RetryPolicy::default(),
             images: false,
-            form: Mutex::new(Form { stream: true, usage: true, reasoning: Carried::All }),
+            form: Mutex::new(Form {
+                stream: true,
+                usage: true,
+                stop: true,
+                reasoning: Carried::All,
+            }),
         }
     }
 

@@ -1,14 +1,14 @@
 //! The chat-completions wire.
 
 use belljar_model::{
-    CallContext, ChatModel, ChatRequest, Effort, MaxTokensField, ModelError, Provider, StopReason,
-    StreamEvent, TokenUsage, ToolChoice,
+    CallContext, ChatModel, ChatRequest, Effort, MaxTokensField, ModelError, Provider, Sampling,
+    StopReason, StreamEvent, TokenUsage, ToolChoice,
 };
 use serde_json::{Value, json};
 
 use crate::support::{
     GIF, Server, Step, build, call, chat, config, error, first_turn, openai, reply, second_turn,
-    seeing, stream, stream_text, third_turn, user,
+    seeing, status, stream, stream_text, third_turn, user,
 };
 
 const DONE: &str = "[DONE]";
@@ -255,6 +255,49 @@ async fn a_request_has_the_shape_that_servers_expect() {
         ],
     });
     assert_eq!(seen.json(), expected);
+}
+
+/// How it is sampled, as a caller says it.
+fn sampled() -> Sampling {
+    Sampling {
+        top_p: Some(0.5),
+        presence_penalty: Some(-1.0),
+        frequency_penalty: Some(1.5),
+        seed: Some(-7),
+        stop: vec!["Observation:".to_owned(), "\n\n".to_owned()],
+    }
+}
+
+#[tokio::test]
+async fn how_an_answer_is_sampled_goes_to_the_model_before_the_settings_own_word() {
+    let server = Server::new(vec![stream(&[&finish("stop")])]).await;
+    let mut settings = config(Provider::OpenAi, &server.base);
+    for (field, value) in [("top_p", json!(0.9)), ("stop", json!("x")), ("top_k", json!(1))] {
+        settings.extra_body.insert(field.into(), value);
+    }
+    let request = ChatRequest { sampling: sampled(), ..first_turn() };
+    reply(&build(&settings), &request).await;
+    let seen = server.seen().remove(0);
+    assert_eq!(seen.body.matches("top_p").count(), 1, "a field stands there once: {}", seen.body);
+    let sent = seen.json();
+    let expected = json!({
+        "top_p": 0.5, "presence_penalty": -1.0, "frequency_penalty": 1.5, "seed": -7,
+        "stop": ["Observation:", "\n\n"], "top_k": 1,
+    });
+    for (field, value) in expected.as_object().unwrap() {
+        assert_eq!(sent[field], *value, "{field}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_stop_is_asked_without_it() {
+    let refusal = r#"{"error":{"message":"Unsupported parameter: 'stop' is not supported with this model."}}"#;
+    let server = Server::new(vec![status(400, "", refusal), stream(&[&finish("stop")])]).await;
+    let request = ChatRequest { sampling: sampled(), ..first_turn() };
+    reply(&openai(&server), &request).await;
+    let seen = server.seen();
+    assert!(seen[0].json().get("stop").is_some() && seen[1].json().get("stop").is_none());
+    assert_eq!(seen[1].json()["top_p"], 0.5, "the rest stays");
 }
 
 #[tokio::test]

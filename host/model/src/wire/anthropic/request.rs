@@ -39,6 +39,8 @@ pub(crate) fn body(
         max_tokens: limit.unwrap_or(ANTHROPIC_MAX_OUTPUT_TOKENS),
         stream: form.stream,
         temperature: request.temperature.or(settings.temperature),
+        top_p: request.sampling.top_p,
+        stop_sequences: stop_sequences(request, form),
         output_config: request.effort.or(settings.effort).map(|effort| OutputConfig { effort }),
         tools,
         tool_choice,
@@ -48,6 +50,12 @@ pub(crate) fn body(
     })
 }
 
+/// The words before which the answer ends; Anthropic refuses blank ones.
+fn stop_sequences(request: &ChatRequest, form: Form) -> Vec<&str> {
+    let words = request.sampling.stop.iter().map(String::as_str);
+    words.filter(|word| form.stop && !word.trim().is_empty()).collect()
+}
+
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
@@ -55,6 +63,10 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stop_sequences: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

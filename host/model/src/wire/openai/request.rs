@@ -36,6 +36,11 @@ pub(crate) fn body(
         max_tokens,
         max_completion_tokens,
         temperature: request.temperature.or(settings.temperature),
+        top_p: request.sampling.top_p,
+        presence_penalty: request.sampling.presence_penalty,
+        frequency_penalty: request.sampling.frequency_penalty,
+        seed: request.sampling.seed,
+        stop: if form.stop { &request.sampling.stop } else { &[] },
         reasoning_effort: request.effort.or(settings.effort).map(effort),
         tools: request.tools.iter().map(tool).collect(),
         tool_choice: choice(request),
@@ -56,6 +61,16 @@ struct Body<'a> {
     max_completion_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    presence_penalty: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frequency_penalty: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<i64>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    stop: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -1,0 +1,182 @@
+//! The words before which an answer ends, wherever they come: also over the borders of two pieces of a
+//! stream. Nothing behind them is told, stored or called.
+
+use belljar_model::{Reply, StopReason, StreamEvent};
+
+/// Takes the events of one answer and lets through what stands before the first of the words.
+#[derive(Debug)]
+pub(crate) struct Stops<'a> {
+    words: &'a [String],
+    /// Text that may be the beginning of a word: it is told when it is known not to be.
+    held: String,
+    /// Whether a word has come.
+    met: bool,
+}
+
+impl<'a> Stops<'a> {
+    /// For one answer. Without words everything passes.
+    pub(crate) fn new(words: &'a [String]) -> Self {
+        Self { words, held: String::new(), met: false }
+    }
+
+    /// The event as it may be told; `None` = nothing of it.
+    pub(crate) fn take(&mut self, event: StreamEvent) -> Option<StreamEvent> {
+        if self.words.is_empty() {
+            return Some(event);
+        }
+        match event {
+            // All that came before is void.
+            StreamEvent::Retrying { .. } => {
+                self.held.clear();
+                self.met = false;
+                Some(event)
+            }
+            StreamEvent::Started => Some(event),
+            StreamEvent::TextDelta(text) if !self.met => {
+                self.more(&text).map(StreamEvent::TextDelta)
+            }
+            StreamEvent::TextDelta(_)
+            | StreamEvent::ThinkingDelta(_)
+            | StreamEvent::CallStarted { .. } => (!self.met).then_some(event),
+        }
+    }
+
+    fn more(&mut self, text: &str) -> Option<String> {
+        self.held.push_str(text);
+        if let Some(at) = first(&self.held, self.words) {
+            self.met = true;
+            self.held.truncate(at);
+            return self.rest();
+        }
+        let begun = begun(&self.held, self.words);
+        let keep = self.held.split_off(self.held.len().saturating_sub(begun));
+        let told = std::mem::replace(&mut self.held, keep);
+        Some(told).filter(|told| !told.is_empty())
+    }
+
+    /// The text that was held back, now that no more comes.
+    pub(crate) fn rest(&mut self) -> Option<String> {
+        Some(std::mem::take(&mut self.held)).filter(|rest| !rest.is_empty())
+    }
+
+    /// Cuts a whole answer. Calls come behind its text, so it has none then.
+    pub(crate) fn cut(&self, reply: &mut Reply) {
+        let Some(at) = first(&reply.text, self.words) else { return };
+        reply.text.truncate(at);
+        reply.calls.clear();
+        // It names places in the text, and calls.
+        reply.reasoning = None;
+        if reply.stop != StopReason::Refusal {
+            reply.stop = StopReason::EndTurn;
+        }
+    }
+}
+
+/// Where the word begins that is whole first: a model that writes stops there.
+fn first(text: &str, words: &[String]) -> Option<usize> {
+    let places = words.iter().filter_map(|word| {
+        let at = text.find(word.as_str())?;
+        Some((at.saturating_add(word.len()), at))
+    });
+    places.min().map(|(_, at)| at)
+}
+
+/// How many bytes at the end of a text could be the beginning of a word.
+fn begun(text: &str, words: &[String]) -> usize {
+    let ends = |word: &String| {
+        let beginnings = word.char_indices().map(|(at, _)| at).rev();
+        let mut beginnings = beginnings.filter(|at| *at > 0);
+        beginnings.find(|at| word.get(..*at).is_some_and(|part| text.ends_with(part)))
+    };
+    words.iter().filter_map(ends).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_model::{TokenUsage, ToolCall};
+    use proptest::prelude::*;
+
+    fn words(of: &[&str]) -> Vec<String> {
+        of.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    fn told(stops: &mut Stops<'_>, pieces: &[&str]) -> Vec<String> {
+        let delta = |piece: &&str| stops.take(StreamEvent::TextDelta((*piece).to_owned()));
+        let mut told: Vec<_> = pieces
+            .iter()
+            .filter_map(delta)
+            .map(|event| match event {
+                StreamEvent::TextDelta(text) => text,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        told.extend(stops.rest());
+        told
+    }
+
+    fn reply(text: &str) -> Reply {
+        let call = ToolCall { id: "1".into(), name: "t".into(), arguments: "{}".into() };
+        Reply {
+            text: text.into(),
+            calls: vec![call],
+            reasoning: None,
+            usage: TokenUsage::default(),
+            stop: StopReason::ToolUse,
+        }
+    }
+
+    #[test]
+    fn an_answer_is_cut_before_a_word_over_the_borders_of_its_pieces() {
+        let stop = words(&["Observation:", "éé"]);
+        let cut = |pieces: &[&str]| told(&mut Stops::new(&stop), pieces);
+        assert_eq!(cut(&["a Obs", "erva", "tion: b", "c"]), ["a "]);
+        assert_eq!(cut(&["a Obs", "tinate"]), ["a ", "Obstinate"]);
+        assert_eq!(cut(&["a Obs"]), ["a ", "Obs"]);
+        assert_eq!(cut(&["xé", "éy"]), ["x"]);
+        assert_eq!(cut(&["Observation: b"]), Vec::<String>::new());
+        let none = words(&[]);
+        assert_eq!(told(&mut Stops::new(&none), &["a", "b"]), ["a", "b"]);
+    }
+
+    #[test]
+    fn an_attempt_that_is_void_leaves_nothing_behind() {
+        let stop = words(&["END"]);
+        let mut stops = Stops::new(&stop);
+        assert_eq!(told(&mut stops, &["a END b"]), ["a "]);
+        let again = StreamEvent::Retrying {
+            attempt: 2,
+            after: std::time::Duration::ZERO,
+            reason: String::new(),
+        };
+        assert!(stops.take(again).is_some());
+        assert_eq!(told(&mut stops, &["c EN", "X"]), ["c ", "ENX"]);
+    }
+
+    #[test]
+    fn a_call_behind_a_word_is_none() {
+        let stop = words(&["END"]);
+        let stops = Stops::new(&stop);
+        let mut cut = reply("a END b");
+        stops.cut(&mut cut);
+        assert_eq!((cut.text.as_str(), cut.calls.len(), cut.stop), ("a ", 0, StopReason::EndTurn));
+        let mut whole = reply("a EN");
+        stops.cut(&mut whole);
+        assert_eq!(whole, reply("a EN"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_stream_says_what_the_whole_answer_says(
+            pieces in prop::collection::vec("[ab\u{e9}]{0,4}", 0..8),
+            stop in prop::collection::vec("[ab\u{e9}]{1,3}", 1..4),
+        ) {
+            let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+            let mut stops = Stops::new(&stop);
+            let streamed = told(&mut stops, &pieces).concat();
+            let mut whole = reply(&pieces.concat());
+            stops.cut(&mut whole);
+            prop_assert_eq!(streamed, whole.text);
+        }
+    }
+}
