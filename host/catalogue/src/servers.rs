@@ -274,6 +274,7 @@ pub fn program(name: &str, setting: &McpProgram) -> Program {
         name: name.to_owned(),
         path: setting.command.clone(),
         args: setting.args.clone(),
+        data: setting.data.clone(),
         read: setting.read.clone(),
         write: setting.write.clone(),
         network: setting.network,

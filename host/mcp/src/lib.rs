@@ -34,6 +34,7 @@ mod revision;
 mod rounds;
 mod server;
 mod sse;
+mod wants;
 
 pub use accepted::{Accepted, AcceptedError};
 pub use auth::{AuthError, KeepTokens, Login, LoginAsk, Tokens, signing_keys};

@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use crate::exchange::{Aside, Fault, told};
 use crate::limits::{FAREWELL, MAX_COMPLAINT, MAX_COMPLAINTS, MAX_MESSAGE};
 use crate::message::Message;
+use crate::wants;
 
 /// How long a program that was killed may take to be gone, with all that it has started.
 const END_WAIT: Duration = Duration::from_secs(12);
@@ -75,6 +76,8 @@ pub(crate) struct Process {
 /// The last of what it writes to stderr, which is read to its end so that it does not wait.
 #[derive(Debug)]
 struct Complaints {
+    /// The server, for whoever looks for its section.
+    server: String,
     last: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
 }
@@ -95,7 +98,7 @@ impl Process {
             }
             Err(error) => return Err(not_started(&error)),
         };
-        let complaints = Complaints::of(running.stderr.take());
+        let complaints = Complaints::of(&program.name, running.stderr.take());
         Ok(Self {
             running,
             heard: Vec::new(),
@@ -252,7 +255,7 @@ fn not_started(error: &std::io::Error) -> Lost {
 }
 
 impl Complaints {
-    fn of(stderr: Option<impl AsyncRead + Unpin + Send + 'static>) -> Self {
+    fn of(server: &str, stderr: Option<impl AsyncRead + Unpin + Send + 'static>) -> Self {
         let last = Arc::<Mutex<Vec<u8>>>::default();
         let kept = Arc::clone(&last);
         let reader = tokio::spawn(async move {
@@ -269,7 +272,7 @@ impl Complaints {
                 kept.drain(..past);
             }
         });
-        Self { last, reader }
+        Self { server: server.to_owned(), last, reader }
     }
 
     /// Puts the last lines into the log of the call, for whoever reads its receipt.
@@ -280,8 +283,12 @@ impl Complaints {
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         let skipped = lines.len().saturating_sub(MAX_LINES);
-        for line in lines.into_iter().skip(skipped) {
+        for line in lines.iter().skip(skipped) {
             gate.log("stderr", &Shown::clipped(line, 1_000).to_string());
+        }
+        for key in wants::keys(&text) {
+            let section = format!("under `[mcp.{}]` in `belljar.toml`", self.server);
+            gate.log("hint", &format!("{} {section}", key.hint()));
         }
     }
 }

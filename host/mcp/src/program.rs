@@ -376,6 +376,7 @@ mod tests {
                 name: "s".to_owned(),
                 path: "/bin/true".into(),
                 args: Vec::new(),
+                data: BTreeSet::new(),
                 read: BTreeSet::new(),
                 write: BTreeSet::new(),
                 network: false,

@@ -4,6 +4,7 @@ pub(crate) mod agreed;
 pub(crate) mod below;
 pub(crate) mod beside;
 pub(crate) mod bound;
+pub(crate) mod command_files;
 pub(crate) mod config_lock;
 pub(crate) mod data;
 pub(crate) mod descriptors;

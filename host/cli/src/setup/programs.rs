@@ -14,6 +14,7 @@ use belljar_sandbox::Digest;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::setup::bound::bound;
+use crate::setup::command_files::{CODE_VARIABLES, Named, Role, named};
 use crate::setup::home::Places;
 
 /// Reads the value of a secret; the error says why it cannot be had.
@@ -51,7 +52,7 @@ pub(crate) fn known(
     let known = |(name, setting): (&String, &McpProgram)| Known {
         program: belljar_catalogue::program(name, setting),
         environment: outside_of_own(setting, &own)
-            .and_then(|()| outside_of_written(setting, &written))
+            .and_then(|()| outside_of_written(name, setting, &written))
             .and_then(|()| environment(setting, settings, values)),
     };
     settings.mcp_programs.iter().map(known).collect()
@@ -60,12 +61,6 @@ pub(crate) fn known(
 /// A path without links, where it is there.
 fn found(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
-}
-
-/// The file that an argument names to a program, which is started in `/`.
-fn named_file(argument: &str) -> Option<PathBuf> {
-    let path = Path::new("/").join(argument);
-    path.is_file().then_some(path)
 }
 
 /// INV-323: no program reads or writes what decides about agents, nor their sessions and keys.
@@ -112,20 +107,57 @@ impl Written {
 /// INV-320, INV-431: what was accepted is for no program and no agent to write: between the digest of a
 /// file and its start lies a moment. A copy that nobody writes would close it too, and break what a
 /// script finds beside itself by its own path.
-fn outside_of_written(setting: &McpProgram, written: &Written) -> Result<(), String> {
-    let scripts = setting.args.iter().filter_map(|argument| named_file(argument));
-    for file in std::iter::once(setting.command.clone()).chain(scripts) {
+///
+/// INV-493: that holds for all that is executed or imported, by its place or its looks; what could be either is
+/// refused as well, until the operator says that it is data.
+fn outside_of_written(name: &str, setting: &McpProgram, written: &Written) -> Result<(), String> {
+    let command = Named { path: setting.command.clone(), role: Role::Program, is_file: true };
+    let of_args = named(&setting.command, &setting.args, &setting.data).into_iter().flatten();
+    let of_args = of_args.filter(|named| named.role != Role::Data);
+    for Named { path, role, .. } in std::iter::once(command).chain(of_args) {
         // Who writes where a link stands can let it lead elsewhere.
-        let places = way(&Path::new("/").join(&file));
+        let places = way(&Path::new("/").join(&path));
+        if let Some((directory, who)) = places.iter().find_map(|place| written.holds(place)) {
+            let (file, directory) = (path.shown(), directory.shown());
+            let lies = format!(
+                "`{file}` of its command line lies in `{directory}`, which {who} may write"
+            );
+            return Err(match role {
+                Role::Unsure => format!(
+                    "{lies}, and may be code: if it is never executed, say so by `data = [\"{file}\"]` \
+                     under `[mcp.{name}]`, else keep it where none may"
+                ),
+                Role::Program | Role::Data => format!("{lies}: keep it where none may"),
+            });
+        }
+    }
+    for (variable, path) in code_of_variables(setting) {
+        let places = way(&path);
         if let Some((directory, who)) = places.iter().find_map(|place| written.holds(place)) {
             return Err(format!(
-                "`{}` of its command line lies in `{}`, which {who} may write: keep it where none may",
-                file.shown(),
+                "`{}` of its variable `{variable}` lies in `{}`, which {who} may write, and code is loaded \
+                 from there: keep it where none may",
+                path.shown(),
                 directory.shown()
             ));
         }
     }
     Ok(())
+}
+
+/// The places from which its runtime loads code, by its variables.
+fn code_of_variables(setting: &McpProgram) -> Vec<(&str, PathBuf)> {
+    let of_code = setting.environment.iter().filter_map(|(name, value)| match value {
+        McpValue::Text(text) if CODE_VARIABLES.contains(&name.as_str()) => {
+            Some((name.as_str(), text.as_str()))
+        }
+        McpValue::Text(_) | McpValue::Secret(_) => None,
+    });
+    let paths = of_code.flat_map(|(name, text)| {
+        let pieces = text.split([':', '=', ' ', ',', ';']);
+        pieces.filter(|piece| piece.starts_with('/')).map(move |piece| (name, PathBuf::from(piece)))
+    });
+    paths.collect()
 }
 
 /// Each place where the kernel looks a name up on the way to this file, and the file itself: whoever
@@ -210,14 +242,15 @@ struct Stamp {
 
 impl Digests {
     /// INV-320: a digest of the command line, of the file that is started, and of every file that an
-    /// argument names, by its whole path or from `/` on: the script of an interpreter.
+    /// argument names, by its whole path or from `/` on, unless it is data: the script of an interpreter.
     pub(crate) fn identify(&self, program: &Program) -> Result<String, String> {
         let file = self.of_file(&program.path)?;
         let mut all = vec![program.path.to_string_lossy().into_owned(), file.to_string()];
-        for argument in &program.args {
+        let files = named(&program.path, &program.args, &program.data);
+        for (argument, named) in program.args.iter().zip(files) {
             all.push(argument.clone());
-            if let Some(path) = named_file(argument) {
-                all.push(self.of_file(&path)?.to_string());
+            if let Some(named) = named.filter(|named| named.is_file && named.role != Role::Data) {
+                all.push(self.of_file(&named.path)?.to_string());
             }
         }
         let all = serde_json::to_vec(&all).map_err(|error| error.to_string())?;
@@ -294,6 +327,7 @@ mod tests {
                 name: "s".to_owned(),
                 path: file.clone(),
                 args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+                data: BTreeSet::new(),
                 read: BTreeSet::new(),
                 write: BTreeSet::new(),
                 network: false,
@@ -315,6 +349,12 @@ mod tests {
         let before = of(&relative).unwrap();
         write(&script, "two");
         assert_ne!(of(&relative).unwrap(), before, "it is started in `/`");
+        let database = dir.path().join("t.db");
+        let data = ["--db", database.to_str().unwrap()];
+        write(&database, "one");
+        let before = of(&data).unwrap();
+        write(&database, "two");
+        assert_eq!(of(&data).unwrap(), before, "data changes as it likes");
         std::fs::remove_file(&file).unwrap();
         assert!(of(&args).unwrap_err().contains("failed to read"));
     }
@@ -447,6 +487,59 @@ mod tests {
             let apart = started("read-write", section, "apart/server.py");
             assert_eq!(apart, Ok(Environment::default()), "{section}");
         }
+    }
+
+    /// INV-493.
+    #[cfg(unix)]
+    #[test]
+    fn data_where_it_is_written_is_no_program_and_what_may_be_code_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        std::fs::create_dir_all(at("db/lib")).unwrap();
+        for name in ["db/t.db", "db/x.json", "db/hook.js", "db/plain"] {
+            std::fs::write(at(name), "").unwrap();
+        }
+        let started = |command: &str, more: &str, args: &[&str]| {
+            let args: Vec<String> =
+                args.iter().map(|arg| format!("'{}'", arg.replace('@', &at("db")))).collect();
+            let text = format!(
+                "[mcp.s]\ncommand = '{command}'\nargs = [{}]\n\
+                 directories = {{ '{}' = 'read-write' }}\n{}\n",
+                args.join(", "),
+                at("db"),
+                more.replace('@', &at("db")),
+            );
+            environments(&text, dir.path(), None, "").remove(0)
+        };
+        for args in [
+            &["--db-path", "@/t.db"][..],
+            &["--db-path=@/t.db"],
+            &["@"],
+            &["--db-path", "@/new.db"],
+        ] {
+            assert_eq!(started("/bin/true", "", args), Ok(Environment::default()), "{args:?}");
+        }
+        let declared = "data = ['@/x.json', '@/hook.js', '@/plain', '@/lib']";
+        let why = started("/bin/true", "", &["--config", "@/x.json"]).unwrap_err();
+        assert!(why.contains("data = [") && why.contains("[mcp.s]"), "{why}");
+        let config = started("/bin/true", declared, &["--config", "@/x.json"]);
+        assert_eq!(config, Ok(Environment::default()));
+        for (command, args) in [
+            ("/bin/true", &["--load=@/hook.js"][..]),
+            ("/bin/sh", &["@/plain"]),
+            ("/bin/sh", &["@/t.db"]),
+            ("/usr/bin/env", &["python3", "@/plain"]),
+            ("/usr/bin/env", &["python3", "@/lib"]),
+        ] {
+            let why = started(command, declared, args).unwrap_err();
+            assert!(why.contains("keep it where none may") && !why.contains("data ="), "{why}");
+        }
+        for variable in ["PYTHONPATH = '/usr/lib:@/lib'", "NODE_OPTIONS = '--require=@/hook.js'"] {
+            let why = started("/bin/true", &format!("env = {{ {variable} }}"), &[]).unwrap_err();
+            assert!(why.contains("code is loaded"), "{why}");
+        }
+        let other = started("/bin/true", "env = { DB = '@/t.db' }", &[]);
+        assert!(other.is_ok(), "the neighbour");
     }
 
     #[test]

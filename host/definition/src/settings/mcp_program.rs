@@ -15,6 +15,7 @@ use crate::toml_read::Item;
 pub(super) const KEYS: &[&str] = &[
     "command",
     "args",
+    "data",
     "directories",
     "network",
     "env",
@@ -47,6 +48,8 @@ pub struct McpProgram {
     pub command: PathBuf,
     /// Its arguments.
     pub args: Vec<String>,
+    /// Files and directories among its arguments that it never executes.
+    pub data: BTreeSet<PathBuf>,
     /// Directories that it reads.
     pub read: BTreeSet<PathBuf>,
     /// Directories that it reads and writes.
@@ -120,6 +123,7 @@ impl<'t> Loader<'_, 't, '_> {
             timeout_seconds: self.server_timeout(table),
             command: path,
             args: self.arguments(table),
+            data: self.data(table),
             read,
             write,
             network: self.reader.boolean(table, "network").unwrap_or_default(),
@@ -133,6 +137,15 @@ impl<'t> Loader<'_, 't, '_> {
     fn arguments(&mut self, table: &DeTable<'t>) -> Vec<String> {
         let wants = format!("texts of at most {MAX_TEXT} bytes");
         self.texts_of(table, "args", &wants, is_text)
+    }
+
+    /// `data = ["/srv/db/notes.json"]`.
+    fn data(&mut self, table: &DeTable<'t>) -> BTreeSet<PathBuf> {
+        let is_path =
+            |text: &str| is_text(text) && (text.starts_with('/') || text.starts_with('~'));
+        let wants = "absolute paths of files and directories, or `~/...`";
+        let texts = self.texts_of(table, "data", wants, is_path);
+        texts.iter().map(|text| self.home_path(text)).collect()
     }
 
     /// A list of texts that fit; another is reported and left out.

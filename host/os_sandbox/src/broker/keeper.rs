@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::process::{Command, ExitCode, ExitStatus};
 
 use super::ITSELF;
+use super::scratch::Scratch;
 use crate::program::Program;
 use crate::running::SHELL;
 
@@ -23,10 +24,23 @@ pub fn keep(command: &OsStr) -> ExitCode {
 /// `confined`, becomes it. One that would make more processes or threads than it may is ended too.
 pub fn keep_program(text: &OsStr, confined: &[OsString]) -> ExitCode {
     let described = text.to_str().and_then(|text| serde_json::from_str::<Program>(text).ok());
-    let Some(program) = described else { return ExitCode::FAILURE };
+    let Some(mut program) = described else { return ExitCode::FAILURE };
+    let scratch = match Scratch::make() {
+        Ok(scratch) => scratch,
+        Err(error) => {
+            let _ =
+                writeln!(io::stderr(), "belljar: not started: its temporary directory: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let mut command = Command::new(ITSELF);
+    scratch.give(&mut program, &mut command);
+    let Ok(text) = serde_json::to_string(&program) else { return ExitCode::FAILURE };
     command.args(confined).arg(text);
-    until_its_end(command, Some(program.processes))
+    let code = until_its_end(command, Some(program.processes));
+    // All that could write there has ended.
+    drop(scratch);
+    code
 }
 
 fn until_its_end(command: Command, processes: Option<u32>) -> ExitCode {

@@ -29,6 +29,8 @@ mod births;
 mod descendants;
 mod keeper;
 pub(crate) mod message;
+#[cfg(unix)]
+mod scratch;
 mod serve;
 
 use std::ffi::OsString;

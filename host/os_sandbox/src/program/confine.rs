@@ -29,9 +29,14 @@ const KEPT_OUT: &[&str] = &[
     "/usr/share/ssl/private",
 ];
 
-/// Files that the runtimes of languages read of the machine: nothing of another process.
+/// Files that the runtimes of languages read of the machine: nothing of another process, and of `/etc` what
+/// everybody on it may know.
 const MACHINE: &[&str] = &[
     "/dev/zero",
+    "/etc/gitconfig",
+    "/etc/lsb-release",
+    "/etc/mime.types",
+    "/etc/os-release",
     "/proc/filesystems",
     "/proc/loadavg",
     "/proc/meminfo",

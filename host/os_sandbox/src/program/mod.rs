@@ -37,6 +37,9 @@ pub struct Program {
     pub path: PathBuf,
     /// Its arguments.
     pub args: Vec<String>,
+    /// Files and directories among them that it never executes, as the operator says.
+    #[serde(default)]
+    pub data: BTreeSet<PathBuf>,
     /// Directories that it reads, with programs in them that it may become or start.
     pub read: BTreeSet<PathBuf>,
     /// Directories that it reads and writes.

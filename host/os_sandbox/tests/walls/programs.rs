@@ -34,7 +34,13 @@ echo x > "$d/read/note.txt"; say "write what is read" $?
 kill -0 "$PPID"; say "signal its keeper" $?
 kill -0 "$2"; say "signal the host" $?
 [ -e "/proc/self/fd/$3" ]; say "a descriptor that was not given" $?
+lists /tmp; say "list what others have for a while" $?
 reads "$d/read/note.txt"; say "neighbour: read" $?
+echo x > "$HOME/kept"; say "neighbour: a home of its own" $?
+echo x > "$TMPDIR/kept"; say "neighbour: a temporary directory of its own" $?
+reads /etc/os-release; say "neighbour: read what everybody may know" $?
+echo "scratch: $HOME"
+echo "path: $PATH"
 echo new > "$d/write/new.txt"; say "neighbour: write" $?
 echo "neighbour: variables: $(export -p)"
 "#;
@@ -47,6 +53,7 @@ fn shell(name: &str, script: &str, processes: u32, dir: &Path, more: &[String]) 
         name: name.to_owned(),
         path: "/bin/sh".into(),
         args,
+        data: BTreeSet::new(),
         read: [dir.join("read")].into(),
         write: [dir.join("write")].into(),
         network: false,
@@ -65,7 +72,7 @@ pub(crate) async fn confined(dir: &Path) {
     let leaked = rustix::io::dup(File::open(dir.join("secret.txt")).unwrap()).unwrap();
     let numbers = [std::process::id().to_string(), leaked.as_raw_fd().to_string()];
     // The last of them would be a process: the shell takes it for its own end.
-    let script = ATTEMPTS.replace("$(export -p)", "$GIVEN$HOME$BELLJAR_SECRET_OF_THE_TEST");
+    let script = ATTEMPTS.replace("$(export -p)", "$GIVEN$BELLJAR_SECRET_OF_THE_TEST");
     let bounds = "echo \"bounds: $(ulimit -d)\"";
     let attempts = shell("attempts", &script, 0, dir, &numbers);
     let forks = shell("forks", "echo before: worked; /bin/true; echo fork: worked", 0, dir, &[]);

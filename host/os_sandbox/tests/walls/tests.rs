@@ -185,6 +185,11 @@ fn a_program_has_its_directories_its_variables_and_nothing_else() {
     assert!(output.status.success(), "{output:?}");
     let mut told = told(&output);
     assert_eq!(told.remove("neighbour: variables").unwrap(), "value", "given, and no other");
+    assert_eq!(told.remove("path").unwrap(), "/bin:/usr/local/bin:/usr/bin:/bin");
+    // INV-494: gone with the program, what it has left there included.
+    let scratch = told.remove("scratch").unwrap();
+    assert!(scratch.starts_with("/tmp/belljar-program-"), "{scratch}");
+    assert!(!Path::new(&scratch).parent().unwrap().exists(), "{scratch}");
     assert_eq!(told.remove("before").unwrap(), "worked");
     assert_eq!(told.remove("fork"), None, "a process that it may not have");
     assert_eq!(told.remove("bounds").unwrap(), "65536");

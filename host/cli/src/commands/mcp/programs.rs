@@ -92,6 +92,7 @@ fn rights(program: &McpProgram, out: &Out) {
     };
     out.line(out.paint(Style::Bold, "it runs with"));
     out.line(format_args!("  command {}", Shown::new(&program.command_line())));
+    paths("data", &program.data);
     paths("read", &program.read);
     paths("read-write", &program.write);
     out.line(if program.network { "  any network address" } else { "  no network" });

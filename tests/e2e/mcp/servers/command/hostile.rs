@@ -125,7 +125,9 @@ fn what_it_was_not_given_is_refused_by_the_operating_system() {
     let (text, is_error) = told(&client.call("mcp__peer__echo", arguments));
     assert!(!is_error, "{text}");
     let mut lines = text.lines().skip(1).collect::<Vec<_>>();
-    assert_eq!(lines.pop().unwrap(), "variables: ['LC_CTYPE']", "one that Python sets itself");
+    // `LC_CTYPE` is one that Python sets itself.
+    let variables = "variables: ['HOME', 'LC_CTYPE', 'PATH', 'TMPDIR']";
+    assert_eq!(lines.pop().unwrap(), variables, "its own, and none of anybody's");
     assert_eq!(lines.len(), 19, "{text}");
     for line in lines {
         let worked = line.ends_with(": worked");

@@ -138,9 +138,14 @@ fn a_secret_is_in_its_environment_and_is_withheld_where_it_repeats_it() {
     stage.mode("environment");
     let mut client = stage.client();
     let mut ask = |name: &str| told(&client.call("mcp__peer__echo", json!({"name": name})));
-    for (name, value) in [("LEVEL", "debug"), ("HOME", "none"), ("PATH", "none")] {
+    for (name, value) in [("LEVEL", "debug"), ("USER", "none"), ("BELLJAR_HOME", "none")] {
         let (text, is_error) = ask(name);
         assert!(!is_error && text.ends_with(value), "{name}: {text}");
+    }
+    // INV-494: of its own, and not the person's.
+    for (name, value) in [("HOME", "/tmp/belljar-program-"), ("PATH", ":/usr/bin:/bin")] {
+        let (text, is_error) = ask(name);
+        assert!(!is_error && text.contains(value), "{name}: {text}");
     }
     let (text, is_error) = ask("API_KEY");
     assert!(is_error && !text.contains(KEY), "{text}");

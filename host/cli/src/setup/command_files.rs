@@ -1,0 +1,357 @@
+//! The files and directories that a command line names: which of them are programs, and which are data.
+//!
+//! ```text
+//! argument ──> path behind it (whole, behind `=`, behind `-I`) ──> by its place: what an interpreter runs or loads
+//!                                                             ──> by its looks: code, or a kind of data
+//!                                                             ──> by the operator's word (`data`)
+//! ```
+//!
+//! All that could be executed or imported counts as a program, whatever anybody says of it. Where neither place
+//! nor looks tell, the operator's word does.
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// The part that a file or directory has in a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It is executed or imported, or looks as if it could be.
+    Program,
+    /// It could be either, and nobody has said which.
+    Unsure,
+    /// It is read and written, and never executed.
+    Data,
+}
+
+/// A file or directory that an argument names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// As it is named; a program is started in `/`.
+    pub(crate) path: PathBuf,
+    pub(crate) role: Role,
+    /// Whether it is a file, and no directory.
+    pub(crate) is_file: bool,
+}
+
+/// Programs that run a file which their first free argument names.
+const INTERPRETERS: &[&str] = &[
+    "ash", "awk", "bash", "bun", "busybox", "dash", "deno", "dotnet", "elixir", "fish", "gawk",
+    "guile", "groovy", "java", "jruby", "julia", "ksh", "lua", "luajit", "make", "mono", "node",
+    "nodejs", "perl", "php", "pwsh", "pypy", "python", "racket", "rscript", "ruby", "sh", "tclsh",
+    "ts-node", "tsx", "zsh",
+];
+
+/// Programs that start the one which their arguments name.
+const STARTERS: &[&str] = &[
+    "bunx", "chrt", "env", "ionice", "nice", "nohup", "npm", "npx", "pipx", "pnpm", "poetry",
+    "setsid", "stdbuf", "taskset", "time", "timeout", "uv", "uvx", "xargs", "yarn",
+];
+
+/// Options of interpreters behind which no script comes: the code or the module stands there.
+const INSTEAD: &[&str] = &["--eval", "--print", "-E", "-c", "-e", "-m", "-p"];
+
+/// Options of interpreters with a word of their own, which may be a file that is loaded first.
+const LOADED_FIRST: &[&str] = &[
+    "--class-path",
+    "--conditions",
+    "--env-file",
+    "--experimental-loader",
+    "--import",
+    "--loader",
+    "--module-path",
+    "--preload",
+    "--require",
+    "-C",
+    "-I",
+    "-W",
+    "-X",
+    "-classpath",
+    "-cp",
+    "-f",
+    "-jar",
+    "-l",
+    "-r",
+];
+
+/// Ends of names that are code somewhere.
+const CODE: &[&str] = &[
+    "awk", "bash", "bat", "beam", "bin", "cjs", "class", "cmd", "cts", "dll", "dylib", "egg", "ex",
+    "exe", "exs", "fish", "groovy", "jar", "jl", "js", "jsx", "kts", "lua", "mjs", "mts", "node",
+    "php", "pl", "pm", "ps1", "pth", "py", "pyc", "pyd", "pyw", "pyz", "r", "rb", "scm", "sh",
+    "so", "tcl", "ts", "tsx", "war", "wasm", "whl", "zsh",
+];
+
+/// Ends of names that are data everywhere.
+const DATA: &[&str] = &[
+    "csv", "db", "db3", "duckdb", "jsonl", "kdbx", "log", "md", "ndjson", "parquet", "pdf", "s3db",
+    "sqlite", "sqlite3", "tsv", "txt",
+];
+
+/// First bytes of files that are executed, or loaded as code.
+const MAGIC: &[&[u8]] =
+    &[b"#!", b"\x7fELF", b"\0asm", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"];
+
+/// Variables that name code for a runtime to load, or where it is looked for.
+pub(crate) const CODE_VARIABLES: &[&str] = &[
+    "BASH_ENV",
+    "BUN_OPTIONS",
+    "CLASSPATH",
+    "DENO_DIR",
+    "ENV",
+    "GIT_EXEC_PATH",
+    "GIT_SSH_COMMAND",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "LUA_CPATH",
+    "LUA_PATH",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PATH",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PHPRC",
+    "PHP_INI_SCAN_DIR",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "RUBYLIB",
+    "RUBYOPT",
+];
+
+/// How far the arguments are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Of an interpreter, before its script.
+    BeforeScript,
+    /// Of a starter, before the program that it starts.
+    BeforeProgram,
+    /// A program's own.
+    Own,
+}
+
+/// The file or directory that each argument names, in their order; `None` = no file and no directory that is there. `data`: what
+/// the operator says is data.
+pub(crate) fn named(
+    command: &Path,
+    args: &[String],
+    data: &BTreeSet<PathBuf>,
+) -> Vec<Option<Named>> {
+    let mut place = place_behind(command).unwrap_or(Place::Own);
+    let mut option: Option<&str> = None;
+    let mut all = Vec::with_capacity(args.len());
+    for arg in args {
+        let (of, value) = parts(arg, option);
+        let named = value.and_then(file).map(|path| {
+            let role = role(&path, place, of, data);
+            Named { is_file: path.is_file(), path, role }
+        });
+        let is_option = arg.starts_with('-') && arg.len() > 1;
+        match place {
+            Place::BeforeScript if is_option => {
+                if INSTEAD.contains(&arg.as_str()) {
+                    place = Place::Own;
+                }
+            }
+            Place::BeforeScript => {
+                if !option.is_some_and(|option| LOADED_FIRST.contains(&option)) {
+                    place = Place::Own;
+                }
+            }
+            Place::BeforeProgram if !is_option => {
+                place = place_behind(Path::new(arg)).unwrap_or(place);
+            }
+            Place::BeforeProgram | Place::Own => {}
+        }
+        option = (is_option && !arg.contains('=')).then_some(arg.as_str());
+        all.push(named);
+    }
+    all
+}
+
+/// Where the arguments behind a program begin; `None` = it is neither an interpreter nor a starter.
+fn place_behind(program: &Path) -> Option<Place> {
+    let is = |list: &[&str], path: &Path| {
+        let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase());
+        let name = name.unwrap_or_default();
+        let name = name.strip_suffix(".exe").unwrap_or(&name);
+        // `python3.12`, `pypy3`, `lua5.4`.
+        let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+        list.contains(&name) || list.contains(&bare)
+    };
+    let target = program.canonicalize().ok();
+    let any = |list| is(list, program) || target.as_ref().is_some_and(|target| is(list, target));
+    // A starter is asked for first: one that is a link to `busybox` is what its own name says.
+    if is(STARTERS, program) || (!is(INTERPRETERS, program) && any(STARTERS)) {
+        return Some(Place::BeforeProgram);
+    }
+    any(INTERPRETERS).then_some(Place::BeforeScript)
+}
+
+/// The option that an argument is or belongs to, and the text in which it could name something.
+fn parts<'a>(arg: &'a str, before: Option<&'a str>) -> (Option<&'a str>, Option<&'a str>) {
+    if !arg.starts_with('-') {
+        // `env NAME=/path program`.
+        let value = arg.split_once('=').map(|(_, value)| value).filter(|_| file(arg).is_none());
+        return (before, Some(value.unwrap_or(arg)));
+    }
+    if let Some((option, value)) = arg.split_once('=') {
+        return (Some(option), Some(value));
+    }
+    // `-I/srv/lib`.
+    let attached = arg.char_indices().nth(2).and_then(|(at, _)| arg.get(at..));
+    let attached = attached.filter(|rest| !arg.starts_with("--") && rest.starts_with('/'));
+    (arg.get(..2).filter(|_| attached.is_some()).or(Some(arg)), attached)
+}
+
+/// The file or directory of this name, if one is there.
+fn file(text: &str) -> Option<PathBuf> {
+    if text.is_empty() {
+        return None;
+    }
+    let path = Path::new("/").join(text.strip_prefix("file://").unwrap_or(text));
+    (path.is_file() || path.is_dir()).then_some(path)
+}
+
+fn role(path: &Path, place: Place, option: Option<&str>, data: &BTreeSet<PathBuf>) -> Role {
+    let is_file = path.is_file();
+    if place == Place::BeforeScript || (is_file && looks_like_code(path)) {
+        return Role::Program;
+    }
+    let found = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let of_data = |said: &PathBuf| {
+        path.starts_with(said) || said.canonicalize().is_ok_and(|said| found.starts_with(said))
+    };
+    if data.iter().any(of_data) {
+        return Role::Data;
+    }
+    // `--plugin /srv/x`: by its name it is loaded.
+    let is_loaded = option.is_some_and(|option| {
+        let option = option.to_ascii_lowercase();
+        let words = ["exten", "hook", "import", "load", "modul", "plugin", "requir", "script"];
+        words.iter().any(|word| option.contains(word))
+    });
+    if is_loaded || place == Place::BeforeProgram {
+        return Role::Unsure;
+    }
+    let is_data = !is_file || ends(path, DATA) && ends(&found, DATA);
+    if is_data { Role::Data } else { Role::Unsure }
+}
+
+fn ends(path: &Path, list: &[&str]) -> bool {
+    let end = path.extension().map(|end| end.to_string_lossy().to_ascii_lowercase());
+    end.is_some_and(|end| list.contains(&&*end))
+}
+
+fn looks_like_code(path: &Path) -> bool {
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    ends(path, CODE) || ends(&target, CODE) || is_executable(path) || begins_as_code(path)
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().is_ok_and(|about| about.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(_path: &Path) -> bool {
+    false
+}
+
+/// One that cannot be read counts as code: what cannot be looked at is not vouched for.
+fn begins_as_code(path: &Path) -> bool {
+    let mut first = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(4).read_to_end(&mut first));
+    read.is_err() || MAGIC.iter().any(|magic| first.starts_with(magic))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    /// The roles of a command line, in which `@` stands for a directory with files of many kinds.
+    fn roles(line: &str, data: &[&str]) -> Vec<Role> {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(at("folder")).unwrap();
+        for (name, text) in [
+            ("t.db", "SQLite format 3\0"),
+            ("notes.txt", "x"),
+            ("server.py", "x"),
+            ("lib.so", "x"),
+            ("config.json", "{}"),
+            ("plain", "x"),
+            ("shebang.txt", "#!/bin/sh\n"),
+            ("run.txt", "x"),
+        ] {
+            std::fs::write(at(name), text).unwrap();
+        }
+        std::fs::set_permissions(at("run.txt"), PermissionsExt::from_mode(0o755)).unwrap();
+        symlink(at("server.py"), at("link.txt")).unwrap();
+        let root = dir.path().to_str().unwrap();
+        let line = line.replace('@', root);
+        let mut words = line.split(' ').map(str::to_owned);
+        let command = PathBuf::from(words.next().unwrap());
+        let data = data.iter().map(|path| path.replace('@', root).into()).collect();
+        let named = named(&command, &words.collect::<Vec<_>>(), &data);
+        named.into_iter().flatten().map(|named| named.role).collect()
+    }
+
+    #[test]
+    fn a_data_file_is_told_from_a_program_file() {
+        use Role::{Data, Program, Unsure};
+        for (line, expected) in [
+            ("/opt/x/server --db-path @/t.db", vec![Data]),
+            ("/opt/x/server --db-path=@/t.db", vec![Data]),
+            ("/opt/x/server @/folder @/notes.txt", vec![Data, Data]),
+            ("/opt/x/server @/server.py", vec![Program]),
+            ("/opt/x/server --code=@/server.py", vec![Program]),
+            ("/opt/x/server @/shebang.txt @/run.txt @/link.txt", vec![Program; 3]),
+            ("/opt/x/server --lib @/lib.so", vec![Program]),
+            ("/opt/x/server @/config.json @/plain", vec![Unsure, Unsure]),
+            ("/opt/x/server --plugin @/t.db --hooks=@/folder", vec![Unsure, Unsure]),
+            ("/opt/x/server --db /nowhere/t.db -v", vec![]),
+        ] {
+            assert_eq!(roles(line, &[]), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_an_interpreter_runs_or_loads_is_a_program_whatever_it_looks_like() {
+        use Role::{Data, Program, Unsure};
+        for (line, expected) in [
+            ("/usr/bin/python3.12 @/t.db @/t.db", vec![Program, Data]),
+            ("/usr/bin/python3 -u @/folder @/folder", vec![Program, Data]),
+            ("/usr/bin/python3 -W ignore @/notes.txt @/notes.txt", vec![Program, Data]),
+            ("/usr/bin/node --require @/notes.txt @/plain @/t.db", vec![Program, Program, Data]),
+            ("/usr/bin/node --import=file://@/plain @/folder", vec![Program, Program]),
+            ("/usr/bin/python3 -m mcp_server --db @/t.db", vec![Data]),
+            ("/usr/bin/perl -I@/folder @/plain", vec![Program, Program]),
+            ("/usr/bin/env /usr/bin/python3 @/plain @/t.db", vec![Program, Data]),
+            ("/usr/bin/env LEVEL=x node @/plain", vec![Program]),
+            ("/usr/bin/uvx server --db-path @/t.db", vec![Unsure]),
+        ] {
+            let mut found = roles(line, &[]);
+            // Whether the interpreter behind a starter is there is this machine's.
+            let behind = found.split_off(found.len().saturating_sub(expected.len()));
+            assert_eq!(behind, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_operators_word_makes_data_of_what_could_be_either_and_of_nothing_else() {
+        use Role::{Data, Program};
+        let declared = ["@/config.json", "@/server.py", "@/folder", "@/run.txt"];
+        for (line, expected) in [
+            ("/opt/x/server --config @/config.json", vec![Data]),
+            ("/opt/x/server --plugin @/folder", vec![Data]),
+            ("/opt/x/server @/server.py @/run.txt", vec![Program, Program]),
+            ("/usr/bin/node @/config.json", vec![Program]),
+            ("/usr/bin/python3 @/folder", vec![Program]),
+        ] {
+            assert_eq!(roles(line, &declared), expected, "{line}");
+        }
+    }
+}
