@@ -291,6 +291,32 @@ fn a_client_is_told_how_to_start_it() {
 }
 
 #[test]
+fn what_is_written_for_one_project_holds_in_no_other() {
+    let world = World::new();
+    let workspace = world.workspace().canonicalize().unwrap();
+    for (client, file) in [
+        ("claude-code", ".mcp.json"),
+        ("vscode", ".vscode/mcp.json"),
+        ("codex", ".codex/config.toml"),
+        ("opencode", "opencode.json"),
+        ("gemini-cli", ".gemini/settings.json"),
+    ] {
+        world.run(&["mcp", "config", client, "--write"]).exits(0).complains(file);
+        let written = std::fs::read_to_string(workspace.join(file)).unwrap();
+        assert!(written.contains(workspace.to_str().unwrap()), "{written}");
+    }
+    // One file for all projects names none.
+    world.run(&["mcp", "config", "cursor", "--write"]).exits(0);
+    let home = workspace.parent().unwrap();
+    for file in [".codex", ".config/opencode", ".gemini"] {
+        assert!(!home.join(file).exists(), "{file} is everybody's");
+    }
+    let cursor = std::fs::read_to_string(home.join(".cursor/mcp.json")).unwrap();
+    assert!(cursor.contains("${workspaceFolder}"), "{cursor}");
+    assert!(!cursor.contains(workspace.to_str().unwrap()), "{cursor}");
+}
+
+#[test]
 fn a_token_is_not_copied_into_a_workspace_that_links_to_it() {
     use std::os::unix::fs::symlink;
     let token = "{\"auths\": {\"registry\": {\"auth\": \"dG9rZW4=\"}}}";

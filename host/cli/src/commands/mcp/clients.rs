@@ -24,7 +24,8 @@ pub(super) struct Entry {
     pub(super) value: Value,
 }
 
-/// The entry that starts this program for a workspace.
+/// The entry that starts this program for a workspace. A client that reads a file of its project has it
+/// there: what one project says holds in no other.
 pub(super) fn entry(
     client: McpClient,
     program: &Path,
@@ -37,26 +38,28 @@ pub(super) fn entry(
     let below = |path: &str| home.map(|home| home.join(path));
     let plain = json!({"command": command, "args": args});
     let typed = json!({"type": "stdio", "command": command, "args": args});
+    let of_project = |path: &str| Some(workspace.join(path));
     let (file, form, table, value) = match client {
-        McpClient::ClaudeCode => {
-            (Some(workspace.join(".mcp.json")), Form::Json, "mcpServers", typed)
-        }
+        McpClient::ClaudeCode => (of_project(".mcp.json"), Form::Json, "mcpServers", typed),
         McpClient::ClaudeDesktop => (below(CLAUDE_DESKTOP), Form::Json, "mcpServers", plain),
-        McpClient::Cursor => (below(".cursor/mcp.json"), Form::Json, "mcpServers", plain),
-        McpClient::VsCode => {
-            (Some(workspace.join(".vscode/mcp.json")), Form::Json, "servers", typed)
+        McpClient::Cursor => {
+            // One file for all projects, and Cursor puts in the one that is open.
+            let args = json!(["mcp", "--workspace", "${workspaceFolder}"]);
+            let value = json!({"command": command, "args": args});
+            (below(".cursor/mcp.json"), Form::Json, "mcpServers", value)
         }
+        McpClient::VsCode => (of_project(".vscode/mcp.json"), Form::Json, "servers", typed),
         McpClient::Zed => {
             let value = json!({"source": "custom", "command": command, "args": args, "env": {}});
             (below(".config/zed/settings.json"), Form::Json, "context_servers", value)
         }
-        McpClient::Codex => (below(".codex/config.toml"), Form::Toml, "mcp_servers", plain),
+        McpClient::Codex => (of_project(".codex/config.toml"), Form::Toml, "mcp_servers", plain),
         McpClient::Opencode => {
             let words = json!([command, "mcp", "--workspace", workspace_text]);
             let value = json!({"type": "local", "command": words, "enabled": true});
-            (below(".config/opencode/opencode.json"), Form::Json, "mcp", value)
+            (of_project("opencode.json"), Form::Json, "mcp", value)
         }
-        McpClient::Gemini => (below(".gemini/settings.json"), Form::Json, "mcpServers", plain),
+        McpClient::Gemini => (of_project(".gemini/settings.json"), Form::Json, "mcpServers", plain),
     };
     Entry { file, form, table, value }
 }
