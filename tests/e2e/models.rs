@@ -184,3 +184,41 @@ fn text_of_an_answer_that_breaks_off_is_replaced_where_a_door_can_take_it_back()
     assert!(text.contains("It is hal") && text.contains("\"error\""), "{text}");
     assert!(!text.contains("It is whole.") && asked() == 1, "{text}");
 }
+
+#[test]
+fn what_a_caller_says_of_sampling_reaches_the_model_and_its_answer_ends_before_a_stop_word() {
+    let world = World::new();
+    let (address, seen) = server();
+    let model = format!("kind = \"openai\"\nbase_url = \"http://{address}/v1\"\nmodel = \"m\"");
+    world.home_file(
+        "belljar.toml",
+        &format!(
+            "[models.main]\n{model}\nextra_body = {{ top_p = 0.9 }}\n[roles]\nmain = \"main\"\n"
+        ),
+    );
+    world.home_file("agents/clerk.md", "---\nname: clerk\ndescription: A.\ntools: []\n---\nA.\n");
+    let server = Server::start(&world, &[]);
+    let asked = serde_json::json!({
+        "model": "clerk", "messages": [{"role": "user", "content": "x"}],
+        "top_p": 0.25, "presence_penalty": 1, "frequency_penalty": -1, "seed": 7, "temperature": 0,
+        "stop": ["llo", "zz"],
+    });
+    let (status, text) = server.post("/v1/chat/completions", "", &asked.to_string());
+    assert_eq!(status, 200, "{text}");
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(answer["choices"][0]["message"]["content"], "he");
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop");
+    let (_, body) = seen.recv().unwrap();
+    for field in ["top_p", "seed", "stop"] {
+        assert_eq!(body[field], asked[field], "{body}");
+    }
+    for field in ["presence_penalty", "frequency_penalty", "temperature"] {
+        assert_eq!(body[field].as_f64(), asked[field].as_f64(), "{body}");
+    }
+    // The settings' own word is back for who says nothing.
+    let asked = serde_json::json!({"model": "clerk", "input": "x"});
+    let (status, text) = server.post("/v1/responses", "", &asked.to_string());
+    assert_eq!(status, 200, "{text}");
+    let (_, body) = seen.recv().unwrap();
+    assert_eq!((&body["top_p"], body.get("stop")), (&0.9.into(), None), "{body}");
+}

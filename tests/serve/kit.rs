@@ -76,6 +76,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) issuer_check: Duration,
     /// How long streams may be open.
     pub(crate) stream_life: Duration,
+    /// Whether a turn whose caller is gone goes on.
+    pub(crate) finish_left_turns: bool,
 }
 
 impl Default for Plan<'_> {
@@ -97,6 +99,7 @@ impl Default for Plan<'_> {
             issuers: None,
             issuer_check: Duration::ZERO,
             stream_life: DEFAULT_STREAM_LIFE,
+            finish_left_turns: false,
         }
     }
 }
@@ -201,6 +204,7 @@ impl World {
             stranger_notes: plan.stranger_notes,
             hidden: vec![HiddenPlace::new(dir.path(), "data")],
             audit_days: DEFAULT_AUDIT_DAYS,
+            finish_left_turns: plan.finish_left_turns,
         };
         let app = App::new(config, store.clone(), Arc::new(opener), admission);
         if let Some(issuers) = plan.issuers {

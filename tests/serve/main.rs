@@ -8,6 +8,7 @@ mod auth;
 mod budgets;
 mod chat;
 mod client;
+mod described;
 mod forms;
 mod glass;
 mod guards;

@@ -76,6 +76,9 @@ pub struct ServerConfig {
     pub hidden: Vec<HiddenPlace>,
     /// Days for which lines of the audit log are kept. Default: [`crate::DEFAULT_AUDIT_DAYS`].
     pub audit_days: u32,
+    /// Whether a turn on OpenAI's wires that is not to be stored goes on when its caller is gone.
+    /// Default: it is cancelled.
+    pub finish_left_turns: bool,
 }
 
 /// Requests a second of one key where nothing is said: more than a person's tools make, less than

@@ -76,7 +76,6 @@ async fn a_choice_is_among_the_callers_own_tools() {
     for (tools, choice, code) in [
         (json!([]), json!("required"), "invalid_value"),
         (json!([weather()]), json!({"type": "function", "name": "file_read"}), "invalid_value"),
-        (json!([weather()]), json!({"type": "web_search"}), "unsupported_parameter"),
         (json!([weather()]), json!("always"), "unsupported_parameter"),
         (json!([weather()]), json!(1), "unsupported_parameter"),
     ] {

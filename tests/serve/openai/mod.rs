@@ -4,9 +4,11 @@ mod again;
 mod chat;
 mod choices;
 mod images;
+mod left_out;
 mod refused;
 mod responses;
 mod schemas;
+mod stops;
 mod tools;
 
 use serde_json::{Value, json};

@@ -23,6 +23,7 @@ const KEYS: &[&str] = &[
     "connections_per_address",
     "failed_keys_per_minute",
     "audit_days",
+    "finish_left_turns",
     "otlp_endpoint",
     "issuers",
 ];
@@ -66,6 +67,8 @@ pub struct ServerSetting {
     pub failed_keys_per_minute: Option<u32>,
     /// Days for which lines of the audit log are kept.
     pub audit_days: Option<u32>,
+    /// Whether a turn on OpenAI's wires that is not to be stored goes on when its caller is gone.
+    pub finish_left_turns: bool,
     /// The collector that traces are sent to, by OTLP over HTTP: `http://127.0.0.1:4318`.
     pub otlp_endpoint: Option<String>,
     /// `[server.issuers.NAME]`: whose tokens are taken beside belljar's own keys.
@@ -97,6 +100,7 @@ impl<'t> Loader<'_, 't, '_> {
             connections_per_address: self.bounded(table, "connections_per_address", 1, MAX_COUNT),
             failed_keys_per_minute: self.bounded(table, "failed_keys_per_minute", 1, MAX_COUNT),
             audit_days: self.bounded(table, "audit_days", 1, MAX_COUNT),
+            finish_left_turns: self.reader.boolean(table, "finish_left_turns").unwrap_or_default(),
             otlp_endpoint: self.reader.text(table, "otlp_endpoint"),
             issuers: self.issuers(table),
         };

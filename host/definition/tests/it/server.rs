@@ -20,6 +20,7 @@ requests_per_second = 10
 connections_per_address = 20
 failed_keys_per_minute = 30
 audit_days = 40
+finish_left_turns = true
 otlp_endpoint = 'http://127.0.0.1:4318'",
     );
     let server = settings.unwrap().server;
@@ -37,6 +38,7 @@ otlp_endpoint = 'http://127.0.0.1:4318'",
         server.audit_days,
     ];
     assert_eq!(numbers, [8, 0, 4, 2, 10, 20, 30, 40].map(Some));
+    assert!(server.finish_left_turns);
     assert_eq!(server.otlp_endpoint.as_deref(), Some("http://127.0.0.1:4318"));
     assert_eq!(home("").unwrap().server, Default::default());
 }

@@ -26,6 +26,7 @@ const RESERVED: &str = "validate";
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewAgentBody {
     /// Its name: lower-case letters and digits, joined by `-`.
+    #[schema(max_length = 64, pattern = "^[a-z0-9]+(-[a-z0-9]+)*$")]
     slug: String,
     /// The markdown file.
     text: String,

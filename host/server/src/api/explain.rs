@@ -74,8 +74,11 @@ pub(crate) async fn read(
     QueryOf(query): QueryOf<ExplainQuery>,
 ) -> Result<Json<Explained>, Problem> {
     let ExplainQuery { agent, tool, target, write } = query;
-    if tool.len() > MAX_TOOL || target.as_ref().is_some_and(|target| target.len() > MAX_TARGET) {
-        return Err(Problem::invalid("`tool` or `target` is too long"));
+    if tool.len() > MAX_TOOL {
+        return Err(Problem::not_found("tool", &tool));
+    }
+    if target.as_ref().is_some_and(|target| target.chars().count() > MAX_TARGET) {
+        return Err(Problem::invalid(format!("`target` has more than {MAX_TARGET} characters")));
     }
     let Some(name) = named("agent", Some(agent))? else {
         return Err(Problem::invalid("`agent` is missing"));

@@ -35,13 +35,31 @@ const MAX_LOGINS: u32 = 32;
 const MAX_BODY: usize = 1 << 10;
 
 /// The thing to log in with: one of the two.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LoginBody {
-    /// A key, `bj_…`.
     key: Option<String>,
-    /// The token of a link that `belljar serve` has printed, `bo_…`. It opens once.
     once: Option<String>,
+}
+
+/// The two, as they are described.
+#[derive(Debug, ToSchema)]
+#[schema(as = LoginBody)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "the schema of the body")]
+pub(crate) enum LoginWords {
+    #[serde(deny_unknown_fields)]
+    Key {
+        /// A key, `bj_…`.
+        #[schema(pattern = "^[!-~]{1,200}$")]
+        key: String,
+    },
+    #[serde(deny_unknown_fields)]
+    Once {
+        /// The token of a link that `belljar serve` has printed, `bo_…`. It opens once.
+        #[schema(pattern = "^[!-~]{1,200}$")]
+        once: String,
+    },
 }
 
 /// Who calls, and the server that answers.

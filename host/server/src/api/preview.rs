@@ -15,7 +15,7 @@ use crate::http::respond::{Json, JsonBody};
 use crate::routes::Needs;
 
 /// The message that would be sent, and the agent.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PreviewBody {
     /// The session that the message would be added to. Absent: a new one.
@@ -31,8 +31,43 @@ pub(crate) struct PreviewBody {
     text: String,
     /// How much of the session's past would be sent, as in a turn. Default: `compacted`.
     #[serde(default)]
-    #[schema(value_type = HistoryWord)]
     history: History,
+}
+
+/// The two forms of it, as they are described.
+#[derive(Debug, ToSchema)]
+#[schema(as = PreviewBody)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "the schema of the body")]
+pub(crate) enum PreviewWords {
+    /// Of an agent, or in a session.
+    #[serde(deny_unknown_fields)]
+    Known {
+        /// The session that the message would be added to. Absent: a new one.
+        session: Option<String>,
+        /// Of a new session: the agent. Absent: `general-purpose`.
+        agent: Option<String>,
+        /// Of a new session: a model or a role.
+        model: Option<String>,
+        /// The text that would be sent.
+        text: String,
+        /// How much of the session's past would be sent, as in a turn. Default: `compacted`.
+        #[schema(required = false)]
+        history: HistoryWord,
+    },
+    /// Of an agent as it could be kept, for admins. It is kept nowhere.
+    #[serde(deny_unknown_fields)]
+    Unsaved {
+        /// The text of the agent.
+        definition: String,
+        /// A model or a role.
+        model: Option<String>,
+        /// The text that would be sent.
+        text: String,
+        /// Changes nothing: there is no past.
+        #[schema(required = false)]
+        history: HistoryWord,
+    },
 }
 
 /// The request that the model would be sent.

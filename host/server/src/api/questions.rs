@@ -19,29 +19,23 @@ pub(crate) struct Questions {
     questions: Vec<QuestionBody>,
 }
 
-/// A question. Its texts are foreign: escape them before a person sees them.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub(crate) struct QuestionBody {
-    /// Its number in the session.
-    id: u64,
-    /// The session.
-    session: String,
-    /// The turn: the agent's message.
-    message: String,
-    /// The path of the agent that asks.
-    agent: String,
-    /// When it was asked, in milliseconds since 1970.
-    asked: i64,
-    #[serde(flatten)]
-    what: What,
-}
-
-/// The question.
+/// A question, each kind in one piece: programs that are made from the description read no other. Its
+/// texts are foreign: escape them before a person sees them.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum What {
+pub(crate) enum QuestionBody {
     /// Whether a tool may be called.
     Permission {
+        /// Its number in the session.
+        id: u64,
+        /// The session.
+        session: String,
+        /// The turn: the agent's message.
+        message: String,
+        /// The path of the agent that asks.
+        agent: String,
+        /// When it was asked, in milliseconds since 1970.
+        asked: i64,
         /// The tool.
         tool: String,
         /// With which arguments.
@@ -55,6 +49,16 @@ enum What {
     },
     /// Something that the agent wants to know.
     Clarify {
+        /// Its number in the session.
+        id: u64,
+        /// The session.
+        session: String,
+        /// The turn: the agent's message.
+        message: String,
+        /// The path of the agent that asks.
+        agent: String,
+        /// When it was asked, in milliseconds since 1970.
+        asked: i64,
         /// The question.
         question: String,
         /// Answers to choose from.
@@ -72,13 +76,32 @@ pub(crate) struct ReachedBody {
 }
 
 /// An answer: `answer` to a question for permission, `text` to one in words.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AnswerBody {
-    /// Whether the tool may be called: this once, in the whole turn, or not.
     pub(crate) answer: Option<Permission>,
-    /// The person's words; blank = none.
     pub(crate) text: Option<String>,
+}
+
+/// The two answers, as they are described.
+#[derive(Debug, ToSchema)]
+#[schema(as = AnswerBody)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "the schema of the body")]
+pub(crate) enum AnswerWords {
+    /// To a question for permission.
+    #[serde(deny_unknown_fields)]
+    Permission {
+        /// Whether the tool may be called: this once, in the whole turn, or not.
+        answer: Permission,
+    },
+    /// To a question in words.
+    #[serde(deny_unknown_fields)]
+    Words {
+        /// The person's words; blank = none.
+        #[schema(max_length = 20_000)]
+        text: String,
+    },
 }
 
 /// A word of permission.
@@ -152,16 +175,28 @@ fn questions(ctx: &Ctx, session: Option<&str>) -> Questions {
 impl QuestionBody {
     fn of(session: String, open: OpenQuestion) -> Self {
         let OpenQuestion { id, message, agent, kind, asked } = open;
-        let what = match kind {
+        match kind {
             QuestionKind::Permission { tool, arguments, reach } => {
                 let Reach { mounts, hosts, secrets } = reach;
                 let mount = |ReachedMount { path, access }| ReachedBody { path, access };
                 let mounts = mounts.into_iter().map(mount).collect();
-                What::Permission { tool, arguments, mounts, hosts, secrets }
+                Self::Permission {
+                    id,
+                    session,
+                    message,
+                    agent,
+                    asked,
+                    tool,
+                    arguments,
+                    mounts,
+                    hosts,
+                    secrets,
+                }
             }
-            QuestionKind::Clarify { question, options } => What::Clarify { question, options },
-        };
-        Self { id, session, message, agent, asked, what }
+            QuestionKind::Clarify { question, options } => {
+                Self::Clarify { id, session, message, agent, asked, question, options }
+            }
+        }
     }
 }
 

@@ -139,8 +139,9 @@ pub(crate) fn end(ctx: &Ctx, session: &str, body: CancelBody) -> Result<Cancelle
     let actor = &*ctx.caller.actor;
     let cancelled = match &body.subagent {
         None => ctx.service.cancel(session, actor),
+        // No subagent has such a path.
         Some(path) if path.len() > MAX_PATH || path.chars().any(Shown::hides) => {
-            return Err(Problem::invalid("`subagent` is no path of a subagent"));
+            CancelOutcome::NotRunning
         }
         Some(path) => ctx.service.cancel_subagent(session, path, actor),
     };

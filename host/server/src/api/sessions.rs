@@ -277,8 +277,8 @@ pub(crate) async fn list(
     let limit = Limit::of(query.limit)?;
     let PageQuery { before, q, kind, running: runs, .. } = query;
     let title = q.as_deref().map(str::trim).filter(|title| !title.is_empty());
-    if title.is_some_and(|title| title.len() > MAX_SEARCH) {
-        return Err(Problem::invalid(format!("`q` has more than {MAX_SEARCH} bytes")));
+    if title.is_some_and(|title| title.chars().count() > MAX_SEARCH) {
+        return Err(Problem::invalid(format!("`q` has more than {MAX_SEARCH} characters")));
     }
     let kind = kind.map(|kind| kind.parse::<SessionKind>()).transpose();
     let kind = kind.map_err(|_| Problem::invalid("`kind` is no kind of session"))?;
@@ -336,12 +336,10 @@ pub(crate) async fn messages(
     let session = ctx.session(&id).await?.id;
     let full = query.full == Some(true);
     let limit = match query.limit {
-        Some(rows) if full && rows > MAX_FULL => {
-            return Err(Problem::invalid(format!("`limit` must be 1 to {MAX_FULL} with `full`")));
-        }
         None if full => Limit::of(Some(MAX_FULL))?,
         rows => Limit::of(rows)?,
     };
+    let limit = if full { limit.at_most(MAX_FULL) } else { limit };
     let page = ctx.store().messages_page(&session, query.before, limit.rows(), PAGE_BYTES).await?;
     let next = next_of(page.rows.first(), page.more, |message| message.sort_order);
     let messages = page.rows.into_iter().map(|message| MessageBody::of(message, full)).collect();

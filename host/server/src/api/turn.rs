@@ -8,12 +8,15 @@ use belljar_session::{History, RunningTurn, TurnRequest};
 use belljar_store::{MessageStatus, Store, StoredMessage};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::api::questions::QuestionBody;
 use crate::app::Ctx;
 use crate::http::auth::Caller;
 use crate::http::ids::is_id;
+use crate::http::page::MOST;
 use crate::http::problem::Problem;
 use crate::routes::Op;
 
@@ -30,7 +33,8 @@ pub(crate) struct ChatBody {
     pub(crate) agent: Option<String>,
     /// Of a new session: a model or a role. Absent: the agent's own choice.
     pub(crate) model: Option<String>,
-    /// The text of the message.
+    /// The text of the message; not blank.
+    #[schema(pattern = r"\S")]
     pub(crate) text: String,
     /// How much of the session's past the model is sent: `compacted` puts a summary in the place
     /// of older turns that are too large for it, `whole` sends all of them. Default: `compacted`.
@@ -39,6 +43,7 @@ pub(crate) struct ChatBody {
     pub(crate) history: History,
     /// Limits of this turn, below those that the agent has: `{"steps": 5}`.
     #[serde(default)]
+    #[schema(value_type = LimitsBody)]
     pub(crate) limits: BTreeMap<String, u64>,
     /// Whether the events come as they happen. Default: no.
     #[serde(default)]
@@ -48,6 +53,25 @@ pub(crate) struct ChatBody {
     #[serde(default)]
     pub(crate) wait: bool,
 }
+
+/// The limits of a turn, by the names that the table has.
+#[derive(Debug)]
+pub(crate) struct LimitsBody;
+
+impl PartialSchema for LimitsBody {
+    fn schema() -> RefOr<Schema> {
+        let limits = ObjectBuilder::new().schema_type(Type::Object);
+        let limits = LIMITS.iter().fold(limits, |limits, row| {
+            let number = ObjectBuilder::new().schema_type(Type::Integer);
+            let number = number.minimum(Some(0_usize)).maximum(Some(MOST));
+            limits.property(row.key, number.description(Some(row.why)))
+        });
+        let nothing_else = AdditionalProperties::FreeForm(false);
+        limits.additional_properties(Some(nothing_else)).into()
+    }
+}
+
+impl ToSchema for LimitsBody {}
 
 /// The words of `history`.
 #[derive(Debug, ToSchema)]
@@ -150,7 +174,8 @@ pub(crate) fn named(what: &str, name: Option<String>) -> Result<Option<String>, 
     };
     match name {
         Some(name) if !fits(&name) => {
-            Err(Problem::invalid(format!("`{what}` is no name of 1 to {MAX_NAME} characters")))
+            // Nothing is called so.
+            Err(Problem::not_found(what, &name))
         }
         name => Ok(name),
     }

@@ -32,6 +32,9 @@ pub(crate) fn layer(origins: Vec<String>) -> CorsLayer {
         header::CONTENT_DISPOSITION,
         HeaderName::from_static("belljar-session"),
         HeaderName::from_static("belljar-message"),
+        HeaderName::from_static("x-belljar-run"),
+        HeaderName::from_static("x-belljar-session"),
+        HeaderName::from_static("x-belljar-ignored"),
     ];
     CorsLayer::new()
         .allow_origin(AllowOrigin::predicate(listed))

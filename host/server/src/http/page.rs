@@ -34,10 +34,18 @@ impl Limit {
         self.0
     }
 
+    /// The same, and no more than so many rows: `next` says that there are more.
+    pub(crate) fn at_most(self, rows: u32) -> Self {
+        Self(self.0.min(rows))
+    }
+
     fn count(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 }
+
+/// The largest number that every reader of JSON has exactly.
+pub(crate) const MOST: usize = (1 << 53) - 1;
 
 /// The rows of a page, and what names the last of them where there are more behind it.
 pub(crate) fn page_of<T>(

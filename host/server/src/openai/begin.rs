@@ -1,51 +1,86 @@
 //! The beginning of a turn from one of these wires.
 
+use std::sync::Arc;
+
 use belljar_agent::{BroughtError, Unfit};
 use belljar_session::{RunningTurn, ServiceError, TurnRequest};
 use tracing::Instrument as _;
 
+use crate::api::grants::find;
 use crate::api::turn::note_begun;
 use crate::app::Ctx;
-use crate::http::problem::Problem;
+use crate::http::problem::{Kind, Problem};
 use crate::openai::errors;
+use crate::openai::leaving::Awaited;
+use crate::openai::left_out::Unserved;
 
 /// The two wires, as the audit log names them.
 pub(crate) const CHAT: &str = "chat-completions";
 pub(crate) const RESPONSES: &str = "responses";
 
+/// A turn to be begun.
+pub(crate) struct ToBegin {
+    pub(crate) request: TurnRequest,
+    /// The agent, as the caller has it.
+    pub(crate) model: String,
+    /// The wire.
+    pub(crate) by: &'static str,
+    /// The parts of the request that are left out.
+    pub(crate) left: Arc<Unserved>,
+    /// Whether it goes on when its caller goes away.
+    pub(crate) stays: bool,
+}
+
+/// A turn that has begun.
+pub(crate) struct Begun {
+    pub(crate) ctx: Ctx,
+    pub(crate) turn: RunningTurn,
+    /// Its caller.
+    pub(crate) awaited: Awaited,
+}
+
 /// Begins a turn, and notes it in the audit log even where its caller goes away meanwhile.
-pub(crate) async fn begin(
-    ctx: Ctx,
-    request: TurnRequest,
-    model: &str,
-    by: &'static str,
-) -> Result<(Ctx, RunningTurn), Problem> {
-    let model = model.to_owned();
+pub(crate) async fn begin(ctx: Ctx, to_begin: ToBegin) -> Result<Begun, Problem> {
     let beginning = async move {
-        hold_schemas(&ctx, &request, by).await?;
+        let ToBegin { request, model, by, left, stays } = to_begin;
+        let unfit = |unfit| unfit_at(unfit, by, &left);
+        let bytes = request.brought.memory(&ctx.caller.tenant).await;
+        let bytes = bytes.map_err(|error| match error {
+            BroughtError::Unfit(why) => unfit(why),
+            BroughtError::Work(error) => error.into(),
+        })?;
+        hold_schemas(&ctx, &request, bytes).await?;
         let turn = ctx.service.begin(request).await;
         let turn = turn.map_err(|error| match error {
-            ServiceError::Unfit(unfit) => unfit_at(unfit, by),
+            ServiceError::Unfit(why) => unfit(why),
             ServiceError::Images(why) => Problem::from(ServiceError::Images(why))
                 .param(if by == RESPONSES { "input" } else { "messages" })
                 .code("invalid_value"),
             other => errors::of_service(other, &model),
         })?;
+        let awaited = if stays { Awaited::by_nobody() } else { Awaited::by_caller(&ctx, &turn) };
         note_begun(&ctx, &turn, by).await;
-        Ok((ctx, turn))
+        Ok(Begun { ctx, turn, awaited })
     };
     let begun = tokio::spawn(beginning.in_current_span()).await;
     begun.map_err(|error| Problem::bug(&format!("a turn ended early: {error}")))?
 }
 
+/// The fault of a request that does not fit: that of its model first, as OpenAI has it.
+pub(crate) async fn first_unknown(ctx: &Ctx, model: &str, problem: Problem) -> Problem {
+    if problem.kind() != Kind::Invalid {
+        return problem;
+    }
+    match find(ctx, model.to_owned()).await {
+        Err(unknown) if unknown.kind() == Kind::NotFound => errors::no_model(model),
+        Ok(_) | Err(_) => problem,
+    }
+}
+
 /// INV-402: the bytes that the request's schemas take when they are compiled are in flight until its turn has
 /// ended, also where its answer has gone out before.
-async fn hold_schemas(ctx: &Ctx, request: &TurnRequest, by: &str) -> Result<(), Problem> {
+async fn hold_schemas(ctx: &Ctx, request: &TurnRequest, bytes: u64) -> Result<(), Problem> {
     let caller = &ctx.caller;
-    let bytes = request.brought.memory(&caller.tenant).await.map_err(|error| match error {
-        BroughtError::Unfit(unfit) => unfit_at(unfit, by),
-        BroughtError::Work(error) => error.into(),
-    })?;
     if bytes > 0 {
         let flight = ctx.app.flights().of(&caller.tenant, caller.bounded_as());
         flight.hold(bytes).await?;
@@ -55,11 +90,11 @@ async fn hold_schemas(ctx: &Ctx, request: &TurnRequest, by: &str) -> Result<(), 
 }
 
 /// Something that the caller brings does not fit: named as its wire names it.
-fn unfit_at(unfit: Unfit, by: &str) -> Problem {
+fn unfit_at(unfit: Unfit, by: &str, left: &Unserved) -> Problem {
     let at = match unfit.at.as_str() {
         "form" if by == RESPONSES => "text.format.schema".to_owned(),
         "form" => "response_format".to_owned(),
-        _ => unfit.at,
+        at => left.place_of(at),
     };
     let unfit = Unfit { at: at.clone(), why: unfit.why };
     Problem::from(ServiceError::Unfit(unfit)).param(at).code("invalid_value")

@@ -1,6 +1,6 @@
 //! The form that a caller wants an answer to have, and how the model is to answer.
 
-use belljar_agent::Effort;
+use belljar_agent::{Effort, Sampling};
 use serde_json::{Value, json};
 
 use crate::http::problem::Problem;
@@ -31,12 +31,12 @@ pub(crate) fn schema(format: Option<&Value>, param: &str) -> Result<Option<Value
 pub(crate) fn effort(word: Option<&str>, param: &str) -> Result<Option<Effort>, Problem> {
     match word {
         None => Ok(None),
-        Some("minimal" | "low") => Ok(Some(Effort::Low)),
+        Some("none" | "minimal" | "low") => Ok(Some(Effort::Low)),
         Some("medium") => Ok(Some(Effort::Medium)),
         Some("high") => Ok(Some(Effort::High)),
         Some("xhigh" | "max") => Ok(Some(Effort::Max)),
         Some(_) => {
-            let words = "`minimal`, `low`, `medium`, `high` or `xhigh`";
+            let words = "`none`, `minimal`, `low`, `medium`, `high` or `xhigh`";
             Err(unsupported(param, format!("`{param}` can only be {words}")))
         }
     }
@@ -49,6 +49,61 @@ pub(crate) fn temperature(asked: Option<f64>) -> Result<Option<f64>, Problem> {
             Err(invalid("temperature", "`temperature` has to be 0 to 2"))
         }
         value => Ok(value),
+    }
+}
+
+/// How many words may end an answer.
+const MAX_STOPS: usize = 4;
+
+/// Bytes of one of them.
+const MAX_STOP_BYTES: usize = 1_024;
+
+/// How a caller wants answers sampled, as it says it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Asked<'a> {
+    pub(crate) top_p: Option<f64>,
+    pub(crate) presence_penalty: Option<f64>,
+    pub(crate) frequency_penalty: Option<f64>,
+    pub(crate) seed: Option<i64>,
+    pub(crate) stop: Option<&'a Value>,
+}
+
+/// The same within its bounds.
+pub(crate) fn sampling(asked: Asked<'_>) -> Result<Sampling, Problem> {
+    let within = |param: &str, value: Option<f64>, low: f64, high: f64| match value {
+        Some(value) if !(low..=high).contains(&value) => {
+            Err(invalid(param, format!("`{param}` has to be {low} to {high}")))
+        }
+        value => Ok(value),
+    };
+    Ok(Sampling {
+        top_p: within("top_p", asked.top_p, 0.0, 1.0)?,
+        presence_penalty: within("presence_penalty", asked.presence_penalty, -2.0, 2.0)?,
+        frequency_penalty: within("frequency_penalty", asked.frequency_penalty, -2.0, 2.0)?,
+        seed: asked.seed,
+        stop: stops(asked.stop)?,
+    })
+}
+
+/// The words before which answers end: one, or a list.
+fn stops(given: Option<&Value>) -> Result<Vec<String>, Problem> {
+    let unfit = || {
+        let detail = format!("`stop` has to be a text or a list of at most {MAX_STOPS} of them");
+        invalid("stop", format!("{detail}, each of 1 to {MAX_STOP_BYTES} bytes"))
+    };
+    let words = match given {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::String(word)) => vec![word.clone()],
+        Some(Value::Array(words)) if words.len() <= MAX_STOPS => {
+            let word = |word: &Value| word.as_str().map(str::to_owned);
+            words.iter().map(word).collect::<Option<_>>().ok_or_else(unfit)?
+        }
+        Some(_) => return Err(unfit()),
+    };
+    if words.iter().all(|word| (1..=MAX_STOP_BYTES).contains(&word.len())) {
+        Ok(words)
+    } else {
+        Err(unfit())
     }
 }
 
@@ -76,4 +131,41 @@ pub(crate) fn metadata(given: Option<&Value>) -> Result<Value, Problem> {
     }
     let detail = "`metadata` can have 16 texts of 512 characters, with names of 64";
     Err(invalid("metadata", detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_end_an_answer_are_few_and_short_and_none_is_empty() {
+        let of = |stop: Value| stops(Some(&stop)).ok();
+        assert_eq!(of(json!(null)), Some(vec![]));
+        assert_eq!(of(json!([])), Some(vec![]));
+        assert_eq!(of(json!("a")), Some(vec!["a".to_owned()]));
+        assert_eq!(of(json!(["a", "\n", "c", "d"])).map(|words| words.len()), Some(4));
+        for bad in [
+            json!(""),
+            json!(["a", ""]),
+            json!(["a", "b", "c", "d", "e"]),
+            json!([1]),
+            json!({}),
+            json!("x".repeat(1_025)),
+        ] {
+            assert_eq!(of(bad.clone()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_sampling_have_the_bounds_of_the_wire() {
+        let asked = Asked { top_p: Some(0.5), presence_penalty: Some(-2.0), ..Asked::default() };
+        assert_eq!(sampling(asked).unwrap().top_p, Some(0.5));
+        for (param, asked) in [
+            ("top_p", Asked { top_p: Some(1.5), ..Asked::default() }),
+            ("presence_penalty", Asked { presence_penalty: Some(2.5), ..Asked::default() }),
+            ("frequency_penalty", Asked { frequency_penalty: Some(-3.0), ..Asked::default() }),
+        ] {
+            assert_eq!(sampling(asked).unwrap_err().at().0, Some(param));
+        }
+    }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::http::problem::Problem;
 use crate::openai::content::{read, text};
 use crate::openai::entries::Entry;
+use crate::openai::left_out::Unserved;
 use crate::openai::messages::named;
 use crate::openai::params::{invalid, unsupported};
 
@@ -22,17 +23,24 @@ pub(crate) fn items(input: Value) -> Result<Vec<Value>, Problem> {
 }
 
 /// The entries of items.
-pub(crate) fn entries(items: &[Value]) -> Result<Vec<Entry>, Problem> {
+pub(crate) fn entries(items: &[Value], left: &mut Unserved) -> Result<Vec<Entry>, Problem> {
     let mut entries = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        entries.extend(entry(item, &format!("input[{index}]"))?);
+        entries.extend(entry(item, &format!("input[{index}]"), left)?);
     }
     Ok(entries)
 }
 
 /// `None`: an item that has no words for the agent.
-fn entry(item: &Value, at: &str) -> Result<Option<Entry>, Problem> {
-    let kind = item.get("type").and_then(Value::as_str);
+fn entry(item: &Value, at: &str, left: &mut Unserved) -> Result<Option<Entry>, Problem> {
+    let kind = match item.get("type") {
+        None => None,
+        Some(Value::String(kind)) => Some(kind.as_str()),
+        Some(_) => {
+            let detail = format!("`{at}` has a type that is no text");
+            return Err(invalid(&format!("{at}.type"), detail));
+        }
+    };
     Ok(Some(match kind {
         None | Some("message") => message(item, at)?,
         Some("function_call") => {
@@ -54,8 +62,10 @@ fn entry(item: &Value, at: &str) -> Result<Option<Entry>, Problem> {
             return Err(unsupported(at, "references to items are not supported")
                 .hint("send the item, or `previous_response_id`"));
         }
-        Some(_) => {
-            return Err(invalid(&format!("{at}.type"), format!("`{at}` is no item that is known")));
+        // Calls of tools that were left out, with their results, and what else other providers keep.
+        Some(kind) => {
+            left.add_kind(at, kind);
+            return Ok(None);
         }
     }))
 }

@@ -8,6 +8,7 @@ use crate::app::Ctx;
 use crate::http::problem::Problem;
 use crate::openai::errors;
 use crate::openai::finished::Finished;
+use crate::openai::leaving::Awaited;
 use crate::stream::follow::{Hears, follow, follow_past};
 use crate::stream::sse::Frames;
 
@@ -54,7 +55,8 @@ struct Saying {
 
 /// A turn that is streamed: as it happens, or as it did, of the same events.
 pub(crate) enum Source {
-    Running(Box<RunningTurn>),
+    /// With its caller, whose going may end it.
+    Running(Box<RunningTurn>, Awaited),
     Past(Box<StoredTurnOf>),
 }
 
@@ -73,7 +75,7 @@ pub(crate) async fn stream(
     }
     let mut telling = Telling { saying: Saying::default(), whole, wire: &mut wire };
     let (told, message, agent) = match &source {
-        Source::Running(turn) => {
+        Source::Running(turn, _) => {
             let told = follow(&ctx, turn, &frames, &mut telling).await;
             (told, &turn.message, &turn.agent)
         }
@@ -85,6 +87,12 @@ pub(crate) async fn stream(
     };
     if told.is_some() {
         end(&ctx, message, agent, &frames, whole, wire).await;
+    }
+    if let Source::Running(_, awaited) = source
+        && !frames.is_closed()
+    {
+        // INV-286: whose key was revoked is not gone, and its turn runs on.
+        awaited.over();
     }
 }
 

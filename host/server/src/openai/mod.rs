@@ -2,7 +2,7 @@
 //! model there.
 //!
 //! ```text
-//! body ──> params (what is taken, what is refused) ──> entries ──> asked (a turn) ──> Service
+//! body ──> params (what is taken, left out, refused) ──> entries ──> asked (a turn) ──> Service
 //!                                                                                       │
 //! answer, resource <── finished (what is stored of the turn) <──────────────────────────┤
 //! stream, live     <── its events ──────────────────────────────────────────────────────┘
@@ -23,6 +23,8 @@ pub(crate) mod finished;
 pub(crate) mod form;
 pub(crate) mod ids;
 pub(crate) mod items;
+pub(crate) mod leaving;
+pub(crate) mod left_out;
 pub(crate) mod live;
 pub(crate) mod messages;
 pub(crate) mod models;
@@ -36,6 +38,8 @@ pub(crate) mod tools;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use belljar_session::RunningTurn;
+
+use crate::openai::left_out::Unserved;
 
 /// The header with the id of the run that an answer is about: `belljar receipts` takes it.
 pub(crate) const RUN: HeaderName = HeaderName::from_static("x-belljar-run");
@@ -55,8 +59,15 @@ pub(crate) fn speaks(path: &str) -> bool {
 /// `/v1/sessions` take it.
 const SESSION: HeaderName = HeaderName::from_static("x-belljar-session");
 
-/// An answer that says which run it is about, and in which session, if that is `kept`.
-pub(crate) fn of_turn(turn: &RunningTurn, kept: bool, mut response: Response) -> Response {
+/// An answer that says which run it is about, in which session, if that is `kept`, and what of the
+/// request was left out.
+pub(crate) fn of_turn(
+    turn: &RunningTurn,
+    kept: bool,
+    left: &Unserved,
+    mut response: Response,
+) -> Response {
+    left.tell(&mut response);
     let session = kept.then_some((SESSION, turn.session.as_str()));
     for (name, id) in std::iter::once((RUN, turn.message.as_str())).chain(session) {
         if let Ok(value) = HeaderValue::from_str(id) {

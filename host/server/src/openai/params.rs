@@ -1,99 +1,95 @@
 //! The parameters that these wires have and an agent has no use for: what is taken without an
-//! effect, what is taken where it asks for what is done anyway, and what is refused.
+//! effect, what is left out with a word, and what is refused.
 
 use belljar_policy::Shown;
 use serde_json::{Map, Value};
 
 use crate::http::problem::Problem;
+use crate::openai::left_out::Unserved;
 
 /// The effect of a parameter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Takes {
-    /// It is taken, and changes nothing.
+    /// It is taken, and changes nothing about an answer.
     Ignored,
-    /// It is taken with one of these values, in JSON: what is done anyway.
+    /// One of these values, in JSON, says what is done anyway. Others are left out.
     Only(&'static [&'static str]),
-    /// It is refused; what to do instead.
+    /// It names something that is kept elsewhere, without which there is no answer; what to do instead.
     Never(&'static str),
 }
 
 /// A row of a table of parameters.
 pub(crate) type Row = (&'static str, Takes);
 
-const ZERO: Takes = Takes::Only(&["0", "0.0"]);
-const ONE: Takes = Takes::Only(&["1", "1.0"]);
 const TIER: Takes = Takes::Only(&["\"auto\"", "\"default\""]);
+
+/// It is left out, whatever it says.
+const LEFT_OUT: Takes = Takes::Only(&[]);
 
 /// Those of chat completions.
 pub(crate) const CHAT: &[Row] = &[
-    ("audio", Takes::Never("an agent answers with text")),
-    ("frequency_penalty", ZERO),
-    ("function_call", Takes::Never("use `tool_choice`")),
-    ("functions", Takes::Never("use `tools`")),
+    ("audio", LEFT_OUT),
+    ("function_call", LEFT_OUT),
+    ("functions", Takes::Only(&["[]"])),
     ("logit_bias", Takes::Only(&["{}"])),
     ("logprobs", Takes::Only(&["false"])),
     ("modalities", Takes::Only(&["[\"text\"]"])),
     ("n", Takes::Only(&["1"])),
-    ("prediction", Takes::Never("leave it out")),
-    ("presence_penalty", ZERO),
+    ("prediction", LEFT_OUT),
     ("prompt_cache_key", Takes::Ignored),
     ("prompt_cache_retention", Takes::Ignored),
     ("safety_identifier", Takes::Ignored),
-    ("seed", Takes::Ignored),
     ("service_tier", TIER),
-    ("stop", Takes::Never("an agent ends its answer by itself")),
-    ("top_logprobs", ZERO),
-    ("top_p", ONE),
+    ("top_logprobs", Takes::Only(&["0"])),
     ("user", Takes::Ignored),
     ("verbosity", Takes::Only(&["\"medium\""])),
-    ("web_search_options", Takes::Never("an agent has its own tools")),
+    ("web_search_options", LEFT_OUT),
 ];
 
 /// Those of responses.
 pub(crate) const RESPONSES: &[Row] = &[
-    ("context_management", Takes::Never("belljar summarises a long conversation by itself")),
+    ("context_management", LEFT_OUT),
     ("conversation", Takes::Never("use `previous_response_id`")),
-    ("frequency_penalty", ZERO),
     ("include", Takes::Only(&["[]", "[\"reasoning.encrypted_content\"]"])),
-    ("max_tool_calls", Takes::Never("the agent's own limits bound its calls")),
-    ("presence_penalty", ZERO),
+    ("max_tool_calls", LEFT_OUT),
     ("prompt", Takes::Never("an agent has its own prompt")),
     ("prompt_cache_key", Takes::Ignored),
     ("prompt_cache_retention", Takes::Ignored),
     ("safety_identifier", Takes::Ignored),
     ("service_tier", TIER),
     ("stream_options", Takes::Ignored),
-    ("top_logprobs", ZERO),
-    ("top_p", ONE),
+    ("top_logprobs", Takes::Only(&["0"])),
     ("truncation", Takes::Only(&["\"disabled\"", "\"auto\""])),
     ("user", Takes::Ignored),
 ];
 
-/// INV-284: checks the parameters that are left. `null` is as good as absent.
-pub(crate) fn check(rows: &[Row], others: &Map<String, Value>) -> Result<(), Problem> {
+/// INV-284: checks the parameters that are left; one that nobody knows is left out, too. `null` is as good as
+/// absent.
+pub(crate) fn check(
+    rows: &[Row],
+    others: &Map<String, Value>,
+    left: &mut Unserved,
+) -> Result<(), Problem> {
     for (name, value) in others.iter().filter(|(_, value)| !value.is_null()) {
-        let Some((_, takes)) = rows.iter().find(|(known, _)| known == name) else {
-            let shown = Shown::clipped(name, 60).to_string();
-            return Err(Problem::invalid(format!("there is no parameter `{shown}`"))
-                .param(shown)
-                .code("unknown_parameter"));
-        };
-        match takes {
-            Takes::Ignored => {}
-            Takes::Only(values) => {
-                if !values.contains(&value.to_string().as_str()) {
-                    let values = values.join("`, `");
-                    let detail = format!("`{name}` can only be `{values}` here");
-                    return Err(unsupported(name, detail));
-                }
-            }
-            Takes::Never(instead) => {
+        match rows.iter().find(|(known, _)| known == name).map(|(_, takes)| takes) {
+            Some(Takes::Ignored) => {}
+            Some(Takes::Only(values)) if values.contains(&value.to_string().as_str()) => {}
+            Some(Takes::Only(_)) | None => left.add(name),
+            Some(Takes::Never(instead)) => {
                 let detail = format!("`{name}` is not supported");
                 return Err(unsupported(name, detail).hint(*instead));
             }
         }
     }
     Ok(())
+}
+
+/// Leaves out the parts of an object that have none of these names.
+pub(crate) fn leave_others(at: &str, of: Option<&Value>, known: &[&str], left: &mut Unserved) {
+    let others = of.and_then(Value::as_object).into_iter().flatten();
+    for (name, _) in others.filter(|(name, value)| !value.is_null() && !known.contains(&&***name)) {
+        left.add(&format!("{at}.{}", Shown::clipped(name, 60)));
+    }
 }
 
 /// A parameter, or a value of it, that would mean something which is not done here.
@@ -111,32 +107,39 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn refused(rows: &[Row], value: Value) -> bool {
-        check(rows, value.as_object().unwrap()).is_err()
+    fn left_out(rows: &[Row], value: Value) -> Result<String, Problem> {
+        let mut left = Unserved::default();
+        check(rows, value.as_object().unwrap(), &mut left)?;
+        Ok(format!("{left:?}"))
     }
 
     #[test]
-    fn a_parameter_that_would_change_the_meaning_is_refused() {
+    fn a_parameter_that_is_not_served_is_left_out_by_name() {
         for value in [
             json!({"n": 2}),
             json!({"logprobs": true}),
             json!({"audio": {}}),
-            json!({"stop": ["x"]}),
-            json!({"top_p": 0.5}),
             json!({"modalities": ["text", "audio"]}),
             json!({"nn": 1}),
         ] {
-            assert!(refused(CHAT, value.clone()), "{value}");
+            let name = value.as_object().unwrap().keys().next().unwrap().clone();
+            assert!(left_out(CHAT, value).unwrap().contains(&format!("{name:?}")), "{name}");
         }
-        assert!(refused(RESPONSES, json!({"conversation": "conv_1"})));
-        assert!(refused(RESPONSES, json!({"include": ["file_search_call.results"]})));
+        let include = json!({"include": ["file_search_call.results"], "client_metadata": {}});
+        let left = left_out(RESPONSES, include).unwrap();
+        assert!(left.contains("\"include\"") && left.contains("client_metadata"), "{left}");
+        assert!(left_out(RESPONSES, json!({"conversation": "conv_1"})).is_err());
     }
 
     #[test]
     fn a_parameter_that_asks_for_what_is_done_anyway_is_taken() {
-        let taken = json!({"n": 1, "logprobs": false, "stop": null, "user": "me", "seed": 4});
-        assert!(!refused(CHAT, taken));
-        assert!(!refused(RESPONSES, json!({"truncation": "auto", "include": [], "top_p": 1.0})));
+        let taken = json!({"n": 1, "logprobs": false, "audio": null, "user": "me"});
+        let none = format!("{:?}", Unserved::default());
+        assert_eq!(left_out(CHAT, taken).unwrap(), none);
+        assert_eq!(
+            left_out(RESPONSES, json!({"truncation": "auto", "include": []})).unwrap(),
+            none
+        );
     }
 
     #[test]

@@ -22,6 +22,12 @@ pub(crate) struct Echo {
     pub(crate) parallel: bool,
     pub(crate) format: Value,
     pub(crate) temperature: Option<f64>,
+    #[serde(default)]
+    pub(crate) top_p: Option<f64>,
+    #[serde(default)]
+    pub(crate) presence_penalty: Option<f64>,
+    #[serde(default)]
+    pub(crate) frequency_penalty: Option<f64>,
     pub(crate) effort: Option<String>,
     pub(crate) max_output_tokens: Option<u64>,
     pub(crate) store: bool,
@@ -110,9 +116,9 @@ impl ResponseBody {
             },
             parallel_tool_calls: echo.parallel,
             text: json!({"format": echo.format}),
-            top_p: 1.0,
-            presence_penalty: 0.0,
-            frequency_penalty: 0.0,
+            top_p: echo.top_p.unwrap_or(1.0),
+            presence_penalty: echo.presence_penalty.unwrap_or(0.0),
+            frequency_penalty: echo.frequency_penalty.unwrap_or(0.0),
             top_logprobs: 0,
             temperature: echo.temperature.unwrap_or(1.0),
             reasoning: effort.map(|effort| json!({"effort": effort, "summary": null})),

@@ -1,5 +1,7 @@
 //! `POST /v1/responses`: one turn, which can be gone on from.
 
+use std::sync::Arc;
+
 use axum::extract::{FromRequest as _, Request};
 use axum::response::{IntoResponse as _, Response};
 use belljar_agent::{Brought, Staying};
@@ -12,15 +14,18 @@ use crate::api::turn::named;
 use crate::app::Ctx;
 use crate::http::problem::Problem;
 use crate::http::respond::{Json, JsonBody};
-use crate::openai::params::{self, check, unsupported};
+use crate::openai::begin::{Begun, ToBegin};
+use crate::openai::errors::no_model;
+use crate::openai::left_out::Unserved;
+use crate::openai::params::{self, check};
 use crate::openai::resource::{Echo, EchoWire};
 use crate::openai::response_stream::ResponseStream;
 use crate::openai::stored::{known, shown};
 use crate::openai::{asked, begin, content, entries, form, items, live, of_turn, tools};
 use crate::stream::sse::Frames;
 
-/// A response to be made. Of the parameters that OpenAI has besides, some are taken without an effect
-/// and the others are refused; the guide lists both.
+/// A response to be made. Other parameters are left out, and named in the header `X-Belljar-Ignored`; the
+/// guide lists those that are taken without an effect, and the two that are refused.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct NewResponseBody {
     /// The agent.
@@ -40,11 +45,26 @@ pub(crate) struct NewResponseBody {
     /// `format`: `text`, `json_object` or `json_schema`.
     text: Option<Value>,
     /// Most tokens of each answer of the model.
+    #[schema(minimum = 1)]
     max_output_tokens: Option<u64>,
+    #[schema(minimum = 0, maximum = 2)]
     temperature: Option<f64>,
+    /// The share of the likeliest tokens that are drawn from, 0 to 1.
+    #[schema(minimum = 0, maximum = 1)]
+    top_p: Option<f64>,
+    /// -2 to 2.
+    #[schema(minimum = -2, maximum = 2)]
+    presence_penalty: Option<f64>,
+    /// -2 to 2.
+    #[schema(minimum = -2, maximum = 2)]
+    frequency_penalty: Option<f64>,
+    seed: Option<i64>,
+    /// Words before which the answer ends, as chat completions have them: one, or up to four.
+    stop: Option<Value>,
     /// `effort`: how much the model should think.
     reasoning: Option<Value>,
-    /// `false`: the session is deleted when it has answered.
+    /// `false`: the session is deleted when it has answered, and the turn is cancelled when the connection
+    /// is closed before.
     store: Option<bool>,
     /// Whether it is answered at once, and read later.
     background: Option<bool>,
@@ -65,16 +85,30 @@ pub(crate) async fn create(ctx: Ctx, request: Request) -> Result<Response, Probl
     let model = body.model.clone();
     // What a stream has said, it cannot take back; one in the background may be streamed later.
     let stays = if stream || background { Staying::Top } else { Staying::Nothing };
-    let request = TurnRequest { kept: stays, ..body.turn(&ctx).await? };
+    let mut left = Unserved::default();
+    let turn = match body.turn(&ctx, &mut left).await {
+        Ok(turn) => turn,
+        Err(problem) => return Err(begin::first_unknown(&ctx, &model, problem).await),
+    };
+    let request = TurnRequest { kept: stays, ..turn };
     let (whole, kept) = (live::is_whole(&request.brought), !request.forget);
-    let (ctx, turn) = begin::begin(ctx, request, &model, begin::RESPONSES).await?;
+    let left = Arc::new(left);
+    let to_begin = ToBegin {
+        request,
+        model,
+        by: begin::RESPONSES,
+        left: Arc::clone(&left),
+        stays: kept || background,
+    };
+    let Begun { ctx, turn, awaited } = begin::begin(ctx, to_begin).await?;
     let run = turn.message.clone();
     if stream {
         let (running, echo) = known(&ctx, &run).await?;
         let (frames, response) = Frames::new(ctx.app.outward());
         let wire = ResponseStream::new(&running.running(), echo);
-        let response = of_turn(&turn, kept, response);
-        tokio::spawn(live::stream(ctx, live::Source::Running(Box::new(turn)), frames, whole, wire));
+        let response = of_turn(&turn, kept, &left, response);
+        let source = live::Source::Running(Box::new(turn), awaited);
+        tokio::spawn(live::stream(ctx, source, frames, whole, wire));
         return Ok(response);
     }
     if !background {
@@ -89,21 +123,25 @@ pub(crate) async fn create(ctx: Ctx, request: Request) -> Result<Response, Probl
         Ok(response) => Json(response).into_response(),
         Err(problem) => problem.into_response(),
     };
-    Ok(of_turn(&turn, kept, answer))
+    awaited.over();
+    Ok(of_turn(&turn, kept, &left, answer))
 }
 
 impl NewResponseBody {
     /// The turn that it asks for.
-    async fn turn(mut self, ctx: &Ctx) -> Result<TurnRequest, Problem> {
-        check(params::RESPONSES, &self.others)?;
-        let model = named("model", Some(self.model.clone()))?.unwrap_or_default();
+    async fn turn(mut self, ctx: &Ctx, left: &mut Unserved) -> Result<TurnRequest, Problem> {
+        check(params::RESPONSES, &self.others, left)?;
+        params::leave_others("text", self.text.as_ref(), &["format", "verbosity"], left);
+        params::leave_others("reasoning", self.reasoning.as_ref(), &["effort"], left);
+        let model = named("model", Some(self.model.clone())).map_err(|_| no_model(&self.model))?;
+        let model = model.unwrap_or_default();
         let store = self.store.unwrap_or(true);
         if !store && self.background == Some(true) {
             let detail = "a response in the background has to be stored: `store` cannot be `false`";
             return Err(params::invalid("background", detail));
         }
         let mut items = items::items(self.input.take())?;
-        let mut parts = entries::sort(items::entries(&items)?, "input")?;
+        let mut parts = entries::sort(items::entries(&items, left)?, "input")?;
         content::without_bytes(&mut items);
         if let Some(instructions) =
             self.instructions.as_ref().filter(|text| !text.trim().is_empty())
@@ -113,7 +151,7 @@ impl NewResponseBody {
                 None => instructions.clone(),
             });
         }
-        let (brought, echo) = self.brought(items, &model, store)?;
+        let (brought, echo) = self.brought(items, &model, store, left)?;
         let request = match &self.previous_response_id {
             Some(id) => {
                 let previous = super::stored::previous(ctx, id).await?;
@@ -131,10 +169,11 @@ impl NewResponseBody {
         input: Vec<Value>,
         model: &str,
         store: bool,
+        left: &mut Unserved,
     ) -> Result<(Brought, Echo), Problem> {
         let given = self.tools.as_deref().unwrap_or_default();
-        let chosen = tools::chosen(given, self.tool_choice.as_ref())?;
-        let format = format_of(self.text.as_ref())?;
+        let chosen = tools::chosen(given, self.tool_choice.as_ref(), left)?;
+        let format = format_of(self.text.as_ref(), left);
         let effort = self.reasoning.as_ref().and_then(|it| it.get("effort"));
         let effort = effort.and_then(Value::as_str);
         let parallel = self.parallel_tool_calls.unwrap_or(true);
@@ -146,6 +185,13 @@ impl NewResponseBody {
             max_output_tokens: form::tokens(self.max_output_tokens, "max_output_tokens")?,
             temperature: form::temperature(self.temperature)?,
             effort: form::effort(effort, "reasoning.effort")?,
+            sampling: form::sampling(form::Asked {
+                top_p: self.top_p,
+                presence_penalty: self.presence_penalty,
+                frequency_penalty: self.frequency_penalty,
+                seed: self.seed,
+                stop: self.stop.as_ref(),
+            })?,
             ..Brought::default()
         };
         let echo = Echo {
@@ -159,26 +205,33 @@ impl NewResponseBody {
             parallel,
             format,
             temperature: self.temperature,
+            top_p: self.top_p,
+            presence_penalty: self.presence_penalty,
+            frequency_penalty: self.frequency_penalty,
             effort: effort.map(str::to_owned),
             max_output_tokens: self.max_output_tokens,
             store,
             background: self.background.unwrap_or_default(),
             metadata: form::metadata(self.metadata.as_ref())?,
-            others: self.others.clone(),
+            others: repeated(&self.others),
         };
         Ok((brought, echo))
     }
 }
 
-/// The format of the answer; of `text` it is all that is taken.
-fn format_of(text: Option<&Value>) -> Result<Value, Problem> {
-    let Some(text) = text.filter(|text| !text.is_null()) else {
-        return Ok(json!({"type": "text"}));
-    };
-    let verbosity = text.get("verbosity").filter(|it| !it.is_null());
-    if verbosity.is_some_and(|it| it != "medium") {
-        return Err(unsupported("text.verbosity", "`text.verbosity` can only be `medium` here"));
+/// The parameters that the response repeats; whatever else a caller made up is not stored.
+fn repeated(others: &Map<String, Value>) -> Map<String, Value> {
+    let names = ["truncation", "safety_identifier", "prompt_cache_key", "user"];
+    let kept =
+        names.iter().filter_map(|name| Some(((*name).to_owned(), others.get(*name)?.clone())));
+    kept.collect()
+}
+
+/// The format of the answer.
+fn format_of(text: Option<&Value>, left: &mut Unserved) -> Value {
+    let part = |name: &str| text.and_then(|text| text.get(name)).filter(|part| !part.is_null());
+    if part("verbosity").is_some_and(|it| it != "medium") {
+        left.add("text.verbosity");
     }
-    let format = text.get("format").filter(|format| !format.is_null()).cloned();
-    Ok(format.unwrap_or_else(|| json!({"type": "text"})))
+    part("format").cloned().unwrap_or_else(|| json!({"type": "text"}))
 }

@@ -11,6 +11,7 @@ use crate::http::problem::{Kind, Problem};
 use crate::http::respond::{Json, PathOf, QueryOf, Told};
 use crate::openai::finished::{Finished, Standing};
 use crate::openai::ids;
+use crate::openai::leaving::Awaited;
 use crate::openai::live::{self, Source};
 use crate::openai::params::invalid;
 use crate::openai::resource::{Echo, ResponseBody};
@@ -124,7 +125,7 @@ pub(crate) async fn read(
     let message = &stored.turn.message;
     let running = ctx.service.running().into_iter().find(|turn| turn.message == *message);
     let source = match running {
-        Some(turn) => Source::Running(Box::new(turn)),
+        Some(turn) => Source::Running(Box::new(turn), Awaited::by_nobody()),
         None => Source::Past(Box::new(stored)),
     };
     tokio::spawn(live::stream(ctx, source, frames, whole, wire));

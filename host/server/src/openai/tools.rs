@@ -5,6 +5,7 @@ use belljar_policy::Shown;
 use serde_json::{Value, json};
 
 use crate::http::problem::Problem;
+use crate::openai::left_out::Unserved;
 use crate::openai::params::{invalid, unsupported};
 
 /// Whether a call may be made of the caller's tools.
@@ -17,10 +18,13 @@ pub(crate) struct Chosen {
     pub(crate) choice: Value,
 }
 
-/// The tools of a request, as `tool_choice` has them.
-pub(crate) fn chosen(tools: &[Value], choice: Option<&Value>) -> Result<Chosen, Problem> {
-    let specs = tools.iter().enumerate();
-    let specs = specs.map(|(at, tool)| spec(tool, at)).collect::<Result<Vec<_>, _>>()?;
+/// The tools of a request, as `tool_choice` has them. Tools of kinds that nothing here serves are left out.
+pub(crate) fn chosen(
+    tools: &[Value],
+    choice: Option<&Value>,
+    left: &mut Unserved,
+) -> Result<Chosen, Problem> {
+    let specs = specs(tools, left)?;
     let chosen = |tools, must, choice| Ok(Chosen { tools, must, choice });
     let missing = |detail: String| {
         Err(invalid("tool_choice", detail).hint("the choice is among `tools`, the caller's own"))
@@ -30,27 +34,38 @@ pub(crate) fn chosen(tools: &[Value], choice: Option<&Value>) -> Result<Chosen, 
         Some(Value::String(word)) => match word.as_str() {
             "auto" => chosen(specs, None, json!("auto")),
             "none" => chosen(Vec::new(), None, json!("none")),
+            "required" if specs.is_empty() && !tools.is_empty() => {
+                left.add("tool_choice");
+                chosen(specs, None, json!("auto"))
+            }
             "required" if specs.is_empty() => {
                 missing("a call is required, and there are no `tools`".to_owned())
             }
             "required" => chosen(specs, Some(ToolChoice::Required), json!("required")),
             _ => Err(unfit()),
         },
-        Some(named) => {
-            let Some(name) = named_function(named) else { return Err(unfit()) };
-            if specs.iter().all(|spec| spec.name != name) {
-                let name = Shown::clipped(&name, 64);
-                return missing(format!("`{name}` is none of the `tools`"));
+        Some(named) => match named.get("type").and_then(Value::as_str) {
+            Some("function") => {
+                let Some(name) = named_function(named) else { return Err(unfit()) };
+                if specs.iter().all(|spec| spec.name != name) {
+                    let name = Shown::clipped(&name, 64);
+                    return missing(format!("`{name}` is none of the `tools`"));
+                }
+                let choice = json!({"type": "function", "name": name});
+                chosen(specs, Some(ToolChoice::Named(name)), choice)
             }
-            let choice = json!({"type": "function", "name": name});
-            chosen(specs, Some(ToolChoice::Named(name)), choice)
-        }
+            // It is among the tools that were left out.
+            Some(kind) => {
+                left.add_kind("tool_choice", kind);
+                chosen(specs, None, json!("auto"))
+            }
+            None => Err(unfit()),
+        },
     }
 }
 
 /// The function that a choice names: of chat completions inside, of responses in one piece.
 fn named_function(choice: &Value) -> Option<String> {
-    choice.get("type").filter(|kind| *kind == "function")?;
     let function = choice.get("function").unwrap_or(choice);
     function.get("name").and_then(Value::as_str).map(str::to_owned)
 }
@@ -60,16 +75,29 @@ fn unfit() -> Problem {
     unsupported("tool_choice", detail).hint("an agent chooses among its own tools by itself")
 }
 
+/// The tools that are functions.
+fn specs(tools: &[Value], left: &mut Unserved) -> Result<Vec<ToolSpec>, Problem> {
+    let mut specs = Vec::with_capacity(tools.len());
+    for (at, tool) in tools.iter().enumerate() {
+        match tool.get("type").and_then(Value::as_str) {
+            Some("function") => {
+                specs.push(spec(tool, at)?);
+                left.tools.push(at);
+            }
+            Some(kind) => left.add_kind(&format!("tools[{at}]"), kind),
+            None => {
+                let place = format!("tools[{at}].type");
+                return Err(invalid(&place, "a tool has no `type`")
+                    .hint("tools that are served have the type `function`"));
+            }
+        }
+    }
+    Ok(specs)
+}
+
 /// A tool: of chat completions with its function inside, of responses in one piece.
 fn spec(tool: &Value, at: usize) -> Result<ToolSpec, Problem> {
     let place = format!("tools[{at}]");
-    if tool.get("type").and_then(Value::as_str) != Some("function") {
-        return Err(unsupported(
-            &format!("{place}.type"),
-            "tools can only be of the type `function`",
-        )
-        .hint("what else an agent can do, its own tools say"));
-    }
     let function = tool.get("function").filter(|it| it.is_object()).unwrap_or(tool);
     let name = function.get("name").and_then(Value::as_str);
     let no_name = || invalid(&format!("{place}.name"), format!("`{place}` has no name"));
@@ -100,5 +128,6 @@ pub(crate) fn listed(tools: &[Value]) -> Vec<Value> {
             "strict": tool.get("strict").cloned().unwrap_or(Value::Bool(true)),
         })
     };
-    tools.iter().map(listed).collect()
+    let is_function = |tool: &&Value| tool.get("type").is_some_and(|kind| kind == "function");
+    tools.iter().filter(is_function).map(listed).collect()
 }

@@ -12,7 +12,7 @@ use utoipa::openapi::path::{
     HttpMethod, Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem,
 };
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
     ComponentsBuilder, Content, InfoBuilder, OpenApi, OpenApiBuilder, Paths, Ref, RefOr, Required,
@@ -22,7 +22,7 @@ use utoipa::openapi::{
 use crate::api::turn::Answered;
 use crate::http::problem::{Kind, PROBLEM_JSON, Problem, ProblemBody};
 use crate::openai::errors::ErrorBody;
-use crate::openapi::operations::{Gives, Query, common, doc};
+use crate::openapi::operations::{Gives, Query, Takes, common, doc};
 use crate::routes::{Needs, Op, ROUTES, Route, Verb};
 use crate::stream::message::{ClientMessage, ServerMessage};
 
@@ -227,8 +227,23 @@ fn in_query(query: &Query) -> Parameter {
         .parameter_in(ParameterIn::Query)
         .required(if query.required { Required::True } else { Required::False })
         .description(Some(query.about))
-        .schema(Some(ObjectBuilder::new().schema_type(query.kind.clone())))
+        .schema(Some(values(query.takes)))
         .build()
+}
+
+fn values(takes: Takes) -> ObjectBuilder {
+    let text = || ObjectBuilder::new().schema_type(Type::String);
+    match takes {
+        Takes::Text => text(),
+        Takes::Form(pattern) => text().pattern(Some(pattern)),
+        Takes::Short(most) => text().max_length(Some(most)),
+        Takes::Word(words) => text().enum_values(Some(words.iter().copied())),
+        Takes::Day => text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Date))),
+        Takes::Flag => ObjectBuilder::new().schema_type(Type::Boolean),
+        Takes::Number(least, most) => {
+            ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(least)).maximum(Some(most))
+        }
+    }
 }
 
 /// The names in a path.
@@ -313,6 +328,47 @@ mod tests {
             "the API is not what the page was built for; run `BELLJAR_DESCRIBE=1 cargo test typed_by`, \
              then `cargo xtask web`"
         );
+    }
+
+    /// Programs that are made from a document read no `allOf` of a choice and its neighbours.
+    #[test]
+    fn a_choice_stands_alone() {
+        let document = json();
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        let question = &schemas["QuestionBody"];
+        let kinds = question["oneOf"].as_array().unwrap();
+        assert!(question.get("allOf").is_none() && kinds.len() == 2, "{question:#}");
+        for kind in kinds {
+            assert_eq!(kind["type"], "object", "{kind:#}");
+            for field in ["id", "session", "message", "agent", "asked", "kind"] {
+                assert!(kind["properties"].get(field).is_some(), "{field}: {kind:#}");
+            }
+        }
+        for body in ["AnswerBody", "LoginBody", "PreviewBody"] {
+            let kinds = schemas[body]["oneOf"].as_array().unwrap();
+            assert!(kinds.iter().all(|kind| kind["additionalProperties"] == false), "{body}");
+        }
+    }
+
+    /// A parameter says what it takes: of a number its bounds, of words which there are.
+    #[test]
+    fn every_number_behind_the_question_mark_has_its_bounds() {
+        let document = json();
+        let paths = document["paths"].as_object().unwrap().values();
+        let operations = paths.flat_map(|path| path.as_object().unwrap().values());
+        let mut numbers = 0;
+        for parameter in operations.filter_map(|one| one["parameters"].as_array()).flatten() {
+            let schema = &parameter["schema"];
+            if schema["type"] == "integer" {
+                numbers += 1;
+                let bounds = (schema["minimum"].as_u64(), schema["maximum"].as_u64());
+                assert!(matches!(bounds, (Some(_), Some(_))), "{parameter:#}");
+            }
+        }
+        assert!(numbers > 10, "{numbers}");
+        let limits = document["components"]["schemas"]["LimitsBody"].clone();
+        assert_eq!(limits["additionalProperties"], false);
+        assert!(limits["properties"]["steps"].is_object(), "{limits:#}");
     }
 
     #[test]

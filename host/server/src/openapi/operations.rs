@@ -1,12 +1,12 @@
 //! Inputs and outputs of each operation, for the OpenAPI document.
 
 use utoipa::ToSchema;
-use utoipa::openapi::schema::Type;
 
 use crate::api::{
     agents, attachments, audit, changes, contents, explain, grants, health, libraries, login,
     preview, questions, rights, roles, running, sessions, tools, turn, usage,
 };
+use crate::http::page::MOST;
 use crate::http::problem::Kind;
 use crate::openai;
 use crate::routes::{Op, Route, Verb};
@@ -57,106 +57,138 @@ pub(crate) enum Gives {
 /// One name behind the `?`.
 pub(crate) struct Query {
     pub(crate) name: &'static str,
-    pub(crate) kind: Type,
+    pub(crate) takes: Takes,
     pub(crate) required: bool,
     pub(crate) about: &'static str,
 }
 
-const fn query(name: &'static str, kind: Type, about: &'static str) -> Query {
-    Query { name, kind, required: false, about }
+/// The values that a name behind the `?` takes: every one of them, and no others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Takes {
+    /// Any text.
+    Text,
+    /// A text that this matches.
+    Form(&'static str),
+    /// A text of at most so many characters.
+    Short(usize),
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A day, `YYYY-MM-DD`.
+    Day,
+    /// `true` or `false`.
+    Flag,
+    /// A whole number within these bounds.
+    Number(usize, usize),
 }
 
-const LIMIT: Query =
-    query("limit", Type::Integer, "how many rows, 1 to 200; 50 where it is absent");
-const BEFORE: Query = query("before", Type::String, "`next` of the page before");
-const MESSAGE: Query = query("message", Type::String, "only those of this turn");
+const fn query(name: &'static str, takes: Takes, about: &'static str) -> Query {
+    Query { name, takes, required: false, about }
+}
+
+const LIMIT: Query = query("limit", Takes::Number(1, 200), "how many rows; 50 where it is absent");
+const BEFORE: Query = query("before", Takes::Text, "`next` of the page before");
+const MESSAGE: Query = query("message", Takes::Text, "only those of this turn");
+const KINDS: &[&str] = &["api", "chat", "run", "team"];
 const SESSIONS: &[Query] = &[
     LIMIT,
     BEFORE,
-    query("q", Type::String, "only those whose title has this text, in either case"),
-    query("kind", Type::String, "only those of this kind: `api`, `chat`, `run` or `team`"),
-    query("running", Type::Boolean, "`true`: only those with a turn that runs"),
+    query("q", Takes::Short(200), "only those whose title has this text, in either case"),
+    query("kind", Takes::Word(KINDS), "only those of this kind"),
+    query("running", Takes::Flag, "`true`: only those with a turn that runs"),
 ];
 const RUNNING: &[Query] =
-    &[query("all", Type::Boolean, "`true`: of every tenant, for the operator of the server")];
+    &[query("all", Takes::Flag, "`true`: of every tenant, for the operator of the server")];
 const EXPLAIN: &[Query] = &[
-    Query { name: "agent", kind: Type::String, required: true, about: "the agent's name" },
-    Query { name: "tool", kind: Type::String, required: true, about: "the tool's name" },
+    Query { name: "agent", takes: Takes::Text, required: true, about: "the agent's name" },
+    Query { name: "tool", takes: Takes::Text, required: true, about: "the tool's name" },
     query(
         "target",
-        Type::String,
+        Takes::Short(4_096),
         "a path as the agent sees it, or a URL; absent = the call itself",
     ),
-    query("write", Type::Boolean, "`true`: whether it may write there"),
+    query("write", Takes::Flag, "`true`: whether it may write there"),
 ];
 const MESSAGES: &[Query] = &[
     query(
         "limit",
-        Type::Integer,
-        "how many rows, 1 to 200 (20 with `full`); a page ends behind 2 MiB, with fewer",
+        Takes::Number(1, 200),
+        "how many rows, at most 20 with `full`; a page ends behind 2 MiB, with fewer",
     ),
-    query("before", Type::Integer, "`next` of the page before"),
-    query("full", Type::Boolean, "with all that each turn added to the conversation"),
+    query("before", Takes::Number(0, MOST), "`next` of the page before"),
+    query("full", Takes::Flag, "with all that each turn added to the conversation"),
 ];
 const EVENTS: &[Query] = &[
     query(
         "after",
-        Type::Integer,
+        Takes::Number(0, MOST),
         "the id of the event that was seen last; 0 or absent = from the first",
     ),
-    query("follow", Type::Boolean, "`false`: end after what is stored"),
+    query("follow", Takes::Flag, "`false`: end after what is stored"),
 ];
-const AFTER: Query = query("after", Type::String, "`next` of the page before");
+const AFTER: Query = query("after", Takes::Text, "`next` of the page before");
 const BYTES: Query = query(
     "limit",
-    Type::Integer,
-    "how many rows, 1 to 200; 50 where it is absent. A page ends behind 2 MiB, with fewer",
+    Takes::Number(1, 200),
+    "how many rows; 50 where it is absent. A page ends behind 2 MiB, with fewer",
 );
 const AUDIT: &[Query] = &[
     BYTES,
     BEFORE,
-    query("actor", Type::String, "only lines of this one"),
-    query("action", Type::String, "only lines of this action"),
+    query("actor", Takes::Text, "only lines of this one"),
+    query("action", Takes::Text, "only lines of this action"),
 ];
 const RECEIPTS: &[Query] = &[
     MESSAGE,
     BYTES,
     BEFORE,
-    query("format", Type::String, "`json`, or `csv`: one table, without `limit`"),
+    query("format", Takes::Word(&["json", "csv"]), "`csv`: one table, without `limit`"),
 ];
 const SUBAGENTS: &[Query] = &[MESSAGE, BYTES, AFTER];
 const CHANGES: &[Query] = &[
-    query("path", Type::String, "a path below the workspace, with all below it; absent = all"),
-    query("patch", Type::Boolean, "also the patch, up to 2 MiB"),
-    query("skip", Type::Integer, "so many changes of each directory, the first, are left out"),
+    query("path", Takes::Text, "a path below the workspace, with all below it; absent = all"),
+    query("patch", Takes::Flag, "also the patch, up to 2 MiB"),
+    query(
+        "skip",
+        Takes::Number(0, MOST),
+        "so many changes of each directory, the first, are left out",
+    ),
 ];
 const STREAM: &[Query] = &[
-    query("stream", Type::Boolean, "`true`: event by event, as it was streamed first"),
-    query("starting_after", Type::Integer, "the number of the last event of it that is known"),
+    query("stream", Takes::Flag, "`true`: event by event, as it was streamed first"),
+    query(
+        "starting_after",
+        Takes::Number(0, MOST),
+        "with `stream`: the number of the last event of it that is known",
+    ),
 ];
 const ITEMS: &[Query] = &[
-    query("limit", Type::Integer, "how many items, 1 to 100; 20 where it is absent"),
-    query("order", Type::String, "`desc`, the last first, or `asc`"),
-    query("after", Type::String, "the id of the last item of the page before"),
+    query("limit", Takes::Number(1, 100), "how many items; 20 where it is absent"),
+    query("order", Takes::Word(&["desc", "asc"]), "`desc`: the last first"),
+    query("after", Takes::Text, "the id of the last item of the page before"),
 ];
 const AFTER_ALONE: &[Query] = &[AFTER];
+const SCOPES: &str = "^(home|workspace|library|library/[a-z0-9]+(-[a-z0-9]+)*)$";
 const SCOPE: Query = query(
     "scope",
-    Type::String,
+    Takes::Form(SCOPES),
     "only those of `home`, `workspace`, `library` (all of them) or `library/NAME`",
 );
 const AGENTS: &[Query] = &[AFTER, SCOPE];
 const SINCE: &[Query] = &[
-    query("since", Type::String, "the first day, `YYYY-MM-DD`; absent = 30 days ago"),
-    query("by", Type::String, "a list of `day`, `agent`, `model`: the sums of each, as `rows`"),
+    query("since", Takes::Day, "the first day; absent = 30 days ago"),
+    query(
+        "by",
+        Takes::Form("^(day|agent|model)(,(day|agent|model))*$"),
+        "a list of `day`, `agent`, `model`: the sums of each, as `rows`",
+    ),
 ];
 const TOOLS: &[Query] = &[query(
     "agent",
-    Type::String,
+    Takes::Text,
     "only those that this agent may use; `mcp` is a client that calls them itself",
 )];
 const AGENT: &[Query] =
-    &[Query { name: "agent", kind: Type::String, required: true, about: "the agent's name" }];
+    &[Query { name: "agent", takes: Takes::Text, required: true, about: "the agent's name" }];
 
 /// Problems of a turn on the wires of OpenAI.
 const TURN: &[Kind] = &[
@@ -262,7 +294,7 @@ pub(crate) fn doc(op: Op) -> Doc {
             Json(of::<questions::Questions>),
         ),
         Op::Answer => taking(
-            of::<questions::AnswerBody>,
+            of::<questions::AnswerWords>,
             NONE,
             read("questions", "answer a question", Json(of::<questions::Accepted>)),
         ),
@@ -295,7 +327,7 @@ pub(crate) fn doc(op: Op) -> Doc {
             read("agents", "check the text of an agent", Json(of::<agents::Validated>)),
         ),
         Op::Preview => taking(
-            of::<preview::PreviewBody>,
+            of::<preview::PreviewWords>,
             &[Kind::NotFound, Kind::Agent],
             read("turns", "show what a model would be sent", Json(of::<preview::Previewed>)),
         ),
@@ -336,7 +368,7 @@ pub(crate) fn doc(op: Op) -> Doc {
         }
         Op::OpenApi => read("operations", "this document", Any),
         Op::Login => taking(
-            of::<login::LoginBody>,
+            of::<login::LoginWords>,
             &[
                 Kind::Invalid,
                 Kind::NoKey,

@@ -87,7 +87,12 @@ pub(crate) async fn missing(
     let by_browser = request.method() == Method::GET && accepts(request.headers(), "text/html");
     let shell = FILES.iter().find(|file| file.name == SHELL);
     let Some(shell) = shell.filter(|_| by_browser && !path.starts_with(API)) else {
-        return Problem::not_found("path", path).into_response();
+        let mut response = Problem::not_found("path", path).into_response();
+        // Clients of OpenAI's try what other providers have.
+        if path == "/v1" || path.starts_with("/v1/") {
+            crate::openai::errors::shape(&mut response);
+        }
+        return response;
     };
     let mut response = serve(shell, app, place, request.headers().clone()).await;
     if response.status() == StatusCode::OK {

@@ -95,6 +95,11 @@ impl Frames {
         }
     }
 
+    /// Whether nobody reads any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+
     /// Resolves when nobody reads any more.
     pub(crate) async fn closed(&self) {
         self.sender.closed().await;

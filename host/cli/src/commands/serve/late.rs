@@ -117,6 +117,7 @@ fn server(new: &ServerSetting, began: &ServerSetting) -> Vec<String> {
         connections_per_address,
         failed_keys_per_minute,
         audit_days,
+        finish_left_turns,
         otlp_endpoint,
         // Looked at for each token.
         issuers: _,
@@ -132,6 +133,7 @@ fn server(new: &ServerSetting, began: &ServerSetting) -> Vec<String> {
         ("connections_per_address", *connections_per_address == began.connections_per_address),
         ("failed_keys_per_minute", *failed_keys_per_minute == began.failed_keys_per_minute),
         ("audit_days", *audit_days == began.audit_days),
+        ("finish_left_turns", *finish_left_turns == began.finish_left_turns),
         ("otlp_endpoint", *otlp_endpoint == began.otlp_endpoint),
     ];
     let other = keys.into_iter().filter(|(_, same)| !same);

@@ -236,6 +236,7 @@ async fn app(
         tenant_check: DEFAULT_TENANT_CHECK,
         stranger_notes: DEFAULT_STRANGER_NOTES,
         audit_days: server.audit_days.unwrap_or(DEFAULT_AUDIT_DAYS),
+        finish_left_turns: server.finish_left_turns,
     };
     let trusted = Arc::new(Trusted(Arc::clone(&opener.own)));
     let app = App::new(config, store, Arc::new(Opening::from(opener)), admission);

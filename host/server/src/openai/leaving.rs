@@ -1,0 +1,66 @@
+//! A caller that waits for its turn, and what becomes of the turn when it goes away.
+
+use belljar_session::{RunningTurn, Service};
+use tokio_util::sync::CancellationToken;
+
+use crate::app::Ctx;
+
+/// Somebody who waits for a turn that nobody will read later: a turn that is neither to be stored nor in
+/// the background. INV-492: dropped before [`Awaited::over`], it cancels that turn and no other, unless the
+/// server itself is stopping.
+#[derive(Debug)]
+pub(crate) struct Awaited(Option<Waiting>);
+
+struct Waiting {
+    service: Service,
+    stopped: CancellationToken,
+    session: String,
+    message: String,
+    actor: String,
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waiting").field("message", &self.message).finish_non_exhaustive()
+    }
+}
+
+impl Awaited {
+    /// Nobody whose going changes anything.
+    pub(crate) fn by_nobody() -> Self {
+        Self(None)
+    }
+
+    /// The caller of a turn, as the operator has it.
+    pub(crate) fn by_caller(ctx: &Ctx, turn: &RunningTurn) -> Self {
+        if ctx.app.config().finish_left_turns {
+            return Self::by_nobody();
+        }
+        Self(Some(Waiting {
+            service: ctx.service.clone(),
+            stopped: ctx.app.stopped().clone(),
+            session: turn.session.clone(),
+            message: turn.message.clone(),
+            actor: ctx.caller.actor.to_string(),
+        }))
+    }
+
+    /// It has been answered, or is not to be.
+    pub(crate) fn over(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        let Some(waiting) = self.0.take() else { return };
+        if waiting.stopped.is_cancelled() {
+            // Its connection ended with the server: it is resumed at the next start.
+            return;
+        }
+        let mut running = waiting.service.running().into_iter();
+        if running.any(|turn| turn.message == waiting.message) {
+            let _ = waiting.service.cancel(&waiting.session, &waiting.actor);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The parts of a request that are left out because nothing here serves them, named in the answer.
+
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
+
+/// The header that names what of the request was left out.
+const IGNORED: HeaderName = HeaderName::from_static("x-belljar-ignored");
+
+/// Names in the header; of more it says how many there are.
+const MAX_NAMES: usize = 24;
+
+/// Characters of one of them: a caller makes up as many parameters as it likes.
+const MAX_NAME: usize = 60;
+
+/// The parts of one request that are left out. INV-491: none is without a word.
+#[derive(Debug, Default)]
+pub(crate) struct Unserved {
+    names: Vec<String>,
+    more: usize,
+    /// The tools that were taken, by their places in the request.
+    pub(crate) tools: Vec<usize>,
+}
+
+impl Unserved {
+    /// Leaves out a part.
+    pub(crate) fn add(&mut self, name: &str) {
+        if self.names.len() < MAX_NAMES {
+            self.names.push(plain(name));
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Leaves out a part of a kind that nothing here serves: `tools[3] (web_search)`.
+    pub(crate) fn add_kind(&mut self, name: &str, kind: &str) {
+        self.add(&format!("{name} ({kind})"));
+    }
+
+    /// Names them in an answer.
+    pub(crate) fn tell(&self, response: &mut Response) {
+        let mut names = self.names.join(", ");
+        if self.more > 0 {
+            names.push_str(&format!(", and {} more", self.more));
+        }
+        if let Some(value) = Some(names).filter(|names| !names.is_empty())
+            && let Ok(value) = HeaderValue::from_str(&value)
+        {
+            response.headers_mut().insert(IGNORED, value);
+        }
+    }
+
+    /// The place in the request of a part of the tools that were taken: `tools[1].name`.
+    pub(crate) fn place_of(&self, at: &str) -> String {
+        let known = || {
+            let (place, rest) = at.strip_prefix("tools[")?.split_once(']')?;
+            let place = self.tools.get(place.parse::<usize>().ok()?)?;
+            Some(format!("tools[{place}]{rest}"))
+        };
+        known().unwrap_or_else(|| at.to_owned())
+    }
+}
+
+/// A name of a caller's as one that a header can have, and that ends where the next one begins.
+fn plain(name: &str) -> String {
+    let as_is = |c: char| c.is_ascii_graphic() && c != ',' && c != '\\' || c == ' ';
+    let mut plain = String::new();
+    for (n, c) in name.chars().enumerate() {
+        if n == MAX_NAME {
+            plain.push_str("...");
+            break;
+        }
+        if as_is(c) { plain.push(c) } else { plain.extend(c.escape_unicode()) }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+
+    fn told(left: &Unserved) -> Option<String> {
+        let mut response = Response::new(Body::empty());
+        left.tell(&mut response);
+        Some(response.headers().get(IGNORED)?.to_str().unwrap().to_owned())
+    }
+
+    /// INV-491.
+    #[test]
+    fn what_is_left_out_is_named_and_a_callers_names_make_no_header_of_their_own() {
+        assert_eq!(told(&Unserved::default()), None);
+        let mut left = Unserved::default();
+        left.add("client_metadata");
+        left.add_kind("tools[8]", "web_search");
+        left.add("x\r\nset-cookie: a=b, \u{202e}é");
+        let told_of = told(&left).unwrap();
+        assert!(told_of.starts_with("client_metadata, tools[8] (web_search), x\\u{d}\\u{a}"));
+        assert_eq!(told_of.split(", ").count(), 3, "{told_of}");
+        for n in 0..1_000 {
+            left.add(&format!("{n}{}", "y".repeat(1_000)));
+        }
+        let told_of = told(&left).unwrap();
+        assert!(told_of.len() < 4_000 && told_of.ends_with("and 979 more"), "{told_of}");
+    }
+
+    #[test]
+    fn a_tool_is_named_by_its_place_in_the_request() {
+        let left = Unserved { tools: vec![0, 3], ..Unserved::default() };
+        assert_eq!(left.place_of("tools[1].name"), "tools[3].name");
+        for other in ["tools", "form", "tools[2].name", "tools[x]", "tools[1"] {
+            assert_eq!(left.place_of(other), other);
+        }
+    }
+}
