@@ -1,5 +1,7 @@
 //! From a request to the turn that it is: a new session, or the next turn of one.
 
+use std::collections::{HashMap, HashSet};
+
 use belljar_agent::{Brought, Message, ToolResult};
 use belljar_session::{ServiceError, StoredTurnOf, TurnRequest};
 use belljar_store::MessageStatus;
@@ -135,22 +137,27 @@ fn results_of(
     param: &str,
 ) -> Result<Vec<ToolResult>, Problem> {
     let (message, calls) = (&turn.turn.message, &turn.turn.state.outcome.calls);
-    let known = |id: &str| (0..calls.len()).any(|place| ids::call(message, place) == id);
-    if let Some((id, _)) = results.iter().find(|(id, _)| !known(id)) {
+    let ids: Vec<String> = (0..calls.len()).map(|place| ids::call(message, place)).collect();
+    let known: HashSet<&str> = ids.iter().map(String::as_str).collect();
+    if let Some((id, _)) = results.iter().find(|(id, _)| !known.contains(id.as_str())) {
         return Err(no_call(id, param));
     }
+    let (mut by_call, mut twice) = (HashMap::new(), HashSet::new());
+    for (id, content) in results {
+        if by_call.insert(id.as_str(), content).is_some() {
+            twice.insert(id.as_str());
+        }
+    }
     let mut found = Vec::with_capacity(calls.len());
-    for (place, call) in calls.iter().enumerate() {
-        let id = ids::call(message, place);
-        let mut of_call = results.iter().filter(|(of, _)| *of == id);
-        let Some((_, content)) = of_call.next() else { return Err(no_result(&id, param)) };
-        if of_call.next().is_some() {
+    for (id, call) in ids.iter().zip(calls) {
+        let Some(content) = by_call.get(id.as_str()) else { return Err(no_result(id, param)) };
+        if twice.contains(id.as_str()) {
             return Err(invalid(param, format!("there are two results for the call `{id}`")));
         }
         found.push(ToolResult {
             id: call.id.clone(),
             name: call.name.clone(),
-            content: content.clone(),
+            content: (*content).clone(),
             is_error: false,
         });
     }

@@ -7,7 +7,7 @@
 //! | all before | the history, as it was sent |
 //! | results behind the last call | the results that a turn waits for, or the end of the history |
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use belljar_agent::{Image, Message, ToolCall, ToolResult};
 
@@ -179,25 +179,27 @@ pub(crate) fn paired(
     results: Vec<(String, String)>,
     param: &str,
 ) -> Result<Vec<ToolResult>, Problem> {
-    let mut seen = HashSet::new();
-    for (id, _) in &results {
-        if !seen.insert(id.as_str()) {
+    // INV-482: a body has room for tens of thousands of both.
+    let known: HashSet<&str> = calls.iter().map(|call| call.id.as_str()).collect();
+    let mut by_call = HashMap::with_capacity(results.len());
+    for (id, content) in &results {
+        if by_call.insert(id.as_str(), content).is_some() {
             return Err(invalid(
                 param,
                 format!("there are two results for the call `{}`", cut(id)),
             ));
         }
-        if calls.iter().all(|call| call.id != *id) {
+        if !known.contains(id.as_str()) {
             return Err(no_call(id, param));
         }
     }
     calls
         .iter()
-        .map(|call| match results.iter().find(|(id, _)| *id == call.id) {
-            Some((_, content)) => Ok(ToolResult {
+        .map(|call| match by_call.get(call.id.as_str()) {
+            Some(content) => Ok(ToolResult {
                 id: call.id.clone(),
                 name: call.name.clone(),
-                content: content.clone(),
+                content: (*content).clone(),
                 is_error: false,
             }),
             None => Err(no_result(&call.id, param)),
@@ -280,5 +282,23 @@ mod tests {
         assert!(refused(vec![said("", &["1"]), came("1"), came("1"), said("x", &[]), user("b")]));
         assert!(refused(vec![came("1"), said("x", &[]), user("b")]), "a result without a call");
         assert!(refused(vec![user(" ")]));
+    }
+
+    /// INV-482: a walk of all results for each call would hold up a server for a minute.
+    #[test]
+    fn tens_of_thousands_of_calls_are_paired_with_results_in_any_order() {
+        let ids: Vec<String> = (0..30_000).map(|n| format!("call-{n}")).collect();
+        let names: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let mut entries = vec![user("look"), said("", &names)];
+        entries.extend(ids.iter().rev().map(|id| came(id)));
+        entries.push(user("go on"));
+        let parts = sort(entries.clone(), "messages").unwrap();
+        let [_, _, Message::Tool { results }] = parts.history.as_slice() else {
+            panic!("{} messages", parts.history.len())
+        };
+        assert!(results.iter().map(|result| &result.id).eq(&ids));
+        entries.remove(2);
+        let problem = sort(entries, "messages").unwrap_err();
+        assert!(problem.body().detail().contains("no result for the call `call-29999`"));
     }
 }

@@ -1,5 +1,6 @@
 //! A turn from the request to the task that runs it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -349,12 +350,14 @@ fn goes_on(request: &TurnRequest, past: Option<&Past>) -> Result<(), ServiceErro
     let last = last.ok_or_else(|| ServiceError::GoneOn(past.session.id.clone()))?;
     let calls = &last.state.outcome.calls;
     let results = &request.brought.results;
-    let missing = calls.iter().filter(|call| results.iter().all(|result| result.id != call.id));
+    let answered: HashSet<&str> = results.iter().map(|result| result.id.as_str()).collect();
+    let missing = calls.iter().filter(|call| !answered.contains(call.id.as_str()));
     let missing: Vec<String> = missing.map(|call| call.id.clone()).collect();
     if !missing.is_empty() {
         return Err(ServiceError::Unanswered(missing));
     }
-    if let Some(result) = results.iter().find(|one| calls.iter().all(|call| call.id != one.id)) {
+    let known: HashSet<&str> = calls.iter().map(|call| call.id.as_str()).collect();
+    if let Some(result) = results.iter().find(|one| !known.contains(one.id.as_str())) {
         let why = format!("no call `{}` waits for a result", Shown::clipped(&result.id, 64));
         return Err(ServiceError::Invalid(why));
     }

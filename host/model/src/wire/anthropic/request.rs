@@ -5,7 +5,7 @@
 //! the body of a later turn begins with the bytes of the body before it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -199,11 +199,12 @@ fn tools(request: &ChatRequest) -> (Vec<Tool<'_>>, Option<Choice<'_>>) {
         ToolChoice::Named(name) => Choice { r#type: "tool", name: Some(name) },
     });
     if tools.is_empty() {
+        let mut named = HashSet::new();
         for message in &request.messages {
             let Message::Assistant { calls, .. } = message else { continue };
             for call in calls {
                 let name = tool_name(&call.name);
-                if tools.iter().all(|tool| tool.name != name) {
+                if named.insert(name.clone()) {
                     tools.push(tool(name, "", Cow::Owned(json!({"type": "object"}))));
                 }
             }
