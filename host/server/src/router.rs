@@ -2,7 +2,6 @@
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::response::IntoResponse as _;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use belljar_policy::Shown;
 

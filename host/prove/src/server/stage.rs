@@ -216,7 +216,9 @@ impl Stage {
         let [own, workspace] = self.directories(tenant).await?;
         let (home, port) = (own.join("home"), self.at.port().to_string());
         std::fs::create_dir_all(home.join("agents"))?;
-        for name in ["teller", "hanger", "asker", "fetcher", "reader", "lost", "keyed", "turner"] {
+        for name in
+            ["teller", "hanger", "asker", "fetcher", "reader", "lost", "keyed", "turner", "letters"]
+        {
             let model = if name == "keyed" { "model: keyed\n" } else { "" };
             let text = format!(
                 "---\nname: {name}\ndescription: Does {name}.\nvisibility: user-facing\n{model}---\nBe brief.\n"
@@ -225,6 +227,7 @@ impl Stage {
         }
         std::fs::write(home.join("agents/broken.md"), "---\nname: [\n---\nBroken.\n")?;
         let script = TRANSCRIPT.replace("PORT", &port).replace("TENANT", tenant);
+        let script = script.replace("LETTERS", &"ab".repeat(15_000));
         std::fs::write(home.join("transcript.yaml"), script)?;
         let settings = SETTINGS
             .replace("LOST", &workspace.join("lost").display().to_string())

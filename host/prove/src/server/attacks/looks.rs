@@ -27,6 +27,13 @@ pub(super) const ATTACKS: &[Row] = &[
         "is answered",
         hung_up
     ),
+    row!(
+        "server-merge-worst-texts",
+        "has 4 MiB of such lines merged with what changed in the workspace meanwhile",
+        "steps of a comparison (INV-410)",
+        "\"conflicts\":[{",
+        merged
+    ),
 ];
 
 /// Just below the size from which on lines are not compared.
@@ -56,6 +63,26 @@ async fn worst_texts(stage: &Stage) -> Stopped {
     let blue = own.talk("blue-member", "teller", "tell").await?;
     own.close().await?;
     check(answer.status == 200, || answer.body.clone())?;
+    check(blue.body.contains("Once upon"), || blue.body.clone())?;
+    Ok(Verdict::told(answer.body))
+}
+
+async fn merged(stage: &Stage) -> Stopped {
+    let (own, path) = turned(stage).await?;
+    let [_, workspace] = own.directories("red").await?;
+    let big = workspace.join("big.txt");
+    let meanwhile = format!("{}\nthe person's\n", letters());
+    std::fs::write(&big, &meanwhile)?;
+    let begun = Instant::now();
+    let apply = ask("POST", &format!("{path}/apply")).json(&json!({ "paths": ["big.txt"] }));
+    let answer = own.caller("red-member").send(&apply).await?;
+    let took = begun.elapsed();
+    let blue = own.talk("blue-member", "teller", "tell").await?;
+    let kept = std::fs::read_to_string(&big)? == meanwhile;
+    own.close().await?;
+    check(answer.status == 200, || answer.body.clone())?;
+    check(took < SOON, || format!("the apply took {took:?}"))?;
+    check(kept, || "what the person wrote is gone".to_owned())?;
     check(blue.body.contains("Once upon"), || blue.body.clone())?;
     Ok(Verdict::told(answer.body))
 }

@@ -1,11 +1,16 @@
 //! The wires of OpenAI: what a caller brings to a turn besides words.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Map, Value, json};
 
 use super::super::client::ask;
 use super::super::stage::Stage;
-use super::{Row, asked, row};
-use crate::attack::Stopped;
+use super::{Row, asked, check, row};
+use crate::attack::{Stopped, Verdict};
+
+/// A neighbour is answered within. It was a minute.
+const SOON: Duration = Duration::from_secs(15);
 
 pub(super) const ATTACKS: &[Row] = &[
     row!(
@@ -63,6 +68,20 @@ pub(super) const ATTACKS: &[Row] = &[
         "the steps of a schema (INV-400)",
         "in each other",
         marking
+    ),
+    row!(
+        "server-openai-answer-slow-to-check",
+        "has a model answer 30 KB that patterns of the caller's take minutes to match",
+        "the steps of a check, counted before it begins (INV-401)",
+        "too long for the patterns",
+        slow_answer
+    ),
+    row!(
+        "server-openai-calls-many",
+        "brings 30,000 calls and their results in the reverse order, three times at once",
+        "calls and results are looked up (INV-482)",
+        "blue is answered",
+        many_calls
     ),
     row!(
         "server-openai-tools-many",
@@ -166,6 +185,39 @@ async fn marking(stage: &Stage) -> Stopped {
 async fn form(stage: &Stage, schema: &Value) -> Stopped {
     let format = json!({ "type": "json_schema", "name": "x", "schema": schema });
     refused(stage, json!({ "text": { "format": format } }), 400).await
+}
+
+async fn slow_answer(stage: &Stage) -> Stopped {
+    stage.red_may_change();
+    let pattern = |n: usize| json!({ "pattern": format!("a[ab]{{{}}}[^ab]", 850 + n) });
+    let schema = json!({ "allOf": (0..20).map(pattern).collect::<Vec<_>>() });
+    let format = json!({ "type": "json_schema", "name": "x", "schema": schema });
+    let body = json!({ "model": "letters", "input": "go", "text": { "format": format } });
+    let answer = stage.caller("red-member").send(&ask("POST", "/v1/responses").json(&body)).await?;
+    let blue = stage.talk("blue-member", "teller", "tell").await?;
+    check(blue.body.contains("Once upon"), || blue.body.clone())?;
+    check(answer.body.contains("format_not_met"), || answer.body.clone())?;
+    Ok(Verdict::told(answer.body))
+}
+
+async fn many_calls(stage: &Stage) -> Stopped {
+    stage.red_may_change();
+    let call = |n: usize| json!({ "type": "function_call", "call_id": format!("c{n}"), "name": "f", "arguments": "{}" });
+    let result = |n: usize| json!({ "type": "function_call_output", "call_id": format!("c{n}"), "output": "" });
+    let mut input: Vec<Value> = (0..30_000).map(call).collect();
+    input.extend((0..30_000).rev().map(result));
+    let ask = ask("POST", "/v1/responses").json(&json!({ "model": "teller", "input": input }));
+    let mut wires = Vec::new();
+    for _ in 0..3 {
+        wires.push(stage.caller("red-member").open(&ask).await?);
+    }
+    let begun = Instant::now();
+    let blue = stage.talk("blue-member", "teller", "tell").await?;
+    let took = begun.elapsed();
+    drop(wires);
+    check(blue.body.contains("Once upon"), || blue.body.clone())?;
+    check(took < SOON, || format!("blue waited {took:?}"))?;
+    Ok(Verdict::told("blue is answered"))
 }
 
 async fn many(stage: &Stage) -> Stopped {
