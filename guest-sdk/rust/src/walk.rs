@@ -158,11 +158,23 @@ fn sorted(directory: &WorkspacePath) -> io::Result<Entries> {
 /// A glob over the paths of a walk.
 ///
 /// A pattern without `/` is matched against file names, one with `/` against the path
-/// relative to the walk's start. `*` does not cross a `/`, `**` does.
+/// relative to the walk's start, and one below `/workspace/` against the path relative to the
+/// workspace. `*` does not cross a `/`, `**` does. A name in brackets is found too: `[id].tsx`
+/// finds the file of that very name beside `i.tsx` and `d.tsx`.
 #[derive(Clone, Debug)]
 pub struct Glob {
-    matcher: GlobMatcher,
-    names_only: bool,
+    /// The pattern, and the pattern with its brackets taken literally where it has any.
+    matchers: Vec<GlobMatcher>,
+    about: About,
+    hint: Option<String>,
+}
+
+/// What a pattern is matched against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum About {
+    Name,
+    BelowStart,
+    BelowWorkspace,
 }
 
 impl Glob {
@@ -172,22 +184,86 @@ impl Glob {
     ///
     /// [`ToolError::InvalidArguments`] that says what is wrong with it.
     pub fn new(pattern: &str) -> Result<Glob, ToolError> {
-        let pattern = pattern.trim_start_matches("./");
-        let names_only = !pattern.contains('/');
-        let glob = GlobBuilder::new(pattern.trim_start_matches('/'))
-            .literal_separator(true)
-            .build()
-            .map_err(|error| ToolError::InvalidArguments(error.to_string()))?;
-        Ok(Glob { matcher: glob.compile_matcher(), names_only })
+        let (about, rest) = match pattern.strip_prefix("/workspace/") {
+            Some(rest) => (About::BelowWorkspace, rest),
+            None if pattern.contains('/') && !is_name(pattern) => (About::BelowStart, pattern),
+            None => (About::Name, pattern),
+        };
+        let rest = rest.trim_start_matches("./").trim_start_matches('/');
+        let compile = |pattern: &str| {
+            let built = GlobBuilder::new(pattern).literal_separator(true).build();
+            built.map(|glob| glob.compile_matcher())
+        };
+        let literal = rest.contains('[').then(|| compile(&rest.replace('[', "[[]")).ok()).flatten();
+        let matchers = match (compile(rest), literal) {
+            (Ok(matcher), literal) => std::iter::once(matcher).chain(literal).collect(),
+            (Err(error), _) => return Err(ToolError::InvalidArguments(error.to_string())),
+        };
+        Ok(Glob { matchers, about, hint: hint(pattern) })
+    }
+
+    /// Whether the pattern matches a file that a walk has found.
+    #[must_use]
+    pub fn finds(&self, found: &Found) -> bool {
+        match self.about {
+            About::BelowWorkspace => self.is_match(found.path.shown()),
+            About::Name | About::BelowStart => self.matches(&found.below),
+        }
     }
 
     /// Whether the pattern matches a path relative to the walk's start.
     #[must_use]
     pub fn matches(&self, below: &str) -> bool {
-        let subject =
-            if self.names_only { below.rsplit('/').next().unwrap_or(below) } else { below };
-        self.matcher.is_match(subject)
+        match self.about {
+            About::Name => self.is_match(below.rsplit('/').next().unwrap_or(below)),
+            About::BelowStart | About::BelowWorkspace => self.is_match(below),
+        }
     }
+
+    fn is_match(&self, subject: &str) -> bool {
+        self.matchers.iter().any(|matcher| matcher.is_match(subject))
+    }
+
+    /// Why a pattern that has matched nothing could not match, and what to write instead; `given` is
+    /// where the walk began, as the model wrote it.
+    #[must_use]
+    pub fn hint(&self, pattern: &str, given: &str) -> Option<String> {
+        let start = given.trim_start_matches("./").trim_end_matches('/');
+        let again = !matches!(start, "" | ".")
+            && self.about == About::BelowStart
+            && pattern
+                .trim_start_matches("./")
+                .strip_prefix(start)
+                .is_some_and(|rest| rest.starts_with('/'));
+        match again {
+            true => Some(format!("a pattern is relative to `path`: leave `{start}/` out")),
+            false => self.hint.clone(),
+        }
+    }
+}
+
+/// Whether nothing but `./` stands before a name.
+fn is_name(pattern: &str) -> bool {
+    !pattern.trim_start_matches("./").contains('/')
+}
+
+/// Why a pattern of this form matches no path of a walk.
+fn hint(pattern: &str) -> Option<String> {
+    if pattern.starts_with('/') && !pattern.starts_with("/workspace/") {
+        return Some("an absolute path is relative to the directory searched here; the workspace is `/workspace`".to_owned());
+    }
+    if pattern.starts_with('~') {
+        return Some("`~` is no directory here; the workspace is `/workspace`".to_owned());
+    }
+    if pattern.split('/').any(|part| part == "..") {
+        return Some("`..` in a pattern matches nothing: name the directory in `path`".to_owned());
+    }
+    if pattern.contains('\\') && !pattern.contains('/') {
+        return Some(
+            "`\\` makes the next character literal: write `/` between directories".to_owned(),
+        );
+    }
+    None
 }
 
 #[cfg(test)]
@@ -208,6 +284,43 @@ mod tests {
         assert!(!glob.matches("tests/a.rs"));
         let glob = Glob::new("src/*.rs").unwrap();
         assert!(!glob.matches("src/deep/a.rs"));
+    }
+
+    fn found(path: &str, below: &str) -> Found {
+        let path = WorkspacePath::parse(path).unwrap();
+        Found { path, below: below.to_owned(), regular: true }
+    }
+
+    #[test]
+    fn a_pattern_below_the_workspace_is_about_whole_paths_wherever_the_walk_began() {
+        for pattern in ["/workspace/src/**/*.rs", "/workspace/**/a.rs", "/workspace//src/x/a.rs"] {
+            let glob = Glob::new(pattern).unwrap();
+            assert!(glob.finds(&found("src/x/a.rs", "src/x/a.rs")), "{pattern}");
+            assert!(glob.finds(&found("src/x/a.rs", "x/a.rs")), "{pattern}");
+        }
+        let glob = Glob::new("/workspace/*.rs").unwrap();
+        assert!(!glob.finds(&found("src/a.rs", "a.rs")));
+    }
+
+    #[test]
+    fn a_name_in_brackets_is_found_as_it_stands_and_as_a_class() {
+        let glob = Glob::new("app/[slug]/*.tsx").unwrap();
+        assert!(glob.matches("app/[slug]/page.tsx") && glob.matches("app/s/page.tsx"));
+        assert!(!glob.matches("app/x/page.tsx"));
+        assert!(Glob::new("[...all].ts").unwrap().matches("pages/[...all].ts"));
+    }
+
+    #[test]
+    fn a_pattern_that_cannot_match_is_explained() {
+        let hint = |pattern: &str, path: &str| {
+            Glob::new(pattern).unwrap().hint(pattern, path).unwrap_or_default()
+        };
+        assert!(hint("/home/me/p/*.rs", ".").contains("`/workspace`"));
+        assert!(hint("~/p/*.rs", ".").contains("`~`"));
+        assert!(hint("../*.rs", ".").contains("`..`"));
+        assert!(hint("src\\*.rs", ".").contains("write `/`"));
+        assert!(hint("src/*.rs", "./src/").contains("leave `src/` out"));
+        assert_eq!(hint("src/*.rs", "."), "");
     }
 
     #[test]

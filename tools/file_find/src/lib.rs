@@ -42,7 +42,7 @@ fn file_find(args: Args) -> ToolResult {
     let (mut shown, mut seen, mut cut) = (0_usize, 0_u64, false);
     let unread = walk::files(&start, given, |found| {
         seen += 1;
-        if !glob.matches(&found.below) {
+        if !glob.finds(&found) {
             return Ok(true);
         }
         if shown == limit {
@@ -55,6 +55,9 @@ fn file_find(args: Args) -> ToolResult {
     })?;
     if shown == 0 {
         let _ = writeln!(text, "[belljar: none of {seen} files matches]");
+        if let Some(hint) = glob.hint(&args.pattern, given) {
+            let _ = writeln!(text, "[belljar: {hint}]");
+        }
     }
     if cut {
         let _ =

@@ -101,7 +101,8 @@ fn file_search(args: Args) -> ToolResult {
         }
         Ok(!report.is_full())
     })?;
-    Ok(Output::text(report.finish(unread.entries)))
+    let hint = files.glob.zip(args.glob.as_deref()).and_then(|(glob, text)| glob.hint(text, given));
+    Ok(Output::text(report.finish(unread.entries, hint.as_deref())))
 }
 
 /// Lines around a match.
@@ -143,7 +144,7 @@ struct Files {
 impl Files {
     fn wants(&self, found: &Found) -> bool {
         found.regular
-            && self.glob.as_ref().is_none_or(|glob| glob.matches(&found.below))
+            && self.glob.as_ref().is_none_or(|glob| glob.finds(found))
             && self.kind.as_ref().is_none_or(|kind| kind.matches(&found.below))
     }
 }
@@ -248,7 +249,7 @@ mod tests {
                 let binary = matches.is_binary();
                 report.searched(true, binary);
             }
-            report.finish(0)
+            report.finish(0, None)
         }
     }
 

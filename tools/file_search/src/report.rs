@@ -95,10 +95,14 @@ impl Report {
         self.text.push('\n');
     }
 
-    pub(crate) fn finish(mut self, unread: u64) -> String {
+    pub(crate) fn finish(mut self, unread: u64, hint: Option<&str>) -> String {
         let unread = self.unread.saturating_add(unread);
         if self.shown == 0 {
             let _ = writeln!(self.text, "[belljar: no match in {} files]", self.files);
+            // Files that were searched show that the glob is no wrong one.
+            if let Some(hint) = hint.filter(|_| self.files == 0) {
+                let _ = writeln!(self.text, "[belljar: `glob`: {hint}]");
+            }
         }
         if self.cut {
             let counted = match self.mode {
