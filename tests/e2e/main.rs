@@ -55,6 +55,8 @@ mod models;
 #[cfg(target_os = "linux")]
 mod mount_ways;
 #[cfg(unix)]
+mod names;
+#[cfg(unix)]
 mod openai;
 #[cfg(unix)]
 mod owners;
