@@ -141,9 +141,10 @@ export function byScope(rows: readonly AgentRow[]): [scope: string, rows: AgentR
 
 /** The form that a name takes in addresses and files: what the server makes of `name`. */
 export function slugOf(name: string): string {
-  return name
-    .normalize('NFKD')
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
+  // A letter at a time: a Greek sigma is not written otherwise at the end of a word.
+  const lower = [...name.normalize('NFC')].map((letter) => letter.toLowerCase()).join('');
+  return lower
+    .normalize('NFC')
+    .replace(/[^\p{L}\p{N}\p{M}\u2190-\u2bff\u{1f000}-\u{1faff}]+/gu, '-')
     .replace(/^-+|-+$/g, '');
 }
