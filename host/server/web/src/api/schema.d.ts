@@ -1025,11 +1025,13 @@ export interface components {
             /** @description The markdown file. */
             text: string;
         };
-        /** @description An answer: `answer` to a question for permission, `text` to one in words. */
+        /** @description The two answers, as they are described. */
         AnswerBody: {
-            answer?: components["schemas"]["Permission"] | null;
+            /** @description Whether the tool may be called: this once, in the whole turn, or not. */
+            answer: components["schemas"]["Permission"];
+        } | {
             /** @description The person's words; blank = none. */
-            text?: string | null;
+            text: string;
         };
         /** @description The result of a turn. */
         Answered: {
@@ -1241,16 +1243,14 @@ export interface components {
              */
             history?: components["schemas"]["HistoryWord"];
             /** @description Limits of this turn, below those that the agent has: `{"steps": 5}`. */
-            limits?: {
-                [key: string]: number;
-            };
+            limits?: components["schemas"]["LimitsBody"];
             /** @description Of a new session: a model or a role. Absent: the agent's own choice. */
             model?: string | null;
             /** @description The session that the message is added to. Absent: a new one. */
             session?: string | null;
             /** @description Whether the events come as they happen. Default: no. */
             stream?: boolean;
-            /** @description The text of the message. */
+            /** @description The text of the message; not blank. */
             text: string;
             /**
              * @description Whether the answer comes at the end of the turn also where a person is asked something.
@@ -1339,10 +1339,15 @@ export interface components {
             usage: components["schemas"]["CompletionUsage"];
         };
         /**
-         * @description A chat completion to be made. Of the parameters that OpenAI has besides, some are taken without an
-         *     effect and the others are refused; the guide lists both.
+         * @description A chat completion to be made. Other parameters are left out, and named in the header
+         *     `X-Belljar-Ignored`; the guide lists those that are taken without an effect.
          */
         CompletionBody: {
+            /**
+             * Format: double
+             * @description -2 to 2.
+             */
+            frequency_penalty?: number | null;
             /**
              * Format: int64
              * @description Most tokens of each answer of the model.
@@ -1361,11 +1366,23 @@ export interface components {
             model: string;
             /** @description Whether a step may call several of them. Default: yes. */
             parallel_tool_calls?: boolean | null;
+            /**
+             * Format: double
+             * @description -2 to 2.
+             */
+            presence_penalty?: number | null;
             /** @description How much the model should think. */
             reasoning_effort?: string | null;
             /** @description `text`, `json_object` or `json_schema`. */
             response_format?: unknown;
-            /** @description `false`: the session is deleted when it has answered. */
+            /** Format: int64 */
+            seed?: number | null;
+            /** @description Words before which the answer ends: one, or up to four. */
+            stop?: unknown;
+            /**
+             * @description `false`: the session is deleted when it has answered. Unless it is `true`, the turn is cancelled
+             *     when the connection is closed.
+             */
             store?: boolean | null;
             /** @description Whether the answer comes in chunks. */
             stream?: boolean | null;
@@ -1376,6 +1393,11 @@ export interface components {
             tool_choice?: unknown;
             /** @description Tools that the caller executes: functions. */
             tools?: unknown[] | null;
+            /**
+             * Format: double
+             * @description The share of the likeliest tokens that are drawn from, 0 to 1.
+             */
+            top_p?: number | null;
         };
         /** @description The message in it. Foreign text: escape it before a person sees it. */
         CompletionMessage: {
@@ -1750,12 +1772,55 @@ export interface components {
             /** @description The use that it bounds. */
             why: string;
         };
-        /** @description The thing to log in with: one of the two. */
+        LimitsBody: {
+            /** @description How deep calls of tools by tools may stand in each other: 1 = a tool that the model called calls others, 2 = those call others too. */
+            call_depth?: number;
+            /** @description Wall time of one tool call, host work and waiting included. */
+            call_timeout_seconds?: number;
+            /** @description Outgoing connections open at the same time. */
+            connections?: number;
+            /** @description Bytes sent over the network: request lines, headers and bodies. */
+            egress_bytes?: number;
+            /** @description Fuel of all tool calls together: ten calls at their limit. */
+            fuel?: number;
+            /** @description Fuel of one tool call: about two seconds of a tight loop at 11 G fuel a second. */
+            fuel_per_call?: number;
+            /** @description Bytes received over the network, headers and bodies. */
+            ingress_bytes?: number;
+            /** @description Lines of `log` and `progress` kept of one call. */
+            log_lines?: number;
+            /** @description Linear memory and tables of all stores of the jar together. One pool slot holds as much. */
+            memory_bytes?: number;
+            /** @description Calls that tools make, at all depths, below one call of the model. */
+            nested_calls?: number;
+            /** @description Files and directories open at the same time in one store, mounts included. */
+            open_files?: number;
+            /** @description What one tool call may return, attachments included; more is an error, not a cut. */
+            output_bytes?: number;
+            /** @description What all tool calls together may return. */
+            output_total_bytes?: number;
+            /** @description Wall time to the first token of each step (`prefillTimeoutSeconds`). Local models read a long prompt slowly. */
+            prefill_timeout_seconds?: number;
+            /** @description Bytes read from mounts. */
+            read_bytes?: number;
+            /** @description Bytes of stdout and of stderr kept of one call; more is dropped and counted. */
+            stdio_bytes?: number;
+            /** @description Answers of the model with their tool calls (`maxTurns`, `--max-steps`). Long enough for real work, short enough that a looping model ends. */
+            steps?: number;
+            /** @description Wall time of the whole run (`timeoutSeconds`). */
+            timeout_seconds?: number;
+            /** @description Input and output tokens of all steps together. */
+            tokens?: number;
+            /** @description Bytes written to mounts, growth by truncation included. */
+            write_bytes?: number;
+        };
+        /** @description The two, as they are described. */
         LoginBody: {
             /** @description A key, `bj_…`. */
-            key?: string | null;
+            key: string;
+        } | {
             /** @description The token of a link that `belljar serve` has printed, `bo_…`. It opens once. */
-            once?: string | null;
+            once: string;
         };
         /** @description Who calls, and the server that answers. */
         Me: {
@@ -1857,12 +1922,17 @@ export interface components {
             text: string;
         };
         /**
-         * @description A response to be made. Of the parameters that OpenAI has besides, some are taken without an effect
-         *     and the others are refused; the guide lists both.
+         * @description A response to be made. Other parameters are left out, and named in the header `X-Belljar-Ignored`; the
+         *     guide lists those that are taken without an effect, and the two that are refused.
          */
         NewResponseBody: {
             /** @description Whether it is answered at once, and read later. */
             background?: boolean | null;
+            /**
+             * Format: double
+             * @description -2 to 2.
+             */
+            frequency_penalty?: number | null;
             /** @description A text, or items. */
             input: unknown;
             /** @description Words beside the input, for this response alone. The agent's own prompt stays. */
@@ -1878,11 +1948,23 @@ export interface components {
             model: string;
             /** @description Whether a step may call several of them. Default: yes. */
             parallel_tool_calls?: boolean | null;
+            /**
+             * Format: double
+             * @description -2 to 2.
+             */
+            presence_penalty?: number | null;
             /** @description The response whose conversation this one continues. */
             previous_response_id?: string | null;
             /** @description `effort`: how much the model should think. */
             reasoning?: unknown;
-            /** @description `false`: the session is deleted when it has answered. */
+            /** Format: int64 */
+            seed?: number | null;
+            /** @description Words before which the answer ends, as chat completions have them: one, or up to four. */
+            stop?: unknown;
+            /**
+             * @description `false`: the session is deleted when it has answered, and the turn is cancelled when the connection
+             *     is closed before.
+             */
             store?: boolean | null;
             /** @description Whether it comes event by event. */
             stream?: boolean | null;
@@ -1894,6 +1976,11 @@ export interface components {
             tool_choice?: unknown;
             /** @description Tools that the caller executes: functions. */
             tools?: unknown[] | null;
+            /**
+             * Format: double
+             * @description The share of the likeliest tokens that are drawn from, 0 to 1.
+             */
+            top_p?: number | null;
         };
         /** @description The usage of a day, of an agent, with a model: each of them only where `by` names it. */
         PartBody: {
@@ -1982,21 +2069,25 @@ export interface components {
              */
             uncounted: number;
         };
-        /** @description The message that would be sent, and the agent. */
+        /** @description The two forms of it, as they are described. */
         PreviewBody: {
             /** @description Of a new session: the agent. Absent: `general-purpose`. */
             agent?: string | null;
-            /**
-             * @description In the place of `session` and `agent`: the text of an agent as it could be kept, for admins. It
-             *     is kept nowhere.
-             */
-            definition?: string | null;
             /** @description How much of the session's past would be sent, as in a turn. Default: `compacted`. */
             history?: components["schemas"]["HistoryWord"];
             /** @description Of a new session: a model or a role. */
             model?: string | null;
             /** @description The session that the message would be added to. Absent: a new one. */
             session?: string | null;
+            /** @description The text that would be sent. */
+            text: string;
+        } | {
+            /** @description The text of the agent. */
+            definition: string;
+            /** @description Changes nothing: there is no past. */
+            history?: components["schemas"]["HistoryWord"];
+            /** @description A model or a role. */
+            model?: string | null;
             /** @description The text that would be sent. */
             text: string;
         };
@@ -2031,8 +2122,40 @@ export interface components {
              */
             type: string;
         };
-        /** @description A question. Its texts are foreign: escape them before a person sees them. */
-        QuestionBody: components["schemas"]["What"] & {
+        /**
+         * @description A question, each kind in one piece: programs that are made from the description read no other. Its
+         *     texts are foreign: escape them before a person sees them.
+         */
+        QuestionBody: {
+            /** @description The path of the agent that asks. */
+            agent: string;
+            /** @description With which arguments. */
+            arguments: string;
+            /**
+             * Format: int64
+             * @description When it was asked, in milliseconds since 1970.
+             */
+            asked: number;
+            /** @description Rules of the hosts that it could reach. */
+            hosts: string[];
+            /**
+             * Format: int64
+             * @description Its number in the session.
+             */
+            id: number;
+            /** @enum {string} */
+            kind: "permission";
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The directories that the call could touch, whatever its arguments say. */
+            mounts: components["schemas"]["ReachedBody"][];
+            /** @description Names of the secrets that the host would join to its requests. */
+            secrets: string[];
+            /** @description The session. */
+            session: string;
+            /** @description The tool. */
+            tool: string;
+        } | {
             /** @description The path of the agent that asks. */
             agent: string;
             /**
@@ -2045,8 +2168,14 @@ export interface components {
              * @description Its number in the session.
              */
             id: number;
+            /** @enum {string} */
+            kind: "clarify";
             /** @description The turn: the agent's message. */
             message: string;
+            /** @description Answers to choose from. */
+            options: string[];
+            /** @description The question. */
+            question: string;
             /** @description The session. */
             session: string;
         };
@@ -2607,28 +2736,6 @@ export interface components {
             verdict: string;
             /** @description Why, in a few words. */
             why: string;
-        };
-        /** @description The question. */
-        What: {
-            /** @description With which arguments. */
-            arguments: string;
-            /** @description Rules of the hosts that it could reach. */
-            hosts: string[];
-            /** @enum {string} */
-            kind: "permission";
-            /** @description The directories that the call could touch, whatever its arguments say. */
-            mounts: components["schemas"]["ReachedBody"][];
-            /** @description Names of the secrets that the host would join to its requests. */
-            secrets: string[];
-            /** @description The tool. */
-            tool: string;
-        } | {
-            /** @enum {string} */
-            kind: "clarify";
-            /** @description Answers to choose from. */
-            options: string[];
-            /** @description The question. */
-            question: string;
         };
         /** @description Something that an agent does not get. */
         WithheldBody: {
@@ -3473,7 +3580,7 @@ export interface operations {
                 actor?: string;
                 /** @description `next` of the page before */
                 before?: string;
-                /** @description how many rows, 1 to 200; 50 where it is absent. A page ends behind 2 MiB, with fewer */
+                /** @description how many rows; 50 where it is absent. A page ends behind 2 MiB, with fewer */
                 limit?: number;
             };
             header?: never;
@@ -5021,7 +5128,7 @@ export interface operations {
     read_response: {
         parameters: {
             query?: {
-                /** @description the number of the last event of it that is known */
+                /** @description with `stream`: the number of the last event of it that is known */
                 starting_after?: number;
                 /** @description `true`: event by event, as it was streamed first */
                 stream?: boolean;
@@ -5333,10 +5440,10 @@ export interface operations {
             query?: {
                 /** @description the id of the last item of the page before */
                 after?: string;
-                /** @description how many items, 1 to 100; 20 where it is absent */
+                /** @description how many items; 20 where it is absent */
                 limit?: number;
-                /** @description `desc`, the last first, or `asc` */
-                order?: string;
+                /** @description `desc`: the last first */
+                order?: "desc" | "asc";
             };
             header?: never;
             path: {
@@ -5689,9 +5796,9 @@ export interface operations {
             query?: {
                 /** @description `next` of the page before */
                 before?: string;
-                /** @description only those of this kind: `api`, `chat`, `run` or `team` */
-                kind?: string;
-                /** @description how many rows, 1 to 200; 50 where it is absent */
+                /** @description only those of this kind */
+                kind?: "api" | "chat" | "run" | "team";
+                /** @description how many rows; 50 where it is absent */
                 limit?: number;
                 /** @description only those whose title has this text, in either case */
                 q?: string;
@@ -6981,7 +7088,7 @@ export interface operations {
                 before?: number;
                 /** @description with all that each turn added to the conversation */
                 full?: boolean;
-                /** @description how many rows, 1 to 200 (20 with `full`); a page ends behind 2 MiB, with fewer */
+                /** @description how many rows, at most 20 with `full`; a page ends behind 2 MiB, with fewer */
                 limit?: number;
             };
             header?: never;
@@ -7300,9 +7407,9 @@ export interface operations {
             query?: {
                 /** @description `next` of the page before */
                 before?: string;
-                /** @description `json`, or `csv`: one table, without `limit` */
-                format?: string;
-                /** @description how many rows, 1 to 200; 50 where it is absent. A page ends behind 2 MiB, with fewer */
+                /** @description `csv`: one table, without `limit` */
+                format?: "json" | "csv";
+                /** @description how many rows; 50 where it is absent. A page ends behind 2 MiB, with fewer */
                 limit?: number;
                 /** @description only those of this turn */
                 message?: string;
@@ -7507,7 +7614,7 @@ export interface operations {
             query?: {
                 /** @description `next` of the page before */
                 after?: string;
-                /** @description how many rows, 1 to 200; 50 where it is absent. A page ends behind 2 MiB, with fewer */
+                /** @description how many rows; 50 where it is absent. A page ends behind 2 MiB, with fewer */
                 limit?: number;
                 /** @description only those of this turn */
                 message?: string;
@@ -7837,7 +7944,7 @@ export interface operations {
             query?: {
                 /** @description a list of `day`, `agent`, `model`: the sums of each, as `rows` */
                 by?: string;
-                /** @description the first day, `YYYY-MM-DD`; absent = 30 days ago */
+                /** @description the first day; absent = 30 days ago */
                 since?: string;
             };
             header?: never;

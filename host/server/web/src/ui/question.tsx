@@ -41,7 +41,7 @@ export function QuestionBox(props: { session: string; asked: Asked; compact?: bo
   const unread = what.kind === 'clarify' && what.private === true && !full;
   const args = what.kind === 'permission' ? (full?.kind === 'permission' ? full.arguments : what.arguments) : '';
 
-  const send = async (body: { answer?: 'yes' | 'for_run' | 'no'; text?: string }) => {
+  const send = async (body: { answer: 'yes' | 'for_run' | 'no' } | { text: string }) => {
     if (sending) return;
     setSending(true);
     setProblem(undefined);
