@@ -13,8 +13,7 @@ use belljar_policy::Access;
 use belljar_sandbox::{CommandForm, Part, Wasm};
 use serde_json::{Value, json};
 
-/// Tests that do not pass here, each with what it meets. None of them meets a rule of belljar's: all
-/// three meet the adapter, on any host that uses it.
+/// Tests that do not pass here, each with what it meets: the adapter, on any host that uses it.
 const DEVIATIONS: &[(&str, &str)] = &[
     ("args_get-multiple-arguments", HEAP),
     ("environ_get-multiple-variables", HEAP),
@@ -23,6 +22,19 @@ const DEVIATIONS: &[(&str, &str)] = &[
         "the adapter answers a write of nothing before it looks for the file",
     ),
 ];
+
+/// Tests of the whole suite that do not pass here besides; `host/docs/programs.md` says so.
+const DEVIATIONS_OF_WHOLE: &[(&str, &str)] = &[
+    ("nofollow_errors", LINKS),
+    ("path_exists", LINKS),
+    ("path_link", "a link to `name/`, which is not there, is answered as no directory"),
+    ("path_symlink_trailing_slashes", LINKS),
+    ("readlink", LINKS),
+    ("symlink_create", LINKS),
+    ("symlink_filestat", LINKS),
+];
+
+const LINKS: &str = "it makes a symbolic link, which no program can here";
 
 const HEAP: &str = "its heap takes all memory that is there when it first allocates, also the page in \
                     which the adapter keeps its state since the call before";
@@ -115,7 +127,8 @@ async fn run(case: &Case) -> Result<(), String> {
     if head["exit_code"].as_u64() != Some(expected) {
         return Err(format!("it ended with {head}, not with {expected}"));
     }
-    let stdout = case.says["stdout"].as_str().unwrap_or_default();
+    // Without a word about it, it may write what it likes.
+    let Some(stdout) = case.says["stdout"].as_str() else { return Ok(()) };
     match output.parts.get(1) {
         Some(Part::Text(text)) if text == stdout => Ok(()),
         None if stdout.is_empty() => Ok(()),
@@ -129,7 +142,8 @@ async fn commands_that_nobody_here_wrote_run_as_tools() {
     assert!(cases.len() >= 25, "{} tests", cases.len());
     let mut wrong = Vec::new();
     for case in &cases {
-        let deviates = DEVIATIONS.iter().any(|(name, _)| *name == case.name);
+        let mut all = DEVIATIONS.iter().chain(DEVIATIONS_OF_WHOLE);
+        let deviates = all.any(|(name, _)| *name == case.name);
         match (run(case).await, deviates) {
             (Ok(()), false) | (Err(_), true) => {}
             (Err(why), false) => wrong.push(format!("{}: {why}", case.name)),
