@@ -6,7 +6,7 @@ mod markdown;
 
 use belljar_guest::http::{Request, Response};
 use belljar_guest::prelude::*;
-use content::Kind;
+use content::{Decoded, Kind};
 use std::time::{Duration, Instant};
 use url::Url;
 
@@ -52,12 +52,16 @@ fn web_fetch(args: Args) -> ToolResult {
             )));
         }
     };
-    let body = content::decode(&media_type, kind, &response.body);
+    let Decoded { text, note } = content::decode(&media_type, kind, &response.body);
     let text = match kind {
-        Kind::Html => markdown::from_html(&body)?,
-        Kind::Text => body,
+        Kind::Html => markdown::from_html(&text)?,
+        Kind::Text => text,
     };
-    Ok(Output::text(answer(&url, &response, &media_type, &text, max_bytes)))
+    let mut answer = answer(&url, &response, &media_type, &text, max_bytes);
+    if let Some(note) = note {
+        answer.push_str(&format!("[belljar: {note}]\n"));
+    }
+    Ok(Output::text(answer))
 }
 
 /// Requests the page and what it redirects to. Each hop is a request of its own, which the
