@@ -11,9 +11,9 @@ const MAX_TEXT: usize = 256 * 1024;
 /// Bytes shown of one line: a minified file is one line of megabytes.
 const MAX_LINE: usize = 8 * 1024;
 
-/// Bytes that the last line may need besides its own: its number, that it was cut, and where
-/// to continue.
-const MAX_NOTES: usize = 256;
+/// Bytes that the last line may need besides its own: its number, that it was cut, where to
+/// continue, and that there are bytes that are no text.
+const MAX_NOTES: usize = 384;
 
 /// How far past the window lines are still counted, so that the marker can say "of 8123".
 /// A log of gigabytes is not read to its end for that.
@@ -170,12 +170,18 @@ impl Window {
             };
         }
         self.end_line();
-        let mut text = match String::from_utf8(self.text) {
-            Ok(text) => text,
-            Err(bad) => String::from_utf8_lossy(bad.as_bytes()).into_owned(),
+        let (mut text, bad) = match String::from_utf8(self.text) {
+            Ok(text) => (text, 0),
+            Err(error) => {
+                let bad = error.as_bytes().utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
+                (String::from_utf8_lossy(error.as_bytes()).into_owned(), bad)
+            }
         };
         if let Some(next) = self.next {
             marker(&mut text, self.offset, next, self.ended.then_some(lines));
+        }
+        if bad > 0 {
+            not_all_utf8(&mut text, bad);
         }
         Ok(text)
     }
@@ -198,6 +204,15 @@ fn marker(text: &mut String, offset: u64, next: u64, total: Option<u64>) {
             "[belljar: cut after line {last}, from {offset}, {total}; continue with offset {next}]"
         )
     };
+}
+
+/// Says that the text is not quite the file's: with what it shows, a change of the file would not find it.
+fn not_all_utf8(text: &mut String, bad: usize) {
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let (bytes, are) = if bad == 1 { ("byte is", "is") } else { ("bytes are", "are") };
+    let _ = write!(text, "[belljar: {bad} {bytes} not UTF-8 and {are} shown as U+FFFD]");
 }
 
 /// Why the start of a file is not text, if it is not.
