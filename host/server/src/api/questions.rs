@@ -162,9 +162,9 @@ pub(crate) fn give(
 
 /// The open questions of a turn.
 pub(crate) fn of_turn(ctx: &Ctx, turn: &RunningTurn) -> Vec<QuestionBody> {
-    let mut open = questions(ctx, Some(&turn.session)).questions;
-    open.retain(|question| question.message == turn.message);
-    open
+    let open = ctx.service.questions(Some(&turn.session)).into_iter();
+    let of_turn = open.filter(|(_, question)| question.message == turn.message);
+    of_turn.map(|(id, question)| QuestionBody::of(id, question)).collect()
 }
 
 fn questions(ctx: &Ctx, session: Option<&str>) -> Questions {

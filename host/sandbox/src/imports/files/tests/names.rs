@@ -1,5 +1,7 @@
 //! Protected names by every detour, and ways out of a mount.
 
+use wasmtime_wasi::p2::bindings::filesystem::types::HostDirectoryEntryStream as _;
+
 use super::*;
 
 #[tokio::test]
@@ -431,7 +433,7 @@ async fn what_a_protected_link_means_is_protected_under_a_name_that_is_no_text()
     std::fs::create_dir(rig.host("rw").join(odd)).unwrap();
     std::fs::write(rig.host("rw").join(odd).join("rules.md"), "rules").unwrap();
     std::fs::write(rig.host("rw").join(odd).join("plain.md"), "plain").unwrap();
-    rig.symlink(odd.to_owned(), "rw/.belljar");
+    rig.symlink(odd, "rw/.belljar");
     rig.symlink("rules.md", "rw/linked");
     let inner = rig.host("rw").join(odd).join("AGENTS.md");
     std::os::unix::fs::symlink("rules.md", inner).unwrap();
