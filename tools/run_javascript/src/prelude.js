@@ -16,6 +16,12 @@
   const slice = String.prototype.slice;
   const split = String.prototype.split;
   const isoText = Date.prototype.toISOString;
+  const wellFormed = String.prototype.toWellFormed;
+
+  // A text that can leave the interpreter: half a surrogate pair is U+FFFD.
+  function whole(text) {
+    return apply(wellFormed, text, []);
+  }
 
   const MAX_TEXT = 200000;
   const MAX_DEPTH = 6;
@@ -35,7 +41,7 @@
     #name;
     #text;
     constructor(name, args) {
-      this.#name = name;
+      this.#name = whole(name);
       this.#text = text(name, args);
     }
     static pair(later) {
@@ -64,7 +70,7 @@
 
   function make(name) {
     const made = function (args) {
-      const value = result(name, call(name, text(name, args)));
+      const value = result(name, call(whole(name), text(name, args)));
       if (value instanceof ToolError) throw value;
       return value;
     };
@@ -109,7 +115,7 @@
         push.call(pending, pairOf(one));
         push.call(places, at);
       } else if (isArray(one) && typeof one[0] === "string") {
-        push.call(pending, [one[0], text(one[0], one[1])]);
+        push.call(pending, [whole(one[0]), text(one[0], one[1])]);
         push.call(places, at);
       } else if (typeof one === "function") {
         // A function may do more than one call: they are made in its turn.
@@ -160,7 +166,7 @@
 
   // A value as text, for a reader and not for a program.
   function show(value) {
-    return typeof value === "string" ? value : inspect(value, 0, []);
+    return whole(typeof value === "string" ? value : inspect(value, 0, []));
   }
 
   function inspect(value, depth, above) {
@@ -218,13 +224,13 @@
     if (!(error instanceof Error)) return `Uncaught ${show(error)}`;
     const head = `${error.name}: ${error.message}`;
     const lines = apply(split, toText(error.stack ?? ""), ["\n"]).filter((line) => line.includes("script:"));
-    return join.call([head, ...lines.slice(0, 20)], "\n");
+    return whole(join.call([head, ...lines.slice(0, 20)], "\n"));
   }
 
   function log(...values) {
     let line = join.call(values.map(show), " ");
     if (line.length > MAX_TEXT) line = `${apply(slice, line, [0, MAX_TEXT])} ... ${line.length - MAX_TEXT} characters more`;
-    print(line);
+    print(whole(line));
   }
 
   const started = Date.now;
