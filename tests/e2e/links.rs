@@ -196,20 +196,21 @@ fn what_a_person_keeps_elsewhere_by_hand_is_written_where_it_lies() {
     );
 }
 
-/// A backup goes into no home that a link leads to.
+/// A backup goes into no home in which something lies, a link included.
 #[test]
 fn a_restore_puts_nothing_where_a_link_leads() {
     let (world, ..) = world();
     let file = world.home().with_file_name("all.tar.gz");
     world.run(&["backup", file.to_str().unwrap()]).exits(0);
-    let (home, empty) = (world.home(), world.home().with_file_name("empty"));
+    let (home, outside) = (world.home(), world.home().with_file_name("outside"));
     fs::rename(&home, home.with_file_name("old")).unwrap();
-    fs::create_dir(&empty).unwrap();
-    symlink(&empty, &home).unwrap();
+    fs::create_dir(&home).unwrap();
+    fs::create_dir(&outside).unwrap();
+    symlink(&outside, home.join("agents")).unwrap();
     let done = world.run(&["restore", file.to_str().unwrap()]);
     assert_ne!(done.code, 0, "{}{}", done.stdout, done.stderr);
-    assert_eq!(fs::read_dir(&empty).unwrap().count(), 0);
-    fs::remove_file(&home).unwrap();
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+    fs::remove_file(home.join("agents")).unwrap();
     world.run(&["restore", file.to_str().unwrap()]).exits(0);
     assert!(home.join("belljar.toml").is_file());
 }

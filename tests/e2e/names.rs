@@ -62,7 +62,8 @@ fn a_file_whose_name_is_no_text_is_listed_changed_and_applied() {
     world.run(&["run", "--agent", "worker", "go"]).exits(0).says("done");
     assert_eq!(fs::read(odd(&world, b"caf\xe9.txt")).unwrap(), b"latin\n");
     world.run(&["changes", "--stat"]).exits(0).says("3 files changed");
-    world.run(&["apply", "--yes"]).exits(0);
+    // Which program acts on a name that is no text is not known, so such files are asked for.
+    world.run(&["apply", "--yes", "--also-what-runs"]).exits(0);
     assert_eq!(fs::read(odd(&world, b"caf\xe9.txt")).unwrap(), b"changed\n");
     assert_eq!(fs::read(odd(&world, b"caf\\xE9.txt")).unwrap(), b"letters\n");
     assert_eq!(fs::read(odd(&world, b"d\xff/in.txt")).unwrap(), b"changed\n");
@@ -124,7 +125,7 @@ fn an_agent_of_any_script_is_run_granted_and_spawned_as_its_name_is_written() {
       - calls: [{name: spawn_agent, arguments: {agent: "Pru\u0308fer", task: look}}]
       - expect: {results: [{name: spawn_agent, contains: geprüft}]}
         say: 好
-  - agent: prüfer
+  - agent: Prüfer
     turns:
       - say: geprüft
 "#,
@@ -136,10 +137,8 @@ fn an_agent_of_any_script_is_run_granted_and_spawned_as_its_name_is_written() {
     world.home_file("agents/b.md", &agent("Prüfer", "file_read"));
     world.home_file("agents/c.md", &agent("Prufer", "file_read"));
     world.run(&["agents", "list"]).exits(0).says("代码审查").says("rüfer").says("rufer");
-    world
-        .run(&["grant", "代码审查", "--tool", "file_read", "--tool", "spawn_agent", "--yes"])
-        .exits(0);
-    world.run(&["grant", "Pru\u{308}fer", "--tool", "file_read", "--yes"]).exits(0);
+    world.run(&["grant", "代码审查", "--limit", "steps=9", "--yes"]).exits(0);
+    world.run(&["grant", "Pru\u{308}fer", "--limit", "steps=8", "--yes"]).exits(0);
     let settings = fs::read_to_string(world.home().join("belljar.toml")).unwrap();
     assert!(settings.contains("代码审查") && settings.contains("prüfer"), "{settings}");
     world.run(&["explain", "Prüfer"]).exits(0);
@@ -152,7 +151,7 @@ fn an_agent_of_any_script_is_run_granted_and_spawned_as_its_name_is_written() {
 
 #[test]
 fn a_skill_and_a_library_have_names_of_any_script() {
-    let world = world("  - agent: prüfer\n    turns: [{say: da}]\n");
+    let world = world("  - agent: Prüfer\n    turns: [{say: da}]\n");
     world.home_file(
         "skills/ueberblick.md",
         "---\nname: Überblick\ndescription: Sieht.\n---\nSieh.\n",

@@ -86,6 +86,9 @@ fn a_call_of_the_caller_waits_for_its_result_across_a_killed_server() {
 #[test]
 fn a_response_that_is_not_to_be_stored_is_gone_after_a_killed_server_has_resumed_it() {
     let world = world();
+    // Without this line the turn would end with its caller's connection.
+    let goes_on = format!("{SETTINGS}\n[server]\nfinish_left_turns = true\n");
+    world.home_file("belljar.toml", &goes_on);
     says(&world, "      - say: Thinking.\n        hang: true\n");
     let server = Server::start(&world, &[]);
     let body = json!({"model": "clerk", "input": "a secret", "store": false, "stream": true});

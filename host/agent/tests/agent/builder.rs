@@ -91,7 +91,10 @@ fn what_is_wrong_with_an_agent_has_a_word_and_a_way_on() {
     let nowhere = Agent::builder(&host.sandbox, "/nowhere").agent("reader.md", READER);
     let nowhere = nowhere.tool(stock_tool("file_read")).model(says("reader"));
     assert_eq!(code(nowhere), "not-resolved");
-    // A tool that was not given is one that is missing.
+    // A tool that was not given is one that nobody knows: a slip in a file of one's own.
     let toolless = empty().agent("reader.md", READER).model(says("reader"));
-    assert_eq!(code(toolless), "blocked");
+    assert_eq!(code(toolless), "invalid-file");
+    let limited = READER.replace("[file_read]", "[file_read]\nplanMode: perhaps");
+    let limited = empty().agent("reader.md", limited).tool(stock_tool("file_read"));
+    assert_eq!(code(limited.model(says("reader"))), "blocked");
 }

@@ -160,7 +160,7 @@ fn names_of_any_letters_are_looked_up_by_a_slug() {
         slug("a.md", "Team: Code/Review er"),
         "Team: Code/Review er (team-code-review-er), unknown, user-facing"
     );
-    assert!(slug("\u{4ee3}.md", "\u{7801}").starts_with("\u{7801} (u7801)"));
+    assert!(slug("\u{4ee3}.md", "\u{7801}").starts_with("\u{7801} (\u{7801})"));
     assert!(slug("Some Plan.agent.md", " ").starts_with("Some Plan (some-plan), Copilot"));
 }
 
