@@ -22,7 +22,7 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
         "libraries-words-in-a-list",
         "restricts its tools with words that nobody understands, and writes",
         BLOCKED,
-        "is a restriction that is not understood",
+        "cannot be kept",
         false,
         |stage| {
             Box::pin(async move { restricted(stage, "tools: All tools unless they write").await })

@@ -208,18 +208,32 @@ async fn many_calls(stage: &Stage) -> Stopped {
     let mut input: Vec<Value> = (0..30_000).map(call).collect();
     input.extend((0..30_000).rev().map(result));
     let ask = ask("POST", "/v1/responses").json(&json!({ "model": "teller", "input": input }));
-    let mut wires = Vec::new();
-    for _ in 0..3 {
-        wires.push(stage.caller("red-member").open(&ask).await?);
+    let red = stage.caller("red-member");
+    let floods = futures::future::join_all((0..3).map(|_| red.send(&ask)));
+    let mut longest = Duration::ZERO;
+    // To their ends: a turn that runs on would change what red has under the next attack.
+    let answers = tokio::select! {
+        answers = floods => answers,
+        stopped = watch(stage, &mut longest) => return stopped,
+    };
+    for answer in answers {
+        answer?;
     }
-    let begun = Instant::now();
-    // It changes nothing: what blue has is compared.
-    let blue = stage.caller("blue-member").send(&get("/v1/sessions")).await?;
-    let took = begun.elapsed();
-    drop(wires);
-    check(blue.status == 200, || blue.body.clone())?;
-    check(took < SOON, || format!("blue waited {took:?}"))?;
+    check(longest < SOON, || format!("blue waited {longest:?}"))?;
     Ok(Verdict::told("blue is answered"))
+}
+
+/// Has blue ask ten times a second until it is refused, and notes the longest time to an answer.
+async fn watch(stage: &Stage, longest: &mut Duration) -> Stopped {
+    let mut every = tokio::time::interval(Duration::from_millis(100));
+    loop {
+        every.tick().await;
+        let begun = Instant::now();
+        // It changes nothing: what blue has is compared.
+        let blue = stage.caller("blue-member").send(&get("/v1/sessions")).await?;
+        *longest = begun.elapsed().max(*longest);
+        check(blue.status == 200, || blue.body.clone())?;
+    }
 }
 
 async fn many(stage: &Stage) -> Stopped {
