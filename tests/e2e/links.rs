@@ -202,7 +202,7 @@ fn a_restore_puts_nothing_where_a_link_leads() {
     let (world, ..) = world();
     let file = world.home().with_file_name("all.tar.gz");
     world.run(&["backup", file.to_str().unwrap()]).exits(0);
-    let (home, outside) = (world.home(), world.home().with_file_name("outside"));
+    let (home, outside) = (world.home(), world.home().with_file_name("beyond"));
     fs::rename(&home, home.with_file_name("old")).unwrap();
     fs::create_dir(&home).unwrap();
     fs::create_dir(&outside).unwrap();

@@ -141,7 +141,7 @@ fn an_agent_of_any_script_is_run_granted_and_spawned_as_its_name_is_written() {
     world.run(&["grant", "Pru\u{308}fer", "--limit", "steps=8", "--yes"]).exits(0);
     let settings = fs::read_to_string(world.home().join("belljar.toml")).unwrap();
     assert!(settings.contains("代码审查") && settings.contains("prüfer"), "{settings}");
-    world.run(&["explain", "Prüfer"]).exits(0);
+    world.run(&["explain", "Prüfer", "file_read"]).exits(0);
     world.run(&["run", "--agent", "代码审查", "go"]).exits(0).says("好");
     // What nobody sees is in no name.
     let hidden = world.home_file("agents/d.md", &agent("\"evil\\u202Ename\"", "file_read"));
@@ -167,7 +167,7 @@ fn a_skill_and_a_library_have_names_of_any_script() {
         .exits(0)
         .says("library/bücher");
     world.run(&["run", "--agent", "library/bu\u{308}cher/Prüfer", "go"]).exits(0).says("da");
-    world.run(&["agents", "remove", "Bücher", "--yes"]).exits(0);
+    world.run(&["agents", "remove", "Bücher"]).exits(0);
 }
 
 #[test]

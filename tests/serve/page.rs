@@ -88,7 +88,7 @@ async fn a_browser_at_no_path_is_shown_the_page_and_a_program_the_problem() {
     }
     // Of the API, and of nothing that is sent, there is no page.
     let api = world.call("GET", "/v1/nowhere").header("accept", browser).send().await.is(404);
-    api.problem("not-found");
+    assert_eq!(api.json()["error"]["code"], "not_found");
     let sent = world.call("POST", "/nowhere").header("accept", browser).send().await.is(404);
     sent.problem("not-found");
 }

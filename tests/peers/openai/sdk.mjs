@@ -126,8 +126,10 @@ async function errors() {
   const create = (more) =>
     client.chat.completions.create({ model: "js-clerk", messages: messages(), ...more });
   await fails(OpenAI.NotFoundError, "model_not_found", create({ model: "gpt-5" }));
-  const error = await fails(OpenAI.BadRequestError, "unsupported_parameter", create({ n: 2 }));
-  assert.equal(error.param, "n");
+  const elsewhere = { model: "js-clerk", input: "x", conversation: "conv_elsewhere" };
+  const made = client.responses.create(elsewhere);
+  const error = await fails(OpenAI.BadRequestError, "unsupported_parameter", made);
+  assert.equal(error.param, "conversation");
   const stranger = new OpenAI({ baseURL, apiKey: "bj_no", maxRetries: 0 });
   const asked = { model: "js-clerk", input: "x" };
   await fails(OpenAI.AuthenticationError, "invalid_api_key", stranger.responses.create(asked));

@@ -170,8 +170,9 @@ def errors():
     fails(openai.NotFoundError, "model_not_found",
           lambda: create(model="gpt-5", messages=user()))
     error = fails(openai.BadRequestError, "unsupported_parameter",
-                  lambda: create(model="py-clerk", messages=user(), n=2))
-    assert error.param == "n", error.param
+                  lambda: client.responses.create(
+                      model="py-clerk", input="x", conversation="conv_elsewhere"))
+    assert error.param == "conversation", error.param
     stranger = openai.OpenAI(base_url=URL, api_key="bj_no", max_retries=0)
     fails(openai.AuthenticationError, "invalid_api_key", stranger.models.list)
     reader = openai.OpenAI(base_url=URL, api_key=os.environ["BELLJAR_READER"], max_retries=0)

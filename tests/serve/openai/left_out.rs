@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{complete, data, post, respond, user, weather};
 use crate::client::Answer;
-use crate::kit::World;
+use crate::kit::{Plan, World};
 
 fn ignored(answer: &Answer) -> Option<&str> {
     Some(answer.headers.get("x-belljar-ignored")?.to_str().unwrap())
@@ -57,10 +57,19 @@ async fn what_no_agent_serves_is_left_out_and_named_in_the_answer() {
     assert_eq!(ignored(&answer), None);
 }
 
+const EACH: &str = "
+transcript: 1
+each_run: true
+agents:
+  - agent: teller
+    turns:
+      - say: Once upon a time.
+";
+
 /// INV-491.
 #[tokio::test]
 async fn values_that_would_change_the_answer_are_left_out_by_name() {
-    let world = World::new().await;
+    let world = World::with(Plan { transcript: EACH, ..Plan::default() }).await;
     for (name, value) in [
         ("n", json!(2)),
         ("logprobs", json!(true)),

@@ -134,8 +134,8 @@ async fn a_response_goes_on_from_the_last_one_and_from_an_earlier_one_in_a_sessi
     world.call_as("blue-member", "DELETE", &path(&two)).send().await.is(200);
     world.call_as("blue-member", "GET", &path(&one)).send().await.is(404);
     world.call_as("blue-member", "GET", &path(&other)).send().await.is(200);
-    let model = json!({"model": "kept", "input": "x", "previous_response_id": other["id"]});
-    error(&respond(&world, "blue-member", model).await.is(400), "invalid_value");
+    let model = json!({"model": "nobody", "input": "x", "previous_response_id": other["id"]});
+    error(&respond(&world, "blue-member", model).await.is(404), "model_not_found");
 }
 
 const HANGING: &str = "

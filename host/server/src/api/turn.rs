@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(problem(json!({"text": "x", "limits": {"stepz": 3}})), Some(400));
         assert_eq!(problem(json!({"text": "x", "session": "../x"})), Some(404));
         assert_eq!(problem(json!({"text": "x", "session": "a", "agent": "b"})), Some(400));
-        assert_eq!(problem(json!({"text": "x", "agent": "a\u{202e}b"})), Some(400));
+        assert_eq!(problem(json!({"text": "x", "agent": "a\u{202e}b"})), Some(404));
         assert!(serde_json::from_value::<ChatBody>(json!({"text": "x", "txet": 1})).is_err());
     }
 }

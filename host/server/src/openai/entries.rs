@@ -291,9 +291,9 @@ mod tests {
         let names: Vec<&str> = ids.iter().map(String::as_str).collect();
         let mut entries = vec![user("look"), said("", &names)];
         entries.extend(ids.iter().rev().map(|id| came(id)));
-        entries.push(user("go on"));
+        entries.extend([said("done", &[]), user("go on")]);
         let parts = sort(entries.clone(), "messages").unwrap();
-        let [_, _, Message::Tool { results }] = parts.history.as_slice() else {
+        let [_, _, Message::Tool { results }, _] = parts.history.as_slice() else {
             panic!("{} messages", parts.history.len())
         };
         assert!(results.iter().map(|result| &result.id).eq(&ids));

@@ -81,7 +81,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         "component-function-bad-text",
         "gives bytes as a string that are no UTF-8",
         "values are checked where they are lifted; the store is discarded (INV-220)",
-        "the host refused a call",
+        "is not valid UTF-8",
         FN_BAD_TEXT
     ),
     of_guest!(
