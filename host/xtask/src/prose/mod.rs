@@ -101,7 +101,7 @@ fn frequent_types(words: &Words) -> Vec<(&str, usize)> {
 }
 
 /// The ceilings of the first five measures. Lower them with the rates; never raise one.
-const CEILINGS: [f64; 5] = [69.0, 71.0, 260.0, 124.0, 3.6];
+const CEILINGS: [f64; 5] = [68.0, 69.7, 254.0, 123.1, 3.5];
 
 #[cfg(test)]
 mod tests {
