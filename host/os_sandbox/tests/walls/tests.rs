@@ -186,7 +186,7 @@ fn a_program_has_its_directories_its_variables_and_nothing_else() {
     let mut told = told(&output);
     assert_eq!(told.remove("neighbour: variables").unwrap(), "value", "given, and no other");
     assert_eq!(told.remove("path").unwrap(), "/bin:/usr/local/bin:/usr/bin:/bin");
-    // INV-494: gone with the program, what it has left there included.
+    // INV-494: the directory and each file left in it are removed with the program.
     let scratch = told.remove("scratch").unwrap();
     assert!(scratch.starts_with("/tmp/belljar-program-"), "{scratch}");
     assert!(!Path::new(&scratch).parent().unwrap().exists(), "{scratch}");

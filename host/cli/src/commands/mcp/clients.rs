@@ -43,7 +43,7 @@ pub(super) fn entry(
         McpClient::ClaudeCode => (of_project(".mcp.json"), Form::Json, "mcpServers", typed),
         McpClient::ClaudeDesktop => (below(CLAUDE_DESKTOP), Form::Json, "mcpServers", plain),
         McpClient::Cursor => {
-            // One file for all projects, and Cursor puts in the one that is open.
+            // Cursor has one file for all projects, and replaces this variable by the open project.
             let args = json!(["mcp", "--workspace", "${workspaceFolder}"]);
             let value = json!({"command": command, "args": args});
             (below(".cursor/mcp.json"), Form::Json, "mcpServers", value)
