@@ -33,42 +33,62 @@ pub(crate) fn subagents(
 ) -> Option<String> {
     let first = agents.first()?;
     let has = |tool| offered.contains(&tool);
-    if has(BuiltinTool::Spawn)
-        && let Some(spawn) = aliases.names(BuiltinTool::Spawn.name()).first()
-    {
-        let text = format!(
-            "# Subagents\n\nYou can hand work to the agents below with `{spawn}`. Each starts with \
-             an empty history and only its conclusion comes back; files that you have read are \
-             not read for it.\n\n"
-        );
-        return Some(listed(text, agents));
-    }
+    let Words { spawn, agent, task, context } = Words::of(aliases);
+    let parallel = BuiltinTool::Parallel.name();
     let mut text = "# Subagents\n\nYou can hand work to the agents below".to_owned();
-    match (has(BuiltinTool::Spawn), has(BuiltinTool::Parallel)) {
+    // Writing to a `String` cannot fail.
+    let _ = match (has(BuiltinTool::Spawn), has(BuiltinTool::Parallel)) {
         (true, true) => {
-            text.push_str(" with `spawn_agent`, or several tasks at once with `delegate_parallel`.")
+            write!(text, " with `{spawn}`, or several tasks at once with `{parallel}`.")
         }
-        (true, false) => text.push_str(" with `spawn_agent`."),
-        (false, true) => text.push_str(" with `delegate_parallel`."),
+        (true, false) => write!(text, " with `{spawn}`."),
+        (false, true) => write!(text, " with `{parallel}`."),
         (false, false) => return None,
-    }
-    text.push_str(
+    };
+    let _ = write!(
+        text,
         " Each starts with an empty history and only its conclusion comes back. What it would \
-         otherwise have to find out again goes into `context`; files that you have read are not \
+         otherwise have to find out again goes into `{context}`; files that you have read are not \
          read for it. For example:\n\n",
     );
     let name = Shown::clipped(&first.name, 64);
-    let arguments = format!(
-        "{{\"agent\": \"{name}\", \"task\": \"Find where the timeout is set, and list each place \
-         with its line.\", \"context\": \"The client is in src/client/; the timeout was 30 s \
-         before March.\"}}"
-    );
-    if has(BuiltinTool::Spawn) {
-        let _ = writeln!(text, "spawn_agent {arguments}\n");
+    let arguments = |agent: &str, task: &str, context: &str| {
+        format!(
+            "{{\"{agent}\": \"{name}\", \"{task}\": \"Find where the timeout is set, and list each \
+             place with its line.\", \"{context}\": \"The client is in src/client/; the timeout was \
+             30 s before March.\"}}"
+        )
+    };
+    let _ = if has(BuiltinTool::Spawn) {
+        writeln!(text, "{spawn} {}\n", arguments(agent, task, context))
     } else {
-        let _ = writeln!(text, "delegate_parallel {{\"tasks\": [{arguments}]}}\n");
-    }
+        let arguments = arguments("agent", "task", "context");
+        writeln!(text, "{parallel} {{\"tasks\": [{arguments}]}}\n")
+    };
     Some(listed(text, agents))
+}
+
+/// The names that the model has for the tool which starts a subagent, and for its arguments.
+struct Words {
+    spawn: &'static str,
+    agent: &'static str,
+    task: &'static str,
+    context: &'static str,
+}
+
+impl Words {
+    fn of(aliases: &Aliases) -> Self {
+        let own = BuiltinTool::Spawn.name();
+        let alias = aliases.names(own).first().and_then(|name| aliases.alias(name));
+        let argument =
+            |own: &'static str| alias.and_then(|alias| alias.argument_for(own)).unwrap_or(own);
+        Self {
+            spawn: alias.map_or(own, |alias| alias.name),
+            agent: argument("agent"),
+            task: argument("task"),
+            context: argument("context"),
+        }
+    }
 }
 
 fn listed(mut text: String, agents: &[ListedAgent]) -> String {

@@ -1,7 +1,7 @@
 //! Claude Code's tools.
 
 use super::ArgumentKind::{Flag, Items, Number, Object, Text, Texts, Word};
-use super::{Argument, Becomes, ForeignTool, Given, PROMPT, SHELL, argument};
+use super::{Argument, Becomes, CONTEXT, ForeignTool, Given, PROMPT, SHELL, argument};
 
 const FILE_PATH: Argument =
     argument("file_path", Text, "path", "The file, absolute under `/workspace` or relative to it.")
@@ -74,6 +74,7 @@ const TASK: &[Argument] = &[
     argument("description", Text, "", "The task in a few words.")
         .becomes(Becomes::Nothing("a person sees the task itself")),
     PROMPT,
+    CONTEXT,
     argument(
         "subagent_type",
         Text,

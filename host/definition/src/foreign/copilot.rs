@@ -2,7 +2,7 @@
 //! know them by the names here.
 
 use super::ArgumentKind::{Flag, Items, Number, Text, Texts, Word};
-use super::{Argument, Becomes, ForeignTool, Given, PROMPT, SHELL, agent, argument};
+use super::{Argument, Becomes, CONTEXT, ForeignTool, Given, PROMPT, SHELL, agent, argument};
 
 const FILE_PATH: Argument =
     argument("filePath", Text, "path", "The file, absolute under `/workspace` or relative to it.")
@@ -135,6 +135,7 @@ pub(super) const TOOLS: &[ForeignTool] = &[
             comes back.",
         arguments: &[
             PROMPT,
+            CONTEXT,
             argument("description", Text, "", "The task in a few words.")
                 .becomes(Becomes::Nothing("a person sees the task itself")),
             agent("agentName"),

@@ -1,7 +1,7 @@
 //! Gemini CLI's tools.
 
 use super::ArgumentKind::{Flag, Items, Number, Text, Texts, Word};
-use super::{Argument, Becomes, ForeignTool, Given, PROMPT, SHELL, argument};
+use super::{Argument, Becomes, CONTEXT, ForeignTool, Given, PROMPT, SHELL, argument};
 
 const FILE_PATH: Argument =
     argument("file_path", Text, "path", "The file, absolute under `/workspace` or relative to it.")
@@ -180,6 +180,7 @@ pub(super) const TOOLS: &[ForeignTool] = &[
             )
             .required(),
             PROMPT,
+            CONTEXT,
         ],
         given: &[],
     },

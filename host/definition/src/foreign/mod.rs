@@ -126,6 +126,13 @@ impl ForeignTool {
         if named.is_empty() { aliases().take(1).collect() } else { named }
     }
 
+    /// The name that its author's model has for belljar's argument of this name.
+    pub fn argument_for(&self, own: &str) -> Option<&'static str> {
+        let is =
+            |argument: &&Argument| matches!(argument.becomes, Becomes::Argument(it) if it == own);
+        self.arguments.iter().find(is).map(|argument| argument.name)
+    }
+
     /// The limits that its arguments have: what is taken without an effect, and what is refused.
     pub fn limits(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.arguments.iter().filter_map(|argument| match argument.becomes {
@@ -157,6 +164,15 @@ const PROMPT: Argument = argument(
     "The task, complete in itself: the subagent knows nothing of this conversation.",
 )
 .required();
+
+/// Facts for a subagent, so that it need not find them out again. The author's program has no argument for them.
+const CONTEXT: Argument = argument(
+    "context",
+    ArgumentKind::Text,
+    "context",
+    "Optional. What you know already and the subagent would otherwise have to find out again: paths and \
+     names that matter, findings so far, decisions, what was tried and failed. Pass facts, not how to work.",
+);
 
 /// The agent that is to be the subagent.
 const fn agent(name: &'static str) -> Argument {
@@ -221,6 +237,18 @@ mod tests {
         assert!(claude("attach_file", &[]).is_empty());
         assert_eq!(names(Dialect::Copilot, "file_edit", &["edit"]), ["replace_string_in_file"]);
         assert!(names(Dialect::Unknown, "file_read", &["Read"]).is_empty());
+    }
+
+    #[test]
+    fn every_name_of_the_tool_that_starts_a_subagent_takes_an_agent_a_task_and_a_context() {
+        for dialect in Dialect::WITH_TOOLS {
+            for alias in ForeignTool::of(dialect).iter().filter(|it| it.tool == "spawn_agent") {
+                for own in ["agent", "task", "context"] {
+                    let named = alias.argument_for(own);
+                    assert!(named.is_some(), "{dialect} {}: `{own}`", alias.name);
+                }
+            }
+        }
     }
 
     #[test]

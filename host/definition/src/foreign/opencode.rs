@@ -1,7 +1,7 @@
 //! OpenCode's tools.
 
 use super::ArgumentKind::{Flag, Items, Number, Text, Texts, Word};
-use super::{Argument, Becomes, ForeignTool, Given, PROMPT, SHELL, agent, argument};
+use super::{Argument, Becomes, CONTEXT, ForeignTool, Given, PROMPT, SHELL, agent, argument};
 
 const FILE_PATH: Argument =
     argument("filePath", Text, "path", "The file, absolute under `/workspace` or relative to it.")
@@ -171,6 +171,7 @@ pub(super) const TOOLS: &[ForeignTool] = &[
             argument("description", Text, "", "The task in a few words.")
                 .becomes(Becomes::Nothing("a person sees the task itself")),
             PROMPT,
+            CONTEXT,
             agent("subagent_type"),
         ],
         given: &[],

@@ -42,6 +42,44 @@ async fn agents_md_goes_to_the_agent_at_the_top_only_and_the_body_stays_verbatim
     assert_eq!((child.len(), child[0].as_str()), (2, "You are scout.\n"));
 }
 
+/// The names that the model of a program has for the tool and its arguments, and a file of its.
+const OTHER_NAMES: [(&str, &str, [&str; 3]); 3] = [
+    ("tools: Task, Read", "Task", ["subagent_type", "prompt", "context"]),
+    ("tools: Agent, Read", "Agent", ["subagent_type", "prompt", "context"]),
+    ("mode: primary\nsteps: 9", "task", ["subagent_type", "prompt", "context"]),
+];
+
+#[tokio::test]
+async fn context_is_taught_and_taken_by_the_name_that_the_author_has_for_the_tool() {
+    for (more, tool, [agent_key, task_key, context_key]) in OTHER_NAMES {
+        let transcript = format!(
+            "transcript: 1\nagents:\n  - agent: boss\n    turns:\n      - calls: [{{name: {tool}, \
+             arguments: {{{agent_key}: scout, {task_key}: look, {context_key}: it is in a.rs}}}}]\n      \
+             - say: ok\n  - agent: scout\n    turns: [{{expect: {{last_user_contains: \
+             \"Context:\\nit is in a.rs\\n\\nTask:\\nlook\"}}, say: found}}]\n"
+        );
+        let boss = format!("---\nname: boss\ndescription: Does it.\n{more}\n---\nYou are boss.\n");
+        let world = World::new(Plan {
+            transcript: &transcript,
+            agents: &[("boss.md", &boss), ("scout.md", &agent("scout", ""))],
+            ..Plan::default()
+        });
+        let outcome = world.go("boss").await;
+        assert_eq!(outcome.children.len(), 1, "{more}: {:?}", outcome.error);
+        assert_eq!(outcome.children[0].outcome.output, "found", "{more}");
+        let block = &world.sent_by("boss", 0)[0].system[1];
+        assert!(
+            block.starts_with("# Subagents\n") && block.contains(&format!("with `{tool}`")),
+            "{block}"
+        );
+        let example = block.lines().find(|line| line.starts_with(&format!("{tool} {{"))).unwrap();
+        for key in [agent_key, task_key, context_key] {
+            assert!(example.contains(&format!("\"{key}\": \"")), "{key}: {example}");
+        }
+        assert!(!block.contains("spawn_agent"), "{block}");
+    }
+}
+
 #[tokio::test]
 async fn an_agent_with_nobody_to_call_is_told_nothing_of_subagents() {
     let alone = "subagents: {allowed_agents: []}\n";
