@@ -120,8 +120,8 @@ limits! {
         "Wall time of the whole run (`timeoutSeconds`).";
     prefill_timeout_seconds, "seconds", 120,
         "Wall time to the first token of each step (`prefillTimeoutSeconds`). Local models read a long prompt slowly.";
-    tokens, "tokens", 1_000_000,
-        "Input and output tokens of all steps together.";
+    tokens, "tokens", 300_000,
+        "Input and output tokens of all steps together: thirty steps of 10,000 tokens each. At three dollars for a million tokens, less than one is lost with a run that goes wrong; at 80 % the person is told.";
     fuel_per_call, "fuel", 20_000_000_000,
         "Fuel of one tool call: about two seconds of a tight loop at 11 G fuel a second.";
     fuel, "fuel", 200_000_000_000,
