@@ -46,9 +46,9 @@ pub use settings::{
     DEFAULTS, DefaultGrant, GrantChange, GrantRemoval, GrantSpec, Grantee, HOST_PLACEHOLDER,
     HookAction, HookEvent, HookMatcher, HookSetting, IssuerSetting, KeySetting, McpGrants,
     McpOauthSetting, McpProgram, McpSetting, McpValue, ModelKind, ModelSetting, MountRemoval,
-    MountSpec, NotRevoked, OverlaySetting, SecretSetting, ServerSetting, Settings, SignatureKind,
-    SubagentPolicy, TokenRule, TokenScope, ToolSetting, apply_grant, apply_grants, command_of,
-    grant_command, grant_lines, revoke_grants, shell_word,
+    MountSpec, NotRevoked, OverlaySetting, Profile, SecretSetting, ServerSetting, Settings,
+    SignatureKind, SubagentPolicy, TokenRule, TokenScope, ToolSetting, apply_grant, apply_grants,
+    command_of, grant_command, grant_lines, revoke_grants, shell_word,
 };
 pub use skill::{MAX_SKILL, Skill};
 pub use slug::{AgentId, AgentIdError, Scope, Slug};

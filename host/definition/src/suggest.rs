@@ -35,21 +35,25 @@ pub(crate) fn did_you_mean<'a>(
     nearest(text, known).map(|word| format!("did you mean `{word}`?"))
 }
 
-/// Keys that other programs have, and what they are called here.
-const OF_OTHERS: [(&str, &str); 6] = [
+/// Keys that other programs have or that belong in a table of their own, and what holds that here.
+const OF_OTHERS: [(&str, &str); 7] = [
     ("mcpservers", "mcp"),
     ("servers", "mcp"),
     ("environment", "env"),
     ("headers", "secrets"),
     ("cwd", "directories"),
     ("providers", "models"),
+    ("autobackground", "subagents"),
 ];
 
 /// The name here of another program's key, where the place has such a one.
 pub(crate) fn of_others(text: &str, known: &[&str]) -> Option<String> {
     let plain = flat(text);
     let (_, own) = OF_OTHERS.iter().find(|(word, own)| *word == plain && known.contains(own))?;
-    Some(format!("here that is `{own}`"))
+    Some(match *own {
+        "subagents" => format!("it stands in `{own}`: `{own} = {{ {text} = ... }}`"),
+        own => format!("here that is `{own}`"),
+    })
 }
 
 /// The same spelling for `maxTurns`, `max_turns` and `max-turns`.

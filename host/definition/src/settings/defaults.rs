@@ -95,6 +95,7 @@ pub(super) fn spec(visibility: Visibility, overlays: bool) -> GrantSpec {
         secrets: Some(BTreeSet::new()),
         limits: LimitsRequest::default(),
         subagents: SubagentsAsk::default(),
+        auto_background: None,
         tools_as: None,
     }
 }

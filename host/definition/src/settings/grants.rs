@@ -12,6 +12,7 @@ use belljar_policy::{
     ToolName,
 };
 
+use super::AutoBackground;
 use crate::{SubagentsAsk, ToolsAs};
 
 /// The keys that one section states; `None` = says nothing about that key.
@@ -32,6 +33,8 @@ pub struct GrantSpec {
     pub limits: LimitsRequest,
     /// Whom it may hand work to, key by key.
     pub subagents: SubagentsAsk,
+    /// How long it waits for a subagent before that goes to the background by itself.
+    pub(super) auto_background: Option<AutoBackground>,
     /// How the agent is shown its tools.
     pub tools_as: Option<ToolsAs>,
 }
@@ -67,6 +70,7 @@ impl GrantSpec {
             secrets: Some(BTreeSet::new()),
             limits: LimitsRequest::default(),
             subagents: SubagentsAsk::default(),
+            auto_background: None,
             tools_as: None,
         }
     }
@@ -93,6 +97,7 @@ impl GrantSpec {
             secrets: over.secrets.clone().or_else(|| self.secrets.clone()),
             limits,
             subagents: self.subagents.overlaid(&over.subagents),
+            auto_background: over.auto_background.or(self.auto_background),
             tools_as: over.tools_as.or(self.tools_as),
         }
     }

@@ -1,5 +1,6 @@
 //! `belljar.toml`: the operator's file at home, and the workspace's, which can only narrow.
 
+mod auto_background;
 mod command;
 mod defaults;
 mod edit;
@@ -20,14 +21,16 @@ mod sections;
 mod server;
 mod subagents;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use belljar_policy::{Access, Grants, HostRule, Mount, Permission, SecretName, ToolName};
 
 use crate::diagnostic::{Diagnostic, Position};
 use crate::{AgentId, KnownTools, Missing, Scope, Shapes, Slug, SubagentsAsk, ToolsAs, Visibility};
 
+use auto_background::AutoBackground;
 pub use command::{command_of, grant_command, shell_word};
 pub use defaults::{DEFAULTS, DefaultGrant};
 pub use edit::{GrantChange, HOST_PLACEHOLDER, apply_grant, apply_grants, grant_lines};
@@ -66,6 +69,11 @@ pub struct Settings {
     pub missing_tools: Missing,
     /// `overlay`, `overlay_bytes` and `overlay_files` under `[agents]`. Only the home file says.
     pub overlays: OverlaySetting,
+    /// `profile` under `[agents]`: how much a subagent has where its grant does not say. Only the home
+    /// file says.
+    pub profile: Profile,
+    /// The models whose role has the profile [`Profile::Small`]; each is the model of a role.
+    pub small_models: BTreeSet<String>,
     /// `[models.NAME]`.
     pub models: BTreeMap<String, ModelSetting>,
     /// `[roles]`: role to model name. Every value is a key of `models`.
@@ -89,6 +97,16 @@ pub struct Settings {
     warnings: Vec<Diagnostic>,
     named_tools: Vec<NamedTool>,
     named_agents: Vec<named::NamedAgent>,
+}
+
+/// How much a subagent has where its grant does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Profile {
+    /// As every agent.
+    #[default]
+    Whole,
+    /// Fewer steps and tokens, and shorter prompts.
+    Small,
 }
 
 /// Whether agents get an overlay of the workspace, and what all overlays of a home may hold.
@@ -337,6 +355,12 @@ impl Settings {
         let to = Grantee::from(id);
         let mut home = self.stated(visibility, &to, self.home.grants.get(&to));
         workspace.or_else(|| home.rfind(|stated| stated.tools_as.is_some())?.tools_as)
+    }
+
+    /// How long this agent waits for a subagent before that goes to the background by itself;
+    /// `None` = until it ends. Only the home file says.
+    pub fn auto_background(&self, id: &AgentId, visibility: Visibility) -> Option<Duration> {
+        self.home_grant(&id.into(), visibility).auto_background.and_then(AutoBackground::wait)
     }
 
     /// The agents and libraries that the operator's file grants something by name, whether there are

@@ -67,8 +67,8 @@ impl GrantRemoval {
         let mut missing = Vec::new();
         if self.all {
             let subagents = stated.subagents.clone();
-            let tools_as = stated.tools_as;
-            let left = GrantSpec { subagents, tools_as, ..GrantSpec::default() };
+            let (tools_as, auto_background) = (stated.tools_as, stated.auto_background);
+            let left = GrantSpec { subagents, tools_as, auto_background, ..GrantSpec::default() };
             if left == *stated {
                 missing.push("anything".to_owned());
             }

@@ -153,6 +153,11 @@ impl<'t> Loader<'_, 't, '_> {
         errors
     }
 
+    /// Whether it is the operator's own file.
+    pub(super) fn is_home(&self) -> bool {
+        matches!(self.file, File::Home { .. })
+    }
+
     /// The named tables of a section.
     pub(super) fn each<'a>(
         &mut self,
@@ -262,7 +267,7 @@ impl<'t> Loader<'_, 't, '_> {
     /// agent file names and which are easily forgotten in it: they stay, unless it names any of them
     /// itself, if only to deny it. An empty list gives nothing. A workspace's list is there to narrow.
     fn keep_builtin_tools(&self, visibility: Visibility, spec: &mut GrantSpec) {
-        let is_home = matches!(self.file, File::Home { .. });
+        let is_home = self.is_home();
         let Some(tools) = spec.tools.as_mut().filter(|tools| is_home && !tools.is_empty()) else {
             return;
         };
@@ -301,7 +306,7 @@ impl<'t> Loader<'_, 't, '_> {
             spec.limits = self.reader.limits("limits", item);
         }
         if let Some(item) = table.get("subagents") {
-            spec.subagents = self.subagents(item);
+            self.subagents(item, &mut spec);
         }
         if let Some(item) = table.get("tools_as")
             && let Some(text) = self.reader.text_of("tools_as", item)

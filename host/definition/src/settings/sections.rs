@@ -6,12 +6,14 @@ use belljar_policy::{HostRule, SecretName, Shown};
 use toml::de::{DeTable, DeValue};
 
 use super::schema::Loader;
-use super::{KeySetting, SecretSetting, ToolSetting};
+use super::{KeySetting, Profile, SecretSetting, ToolSetting};
 use crate::agent::{MODEL_ROLES, Missing, Shapes};
 use crate::suggest;
 use crate::toml_read::Item;
 
-const AGENTS_KEYS: &[&str] = &["lenient", "strict", "overlay", "overlay_bytes", "overlay_files"];
+const AGENTS_KEYS: &[&str] =
+    &["lenient", "strict", "overlay", "overlay_bytes", "overlay_files", "profile"];
+const ROLE_KEYS: &[&str] = &["model", "profile"];
 const SECRET_KEYS: &[&str] = &["host", "header", "prefix", "env", "file"];
 const TOOL_KEYS: &[&str] = &["config", "digest"];
 
@@ -38,6 +40,41 @@ impl<'t> Loader<'_, 't, '_> {
         }
         self.settings.overlays.bytes = self.reader.number(agents, "overlay_bytes");
         self.settings.overlays.files = self.reader.number(agents, "overlay_files");
+        self.settings.profile = self.profile(agents);
+    }
+
+    /// `profile` of `[agents]` or of a role.
+    fn profile(&mut self, table: &DeTable<'t>) -> Profile {
+        let Some(item) = table.get("profile") else { return Profile::Whole };
+        match item.get_ref().as_str() {
+            Some("small") => Profile::Small,
+            Some("whole") => Profile::Whole,
+            Some(_) | None => {
+                self.reader.unfit::<()>(
+                    "profile",
+                    item,
+                    "`small` or `whole`, which is the default",
+                );
+                Profile::Whole
+            }
+        }
+    }
+
+    /// The model of a role: a name, or a table with the name and a profile.
+    fn role(&mut self, role: &str, item: &Item<'t>) -> Option<String> {
+        let Some(table) = item.get_ref().as_table() else {
+            return self.reader.text_of(role, item).map(str::to_owned);
+        };
+        self.reader.only(table, "a role", ROLE_KEYS);
+        if table.get("model").is_none() {
+            let hint = format!("write `{role} = {{ model = \"...\", profile = \"small\" }}`");
+            self.missing(item, "`model`", &hint);
+        }
+        let model = self.reader.text(table, "model")?;
+        if self.profile(table) == Profile::Small {
+            self.settings.small_models.insert(model.clone());
+        }
+        Some(model)
     }
 
     pub(super) fn key(
@@ -67,7 +104,8 @@ impl<'t> Loader<'_, 't, '_> {
         let Some(roles) = self.reader.table("roles", item) else { return };
         self.reader.only(roles, "`roles`", MODEL_ROLES);
         for role in MODEL_ROLES {
-            let Some(model) = self.reader.text(roles, role) else { continue };
+            let Some(item) = roles.get(*role) else { continue };
+            let Some(model) = self.role(role, item) else { continue };
             let names = table.get("models").and_then(|item| item.get_ref().as_table());
             let names: Vec<&str> = names
                 .map(|names| names.keys().map(|key| key.get_ref().as_ref()).collect())

@@ -3,12 +3,15 @@
 use belljar_policy::ToolName;
 use toml::de::DeTable;
 
+use super::GrantSpec;
+use super::auto_background;
 use super::named::By;
 use super::schema::Loader;
 use crate::agent::SubagentsAsk;
 use crate::toml_read::Item;
 
-const GRANT_KEYS: &[&str] = &["enabled", "max_concurrent", "allowed_agents", "allowed_tools"];
+const GRANT_KEYS: &[&str] =
+    &["enabled", "max_concurrent", "allowed_agents", "allowed_tools", auto_background::KEY];
 const GLOBAL_KEYS: &[&str] = &["max_depth", "blocked_agents", "blocked_tools"];
 
 /// How deep subagents may go where nothing is said: a subagent has none of its own.
@@ -68,12 +71,11 @@ impl SubagentsAsk {
 
 impl<'t> Loader<'_, 't, '_> {
     /// `subagents` of a grant.
-    pub(super) fn subagents(&mut self, item: &Item<'t>) -> SubagentsAsk {
-        let Some(table) = self.reader.table("subagents", item) else {
-            return SubagentsAsk::default();
-        };
+    pub(super) fn subagents(&mut self, item: &Item<'t>, spec: &mut GrantSpec) {
+        let Some(table) = self.reader.table("subagents", item) else { return };
         self.reader.only(table, "`subagents`", GRANT_KEYS);
-        SubagentsAsk {
+        spec.auto_background = self.auto_background(table);
+        spec.subagents = SubagentsAsk {
             enabled: self.reader.boolean(table, "enabled"),
             // How deep an agent of the operator's goes is said once, for all.
             max_depth: None,
@@ -84,7 +86,7 @@ impl<'t> Loader<'_, 't, '_> {
             allowed_tools: table
                 .get("allowed_tools")
                 .map(|item| self.tool_names(item, "allowed_tools")),
-        }
+        };
     }
 
     pub(super) fn subagent_policy(&mut self, table: &DeTable<'t>) -> Option<SubagentPolicy> {

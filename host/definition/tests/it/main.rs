@@ -35,4 +35,5 @@ mod settings;
 mod shapes;
 mod show;
 mod skills;
+mod subagents;
 mod teams;

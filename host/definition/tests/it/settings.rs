@@ -315,47 +315,6 @@ fn bad_syntax_is_placed() {
 }
 
 #[test]
-fn who_may_be_called_is_said_key_by_key_and_a_workspace_only_narrows_it() {
-    let settings = both(
-        "[subagents]
-max_depth = 3
-blocked_agents = ['root']
-[defaults.user-facing]
-subagents = { max_concurrent = 8, allowed_agents = ['scout', 'critic'] }
-[grants.boss]
-subagents = { allowed_agents = [], allowed_tools = ['file_read'] }",
-        "[subagents]
-max_depth = 2
-blocked_tools = ['web_fetch']
-[grants.boss]
-subagents = { max_concurrent = 2 }",
-    )
-    .unwrap();
-    let policy = &settings.subagents;
-    assert_eq!((policy.max_depth, policy.blocked_agents.as_slice()), (2, &["root".to_owned()][..]));
-    assert_eq!(policy.blocked_tools.len(), 1);
-    let said = settings.delegation(&id("boss"), Visibility::UserFacing);
-    assert_eq!(said[0].max_concurrent, Some(8));
-    assert_eq!(said[0].allowed_agents, Some(Vec::new()), "an empty list is nobody");
-    assert_eq!(said[0].allowed_tools.as_ref().map(Vec::len), Some(1));
-    assert_eq!((said[1].max_concurrent, &said[1].allowed_agents), (Some(2), &None));
-    let deeper = both("", "[subagents]\nmax_depth = 8").unwrap();
-    assert_eq!(deeper.subagents.max_depth, 1, "a workspace allows nothing more");
-}
-
-#[test]
-fn a_slip_in_subagents_is_one_clear_error() {
-    let text = |toml: &str| home(toml).unwrap_err();
-    let deep = text("[subagents]\nmax_depth = 9");
-    assert!(deep.contains("`max_depth`") && deep.contains("from 0 to 8"), "{deep}");
-    let slip = text("[grants.a]\nsubagents = { max_concurent = 2 }");
-    assert!(slip.contains("did you mean `max_concurrent`?"), "{slip}");
-    let none = text("[grants.a]\nsubagents = { max_concurrent = 0 }");
-    assert!(none.contains("from 1 to 1000"), "{none}");
-    assert!(text("[subagents]\nblocked_agents = ['']").contains("blank entry"));
-}
-
-#[test]
 fn a_workspace_cannot_have_unusual_shapes_read() {
     let lenient = "[agents]\nlenient = true\n";
     assert_eq!(home(lenient).unwrap().shapes, Shapes::Lenient);
