@@ -47,7 +47,13 @@ pub(crate) enum Kind {
     },
     SubagentBatchStart {
         batch: String,
+        #[serde(default)]
+        title: Option<String>,
         children: Vec<Child>,
+    },
+    SubagentBatchEnd {
+        batch: String,
+        summary: String,
     },
     SubagentUpdate {
         child: String,

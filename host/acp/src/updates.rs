@@ -114,8 +114,11 @@ impl Updates {
             Kind::ToolCallFinished { step, call_id, tool, ok, error } => {
                 update(self.finished(agent, step, call_id, &tool, ok, error));
             }
-            Kind::SubagentBatchStart { batch, children } => {
-                self.batch(&session, &batch, &children, &mut out);
+            Kind::SubagentBatchStart { batch, title, children } => {
+                self.batch(&session, &batch, title.as_deref(), &children, &mut out);
+            }
+            Kind::SubagentBatchEnd { batch, summary } => {
+                update(self.batch_ended(&batch, &summary));
             }
             Kind::SubagentUpdate { child } => {
                 if let Some(id) = self.session_of(&child) {
@@ -353,10 +356,18 @@ impl Updates {
     }
 
     /// Subagents begin: a call of their parent, and to an editor that knows them a session each.
-    fn batch(&self, session: &str, batch: &str, children: &[Child], out: &mut Vec<Out>) {
+    fn batch(
+        &self,
+        session: &str,
+        batch: &str,
+        title: Option<&str>,
+        children: &[Child],
+        out: &mut Vec<Out>,
+    ) {
         let names: Vec<&str> =
             children.iter().filter_map(|child| child.child.rsplit('/').next()).collect();
-        let title = format!("subagents: {}", Shown::clipped(&names.join(", "), MAX_TITLE));
+        let names = names.join(", ");
+        let title = format!("subagents: {}", Shown::clipped(title.unwrap_or(&names), MAX_TITLE));
         let tasks = children.iter().map(|child| tool_call::text(&child.task)).collect();
         let call = ToolCall::new(self.batch_id(batch), title)
             .kind(ToolKind::Other)
@@ -380,6 +391,13 @@ impl Updates {
         let ended = counts.total.saturating_sub(left);
         let text = tool_call::text(&format!("{ended} of {} ended", counts.total));
         let fields = ToolCallUpdateFields::new().status(status).content(vec![text]);
+        SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(self.batch_id(batch), fields))
+    }
+
+    fn batch_ended(&self, batch: &str, summary: &str) -> SessionUpdate {
+        let text = tool_call::text(summary);
+        let fields =
+            ToolCallUpdateFields::new().status(ToolCallStatus::Completed).content(vec![text]);
         SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(self.batch_id(batch), fields))
     }
 

@@ -30,7 +30,9 @@
 //! | `team_started` | `id`, `stages` (how many), `workspace`; first event of a team's run. Its agents follow as `team/scout#0`, each with a `run_started` of its own |
 //! | `team_stage_started` | `stage` (from 1), `of`, `agents` (names); they follow as a `subagent_batch_start` with `batch` = `stage-N` |
 //! | `team_stage_finished` | `stage`, `status`, `error` |
-//! | `subagent_batch_start` | `batch` (the id of the call that started them), `children` (`child`: its path, and `task`, cut), `background`, `max_concurrent` |
+//! | `subagent_batch_start` | `batch` (the id of the call that started them), `title` (of several that were started together, cut; absent where their parent gave none), `children` (`child`: its path, and `task`, cut), `background`, `max_concurrent` |
+//! | `subagent_batch_end` | `batch`, `summary` (how they ended and what they used, in a line), `counts`; behind the last `subagent_done` |
+//! | `subagent_background` | `batch`, `id`: the agent does not wait for it any more, which goes on in the background under that id |
 //! | `subagent_update` | `batch`, `child` (it runs now), `counts` |
 //! | `subagent_done` | `batch`, `child`, `status`, `steps`, `tokens`, `error`, `counts` |
 //! | `permission_asked` | `id`, `call_id`, `tool`, `arguments` (cut), and all that the call could touch: `mounts` (`path`, `access`), `hosts` (rules), `secrets` (names) |
@@ -156,9 +158,20 @@ pub enum EventKind {
     },
     SubagentBatchStart {
         batch: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
         children: Vec<BatchChild>,
         background: bool,
         max_concurrent: usize,
+    },
+    SubagentBatchEnd {
+        batch: String,
+        summary: String,
+        counts: Counts,
+    },
+    SubagentBackground {
+        batch: String,
+        id: String,
     },
     SubagentUpdate {
         batch: String,

@@ -90,6 +90,20 @@ pub const PARALLEL_CHILDREN: usize = 3;
 /// Subagents that one run may start. Budgets bound what they use; this bounds the records.
 pub const MAX_CHILDREN_PER_RUN: usize = 4_096;
 
+/// Steps of a subagent with the profile `small`, where its grant states none: what a small context has
+/// room for.
+pub const SMALL_STEPS: u64 = 15;
+
+/// Most tokens of such a subagent, all steps together.
+pub const SMALL_TOKENS: u64 = 8_000;
+
+/// The share of the model's context, in percent, that these are at most.
+pub const SMALL_CONTEXT_PERCENT: u64 = 30;
+
+/// Each of its instructions, its task and its context is cut at a byte for so many of its tokens: at 4,000
+/// bytes, some 1,000 tokens, of 8,000 tokens.
+pub const TOKENS_PER_SMALL_PROMPT_BYTE: u64 = 2;
+
 /// Tasks of one `delegate_parallel`. They wait for room; each costs a record.
 pub const MAX_BATCH: usize = 1_024;
 
@@ -147,6 +161,12 @@ pub const MAX_CONCLUSION_BYTES: usize = 256 << 10;
 /// Bytes of a tool result that stays in a conversation when longer ones are taken out, because the model
 /// cannot read the conversation whole: a short result costs less than making its call again.
 pub const MAX_KEPT_RESULT: usize = 1 << 10;
+
+/// Files that a child is told its parent has read, the last ones: some 40 tokens each.
+pub const MAX_KNOWN_FILES: usize = 40;
+
+/// The same, of a child whose prompt is kept small.
+pub const MAX_KNOWN_FILES_OF_SMALL: usize = 5;
 
 /// Most file paths named in the header of a child's conclusion, read and written apart.
 pub const MAX_FRAMED_PATHS: usize = 20;

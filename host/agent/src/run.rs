@@ -240,6 +240,8 @@ pub(crate) fn job(
         pause: Arc::default(),
         depth,
         fork: None,
+        instructions: None,
+        known: None,
         spawn_index,
         address: Arc::clone(&path),
         path,

@@ -51,6 +51,9 @@ pub struct ModelConfig {
     /// Absent: not known, and nothing is made to fit. Nothing is sent of it.
     #[serde(default)]
     pub context_tokens: Option<u64>,
+    /// Whether subagents of this model are kept small. Default false. Nothing is sent of it.
+    #[serde(default)]
+    pub small: bool,
     /// Whether the model reads images. Absent: yes of Anthropic's and OpenAI's own API and of
     /// `scripted`, no of every other server.
     #[serde(default)]
@@ -165,6 +168,7 @@ impl ModelConfig {
             key: KeySource::None,
             max_output_tokens: None,
             context_tokens: None,
+            small: false,
             images: None,
             effort: None,
             temperature: None,

@@ -36,6 +36,8 @@ pub struct Resolved {
     pub name: String,
     /// Tokens that a request and its answer may have together; `None` = not known.
     pub context_tokens: Option<u64>,
+    /// Whether subagents of it are kept small.
+    pub small: bool,
     /// Notes for the operator, such as that another model took the place of the one that was asked
     /// for.
     pub notes: Vec<String>,
@@ -212,7 +214,8 @@ impl Models {
         if let Some(model) = &self.only {
             let name = model.id().to_owned();
             let (model, notes) = (Arc::clone(model), Vec::new());
-            return Ok(Resolved { model, name, context_tokens: self.only_reads, notes });
+            let context_tokens = self.only_reads;
+            return Ok(Resolved { model, name, context_tokens, small: false, notes });
         }
         if self.configs.is_empty() {
             return Err(ModelResolveError::NoModels);
@@ -220,8 +223,10 @@ impl Models {
         let mut notes = Vec::new();
         let name = self.name_of(request, parent, &mut notes)?;
         let model = self.make(name, &mut notes)?;
-        let context_tokens = self.configs.get(name).and_then(|config| config.context_tokens);
-        Ok(Resolved { model, name: name.to_owned(), context_tokens, notes })
+        let config = self.configs.get(name);
+        let context_tokens = config.and_then(|config| config.context_tokens);
+        let small = config.is_some_and(|config| config.small);
+        Ok(Resolved { model, name: name.to_owned(), context_tokens, small, notes })
     }
 
     fn name_of(

@@ -22,7 +22,7 @@ use crate::replay::log::{AgentPast, LoggedCourse};
 use crate::rights::delegates::Delegates;
 use crate::subagent::background::{Background, Ended};
 use crate::subagent::planned::{Planned, Starting};
-use crate::subagent::progress::Batch;
+use crate::subagent::progress::{Batch, Heading};
 use crate::tools::answer::Answer;
 use crate::tools::builtin::todos::TodoList;
 use crate::tools::call::Call;
@@ -132,11 +132,17 @@ pub(crate) trait Effects: Send + Sync {
         agent: &Agent<'_>,
         call: Call<'_>,
         children: &[&Planned],
-        background: bool,
+        heading: Heading<'_>,
     ) -> Arc<Batch>;
 
     /// The id of the subagent in the background that a call starts.
     fn background_id(&self, agent: &Agent<'_>, call: Call<'_>) -> String;
+
+    /// Whether the subagent that a call started, and did not ask to have in the background, came to run
+    /// there; `None` = that is not decided yet.
+    fn was_left(&self, _: Call<'_>) -> Option<bool> {
+        None
+    }
 
     /// Whether this call had begun, before the process died, and runs again.
     fn had_begun(&self, _: Call<'_>) -> bool {

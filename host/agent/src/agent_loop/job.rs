@@ -133,6 +133,10 @@ pub(crate) struct Job {
     pub(crate) depth: Depth,
     /// The request that a fork continues.
     pub(crate) fork: Option<Arc<ChatRequest>>,
+    /// Most bytes of its own instructions that its model is sent; `None` = all.
+    pub(crate) instructions: Option<usize>,
+    /// The block about the files that its parent has read.
+    pub(crate) known: Option<String>,
     /// Warnings for a person before it starts.
     pub(crate) notes: Vec<String>,
     /// The span that it was asked for in, for whoever traces it.

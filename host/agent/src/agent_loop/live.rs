@@ -12,7 +12,7 @@ use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
 use crate::outcome::{RunError, RunStatus};
 use crate::subagent::background::Ended;
 use crate::subagent::planned::{Planned, Starting};
-use crate::subagent::progress::Batch;
+use crate::subagent::progress::{Batch, Heading};
 use crate::tools::answer::Answer;
 use crate::tools::call::Call;
 use crate::tools::dispatch::{Decision, Refusal};
@@ -111,10 +111,10 @@ impl Effects for Live {
         agent: &Agent<'_>,
         call: Call<'_>,
         children: &[&Planned],
-        background: bool,
+        heading: Heading<'_>,
     ) -> Arc<Batch> {
         agent.persist_queued(call, children, true).await;
-        agent.batch(call, children, background)
+        agent.batch(call, children, heading)
     }
 
     fn background_id(&self, agent: &Agent<'_>, _: Call<'_>) -> String {

@@ -24,6 +24,7 @@ use crate::prompt::skills;
 use crate::prompt::stubs::Language;
 use crate::rights::decide::{self, Means, Reasons};
 use crate::rights::delegates::Delegates;
+use crate::subagent::small::cut_with_mark;
 use crate::tools::alias::Aliases;
 use crate::tools::builtin::spec::spec;
 use crate::tools::builtin::tool::BuiltinTool;
@@ -229,7 +230,7 @@ fn delegates(job: &Job) -> Delegates {
     Delegates::of(host.listing(&job.shared.workspace), &said, &agent.definition)
 }
 
-/// The body, verbatim, and after it blocks of their own.
+/// The body, verbatim but where the profile cuts it, and after it blocks of their own.
 fn system(
     job: &Job,
     ledger: &Ledger,
@@ -238,7 +239,11 @@ fn system(
     aliases: &Aliases,
 ) -> Vec<String> {
     let definition = &job.agent.definition;
-    let mut system = vec![definition.body.clone()];
+    let body = match job.instructions {
+        Some(limit) => cut_with_mark(&definition.body, limit).into_owned(),
+        None => definition.body.clone(),
+    };
+    let mut system = vec![body];
     if job.depth.is_child() {
         let findings = definition.emit_structured_findings;
         system.push(frame::contract(job.depth.supervises(), findings));
@@ -249,6 +254,8 @@ fn system(
     if given.contains(&BuiltinTool::Skill) {
         system.extend(skills::index_block(&job.shared.host.skills, skill));
     }
+    // It comes last: what stands before it is the same for every child of this agent.
+    system.extend(job.known.clone());
     if !job.depth.is_child() {
         let shared = &job.shared;
         let (text, warning) = blocks::agents_md(&shared.workspace, shared.host.home.as_deref());

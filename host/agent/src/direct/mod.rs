@@ -346,6 +346,7 @@ fn job(host: &Host, callers: &Arc<Callers>, spec: DirectSpec) -> Job {
         model: Arc::new(NoModel),
         name: String::new(),
         context_tokens: None,
+        small: false,
         notes: Vec::new(),
     };
     Job {
@@ -353,6 +354,8 @@ fn job(host: &Host, callers: &Arc<Callers>, spec: DirectSpec) -> Job {
         pause: Arc::default(),
         depth: Depth::top(0),
         fork: None,
+        instructions: None,
+        known: None,
         spawn_index: 0,
         address: Arc::clone(&path),
         path,

@@ -183,6 +183,14 @@ pub(crate) fn started_in_background(agent: &str, id: &str) -> String {
     )
 }
 
+/// The answer to a call that has waited for a child as long as its agent may.
+pub(crate) fn left_in_background(agent: &str, id: &str) -> String {
+    format!(
+        "`{}` takes long and runs on in the background as `{id}`; you will be told when it has ended",
+        Shown::clipped(agent, 64)
+    )
+}
+
 /// The message about a child in the background that has ended. The conclusion is framed.
 pub(crate) fn announcement(id: &str, conclusion: &str) -> String {
     format!("<{NOTICE}>The subagent `{id}` in the background has ended.</{NOTICE}>\n{conclusion}")

@@ -3,5 +3,6 @@
 pub(crate) mod blocks;
 pub(crate) mod findings;
 pub mod frame;
+pub(crate) mod known;
 pub mod skills;
 pub(crate) mod stubs;

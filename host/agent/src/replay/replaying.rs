@@ -22,7 +22,7 @@ use crate::replay::persist::address_of;
 use crate::subagent::background::{Ended, still_running};
 use crate::subagent::planned::Planned;
 use crate::subagent::planned::Starting;
-use crate::subagent::progress::Batch;
+use crate::subagent::progress::{Batch, Heading};
 use crate::tools::answer::Answer;
 use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::call::Call;
@@ -262,10 +262,10 @@ impl<E: Effects> Effects for Replaying<E> {
         agent: &Agent<'_>,
         call: Call<'_>,
         children: &[&Planned],
-        background: bool,
+        heading: Heading<'_>,
     ) -> Arc<Batch> {
         if !self.had_begun(call) {
-            return self.after.announce(agent, call, children, background).await;
+            return self.after.announce(agent, call, children, heading).await;
         }
         agent.persist_queued(call, children, false).await;
         Batch::unannounced(&agent.job.shared, &agent.job.path, &call.call.id, children.len())
@@ -274,6 +274,10 @@ impl<E: Effects> Effects for Replaying<E> {
     fn background_id(&self, agent: &Agent<'_>, call: Call<'_>) -> String {
         let before = self.result(call).and_then(|persisted| persisted.background.clone());
         before.unwrap_or_else(|| self.after.background_id(agent, call))
+    }
+
+    fn was_left(&self, call: Call<'_>) -> Option<bool> {
+        self.result(call).map(|persisted| persisted.background.is_some())
     }
 
     fn had_begun(&self, call: Call<'_>) -> bool {

@@ -20,7 +20,7 @@ use crate::replay::rerun::{CallText, Comparison, ReplayedCall, Rerun};
 use crate::replay::times::without_times;
 use crate::subagent::background::Ended;
 use crate::subagent::planned::{Planned, Starting};
-use crate::subagent::progress::Batch;
+use crate::subagent::progress::{Batch, Heading};
 use crate::tools::answer::Answer;
 use crate::tools::approval::consent::{Instead, without_asking};
 use crate::tools::approval::questions::SAID_NO;
@@ -67,6 +67,14 @@ impl<E: Effects> Rerunning<E> {
     pub(crate) fn of(job: &Job, rerun: &Arc<Rerun>, after: E) -> Self {
         let past = rerun.past().take(&job.address).unwrap_or_default();
         Self { rerun: Arc::clone(rerun), past, after }
+    }
+
+    /// The journal that a call stands in.
+    fn past_of<'a>(&'a self, call: Call<'a>) -> Option<&'a AgentPast> {
+        match call.nested {
+            Some(nested) => nested.outer.past().map(Arc::as_ref),
+            None => Some(&self.past),
+        }
     }
 
     /// Whether the stored model asked for this very call.
@@ -407,9 +415,9 @@ impl<E: Effects> Effects for Rerunning<E> {
         agent: &Agent<'_>,
         call: Call<'_>,
         children: &[&Planned],
-        background: bool,
+        heading: Heading<'_>,
     ) -> Arc<Batch> {
-        self.after.announce(agent, call, children, background).await
+        self.after.announce(agent, call, children, heading).await
     }
 
     fn background_id(&self, agent: &Agent<'_>, call: Call<'_>) -> String {
@@ -419,12 +427,14 @@ impl<E: Effects> Effects for Rerunning<E> {
         before.unwrap_or_else(|| self.after.background_id(agent, call))
     }
 
+    fn was_left(&self, call: Call<'_>) -> Option<bool> {
+        let stored = self.past_of(call)?.result(call.step, call.position);
+        let stored = stored.filter(|_| !self.rerun.asks_model());
+        stored.map(|stored| stored.background.is_some())
+    }
+
     fn course(&self, call: Call<'_>) -> Option<LoggedCourse> {
-        let past = match call.nested {
-            Some(nested) => nested.outer.past()?,
-            None => &self.past,
-        };
-        past.course(call.step, call.position)
+        self.past_of(call)?.course(call.step, call.position)
     }
 
     fn past_within(&self, _: &Agent<'_>, address: &str) -> Option<Arc<AgentPast>> {

@@ -70,8 +70,10 @@ impl ResolvedAgent {
             None => manifest_of(host, tool)?,
         };
         if let Some(name) = target.filter(|_| BuiltinTool::of(tool).is_some_and(hands_work)) {
+            let mut answer = self.may_hand_to(host, workspace, tool, name);
+            self.say_how_long_it_waits(tool, &mut answer);
             return Ok(Advice {
-                answer: self.may_hand_to(host, workspace, tool, name),
+                answer,
                 grant: None,
                 command: None,
                 section: host.settings.library_section(&self.id),
@@ -79,7 +81,8 @@ impl ResolvedAgent {
         }
         let write = write || manifest.mounts == Some(Access::ReadWrite);
         let question = question(target, write)?;
-        let answer = self.decision(host, workspace, tool, &question, &manifest);
+        let mut answer = self.decision(host, workspace, tool, &question, &manifest);
+        self.say_how_long_it_waits(tool, &mut answer);
         let change = match answer.decided_by {
             Some(Source::Grants) if answer.permission == Permission::Deny => {
                 missing(self, tool, &question)
@@ -96,6 +99,23 @@ impl ResolvedAgent {
             command: command.map(|command| host.for_its_tenant(&command)),
             section: host.settings.library_section(&self.id),
         })
+    }
+}
+
+impl ResolvedAgent {
+    /// Adds to the grants' word how long a call that starts a subagent waits for it, where they say so.
+    fn say_how_long_it_waits(&self, tool: &str, answer: &mut Explanation) {
+        let Some(wait) = self.auto_background else { return };
+        if BuiltinTool::of(tool) != Some(BuiltinTool::Spawn)
+            || answer.permission == Permission::Deny
+        {
+            return;
+        }
+        for vote in answer.votes.iter_mut().filter(|vote| vote.source == Source::Grants) {
+            let seconds = wait.as_secs();
+            vote.why
+                .push_str(&format!("; what takes longer than {seconds} s goes to the background"));
+        }
     }
 }
 

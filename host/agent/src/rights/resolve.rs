@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use belljar_definition::{
     AgentDefinition, AgentId, AgentReadiness, CatalogEntry, GrantChange, NotFound, Parsed,
@@ -33,6 +34,9 @@ pub struct ResolvedAgent {
     pub status: AgentReadiness,
     /// The command with which the operator unblocks it; empty where no grant would.
     pub hint: String,
+    /// How long it waits for a subagent before that goes to the background by itself; `None` = until
+    /// it ends.
+    pub auto_background: Option<Duration>,
     /// Whether a directory that it is granted is not there: it does not start, `--partial` or
     /// not. Looked at for agents at the top; a subagent hears of it when it starts.
     pub lacks_directory: bool,
@@ -255,6 +259,7 @@ fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgen
         narrowed,
         status,
         hint,
+        auto_background: host.settings.auto_background(&agent.id, definition.visibility),
         lacks_directory: false,
         for_overlays,
     }

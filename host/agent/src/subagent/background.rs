@@ -10,6 +10,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::prompt::frame;
 
+/// The beginning of an id; a number follows.
+const ID: &str = "bg-";
+
 /// Characters of a task in a list.
 const MAX_TASK: usize = 80;
 
@@ -49,9 +52,12 @@ pub(crate) enum Standing {
 }
 
 impl Background {
-    /// The id that the next one has where it has none yet.
+    /// The id that the next one has where it has none yet: behind all that are taken, which a
+    /// resumed run may have added in another order.
     pub(crate) fn next_id(&self) -> String {
-        format!("bg-{}", self.entries().len() + 1)
+        let number = |entry: &Entry| entry.id.strip_prefix(ID)?.parse::<usize>().ok();
+        let last = self.entries().iter().filter_map(number).max().unwrap_or(0);
+        format!("{ID}{}", last.saturating_add(1))
     }
 
     /// Makes room for one more.
@@ -267,6 +273,13 @@ mod tests {
         assert_ne!(it.look(id), Standing::Running);
         assert!(it.news().is_empty());
         assert_eq!(it.look("bg-9"), Standing::Unknown);
+    }
+
+    #[test]
+    fn an_id_is_given_once_in_whatever_order_a_resumed_run_brings_the_earlier_ones() {
+        let it = Background::default();
+        it.add("bg-2", ("a", "scout", "left"), CancellationToken::new());
+        assert_eq!(it.next_id(), "bg-3");
     }
 
     #[tokio::test]

@@ -5,5 +5,6 @@ pub(crate) mod control;
 pub(crate) mod plan;
 pub(crate) mod planned;
 pub(crate) mod progress;
+pub(crate) mod small;
 pub(crate) mod spawn;
 pub(crate) mod team;

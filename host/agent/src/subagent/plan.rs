@@ -5,6 +5,7 @@
 //! admit are taken out. It gets a jar and a history of its own, and a budget below the
 //! parent's.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,14 +25,16 @@ use crate::agent_loop::driver::run_agent;
 use crate::agent_loop::ended::{not_started, panic_message};
 use crate::agent_loop::job::{Job, Shared};
 use crate::brought::Brought;
-use crate::limits::MAX_CHILDREN_PER_RUN;
+use crate::limits::{MAX_CHILDREN_PER_RUN, MAX_KNOWN_FILES, MAX_KNOWN_FILES_OF_SMALL};
 use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::prompt::frame;
+use crate::prompt::known;
 use crate::replay::log::address;
 use crate::rights::model::model_of;
 use crate::rights::resolve::ResolvedAgent;
 use crate::subagent::planned::Planned;
 use crate::subagent::progress::Batch;
+use crate::subagent::small::Small;
 use crate::tools::approval::pause::Pause;
 use crate::tools::builtin::arguments::{Mode, SpawnArguments};
 use crate::tools::builtin::tool::Depth;
@@ -79,7 +82,8 @@ impl Agent<'_> {
         };
         let path = format!("{}/{part}#{index}", job.path).into();
         let address = address(&job.address, &call.call.id, place);
-        Ok(Planned { agent, path, address, place, spawn_index: index, asked, name })
+        let outlives = asked.background;
+        Ok(Planned { agent, path, address, place, spawn_index: index, asked, name, outlives })
     }
 
     fn find(&self, name: &str) -> Result<(Arc<ResolvedAgent>, String), Refusal> {
@@ -137,12 +141,27 @@ impl Agent<'_> {
         })?;
         notes.extend(model.notes.iter().cloned());
         let may_hand_on = depth.supervises();
-        let (context, task) = (asked.context.as_deref(), asked.task.as_str());
-        let first = if fork {
-            frame::fork_message(task, context, may_hand_on)
-        } else {
-            frame::first_message(task, context)
+        let small = Small::of(&job.shared.host.settings, agent, &model, fork);
+        let rights = match &small {
+            Some(small) => rights.limited(&small.limits),
+            None => rights,
         };
+        let mut part = |what: &str, text| match &small {
+            Some(small) => small.part(what, text, &mut notes),
+            None => Cow::Borrowed(text),
+        };
+        let context = asked.context.as_deref().map(|text| part("context", text));
+        let (context, task) = (context.as_deref(), part("task", &asked.task));
+        if !fork {
+            // It is cut where the request is made.
+            part("instructions", &agent.definition.body);
+        }
+        let first = if fork {
+            frame::fork_message(&task, context, may_hand_on)
+        } else {
+            frame::first_message(&task, context)
+        };
+        let known = if fork { None } else { self.known_to(&rights, small.as_ref()) };
         Ok(Job {
             shared: Arc::clone(&job.shared),
             path: Arc::clone(path),
@@ -166,9 +185,25 @@ impl Agent<'_> {
             cancel,
             depth,
             fork: fork.then(|| Arc::clone(request)),
+            known,
+            instructions: small.and_then(|small| small.instructions()),
             notes,
             span: tracing::Span::current(),
         })
+    }
+
+    /// The block about the files that this agent has read, for a child that may read them too.
+    fn known_to(&self, rights: &Rights, small: Option<&Small>) -> Option<String> {
+        let tools = &self.job.shared.host.tools;
+        let reads_files = |name: &ToolName| {
+            let owner = tools.owner(name.as_str());
+            owner.is_some_and(|component| component.manifest.ask.mounts.is_some())
+        };
+        if !rights.tools().any(|(name, _)| reads_files(name)) {
+            return None;
+        }
+        let most = if small.is_some() { MAX_KNOWN_FILES_OF_SMALL } else { MAX_KNOWN_FILES };
+        known::block(&self.ledger.entries(), rights, most)
     }
 
     /// Who keeps a tool from a child at this depth, whatever it is granted, and why.

@@ -25,6 +25,8 @@ pub(crate) struct Planned {
     pub(crate) asked: SpawnArguments,
     /// The name under which the parent's model knows it.
     pub(crate) name: String,
+    /// Whether it may run on when the call that starts it has its result.
+    pub(crate) outlives: bool,
 }
 
 /// A planned child that is about to run, in the foreground or in the background.

@@ -1,17 +1,37 @@
 //! The subagents of one call, counted while they run: what a live card shows.
+//!
+//! A batch is announced once, with its title where its parent gave one, and ends once, with a summary of how
+//! its subagents ended.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::agent_loop::job::Shared;
 use crate::events::{BatchChild, Counts, EventKind, MAX_SHOWN};
-use crate::outcome::{Outcome, RunStatus};
+use crate::outcome::{Outcome, RunStatus, Usage};
 
 /// The subagents that one call started.
 pub(crate) struct Batch {
     shared: Arc<Shared>,
     parent: Arc<str>,
     id: String,
-    counts: Mutex<Counts>,
+    state: Mutex<State>,
+}
+
+/// How the subagents of a batch are doing, and what those that ended have used.
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    counts: Counts,
+    steps: u64,
+    tokens: u64,
+}
+
+/// The head of a batch, said when it starts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Heading<'a> {
+    /// The subject of its tasks, in the words of the parent.
+    pub(crate) title: Option<&'a str>,
+    /// Whether its parent does not wait for it.
+    pub(crate) background: bool,
 }
 
 impl Batch {
@@ -21,22 +41,17 @@ impl Batch {
         parent: &Arc<str>,
         id: &str,
         children: &[(Arc<str>, String)],
-        background: bool,
+        Heading { title, background }: Heading<'_>,
         max_concurrent: usize,
     ) -> Arc<Self> {
-        let total = children.len();
         shared.events.emit(parent, || EventKind::SubagentBatchStart {
             batch: id.to_owned(),
+            title: title.map(|title| title.chars().take(MAX_SHOWN).collect()),
             children: children.iter().map(shown).collect(),
             background,
             max_concurrent,
         });
-        Arc::new(Self {
-            shared: Arc::clone(shared),
-            parent: Arc::clone(parent),
-            id: id.to_owned(),
-            counts: Mutex::new(Counts { total, queued: total, ..Counts::default() }),
-        })
+        Self::unannounced(shared, parent, id, children.len())
     }
 
     /// The same without telling anybody: they were announced before.
@@ -50,21 +65,32 @@ impl Batch {
             shared: Arc::clone(shared),
             parent: Arc::clone(parent),
             id: id.to_owned(),
-            counts: Mutex::new(Counts { total, queued: total, ..Counts::default() }),
+            state: Mutex::new(State {
+                counts: Counts { total, queued: total, ..Counts::default() },
+                ..State::default()
+            }),
         })
     }
 
     /// One of them had ended, and that was announced before.
-    pub(crate) fn ended_before(&self, status: RunStatus) {
-        let mut counts = self.counts();
-        counts.queued = counts.queued.saturating_sub(1);
-        *counts.ended(status) += 1;
+    pub(crate) fn ended_before(&self, outcome: &Outcome) {
+        let mut state = self.state();
+        state.counts.queued = state.counts.queued.saturating_sub(1);
+        state.ended(outcome);
+    }
+
+    /// The one that there is runs on in the background, under this id.
+    pub(crate) fn left(&self, id: &str) {
+        self.shared.events.emit(&self.parent, || EventKind::SubagentBackground {
+            batch: self.id.clone(),
+            id: id.to_owned(),
+        });
     }
 
     /// One of them runs now.
     pub(crate) fn running(&self, child: &str) {
         let counts = {
-            let mut counts = self.counts();
+            let counts = &mut self.state().counts;
             counts.queued = counts.queued.saturating_sub(1);
             counts.running += 1;
             *counts
@@ -78,13 +104,15 @@ impl Batch {
 
     /// One of them has ended; `ran` = it had begun.
     pub(crate) fn done(&self, child: &str, outcome: &Outcome, ran: bool) {
-        let counts = {
-            let mut counts = self.counts();
+        let state = {
+            let mut state = self.state();
+            let counts = &mut state.counts;
             let left = if ran { &mut counts.running } else { &mut counts.queued };
             *left = left.saturating_sub(1);
-            *counts.ended(outcome.status) += 1;
-            *counts
+            state.ended(outcome);
+            *state
         };
+        let counts = state.counts;
         self.shared.events.emit(&self.parent, || EventKind::SubagentDone {
             batch: self.id.clone(),
             child: child.to_owned(),
@@ -94,10 +122,46 @@ impl Batch {
             error: outcome.error.as_ref().map(ToString::to_string),
             counts,
         });
+        if counts.queued == 0 && counts.running == 0 {
+            self.shared.events.emit(&self.parent, || EventKind::SubagentBatchEnd {
+                batch: self.id.clone(),
+                summary: state.summary(),
+                counts,
+            });
+        }
     }
 
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    /// How its subagents ended, in a line.
+    pub(crate) fn summary(&self) -> String {
+        self.state().summary()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn ended(&mut self, outcome: &Outcome) {
+        *self.counts.ended(outcome.status) += 1;
+        let Usage { steps, input_tokens, output_tokens, .. } = outcome.total;
+        self.steps = self.steps.saturating_add(steps);
+        let tokens = input_tokens.saturating_add(output_tokens);
+        self.tokens = self.tokens.saturating_add(tokens);
+    }
+
+    fn summary(self) -> String {
+        let Counts { completed, partial, failed, cancelled, .. } = self.counts;
+        let counted = [
+            (completed, "completed"),
+            (partial, "partial"),
+            (failed, "failed"),
+            (cancelled, "cancelled"),
+        ];
+        let counted = counted.iter().filter(|(count, _)| *count > 0);
+        let counted: Vec<String> = counted.map(|(count, word)| format!("{count} {word}")).collect();
+        let ended = if counted.is_empty() { "none ended".to_owned() } else { counted.join(", ") };
+        format!("{ended}; steps: {}, tokens: {}", self.steps, self.tokens)
     }
 }
 
@@ -115,4 +179,18 @@ impl Counts {
 
 fn shown((path, task): &(Arc<str>, String)) -> BatchChild {
     BatchChild { child: path.to_string(), task: task.chars().take(MAX_SHOWN).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_counts_how_they_ended_and_what_they_used() {
+        let counts =
+            Counts { total: 4, completed: 2, failed: 1, cancelled: 1, ..Counts::default() };
+        let state = State { counts, steps: 7, tokens: 1_234 };
+        assert_eq!(state.summary(), "2 completed, 1 failed, 1 cancelled; steps: 7, tokens: 1234");
+        assert_eq!(State::default().summary(), "none ended; steps: 0, tokens: 0");
+    }
 }

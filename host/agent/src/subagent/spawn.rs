@@ -8,7 +8,8 @@ use belljar_model::ChatRequest;
 use belljar_policy::{Shown, ToolPermit};
 use belljar_work::WorkKind;
 use futures::FutureExt as _;
-use futures::future::join_all;
+use futures::future::{BoxFuture, join_all};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -25,11 +26,27 @@ use crate::replay::persist::address_of;
 use crate::subagent::background::{Ended, Standing, still_running};
 use crate::subagent::plan::run_in_slot;
 use crate::subagent::planned::{Planned, Starting};
-use crate::subagent::progress::Batch;
+use crate::subagent::progress::{Batch, Heading};
 use crate::tools::answer::Answer;
-use crate::tools::builtin::arguments::SpawnArguments;
+use crate::tools::builtin::arguments::{BatchArguments, SpawnArguments};
 use crate::tools::call::Call;
 use crate::trace;
+
+/// How long a call waits for the child that it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    UntilItEnds,
+    /// Longer than this, and the child runs on in the background.
+    AtMost(Duration),
+    /// The child begins in the background.
+    Not,
+}
+
+/// A child as the list of those in the background shows it.
+struct Entrant {
+    name: String,
+    task: String,
+}
 
 /// A child that is about to start.
 enum Start {
@@ -39,7 +56,8 @@ enum Start {
 }
 
 impl Agent<'_> {
-    /// Starts one child. Waits for it, unless it goes to the background.
+    /// Starts one child. Waits for it, unless it goes to the background: as the call asks, or when it
+    /// takes longer than the grant lets the agent wait.
     pub(crate) async fn spawn(
         &self,
         call: Call<'_>,
@@ -49,20 +67,24 @@ impl Agent<'_> {
     ) -> Answer {
         // Everything up to the first wait happens in the order of the calls, so spawn indices
         // do not depend on timing.
-        let planned = match self.plan(call, 0, asked) {
+        let mut planned = match self.plan(call, 0, asked) {
             Ok(planned) => planned,
             Err(refusal) => return self.refuse_begun(call, refusal),
         };
+        let wait = self.wait_for_child(call, &planned);
+        planned.outlives = wait != Wait::UntilItEnds;
         if let Err(refusal) = self.effects.permit_spawn(self, call, permit).await {
             return self.refuse_begun(call, refusal);
         }
-        let background = planned.asked.background;
-        let batch = self.effects.announce(self, call, &[&planned], background).await;
-        let answer = if background {
-            self.spawn_background(call, planned, request, batch).await
-        } else {
-            let job = self.begun(&planned, request, self.stop.child_token()).await;
-            self.run_child(call, planned, job, batch, MAX_CONCLUSION_BYTES).await
+        let heading = Heading { title: None, background: wait == Wait::Not };
+        let batch = self.effects.announce(self, call, &[&planned], heading).await;
+        let answer = match wait {
+            Wait::UntilItEnds => {
+                let job = self.begun(&planned, request, self.stop.child_token()).await;
+                self.run_child(call, planned, job, batch, MAX_CONCLUSION_BYTES).await
+            }
+            Wait::AtMost(wait) => self.run_or_leave(call, planned, request, batch, wait).await,
+            Wait::Not => self.spawn_background(call, planned, request, batch).await,
         };
         trace::delegated(&answer);
         answer
@@ -73,7 +95,7 @@ impl Agent<'_> {
         &self,
         call: Call<'_>,
         permit: ToolPermit,
-        asked: Vec<SpawnArguments>,
+        BatchArguments { title, tasks: asked }: BatchArguments,
         request: &Arc<ChatRequest>,
     ) -> Answer {
         let mut starts = Vec::with_capacity(asked.len());
@@ -94,7 +116,9 @@ impl Agent<'_> {
             Some(refusal) if !starts.iter().any(|start| matches!(start, Start::Ready(_))) => {
                 self.refuse_begun(call, refusal)
             }
-            Some(_) | None => self.run_parallel(call, permit, starts, request).await,
+            Some(_) | None => {
+                self.run_parallel(call, permit, title.as_deref(), starts, request).await
+            }
         }
     }
 
@@ -102,6 +126,7 @@ impl Agent<'_> {
         &self,
         call: Call<'_>,
         permit: ToolPermit,
+        title: Option<&str>,
         starts: Vec<Start>,
         request: &Arc<ChatRequest>,
     ) -> Answer {
@@ -115,7 +140,8 @@ impl Agent<'_> {
                 Start::Refused(..) => None,
             })
             .collect();
-        let batch = self.effects.announce(self, call, &ready, false).await;
+        let heading = Heading { title, background: false };
+        let batch = self.effects.announce(self, call, &ready, heading).await;
         let each = (MAX_BATCH_CONCLUSIONS / starts.len().max(1))
             .clamp(MIN_CONCLUSION_BYTES, MAX_CONCLUSION_BYTES);
         // All begin as their parent is now: none runs before the last one has its copy.
@@ -146,7 +172,8 @@ impl Agent<'_> {
         let parts: Vec<String> = answers.into_iter().map(|answer| answer.content).collect();
         let total = parts.len();
         let head = format!("{good} of {total} subagents gave a conclusion, in the order asked:");
-        let content = format!("{head}\n{}", parts.join("\n"));
+        let summary = batch.summary();
+        let content = format!("{head}\n{}\nsummary: {summary}", parts.join("\n"));
         let answer = Answer { content, is_error: good == 0 };
         trace::delegated(&answer);
         answer
@@ -201,12 +228,81 @@ impl Agent<'_> {
         // Before the wait: ids go by the order of the calls.
         let id = self.effects.background_id(self, call);
         let job = self.begun(&planned, request, cancel.clone()).await;
-        let shown = (call.call.id.as_str(), planned.name.as_str(), planned.asked.task.as_str());
-        self.background.add(&id, shown, cancel);
-        let content = frame::started_in_background(&planned.name, &id);
+        let shown = Entrant::of(&planned);
+        let asked = planned.asked.background;
         let child = self.starting(call, planned, job, batch, MAX_CONCLUSION_BYTES);
         let child = self.effects.run_child(self, child);
-        let (background, key) = (Arc::clone(self.background), id.clone());
+        self.in_background(call, &id, &shown, cancel, child);
+        let content = match asked {
+            true => frame::started_in_background(&shown.name, &id),
+            // It waited for it before the process died.
+            false => frame::left_in_background(&shown.name, &id),
+        };
+        Answer { content, is_error: false }
+    }
+
+    /// Runs a child to its end, or for so long: then it runs on in the background.
+    async fn run_or_leave(
+        &self,
+        call: Call<'_>,
+        planned: Planned,
+        request: &Arc<ChatRequest>,
+        batch: Arc<Batch>,
+        wait: Duration,
+    ) -> Answer {
+        let cancel = self.stop.child_token();
+        let job = self.begun(&planned, request, cancel.clone()).await;
+        let shown = Entrant::of(&planned);
+        let child = self.starting(call, planned, job, Arc::clone(&batch), MAX_CONCLUSION_BYTES);
+        let mut child = self.effects.run_child(self, child);
+        tokio::select! {
+            biased;
+            ended = child.as_mut() => return answer_of(ended),
+            () = self.has_waited(wait) => {}
+        }
+        let id = self.effects.background_id(self, call);
+        self.in_background(call, &id, &shown, cancel, child);
+        batch.left(&id);
+        Answer { content: frame::left_in_background(&shown.name, &id), is_error: false }
+    }
+
+    /// How long a call that starts one child waits for it.
+    fn wait_for_child(&self, call: Call<'_>, planned: &Planned) -> Wait {
+        // INV-520: what the journal knows of the call goes before what the grant says by now.
+        let left = self.effects.was_left(call);
+        match self.job.agent.auto_background {
+            _ if planned.asked.background || left == Some(true) => Wait::Not,
+            Some(wait) if left.is_none() => Wait::AtMost(wait),
+            Some(_) | None => Wait::UntilItEnds,
+        }
+    }
+
+    /// Ends after so long, not counting what this agent and those below it wait for a person.
+    async fn has_waited(&self, wait: Duration) {
+        let pause = &self.job.pause;
+        let (began, before) = (Instant::now(), pause.total());
+        loop {
+            let paused = pause.total().saturating_sub(before);
+            match began.checked_add(wait.saturating_add(paused)) {
+                Some(end) if end > Instant::now() => tokio::time::sleep_until(end).await,
+                Some(_) | None if pause.is_open() => pause.over().await,
+                Some(_) | None => return,
+            }
+        }
+    }
+
+    /// Puts a child, which may run already, into the background, where it has this id.
+    fn in_background(
+        &self,
+        call: Call<'_>,
+        id: &str,
+        shown: &Entrant,
+        cancel: CancellationToken,
+        child: BoxFuture<'static, Ended>,
+    ) {
+        let named = (call.call.id.as_str(), shown.name.as_str(), shown.task.as_str());
+        self.background.add(id, named, cancel);
+        let (background, key) = (Arc::clone(self.background), id.to_owned());
         let task = async move {
             // A panic must not leave the parent waiting for an end that never comes.
             let ended = AssertUnwindSafe(child).catch_unwind().await;
@@ -216,8 +312,7 @@ impl Agent<'_> {
             });
             background.ended(&key, ended);
         };
-        self.background.runs(&id, AbortOnDropHandle::new(tokio::spawn(task)));
-        Answer { content, is_error: false }
+        self.background.runs(id, AbortOnDropHandle::new(tokio::spawn(task)));
     }
 
     /// The job of a child, with its layers as its parent's are now.
@@ -289,7 +384,7 @@ impl Agent<'_> {
         &self,
         call: Call<'_>,
         children: &[&Planned],
-        background: bool,
+        heading: Heading<'_>,
     ) -> Arc<Batch> {
         let children: Vec<_> = children
             .iter()
@@ -297,7 +392,7 @@ impl Agent<'_> {
             .collect();
         let most = self.delegates.max_concurrent();
         let (shared, parent, id) = (&self.job.shared, &self.job.path, &call.call.id);
-        Batch::start(shared, parent, id, &children, background, most)
+        Batch::start(shared, parent, id, &children, heading, most)
     }
 
     fn queued(&self, call: Call<'_>, planned: &Planned) -> QueuedChild {
@@ -317,10 +412,16 @@ impl Agent<'_> {
     }
 }
 
+impl Entrant {
+    fn of(planned: &Planned) -> Self {
+        Self { name: planned.name.clone(), task: planned.asked.task.clone() }
+    }
+}
+
 impl Planned {
     /// Its entry in the journal before this call starts it.
     fn entry(&self, call: Call<'_>) -> PlannedChild {
-        let outlives = call.nested.is_some() && self.asked.background;
+        let outlives = call.nested.is_some() && self.outlives;
         PlannedChild {
             place: self.place,
             slug: self.agent.id.slug.to_string(),
@@ -339,7 +440,7 @@ impl Starting {
         }
         let conclusion = frame::conclusion(&self.planned.name, &child.outcome, self.limit);
         let status = child.outcome.status;
-        self.batch.ended_before(status);
+        self.batch.ended_before(&child.outcome);
         self.ledger.child(self.place(), child);
         Ended { status, conclusion }
     }

@@ -221,7 +221,7 @@ fn parsed(places: &Places, home_text: Option<String>) -> Result<Settings, Failur
 pub(crate) fn models(settings: &Settings, places: &Places) -> Result<Models, Failure> {
     let mut configs = BTreeMap::new();
     for (name, setting) in &settings.models {
-        configs.insert(name.clone(), model_config(name, setting, places)?);
+        configs.insert(name.clone(), model_config(settings, name, setting, places)?);
     }
     let role = |role: ModelRole| settings.roles.get(role.name()).cloned();
     let roles = Roles {
@@ -236,6 +236,7 @@ pub(crate) fn models(settings: &Settings, places: &Places) -> Result<Models, Fai
 }
 
 fn model_config(
+    settings: &Settings,
     name: &str,
     setting: &ModelSetting,
     places: &Places,
@@ -272,6 +273,7 @@ fn model_config(
     };
     config.max_output_tokens = setting.max_output_tokens;
     config.context_tokens = setting.context_tokens;
+    config.small = settings.small_models.contains(name);
     config.images = setting.images;
     config.temperature = setting.temperature;
     config.allow_insecure = setting.allow_insecure;

@@ -255,9 +255,22 @@ impl Inner {
                 self.call(agent, tool, &arguments, *ok, ending, (*fuel, *micros), *denials);
                 self.failure(agent, error.as_deref(), ending);
             }
-            EventKind::SubagentBatchStart { children, background, .. } => {
+            EventKind::SubagentBatchStart { title, children, background, .. } => {
                 self.say(&mut state, agent);
+                if let Some(title) = title {
+                    let title = self.paint(Style::Bold, Shown::clipped(title, MAX_SAID));
+                    self.own(agent, title);
+                }
                 self.batch(agent, children, *background);
+            }
+            // The line of the only one says the same.
+            EventKind::SubagentBatchEnd { counts, .. } if counts.total < 2 => {}
+            EventKind::SubagentBatchEnd { summary, .. } => {
+                self.own(agent, format_args!("all subagents have ended: {}", Shown::new(summary)));
+            }
+            EventKind::SubagentBackground { id, .. } => {
+                let id = Shown::clipped(id, MAX_SAID);
+                self.own(agent, format_args!("its subagent takes long and goes on as `{id}`"));
             }
             EventKind::SubagentUpdate { counts, .. } => {
                 self.moving(agent, &format!("subagents: {}", counted(counts)));

@@ -39,6 +39,9 @@ pub(crate) struct GrantsBody {
     pub(crate) secrets: Vec<String>,
     /// Its limits.
     pub(crate) limits: BTreeMap<String, u64>,
+    /// The seconds that it waits for a subagent before that runs on in the background; absent: to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) auto_background_seconds: Option<u64>,
     /// The requests that it does not get.
     pub(crate) withheld: Vec<WithheldBody>,
 }
@@ -116,6 +119,7 @@ impl GrantsBody {
             hosts: hosts.collect(),
             secrets: rights.secrets().iter().map(ToString::to_string).collect(),
             limits: limits.collect(),
+            auto_background_seconds: agent.auto_background.map(|wait| wait.as_secs()),
             withheld: withheld.collect(),
         }
     }

@@ -99,6 +99,9 @@ pub(crate) struct RestBody {
     secrets: Vec<String>,
     /// Its limits.
     limits: BTreeMap<String, u64>,
+    /// The seconds that it waits for a subagent before that runs on in the background; absent: to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auto_background_seconds: Option<u64>,
     /// The requests that it does not get.
     withheld: Vec<crate::api::grants::WithheldBody>,
 }
@@ -155,8 +158,17 @@ impl RowBody {
         tools: &[String],
         admin: bool,
     ) -> Self {
-        let GrantsBody { status, reasons, mounts, hosts, secrets, limits, withheld, .. } =
-            GrantsBody::of(agent);
+        let GrantsBody {
+            status,
+            reasons,
+            mounts,
+            hosts,
+            secrets,
+            limits,
+            auto_background_seconds,
+            withheld,
+            ..
+        } = GrantsBody::of(agent);
         let asked = agent.definition.asked.tools.as_ref();
         let asked: Option<BTreeSet<&str>> =
             asked.map(|tools| tools.iter().map(|tool| tool.as_str()).collect());
@@ -183,7 +195,16 @@ impl RowBody {
             scope: scope(&agent.id),
             cells: tools.iter().zip(decisions).map(cell).collect(),
             command: hint.filter(|_| admin),
-            grants: RestBody { status, reasons, mounts, hosts, secrets, limits, withheld },
+            grants: RestBody {
+                status,
+                reasons,
+                mounts,
+                hosts,
+                secrets,
+                limits,
+                auto_background_seconds,
+                withheld,
+            },
         }
     }
 }

@@ -336,6 +336,11 @@ fn said(kind: &str, json: &str) -> Option<String> {
             format!("{agent}: {}", Shown::clipped(event["tool"].as_str()?, 64))
         }
         "subagent_batch_start" => format!("{agent}: starts subagents"),
+        "subagent_batch_end" => {
+            let summary = Shown::clipped(event["summary"].as_str()?, 200).to_string();
+            format!("{agent}: all subagents have ended: {summary}")
+        }
+        "subagent_background" => format!("{agent}: a subagent goes on in the background"),
         "subagent_done" => format!("{agent}: a subagent has ended"),
         _ => return None,
     };

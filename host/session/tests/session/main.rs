@@ -7,6 +7,7 @@ mod compaction;
 mod conversations;
 mod direct;
 mod fitting;
+mod left_in_background;
 mod looks;
 mod nested;
 mod resume;

@@ -27,7 +27,7 @@ use crate::replay::journal::QueuedChild;
 use crate::rights::model::model_of;
 use crate::rights::resolve::ResolvedAgent;
 use crate::run::{RunSpec, job};
-use crate::subagent::progress::Batch;
+use crate::subagent::progress::{Batch, Heading};
 use crate::tools::approval::pause::Pause;
 
 /// The parameters of a team's run.
@@ -294,7 +294,8 @@ impl<'a> Run<'a> {
         shared
             .persist_queued(|| started.iter().map(|(start, _)| self.queued(start)).collect(), None)
             .await;
-        let batch = Batch::start(shared, &self.path, &id, &children, false, PARALLEL_CHILDREN);
+        let batch =
+            Batch::start(shared, &self.path, &id, &children, Heading::default(), PARALLEL_CHILDREN);
         let running = started.into_iter().map(|(start, _)| self.member(start, &batch));
         let agents: Vec<MemberOutcome> =
             futures::stream::iter(running).buffered(PARALLEL_CHILDREN).collect().await;

@@ -50,6 +50,11 @@ impl Pause {
         self.state().total
     }
 
+    /// Whether a question is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.state().open > 0
+    }
+
     /// Waits until no question is open.
     pub(crate) async fn over(&self) {
         loop {

@@ -16,7 +16,7 @@ use crate::tools::builtin::tool::BuiltinTool;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BuiltinCall {
     Spawn(SpawnArguments),
-    Parallel(Vec<SpawnArguments>),
+    Parallel(BatchArguments),
     Status { id: Option<String> },
     Result { id: String, wait: bool },
     Cancel { id: String },
@@ -42,6 +42,14 @@ pub(crate) struct SpawnArguments {
     pub(crate) mode: Mode,
     #[serde(default)]
     pub(crate) isolation: Option<Isolation>,
+}
+
+/// A well-formed request for several subagents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BatchArguments {
+    /// The subject of the tasks, for the person who watches; never blank.
+    pub(crate) title: Option<String>,
+    pub(crate) tasks: Vec<SpawnArguments>,
 }
 
 impl SpawnArguments {
@@ -167,6 +175,8 @@ pub(crate) struct Clarify {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Tasks {
+    #[serde(default)]
+    title: Option<String>,
     tasks: Vec<Task>,
 }
 
@@ -344,7 +354,8 @@ impl Clarify {
     }
 }
 
-fn parallel(Tasks { tasks }: Tasks) -> Result<Vec<SpawnArguments>, String> {
+fn parallel(Tasks { title, tasks }: Tasks) -> Result<BatchArguments, String> {
+    let title = title.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty());
     if tasks.is_empty() {
         return Err(invalid("`tasks` is empty"));
     }
@@ -363,7 +374,8 @@ fn parallel(Tasks { tasks }: Tasks) -> Result<Vec<SpawnArguments>, String> {
         };
         asked.checked().map_err(|error| format!("{error} (task {})", place + 1))
     };
-    tasks.into_iter().enumerate().map(asked).collect()
+    let tasks = tasks.into_iter().enumerate().map(asked).collect::<Result<_, _>>()?;
+    Ok(BatchArguments { title, tasks })
 }
 
 fn todo(arguments: &str) -> Result<TodoCall, String> {

@@ -120,8 +120,13 @@ fn spawn() -> (&'static str, Value, Value) {
 fn parallel() -> (&'static str, Value, Value) {
     let description = "Hands several independent tasks to subagents, which run side by side, and \
         waits for all. Their conclusions come back in the order of the tasks, each with how it \
-        ended; one that fails does not stop the others.";
+        ended, and a summary behind them; one that fails does not stop the others.";
     let properties = json!({
+        "title": {
+            "type": "string",
+            "description": "Optional. What the tasks are about, in a few words: the person who \
+                watches sees it above them.",
+        },
         "tasks": {
             "type": "array",
             "minItems": 1,

@@ -1,14 +1,17 @@
 //! Parents that hand work to subagents.
 
+mod auto_background;
 mod background;
 mod basics;
 mod blocks;
 mod depth;
 mod fork;
 mod isolated;
+mod known_files;
 mod limits;
 mod parallel;
 mod person;
+mod small;
 mod steps;
 mod worktree;
 

@@ -52,6 +52,47 @@ async fn results_keep_the_order_asked_and_one_that_fails_does_not_stop_the_other
 }
 
 #[tokio::test]
+async fn a_batch_has_its_title_and_ends_with_a_summary() {
+    let titled = FIVE.replace(
+        "              tasks:\n",
+        "              title: \" The \\u001bfive \"\n              tasks:\n",
+    );
+    let world = world_with(&titled, ALL);
+    world.go("boss").await;
+    let kinds = world.kinds();
+    let starts = kinds.iter().filter_map(|kind| match kind {
+        EventKind::SubagentBatchStart { title, .. } => Some(title.as_deref()),
+        _ => None,
+    });
+    assert_eq!(starts.collect::<Vec<_>>(), [Some("The \u{1b}five")], "whoever shows it escapes it");
+    let ends = kinds.iter().enumerate().filter_map(|(at, kind)| match kind {
+        EventKind::SubagentBatchEnd { summary, counts, .. } => Some((at, summary.clone(), *counts)),
+        _ => None,
+    });
+    let ends: Vec<_> = ends.collect();
+    let (at, summary, counts) = &ends[0];
+    assert_eq!((ends.len(), counts.completed, counts.failed), (1, 3, 1));
+    assert!(summary.starts_with("3 completed, 1 failed; steps: "), "{summary}");
+    let last = kinds.iter().rposition(|kind| matches!(kind, EventKind::SubagentDone { .. }));
+    assert!(last.unwrap() < *at, "behind the last that ended");
+    let (text, _) = results(&world.sent_by("boss", 0)[1])[0].clone();
+    assert!(text.ends_with(&format!("\nsummary: {summary}")), "{text}");
+}
+
+#[tokio::test]
+async fn a_batch_without_a_title_or_with_a_blank_one_has_none() {
+    for title in ["", "              title: \"  \"\n"] {
+        let transcript =
+            FIVE.replace("              tasks:\n", &format!("{title}              tasks:\n"));
+        let world = world_with(&transcript, ALL);
+        world.go("boss").await;
+        let titled =
+            |kind: &EventKind| matches!(kind, EventKind::SubagentBatchStart { title: Some(_), .. });
+        assert!(!world.kinds().iter().any(titled));
+    }
+}
+
+#[tokio::test]
 async fn the_person_hears_once_of_each_task_that_is_refused_escaped() {
     let five = FIVE.replace("agent: nobody", "agent: \"no\\eone\"");
     let world = world_with(&five, ALL);

@@ -203,6 +203,8 @@ fn show(name: &str, json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failur
         let calls = agent.hands_to(&host, &whose.places.workspace);
         if let Some(object) = object.as_object_mut() {
             object.insert("may_call".to_owned(), json!(calls));
+            let wait = agent.auto_background.map(|wait| wait.as_secs());
+            object.insert("auto_background_seconds".to_owned(), json!(wait));
             object.insert("body".to_owned(), json!(agent.definition.body));
             object.insert("grants".to_owned(), json!(agent.grants));
             object.insert("limits".to_owned(), json!(agent.rights.limits()));
@@ -213,6 +215,10 @@ fn show(name: &str, json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failur
     print_definition(&agent, out);
     print_rights(&agent, &host, out);
     print_delegation(&agent.hands_to(&host, &whose.places.workspace), out);
+    if let Some(wait) = agent.auto_background {
+        let wait = wait.as_secs();
+        out.line(format_args!("a subagent that takes longer than {wait} s goes to the background"));
+    }
     limited(std::slice::from_ref(&agent), out);
     in_full(&agent, out);
     out.line("");

@@ -42,6 +42,7 @@ pub(crate) fn fit(
         late.push(format!("`[models]` and `[roles]`, since `{}` {CLOSED}", path.shown()));
         new.models = now.models.clone();
         new.roles = now.roles.clone();
+        new.small_models = now.small_models.clone();
     }
     for (name, secret) in &new.secrets {
         if let Some(path) = secrets::file(&secret.value, places).filter(|path| !reads(path)) {

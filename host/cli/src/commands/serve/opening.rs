@@ -5,14 +5,14 @@
 //! models, the operator's models and roles serve it; the operator's hooks see its calls too, and it
 //! has none of its own. Secrets are never shared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use belljar_agent::{Hooks, Host};
-use belljar_definition::{HookSetting, ModelSetting, Settings};
+use belljar_definition::{HookSetting, ModelSetting, Profile, Settings};
 use belljar_os_sandbox::WallReach;
 use belljar_policy::Access;
 use belljar_sandbox::Sandbox;
@@ -61,15 +61,18 @@ pub(crate) struct Opened {
 pub(crate) struct Inherited {
     models: BTreeMap<String, ModelSetting>,
     roles: BTreeMap<String, String>,
+    profile: Profile,
+    small_models: BTreeSet<String>,
     hooks: Vec<HookSetting>,
     limits: ServiceLimits,
 }
 
 impl Inherited {
     pub(crate) fn of(own: &OwnVersion) -> Self {
-        let Settings { models, roles, hooks, server, .. } = &own.settings;
+        let Settings { models, roles, profile, small_models, hooks, server, .. } = &own.settings;
         let (models, roles, hooks) = (models.clone(), roles.clone(), hooks.clone());
-        Self { models, roles, hooks, limits: limits(server) }
+        let (profile, small_models) = (*profile, small_models.clone());
+        Self { models, roles, profile, small_models, hooks, limits: limits(server) }
     }
 }
 
@@ -230,7 +233,8 @@ impl Opener {
         tenant: &Tenant,
         own: &OwnVersion,
     ) -> Result<Opened, OpenError> {
-        let Checked { places, settings, late: _ } = checked;
+        let Checked { places, mut settings, late: _ } = checked;
+        settings.profile = settings.profile.max(own.settings.profile);
         let limits = limits_of(&settings.server, limits(&own.settings.server));
         let inherits_models = settings.models.is_empty();
         let assembly = Assembly::of(settings, &places, &self.out);

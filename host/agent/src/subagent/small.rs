@@ -1,0 +1,112 @@
+//! How much a subagent of a small model has: `profile = "small"` under `[agents]`, or of a role.
+//!
+//! A small model loses a task in a long prompt, and a small context is full before thirty steps are done.
+
+use std::borrow::Cow;
+
+use belljar_definition::{Profile, Settings};
+use belljar_model::Resolved;
+use belljar_policy::LimitsRequest;
+
+use crate::limits::{
+    SMALL_CONTEXT_PERCENT, SMALL_STEPS, SMALL_TOKENS, TOKENS_PER_SMALL_PROMPT_BYTE, cut,
+};
+use crate::rights::resolve::ResolvedAgent;
+
+/// The profile of one subagent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Small {
+    /// The limits that its grant does not state.
+    pub(crate) limits: LimitsRequest,
+    /// Most bytes of its instructions, of its task and of its context each; `None` = a fork, whose
+    /// prompt is its parent's.
+    prompt: Option<usize>,
+}
+
+impl Small {
+    /// `None` = it has what holds for every agent.
+    pub(crate) fn of(
+        settings: &Settings,
+        agent: &ResolvedAgent,
+        model: &Resolved,
+        fork: bool,
+    ) -> Option<Self> {
+        if settings.profile != Profile::Small && !model.small {
+            return None;
+        }
+        let stated = settings.home_grant(&(&agent.id).into(), agent.definition.visibility).limits;
+        let tokens = tokens(model.context_tokens);
+        let limits = LimitsRequest {
+            steps: Some(SMALL_STEPS).filter(|_| stated.steps.is_none()),
+            // A fork carries a conversation that is as long as it is.
+            tokens: Some(tokens).filter(|_| stated.tokens.is_none() && !fork),
+            ..LimitsRequest::default()
+        };
+        let bytes = usize::try_from(tokens / TOKENS_PER_SMALL_PROMPT_BYTE).unwrap_or(usize::MAX);
+        Some(Self { limits, prompt: (!fork).then_some(bytes) })
+    }
+
+    /// The bytes that its instructions are cut at.
+    pub(crate) fn instructions(&self) -> Option<usize> {
+        self.prompt
+    }
+
+    /// A part of the prompt as it is sent. One that is cut is noted for the person.
+    pub(crate) fn part<'a>(
+        &self,
+        what: &str,
+        text: &'a str,
+        notes: &mut Vec<String>,
+    ) -> Cow<'a, str> {
+        let Some(limit) = self.prompt else { return Cow::Borrowed(text) };
+        if text.len() > limit {
+            let length = text.len();
+            notes.push(format!(
+                "its {what} of {length} bytes is cut at {limit}: the profile is `small`"
+            ));
+        }
+        cut_with_mark(text, limit)
+    }
+}
+
+/// The tokens of one subagent: a share of the context, where that is known.
+fn tokens(context: Option<u64>) -> u64 {
+    let share = |context: u64| context.saturating_mul(SMALL_CONTEXT_PERCENT) / 100;
+    context.map_or(SMALL_TOKENS, |context| share(context).min(SMALL_TOKENS))
+}
+
+/// A text of at most so many bytes, and behind one that is longer a mark of what is missing.
+pub(crate) fn cut_with_mark(text: &str, limit: usize) -> Cow<'_, str> {
+    let kept = cut(text, limit);
+    match text.len().saturating_sub(kept.len()) {
+        0 => Cow::Borrowed(text),
+        missing => Cow::Owned(format!("{kept}\n[cut: {missing} bytes more]")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tokens_are_a_share_of_a_small_context_and_bounded_for_a_large_one() {
+        let cases = [
+            (None, 8_000),
+            (Some(8_192), 2_457),
+            (Some(200_000), 8_000),
+            (Some(0), 0),
+            (Some(u64::MAX), 8_000),
+        ];
+        for (context, expected) in cases {
+            assert_eq!(tokens(context), expected, "{context:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters_and_says_how_much_is_missing() {
+        assert_eq!(cut_with_mark("abc", 3), "abc");
+        assert_eq!(cut_with_mark("abcd", 3), "abc\n[cut: 1 bytes more]");
+        assert_eq!(cut_with_mark("aé", 2), "a\n[cut: 2 bytes more]");
+        assert_eq!(cut_with_mark("", 0), "");
+    }
+}

@@ -1,0 +1,169 @@
+//! Runs whose process died after a subagent had taken so long that its parent went on without it.
+
+use std::sync::{Arc, Mutex};
+
+use belljar_agent::{
+    Journal, Outcome, Replay, Rerun, RunId, RunSpec, RunStatus, StepEntry, StepKind,
+};
+use belljar_catalogue::StockTool;
+use belljar_kit::hostile;
+use belljar_kit::world::{Plan, World, agent, stock};
+
+use crate::resume::Steps;
+
+const SETTINGS: &str = r#"
+[grants.boss]
+tools = ["spawn_agent", "agent_result", "file_read"]
+subagents = { auto_background = "5s" }
+[grants.scout]
+limits = { timeout_seconds = 20 }
+"#;
+
+const TRANSCRIPT: &str = r#"
+transcript: 1
+each_run: true
+agents:
+  - agent: boss
+    turns:
+      - calls: [{name: spawn_agent, arguments: {agent: scout, task: look}}]
+      - expect: {results: [{name: spawn_agent, contains: "in the background as `bg-1`", is_error: false}]}
+        calls: [{name: agent_result, arguments: {id: bg-1}}]
+      - expect: {results: [{name: agent_result, contains: ["status=\"partial\"", so far]}]}
+        say: all is done
+  - agent: scout
+    turns: [{say: so far, hang: true}]
+"#;
+
+fn world(settings: &str) -> World {
+    World::new(Plan {
+        transcript: TRANSCRIPT,
+        settings,
+        agents: &[("boss.md", &agent("boss", "")), ("scout.md", &agent("scout", ""))],
+        files: &[("a.txt", "text of a\n")],
+        tools: vec![stock("file_read")],
+        ..Plan::default()
+    })
+}
+
+/// A run in this world that resumes from `kept`, and all that was persisted of it.
+async fn run(mut world: World, kept: &[StepEntry]) -> (Outcome, Vec<StepEntry>) {
+    let journal = Arc::new(Steps(Mutex::new(kept.to_vec())));
+    world.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
+    let spec = RunSpec {
+        run: Some(RunId::from("20261120T100000000Z-00000000".to_owned())),
+        replay: Some(Arc::new(Replay::of(kept.to_vec()))),
+        ..world.spec("boss", "do it")
+    };
+    let outcome = world.run(spec).await;
+    let all = journal.0.lock().unwrap().clone();
+    (outcome, all)
+}
+
+async fn resumed(settings: &str, kept: &[StepEntry]) -> (Outcome, Vec<StepEntry>) {
+    run(world(settings), kept).await
+}
+
+/// Whether the journal says that the subagent runs in the background.
+fn is_left(kept: &[StepEntry]) -> bool {
+    let is = |entry: &StepEntry| matches!(&entry.kind, StepKind::Result(result) if result.background.is_some());
+    kept.iter().any(is)
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_in_the_background_again_wherever_the_process_died() {
+    let (whole, kept) = resumed(SETTINGS, &[]).await;
+    assert_eq!((whole.status, &*whole.output), (RunStatus::Completed, "all is done"));
+    assert!(is_left(&kept), "{kept:#?}");
+    for died in 1..=kept.len() {
+        let before = &kept[..died];
+        let (outcome, _) = resumed(SETTINGS, before).await;
+        let place = format!("died after {died} of {}: {:?}", kept.len(), before.last());
+        assert_eq!(
+            (outcome.status, &*outcome.output),
+            (RunStatus::Completed, "all is done"),
+            "{place}"
+        );
+        assert_eq!(outcome.children.len(), 1, "{place}");
+        assert_eq!(outcome.total.steps, whole.total.steps, "{place}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_journal_says_of_it_counts_whatever_the_grant_says_by_now() {
+    let (_, kept) = resumed(SETTINGS, &[]).await;
+    let left = kept.iter().position(|entry| is_left(std::slice::from_ref(entry))).unwrap();
+    let now = SETTINGS.replace("auto_background = \"5s\"", "auto_background = \"never\"");
+    // The parent knows of `bg-1`, so it has to be there.
+    let (outcome, _) = resumed(&now, &kept[..=left]).await;
+    assert_eq!(outcome.output, "all is done", "{:?}", outcome.error);
+    // Before it was left, what the grant says now holds: it is waited for.
+    let (outcome, all) = resumed(&now, &kept[..left]).await;
+    assert!(!is_left(&all) && outcome.children.len() == 1, "{:?}", outcome.error);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_of_the_finished_run_leaves_it_where_it_was_left() {
+    let (_, kept) = resumed(SETTINGS, &[]).await;
+    let now = SETTINGS.replace("subagents = { auto_background = \"5s\" }\n", "");
+    let world = world(&now);
+    let rerun = Arc::new(Rerun::of(kept));
+    let spec = RunSpec { rerun: Some(Arc::clone(&rerun)), ..world.spec("boss", "do it") };
+    let outcome = world.run(spec).await;
+    assert_eq!(outcome.output, "all is done", "{:?}", outcome.error);
+    let spawn = rerun.calls().into_iter().find(|call| call.tool == "spawn_agent").unwrap();
+    assert_eq!(spawn.result, belljar_agent::Comparison::Same, "{spawn:?}");
+}
+
+/// A call of code that starts a subagent, which takes longer than the code may wait.
+const NESTED: &str = r#"
+transcript: 1
+each_run: true
+agents:
+  - agent: boss
+    turns:
+      - calls:
+          - name: caller
+            arguments: {steps: [{do: call, tool: spawn_agent, arguments: {agent: scout, task: look}}]}
+      - calls: [{name: agent_result, arguments: {id: bg-1}}]
+      - expect: {results: [{name: agent_result, contains: ["status=\"partial\"", so far]}]}
+        say: all is done
+  - agent: scout
+    turns: [{say: so far, hang: true}]
+"#;
+
+async fn nested(kept: &[StepEntry]) -> (Outcome, Vec<StepEntry>) {
+    let settings = SETTINGS
+        .replace("\"spawn_agent\", ", "\"spawn_agent\", \"caller\", ")
+        .replace("\"5s\"", "\"1s\"")
+        .replace("timeout_seconds = 20", "timeout_seconds = 2");
+    let manifest = "manifest = 1\ndescription = \"test\"\npeers = true\n";
+    let world = World::new(Plan {
+        transcript: NESTED,
+        settings: &settings,
+        agents: &[("boss.md", &agent("boss", "")), ("scout.md", &agent("scout", ""))],
+        tools: vec![StockTool::new("caller", hostile("caller"), manifest), stock("file_read")],
+        ..Plan::default()
+    });
+    run(world, kept).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_code_started_and_left_resumes_when_the_code_has_ended() {
+    let (whole, kept) = nested(&[]).await;
+    assert_eq!(
+        (whole.status, &*whole.output),
+        (RunStatus::Completed, "all is done"),
+        "{:?}",
+        whole.error
+    );
+    // The code has its result, and the subagent none.
+    let ended = |entry: &StepEntry| {
+        &*entry.agent == "boss" && entry.step == 1 && matches!(entry.kind, StepKind::Result(_))
+    };
+    let ended = kept.iter().position(ended).unwrap();
+    let of_scout = |entry: &StepEntry| matches!(entry.kind, StepKind::Child { .. });
+    assert!(is_left(&kept[..=ended]) && !kept[..=ended].iter().any(of_scout), "{kept:#?}");
+    let (outcome, _) = nested(&kept[..=ended]).await;
+    assert_eq!(outcome.output, "all is done", "{:?}", outcome.error);
+    assert_eq!(outcome.children.len(), 1);
+}
