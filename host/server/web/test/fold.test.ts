@@ -94,6 +94,20 @@ describe('a card', () => {
     expect(rows[0]).toMatchObject({ state: 'partial', tokens: 90, fuel: 100, error: 'out of steps', questions: [] });
   });
 
+  it('has the title of a batch, and its summary when it has ended', () => {
+    const batch = 'c5';
+    const children = [{ child: 'main/scout#0', task: 'a' }, { child: 'main/scout#1', task: 'b' }];
+    const both = { ...counts, total: 2 };
+    const session = told([
+      event('main', { type: 'step_started', step: 1, last: false }),
+      event('main', { type: 'subagent_batch_start', batch, title: 'Two looks', children, background: false, max_concurrent: 3 }),
+      event('main', { type: 'subagent_batch_end', batch, summary: '2 completed', counts: both }),
+    ]);
+    const place = turnOf(session).root.items.find((item) => item.kind === 'batch');
+    expect([...(place?.titles.values() ?? [])]).toEqual(['Two looks']);
+    expect([...(place?.summaries.values() ?? [])]).toEqual(['2 completed']);
+  });
+
   it('is the same live, reloaded, in a tab that came late, and told twice', () => {
     const events = [...story(), ...ending()];
     const live = emptySession();

@@ -58,10 +58,13 @@ export type EventKind =
   | {
       type: 'subagent_batch_start';
       batch: string;
+      title?: string;
       children: { child: string; task: string }[];
       background: boolean;
       max_concurrent: number;
     }
+  | { type: 'subagent_batch_end'; batch: string; summary: string; counts: Counts }
+  | { type: 'subagent_background'; batch: string; id: string }
   | { type: 'subagent_update'; batch: string; child: string; counts: Counts }
   | {
       type: 'subagent_done';

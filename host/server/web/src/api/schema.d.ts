@@ -1653,6 +1653,11 @@ export interface components {
         GrantsBody: {
             /** @description Its identity. */
             agent: string;
+            /**
+             * Format: int64
+             * @description The seconds that it waits for a subagent before that runs on in the background; absent: to its end.
+             */
+            auto_background_seconds?: number | null;
             /** @description Hosts: a request has to fit a rule of every list. */
             hosts: components["schemas"]["HostsBody"][];
             /** @description Its limits. */
@@ -2326,6 +2331,11 @@ export interface components {
         };
         /** @description All else that an agent has. */
         RestBody: {
+            /**
+             * Format: int64
+             * @description The seconds that it waits for a subagent before that runs on in the background; absent: to its end.
+             */
+            auto_background_seconds?: number | null;
             /** @description Hosts: a request has to fit a rule of every list. */
             hosts: components["schemas"]["HostsBody"][];
             /** @description Its limits. */

@@ -54,6 +54,10 @@ export interface BatchPlace {
   key: string;
   step: number;
   children: string[];
+  /** What the tasks of each batch are about, by its id, where the agent said so. */
+  titles: Map<string, string>;
+  /** How each batch of several ended, by its id. */
+  summaries: Map<string, string>;
 }
 
 /** Something that happened, in a line. */
@@ -66,6 +70,7 @@ export interface Note {
     {
       type:
         | 'retry'
+        | 'subagent_background'
         | 'warning'
         | 'budget_warning'
         | 'hook_ran'
@@ -249,6 +254,8 @@ function take(turn: Turn, agent: Agent, event: SessionEvent): void {
       return endCall(turn, agent, event);
     case 'subagent_batch_start':
       return beginBatch(turn, agent, event);
+    case 'subagent_batch_end':
+      return endBatch(agent, event);
     case 'subagent_update': {
       const child = agentOf(turn, event.child);
       if (!isOver(child)) {
@@ -300,6 +307,7 @@ function take(turn: Turn, agent: Agent, event: SessionEvent): void {
       note(agent, event);
       return;
     case 'warning':
+    case 'subagent_background':
     case 'history_compacting':
     case 'history_compacted':
     case 'team_stage_started':
@@ -434,15 +442,23 @@ function beginBatch(turn: Turn, agent: Agent, event: Extract<SessionEvent, { typ
   const step = agent.steps.at(-1)?.step ?? 0;
   let place = agent.items.find((item): item is BatchPlace => item.kind === 'batch' && item.step === step);
   if (!place) {
-    place = { kind: 'batch', key: `batch ${event.event_id}`, step, children: [] };
+    place = { kind: 'batch', key: `batch ${event.event_id}`, step, children: [], titles: new Map(), summaries: new Map() };
     agent.items.push(place);
   }
+  if (event.title) place.titles.set(event.batch, event.title);
   for (const { child: path, task } of event.children) {
     const child = agentOf(turn, path);
     child.task = task;
     child.parent = event.agent;
     if (!place.children.includes(path)) place.children.push(path);
   }
+}
+
+function endBatch(agent: Agent, event: Extract<SessionEvent, { type: 'subagent_batch_end' }>): void {
+  if (event.counts.total < 2) return;
+  const places = agent.items.filter((item): item is BatchPlace => item.kind === 'batch');
+  // The last one: an agent may start a batch of that id again after a restart.
+  places.at(-1)?.summaries.set(event.batch, event.summary);
 }
 
 function isOver(agent: Agent): boolean {

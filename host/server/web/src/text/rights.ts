@@ -58,6 +58,8 @@ export const rights = {
     hostsNone: 'none',
     hostsBy: (source: string) => `by ${source}`,
     secrets: 'Secrets',
+    subagents: 'Subagents',
+    autoBackground: (wait: string) => `One that takes longer than ${wait} goes on in the background.`,
     limits: 'Limits',
     limit: 'Limit',
     value: 'Value',

@@ -84,6 +84,7 @@ export const sessions = {
     summary: 'Show the summary',
     upto: 'What stands above is sent to the model as a summary.',
     retry: (attempt: number, seconds: string) => `The model did not answer; attempt ${attempt} follows in ${seconds}.`,
+    leftInBackground: 'A subagent takes long. It goes on in the background as',
     budget: (meter: string, part: string) => `${part} of the ${meter} are used.`,
     hook: (decision: string) => `A hook decided ${decision}:`,
     stage: (stage: number, of: number) => `Stage ${stage} of ${of}:`,

@@ -57,6 +57,12 @@ export function AgentPanel(props: {
       <Hosts of={agent} />
       <h3>{t.secrets}</h3>
       <Names of={agent.secrets} />
+      {typeof agent.auto_background_seconds === 'number' && (
+        <>
+          <h3>{t.subagents}</h3>
+          <p class="note">{t.autoBackground(amount(agent.auto_background_seconds, 'seconds'))}</p>
+        </>
+      )}
       {agent.withheld.length > 0 && (
         <>
           <h3>{t.withheld}</h3>

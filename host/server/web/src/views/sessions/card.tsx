@@ -106,6 +106,11 @@ export function Card(props: { open: OpenSession; message: string; place: BatchPl
           </button>
         )}
       </header>
+      {[...place.titles.values()].map((title, at) => (
+        <p key={`title ${at}`} class="note">
+          <Name of={title} most={200} />
+        </p>
+      ))}
       <ul class="plain card-rows">
         {folds && (
           <li>
@@ -118,6 +123,11 @@ export function Card(props: { open: OpenSession; message: string; place: BatchPl
           <Row key={row.path} open={open} message={message} row={row} ending={ending} cancel={() => void cancel([row.path])} />
         ))}
       </ul>
+      {[...place.summaries.values()].map((summary, at) => (
+        <p key={`end ${at}`} class="note">
+          <Name of={summary} most={300} />
+        </p>
+      ))}
       {problem && <ProblemPanel problem={problem} />}
     </section>
   );

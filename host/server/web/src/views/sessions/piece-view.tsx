@@ -140,6 +140,12 @@ function NoteLine({ note }: { note: Note }) {
           <Name of={event.text ?? ''} most={1_000} />
         </p>
       );
+    case 'subagent_background':
+      return (
+        <p class="note-line">
+          {text.chat.leftInBackground} <Name of={event.id} code />
+        </p>
+      );
     case 'budget_warning':
       return <p class="note-line is-warning">{text.chat.budget(event.meter, percent(event.used, event.limit))}</p>;
     case 'hook_ran':

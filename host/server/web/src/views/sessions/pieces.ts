@@ -94,7 +94,7 @@ function answerPieces(pieces: Piece[], row: MessageRow | undefined, turn: Turn |
   pieces.push(...own);
   if (!turn && stored > 0) {
     // A run whose events are not kept: its rows are.
-    const place: BatchPlace = { kind: 'batch', key: `rows ${message}`, step: 0, children: [] };
+    const place: BatchPlace = { kind: 'batch', key: `rows ${message}`, step: 0, children: [], titles: new Map(), summaries: new Map() };
     pieces.push({ kind: 'batch', key: place.key, message, place, parent: name });
   }
   const spoke = own.some((piece) => piece.kind === 'said');
