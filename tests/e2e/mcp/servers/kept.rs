@@ -175,8 +175,10 @@ fn a_run_that_resumes_after_a_kill_gives_no_server_its_tokens_again() {
     let chat = ["chat", "--transcript", &left, "--resume", id];
     let done = stage.world.run_with_stdin(&chat, "").exits(0).complains("resumes the turn");
     assert_eq!(done.stdout, "Done.\n");
+    // The server ends its call at once, so how many replies reach it before the process ends is open.
     let after = replies(&stage).split_off(12);
-    assert_eq!(after, vec![json!(-1); 12], "nothing is left for it");
+    let refused = after.iter().filter(|it| **it == json!(-1)).count();
+    assert!(refused > 0 && refused == after.len(), "nothing is left for it: {after:?}");
     let record = stage.world.run(&["receipts", id, "--json"]).exits(0).json();
     let usage = &record["outcome"]["usage"];
     // Three answers of the agent's own, and the texts from before.
