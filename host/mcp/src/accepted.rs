@@ -1,5 +1,5 @@
-//! The tools of a server as a person has accepted them, word for word, as they stand in a file of the
-//! home. Agents are shown these, so nothing is asked of a server before one of its tools is called.
+//! The tools of a server, word for word as a person accepted them, kept in a file of the home. Agents are
+//! shown these descriptions, so no request goes to a server before its first tool call.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ impl Accepted {
     /// The most bytes of a file that is read.
     pub const MAX_BYTES: u64 = 16 << 20;
 
-    /// These tools of the server at this address.
+    /// Tools of the server at `url`.
     pub fn of(url: &str, tools: Vec<ListedTool>) -> Self {
         Self { version: VERSION, url: url.to_owned(), revision: Revision::default(), tools }
     }
@@ -52,7 +52,7 @@ impl Accepted {
     ///
     /// # Errors
     ///
-    /// When it holds what nobody could have accepted.
+    /// When the text holds an entry that no person could have accepted, for example a malformed tool name.
     pub fn parse(server: &str, text: &[u8]) -> Result<Self, AcceptedError> {
         let accepted: Self = belljar_received::json::from_slice(text)
             .map_err(|error| AcceptedError(error.to_string()))?;

@@ -1,5 +1,5 @@
-//! The result of a call, as a model may read it: text is a stranger's, so it stands behind a line that
-//! says so, and what no screen shows is escaped.
+//! The result of a call, as a model may read it: a stranger's text stands behind a line that marks it, with
+//! hidden characters escaped.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::limits::MAX_ERROR;
 
-/// Parts of one result; those past it would be refused with the whole output.
+/// Parts of one result; further parts would be refused with the whole output.
 const MAX_PARTS: usize = 255;
 
 /// The parts of a result, and whether the server calls it an error.
@@ -35,7 +35,7 @@ impl Answer {
         Self { parts, is_error }
     }
 
-    /// Its text, where it is an error.
+    /// The text of an error result.
     pub(crate) fn error_text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
             Part::Text(text) | Part::Json(text) => Some(text.as_str()),

@@ -1,4 +1,4 @@
-//! The means of one call, its time, and how it ends.
+//! The means of one call, its time, and its ending.
 
 use belljar_policy::{Budget, Limits};
 use belljar_sandbox::{CallError, Ending, Output, ProgressSink, Sandbox, SecretStore};
@@ -8,7 +8,7 @@ use crate::demands::{Answers, Clock};
 
 /// The means of a call.
 pub struct CallSpec<'a> {
-    /// Its gate, and how that resolves names.
+    /// The gate of the call, and its name resolution.
     pub sandbox: &'a Sandbox,
     /// The secrets of the run.
     pub secrets: &'a SecretStore,
@@ -20,12 +20,12 @@ pub struct CallSpec<'a> {
     pub cancel: &'a CancellationToken,
     /// Where reports of progress go.
     pub progress: Option<ProgressSink>,
-    /// Whoever answers what the server asks for meanwhile; `None` = nobody.
+    /// The respondent for the server's own requests meanwhile; `None` = no one.
     pub answers: Option<&'a dyn Answers>,
 }
 
 impl<'a> CallSpec<'a> {
-    /// Means without anybody beside the call: nobody answers the server, and nobody reads its progress.
+    /// Means without a respondent or a reader of progress.
     pub fn of(
         sandbox: &'a Sandbox,
         secrets: &'a SecretStore,
@@ -36,7 +36,7 @@ impl<'a> CallSpec<'a> {
         Self { sandbox, secrets, budget, limits, cancel, progress: None, answers: None }
     }
 
-    /// Does a part of the call while there is time for it and nobody has cancelled it.
+    /// Runs a part of the call until its deadline or its cancellation.
     pub(crate) async fn within<T>(
         &self,
         clock: &Clock<'_>,
@@ -53,7 +53,7 @@ impl<'a> CallSpec<'a> {
     }
 }
 
-/// Whether a call was given up before it had settled: its server may be at work on it.
+/// Whether a call was given up before it had settled: the server may still be at work.
 pub(crate) fn is_given_up(outcome: &Result<Output, CallError>) -> bool {
     matches!(outcome, Err(CallError::Cancelled | CallError::TimedOut(_)))
 }

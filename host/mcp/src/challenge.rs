@@ -1,13 +1,13 @@
-//! The header `WWW-Authenticate`, by which a server says that it wants to be asked with a token.
+//! The header `WWW-Authenticate`, with which a server demands a token.
 
 use http::{HeaderMap, header::WWW_AUTHENTICATE};
 
 use crate::limits::MAX_CHALLENGE;
 
-/// A demand for a token, or for one with more rights. All of it is the server's word.
+/// A demand for a token, or for one with more rights. Every field is the server's claim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Challenge {
-    /// Where the server says who gives out tokens for it.
+    /// The address of the document in which the server names its issuer.
     pub(crate) metadata: Option<String>,
     /// The rights that a token has to have, with blanks between.
     pub(crate) scope: Option<String>,
@@ -16,7 +16,7 @@ pub(crate) struct Challenge {
 }
 
 impl Challenge {
-    /// Reads it from the headers of a reply. What cannot be read says nothing.
+    /// Parses the headers of a reply. An unreadable header counts as absent.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut challenge = Self::default();
         for value in headers.get_all(WWW_AUTHENTICATE) {

@@ -41,9 +41,9 @@ pub struct Connection {
     server: Arc<Server>,
     open: Line<Open>,
     pub(crate) ids: Ids,
-    /// The program that runs for it, where the server is one.
+    /// The running program, where the server is a command.
     pub(crate) running: Line<ProgramSession>,
-    /// The time that somebody here is waited for, in any of its calls.
+    /// The time spent waiting for a person here, in any call.
     pub(crate) waits: Waits,
 }
 
@@ -53,9 +53,9 @@ struct Open {
     address: Address,
     /// The tools as the server describes them now.
     now: BTreeMap<String, Digest>,
-    /// It has said that they are others.
+    /// The server has announced that its tools changed.
     stale: bool,
-    /// When it has to be asked again, where it could not say so.
+    /// When to list the tools again, for a server that cannot announce changes.
     until: Option<Instant>,
 }
 
@@ -65,11 +65,11 @@ enum Failed {
     /// The tool is not as it was accepted.
     Changed(&'static str),
     Output(CallError),
-    /// It wants a token, and there is none to be had.
+    /// The server wants a token, and none can be obtained.
     NoToken(AuthError),
 }
 
-/// A gate, and the token that goes through it.
+/// A gate with the token joined to its requests.
 struct Gated {
     gate: Outgoing,
     tokens: Option<Arc<Tokens>>,
@@ -106,7 +106,7 @@ impl Connection {
         Self { server, open, ids: Ids::default(), running, waits: Waits::default() }
     }
 
-    /// The longest time of one call, or of one look at what is offered.
+    /// The longest time of one call, or of one look at the list of tools.
     pub(crate) fn longest(&self, limits: &Limits) -> Duration {
         let most = Duration::from_secs(limits.call_timeout_seconds);
         self.server.timeout.map_or(most, |own| own.min(most))
@@ -117,8 +117,8 @@ impl Connection {
         &self.server
     }
 
-    /// Calls a tool that was accepted. INV-311: one that the server describes in other words now is
-    /// not called.
+    /// Calls a tool that was accepted. INV-311: a tool that the server now describes in other words is
+    /// refused.
     pub async fn call(&self, tool: &ToolName, arguments: &str, spec: CallSpec<'_>) -> CallResult {
         if let Some(program) = self.server.program() {
             return self.call_program(program, tool, arguments, spec).await;
@@ -170,7 +170,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// When it cannot be asked: the text is for the operator, and what the server says in it is escaped.
+    /// When the server cannot be asked: the text is for the operator, with the server's words escaped.
     pub async fn list(&self, spec: CallSpec<'_>) -> Result<Listing, String> {
         let budget = spec.budget.child(Level::Call, Caps::unlimited());
         let mut gate = self.gate_of_now(&spec, &budget);
@@ -223,8 +223,8 @@ impl Connection {
         listing.map(|(listing, _)| listing)
     }
 
-    /// INV-310: the gate lets through the server's own host, with its own secrets. The token is one of
-    /// them: joined to what goes there, and looked for in every reply.
+    /// INV-310: the gate lets through the server's own host, with its own secrets. The token is such a
+    /// secret: joined to requests, and redacted from every reply.
     pub(crate) fn gate(
         &self,
         spec: &CallSpec<'_>,
@@ -240,7 +240,7 @@ impl Connection {
         Gated { gate: self.gate(spec, budget, tokens.as_deref()), tokens }
     }
 
-    /// A gate in the same call with another token than the one that was refused.
+    /// Returns a gate of the same call with a new token in place of the refused one.
     async fn renewed(
         &self,
         before: &Gated,
@@ -371,8 +371,7 @@ impl Connection {
         Err(Fault::Broken("it asks for more again and again"))
     }
 
-    /// The answer to a call. Where a server with a session may ask for something, it may do so on a stream
-    /// of its own, too.
+    /// The answer to a call. A server with a session may also send requests on a stream of its own.
     async fn heard(
         &self,
         gate: &Outgoing,
@@ -394,23 +393,22 @@ impl Connection {
         }
     }
 
-    /// A session, with the tools that the server lists in it.
+    /// A session, with the tools that the server lists.
     async fn session(&self, gate: &Outgoing) -> Result<Open, Fault> {
         let revision = self.server.pinned.unwrap_or(self.server.revision);
         let mut address = match revision {
             Revision::Sessions => self.opening().initialize(gate).await?,
-            // It says in every answer what `server/discover` would say.
+            // Every answer of a stateless server repeats the facts of `server/discover`.
             Revision::Stateless => self.opening().address(revision),
         };
         let (listing, until) = self.opening().listed(gate, &mut address).await?;
         Ok(Open { address, now: listing.digests(), stale: false, until })
     }
 
-    /// Tells the server that the call which it works on has ended, and that the session has: an answer
-    /// that is late is nobody's.
+    /// Notifies the server that the current call and the session have ended: a late answer is dropped.
     async fn give_up(&self, open: Option<Open>, gate: &Outgoing) {
         let session = open.filter(|open| open.address.revision == Revision::Sessions);
-        // Without a session, that its stream was closed says it all.
+        // Without a session, the closed stream is notice enough.
         let Some(session) = session else { return };
         let id = self.ids.last();
         let params = json!({"requestId": id, "reason": "it was cancelled"});
@@ -424,7 +422,7 @@ impl Connection {
         let _ = timeout(FAREWELL, farewell).await;
     }
 
-    /// Says what a model may know of it, and writes the rest down.
+    /// Returns the text that a model may see, and logs the rest.
     fn told(&self, failed: Failed, gate: &Outgoing) -> CallError {
         let name = &self.server.name;
         match failed {

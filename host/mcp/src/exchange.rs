@@ -1,5 +1,5 @@
 //! One request and its answer, over streamable HTTP: the answer is a JSON text, or an event of a
-//! stream in which the server may say other things before.
+//! stream with other messages before the answer.
 
 use belljar_policy::{DenyCode, Shown};
 use belljar_received::whole::unsigned;
@@ -24,14 +24,14 @@ const VERSION: &str = "mcp-protocol-version";
 const LAST_EVENT: &str = "last-event-id";
 const EVENTS: &str = "text/event-stream";
 
-/// An id that no request of this client has.
+/// An id that this client never uses.
 const NO_ID: u64 = 0;
 
-/// Headers of a request without a session: what it is, and about what.
+/// Headers of a request without a session: its method, and the object's name.
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
-/// Where requests go, and the session that they belong to.
+/// Where requests go, and their session.
 #[derive(Debug, Clone)]
 pub(crate) struct Address {
     pub(crate) url: Uri,
@@ -54,7 +54,7 @@ pub(crate) enum Fault {
     /// Redirects are not followed.
     #[error("it redirects, which is not followed")]
     Redirect,
-    /// It wants a token, or one with more rights.
+    /// The server wants a token, or a token with more rights.
     #[error("it wants to be asked with a token")]
     Unauthorized(Challenge),
     /// The session is over.
@@ -68,16 +68,16 @@ pub(crate) enum Fault {
     Rpc(RpcError),
 }
 
-/// Things that go with a request, and that a server says beside its answer.
+/// Data that goes with a request, and messages of the server beside its answer.
 #[derive(Default)]
 pub(crate) struct Aside<'a> {
     /// Headers of the request.
     pub(crate) headers: HeaderMap,
-    /// The call that it belongs to, and who answers what the server asks for meanwhile.
+    /// The call of the request, with its respondent.
     talk: Option<&'a Talk<'a>>,
-    /// It has said that its tools are others now.
+    /// The server has announced that its tools changed.
     pub(crate) tools_changed: bool,
-    /// The session that it has named.
+    /// The session named by the server.
     pub(crate) session: Option<HeaderValue>,
     messages: usize,
     asked: usize,
@@ -89,8 +89,8 @@ impl<'a> Aside<'a> {
         Self { talk: Some(talk), ..Self::default() }
     }
 
-    /// The answer to what a server asks for. INV-314, INV-360: a loop of such requests ends the call, and
-    /// outside of one nothing is granted.
+    /// Answers a request of the server. INV-314, INV-360: a loop of such requests ends the call, and outside
+    /// of a call nothing is granted.
     pub(crate) async fn answer(
         &mut self,
         gate: &Outgoing,
@@ -103,7 +103,8 @@ impl<'a> Aside<'a> {
             return Err(Fault::Broken("it asks for too much"));
         }
         if let Some(talk) = self.talk {
-            // Far down in a call: what is asked of a model or a person is not on its stack too.
+            // Boxed, because the stack is deep here: questions to a model or a person get a stack of their
+            // own.
             return Ok(Box::pin(talk.reply(gate, id, method, params)).await);
         }
         if method != "ping" {
@@ -124,7 +125,7 @@ impl<'a> Aside<'a> {
     }
 }
 
-/// Sends the request with this id, and gives its answer.
+/// Sends the request with this id, and returns the answer.
 pub(crate) async fn ask(
     gate: &Outgoing,
     to: &Address,
@@ -163,8 +164,8 @@ pub(crate) async fn leave(gate: &Outgoing, to: &Address) -> Result<(), Fault> {
     gate.send(request).await.map(drop).map_err(Fault::Unreached)
 }
 
-/// Opens the stream on which a server with a session says what belongs to no answer. It need not have one,
-/// and is not waited for long.
+/// Opens the stream for messages that belong to no answer. A server with a session may lack such a stream,
+/// and the wait for one is short.
 pub(crate) async fn overhear(gate: &Outgoing, to: &Address) -> Option<HttpReply> {
     let got = timeout(FAREWELL, gate.send(listening(to, None).ok()?)).await.ok()?.ok()?;
     (got.status == StatusCode::OK && kind(&got) == EVENTS).then_some(got)
@@ -276,8 +277,8 @@ pub(crate) fn kind(got: &HttpReply) -> String {
     kind.trim().to_ascii_lowercase()
 }
 
-/// Reads events until the answer is there. A stream that ends before, and has said from where it is
-/// resumed, is asked for the rest.
+/// Reads events until the answer arrives. A stream that ends early, but has named a point to resume from, is
+/// asked for the rest.
 async fn streamed(
     gate: &Outgoing,
     to: &Address,
@@ -337,7 +338,7 @@ async fn until_its_end(
     Ok(None)
 }
 
-/// Takes what it says beside its answer to the request with this id.
+/// Handles a message beside the answer to the request `id`.
 pub(crate) fn told(method: &str, params: &Value, id: u64, aside: &mut Aside<'_>) {
     match method {
         "notifications/tools/list_changed" => aside.tools_changed = true,

@@ -1,15 +1,15 @@
-//! Tools of MCP servers: what an operator has accepted of a server, and calling it.
+//! Tools of MCP servers: the operator's accepted list, and calls.
 //!
 //! ```text
 //! Server::list ──> Listing ──(a person looks at it)──> Accepted, a file in the home
 //! Accepted ──> the tools that agents are granted ──> Connection::call ──> CallResult
 //! ```
 //!
-//! A server is a stranger. It is reached through the network gate, or is a program that the broker has
-//! started behind a wall of its own; for one call at a time, which is billed for every byte. Models are shown what was accepted, never what the server says now; where
-//! the two differ the tool is not called. What a server says of itself (its annotations, its
-//! instructions) is not read. It is answered `ping`, and in a call what the operator has granted it;
-//! whatever else it asks for is refused.
+//! A server is a stranger. It is reached through the network gate, or is a program that the broker started
+//! behind a separate wall. A connection makes one call at a time, and every byte is billed. Models see the
+//! accepted descriptions, never the server's present ones; where the two differ the tool is not called. A
+//! server's annotations and instructions are not read. A server's `ping` is answered, and during a call the
+//! requests that the operator has granted; any other request is refused.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -1,12 +1,12 @@
-//! Calls of one agent to one server, which wait for each other: whoever is at the front has the session to
-//! itself. INV-365: a session is there for the next call only if the call before has settled. Whatever ends
-//! a call early, be it that its future is dropped, ends the session with it.
+//! Calls of one agent to one server, in a queue: the first caller has the session alone. INV-365: a session
+//! is there for the next call only if the call before has settled. A call that ends early, for example by a
+//! dropped future, ends the session.
 
 use std::ops::{Deref, DerefMut};
 
 use tokio::sync::{Mutex, MutexGuard};
 
-/// A session, and the calls that wait for it in the order asked.
+/// A session, and the calls waiting in the order asked.
 #[derive(Debug)]
 pub(crate) struct Line<T>(Mutex<Option<T>>);
 

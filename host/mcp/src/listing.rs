@@ -1,4 +1,4 @@
-//! The tools that a server offers, checked: words of a stranger that every later request repeats.
+//! The tools that a server offers, checked: a stranger's words, which every later request repeats.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -20,24 +20,24 @@ use crate::revision::Revision;
 const CHECKING: WorkKind =
     WorkKind { name: "checking the tools of an MCP server", time: Duration::from_secs(20) };
 
-/// Characters of a name that is none, where it is shown.
+/// Characters shown of an invalid name.
 const MAX_NAME: usize = 80;
 
-/// One tool of a server. Of what the server says of itself besides nothing is kept.
+/// One tool of a server. Other fields, for example annotations, are not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListedTool {
     /// The server's own name of it, for example `calendar.list`.
     pub name: String,
-    /// The words about it that models are told.
+    /// The description that models read.
     pub description: String,
     /// The JSON Schema of its arguments, of an object.
     pub schema: Value,
 }
 
 impl ListedTool {
-    /// The arguments of a call as this tool is sent them: with integers where its schema asks for them
-    /// (INV-500). What is no JSON is `null`.
+    /// The arguments of a call in the form for this tool: with integers where the schema asks for integers
+    /// (INV-500). Invalid JSON becomes `null`.
     pub(crate) fn read_arguments(&self, arguments: &str) -> Value {
         let arguments = belljar_received::json::mend(arguments);
         let arguments = belljar_received::whole::by_schema(&arguments, &self.schema);
@@ -45,18 +45,18 @@ impl ListedTool {
     }
 }
 
-/// The tools of a server that can be used, and those that cannot.
+/// The tools of a server, usable or not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Listing {
     /// In the order of their names, each name once.
     pub tools: Vec<ListedTool>,
-    /// Those that nobody can be given.
+    /// Tools that no agent can be granted.
     pub left_out: Vec<LeftOut>,
     /// How the server was spoken to.
     pub revision: Revision,
 }
 
-/// A tool that nobody can be given.
+/// A tool that no agent can be granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// Its name, escaped.
@@ -65,7 +65,7 @@ pub struct LeftOut {
     pub why: String,
 }
 
-/// How a listing differs from one that was accepted.
+/// The differences between a listing and the accepted one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Difference {
     /// Tools that are new.
@@ -77,9 +77,9 @@ pub struct Difference {
 }
 
 impl ListedTool {
-    /// The name that agents and grants have for it: `mcp__SERVER__TOOL`. The protocol also allows `.` in
-    /// names of tools, and providers of models do not: `_` stands for them, so `calendar.list` of the server
-    /// `work` is `mcp__work__calendar_list`.
+    /// The name in agents and grants: `mcp__SERVER__TOOL`. The protocol also allows `.` in tool names, and
+    /// providers of models do not: `_` replaces each dot, for example in `mcp__work__calendar_list`, the tool
+    /// `calendar.list` of the server `work`.
     ///
     /// # Errors
     ///
@@ -93,12 +93,13 @@ impl ListedTool {
         })
     }
 
-    /// The server's name of it, in the characters that names have here.
+    /// The server's name of the tool, in the characters that names have here.
     fn mapped_name(&self) -> String {
         self.name.replace('.', "_")
     }
 
-    /// A digest of all that a model is told of it; the order of a schema's keys does not matter.
+    /// A digest of the description and schema that a model reads; the order of a schema's keys does not
+    /// matter.
     pub fn digest(&self) -> Digest {
         let mut text = String::new();
         for part in [&self.name, &self.description] {
@@ -111,8 +112,8 @@ impl ListedTool {
 }
 
 impl Listing {
-    /// Checks the entries that a server has listed. What is wrong with one leaves out that one alone;
-    /// of several with one name none is taken, because nobody knows which would answer.
+    /// Checks the entries of a server's list. A fault in an entry leaves out that entry alone; of entries
+    /// with equal names none is used, because the server could answer for any.
     pub(crate) fn of(
         server: &str,
         entries: &[Value],
@@ -163,8 +164,8 @@ impl Listing {
         Ok(listing)
     }
 
-    /// As [`Listing::from_pages`], on a thread that counts for the server: a list may have megabytes of
-    /// schemas, each of which is checked.
+    /// As [`Listing::from_pages`], on a thread billed to the server: a list may have megabytes of schemas to
+    /// check.
     pub(crate) async fn checked(server: &str, pages: ToolPages) -> Result<Self, Fault> {
         let (name, owner) = (server.to_owned(), format!("mcp/{server}"));
         let work = move |stop: &StopSignal| Self::from_pages(&name, pages, stop);
@@ -174,8 +175,8 @@ impl Listing {
         }
     }
 
-    /// Leaves out tools whose names are one name here, such as `a.b_c` and `a_b.c`. A tool that has that very
-    /// name itself keeps it.
+    /// Leaves out tools whose mapped names are equal, for example `a.b_c` and `a.b.c`. A tool whose own name
+    /// needs no mapping keeps the name.
     fn leave_out_mapped_twins(&mut self) {
         let mut owners: BTreeMap<String, usize> = BTreeMap::new();
         for tool in &self.tools {
@@ -198,7 +199,7 @@ impl Listing {
         self.tools.iter().map(|tool| (tool.name.clone(), tool.digest())).collect()
     }
 
-    /// How this differs from what was accepted.
+    /// Compares this listing with the accepted tools.
     pub fn difference(&self, accepted: &[ListedTool]) -> Difference {
         let mut difference = Difference::default();
         for tool in &self.tools {
@@ -218,7 +219,7 @@ impl Listing {
 }
 
 impl Difference {
-    /// Whether there is none.
+    /// Whether both lists are equal.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
     }
@@ -236,8 +237,7 @@ fn listed(server: &str, name: &str, entry: &Value) -> Result<ListedTool, String>
     Ok(tool)
 }
 
-/// How a tool is another than the one that was accepted, by the digests of those that a server lists
-/// now (INV-311).
+/// How a tool differs from the accepted one, by the digests of the server's present list (INV-311).
 pub(crate) fn changed(now: &BTreeMap<String, Digest>, tool: &ListedTool) -> Option<&'static str> {
     match now.get(&tool.name) {
         Some(digest) if *digest == tool.digest() => None,
@@ -246,8 +246,8 @@ pub(crate) fn changed(now: &BTreeMap<String, Digest>, tool: &ListedTool) -> Opti
     }
 }
 
-/// Whether a tool can be given to anybody. What was accepted once is checked again: it was a file
-/// meanwhile.
+/// Whether a tool can be granted at all. Accepted tools are checked again, because their file could be
+/// edited.
 pub(crate) fn check(tool: &ListedTool, server: &str) -> Result<(), String> {
     tool.own_name(server)?;
     parameters::check(&tool.schema)?;

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 
 use crate::limits::{MAX_MESSAGE, MAX_REVISIONS};
 
-/// One message of a server, read as far as this client has a use for it.
+/// One message of a server, with the fields that this client uses.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Message {
-    /// The answer to the request with this id; `None` = an id that no request of this client has.
+    /// The answer to the request with this id; `None` = an unknown id.
     Answer(Option<u64>, Result<Value, RpcError>),
     /// The server wants something.
     Asked { id: Value, method: String, params: Value },
@@ -21,12 +21,12 @@ pub(crate) struct RpcError {
     pub(crate) code: i64,
     /// Foreign text.
     pub(crate) message: String,
-    /// The revisions that the server speaks, where it says so.
+    /// The revisions that the server speaks, if stated.
     pub(crate) supported: Vec<String>,
 }
 
 impl Message {
-    /// Reads a message; what is none is named.
+    /// Reads a message; the error names the fault.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, &'static str> {
         if bytes.len() > MAX_MESSAGE {
             return Err("a message is too long");
@@ -80,8 +80,7 @@ pub(crate) fn notification(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
 
-/// The answer to what a server asks outside of a call: it is told that this client is there, and gets
-/// nothing else.
+/// The reply to a server's request outside of a call: `ping` is answered, other methods are refused.
 pub(crate) fn reply(id: &Value, method: &str) -> Value {
     match method {
         "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),

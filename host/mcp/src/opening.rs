@@ -1,4 +1,4 @@
-//! The beginning of a session: how a server is spoken to, and what it lists.
+//! The beginning of a session: the negotiated revision and the list of tools.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::revision::{Revision, client};
 /// The server does not speak the revision of the request.
 const UNSUPPORTED_REVISION: i64 = -32022;
 
-/// Ids of requests, each of which is used once.
+/// Ids of requests, each used once.
 #[derive(Debug, Default)]
 pub(crate) struct Ids(AtomicU64);
 
@@ -28,7 +28,7 @@ impl Ids {
         self.0.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
-    /// The one that was given last.
+    /// The latest id.
     pub(crate) fn last(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -43,7 +43,7 @@ pub(crate) struct Opening<'a> {
     /// The operator's word on how it is spoken to.
     pub(crate) pinned: Option<Revision>,
     pub(crate) ids: &'a Ids,
-    /// The things that it may ask for.
+    /// The operator's grants for requests of the server.
     pub(crate) granted: &'a Granted,
 }
 
@@ -59,7 +59,7 @@ impl Opening<'_> {
             Some(Revision::Sessions) => self.initialize(gate).await,
             Some(Revision::Stateless) => self.discover(gate).await,
             None => match self.discover(gate).await {
-                // One that does not know the question knows the older one, or none.
+                // A server that does not know `server/discover` may know `initialize`.
                 Err(Fault::Status(_) | Fault::Rpc(_) | Fault::Broken(_)) => {
                     self.initialize(gate).await
                 }
@@ -115,7 +115,7 @@ impl Opening<'_> {
         Ok(address)
     }
 
-    /// A request, with what its revision wants to have in it.
+    /// A request, with the fields that the revision demands.
     pub(crate) fn request(
         &self,
         revision: Revision,
@@ -126,7 +126,7 @@ impl Opening<'_> {
         request(id, method, &revision.parameters(params, &self.granted.capabilities()))
     }
 
-    /// The tools that it lists, and until when that is believed of one without sessions.
+    /// The listed tools, and for a stateless server the time until which the list is used.
     pub(crate) async fn listed(
         &self,
         gate: &Outgoing,

@@ -1,5 +1,4 @@
-//! Arguments that a tool's schema wants in headers too (`x-mcp-header`), so that what stands between
-//! can route by them.
+//! Arguments that a tool's schema repeats in headers (`x-mcp-header`), so that proxies can route by them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,18 +16,18 @@ const PREFIX: &str = "mcp-param-";
 /// How deep properties stand in properties.
 const MAX_DEPTH: usize = 16;
 
-/// One argument that goes into a header too.
+/// One argument repeated in a header.
 #[derive(Debug, PartialEq, Eq)]
 struct Mirrored<'a> {
     path: Vec<&'a str>,
     header: HeaderName,
 }
 
-/// The headers of a call with these arguments. An argument that is absent, null or no plain value has
-/// none.
+/// The headers of a call with these arguments. An absent argument, `null` or a list, for example, has no
+/// header.
 pub(crate) fn headers(schema: &Value, arguments: &Value) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    // What was accepted has been checked; of what is wrong nothing is sent.
+    // The accepted schema was checked; an invalid one adds no header.
     for mirrored in mirrored(schema).unwrap_or_default() {
         let value = mirrored.path.iter().try_fold(arguments, |value, key| value.get(key));
         if let Some(value) = value.and_then(header_value) {
@@ -69,7 +68,7 @@ fn collect<'a>(
     for (name, property) in properties.into_iter().flatten() {
         path.push(name);
         if let Some(header) = property.get(KEY) {
-            // Before the search for a second one of its name, which is made for each.
+            // Checked before the search for a second property of the same name, which costs time for each.
             if found.len() >= MAX_PARAMETERS {
                 return Err(format!("more than {MAX_PARAMETERS} arguments would go into headers"));
             }
@@ -117,7 +116,7 @@ fn header_value(value: &Value) -> Option<HeaderValue> {
     HeaderValue::from_str(&text).ok()
 }
 
-/// As it is where a header carries it so, else in base64.
+/// Plain where a header can carry the text, otherwise in base64.
 fn encoded(text: &str) -> String {
     let plain = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte)) && text.trim() == text;
     match plain && !text.starts_with("=?base64?") {

@@ -1,6 +1,5 @@
-//! A server that is a program: started by the broker behind a wall of its own, a message on each line of
-//! its stdin and stdout. It has one reader, for one call at a time; between calls it can fill a pipe and
-//! no more.
+//! A server that is a program: started by the broker behind a separate wall, a message on each line of stdin
+//! and stdout. One reader serves one call at a time; between calls the program can fill a pipe and no more.
 
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,10 +18,10 @@ use crate::limits::{FAREWELL, MAX_COMPLAINT, MAX_COMPLAINTS, MAX_MESSAGE};
 use crate::message::Message;
 use crate::wants;
 
-/// How long a program that was killed may take to be gone, with all that it has started.
+/// How long a killed program and its descendants may take to end.
 const END_WAIT: Duration = Duration::from_secs(12);
 
-/// Lines of its complaints that are kept of one failure.
+/// Lines of stderr that are logged for one failure.
 const MAX_LINES: usize = 20;
 
 /// Why a program gives no answer.
@@ -33,13 +32,13 @@ pub(crate) enum Lost {
         "it is a command, and such are run in the OS sandbox alone, which this process is without"
     )]
     NoSandbox,
-    /// It has another digest than the one that was accepted.
+    /// The program's digest differs from the accepted one.
     #[error("its program is another than the one that was accepted")]
     Other,
     /// It cannot be started.
     #[error("it cannot be started: {0}")]
     NotStarted(String),
-    /// It has ended, before it was asked.
+    /// The program ended before the request was sent.
     #[error("it has ended")]
     EndedBefore,
     /// It has ended.
@@ -56,35 +55,35 @@ impl From<OutgoingError> for Lost {
     }
 }
 
-/// A program that runs, for one session. Dropping it ends it, with all that it has started.
+/// A running program, for one session. Dropping `Process` ends the program and its descendants.
 #[derive(Debug)]
 pub(crate) struct Process {
     running: Running,
-    /// Bytes that it has written, in whole lines or not.
+    /// Bytes of the program's stdout, in whole lines or not.
     heard: Vec<u8>,
-    /// How many of them were given out as lines.
+    /// How many bytes were returned as lines.
     given: usize,
-    /// How many of them were looked at.
+    /// How many bytes were searched for a line's end.
     looked_at: usize,
-    /// It has answered something.
+    /// The program has answered a request.
     answers: bool,
     complaints: Complaints,
-    /// Lines that were logged because they are no messages.
+    /// Lines that were logged because they hold no message.
     stray_lines: usize,
 }
 
-/// The last of what it writes to stderr, which is read to its end so that it does not wait.
+/// The end of the program's stderr. All of stderr is read, so that a full pipe does not block the program.
 #[derive(Debug)]
 struct Complaints {
-    /// The server, for whoever looks for its section.
+    /// The server, whose section in the settings a reader may look for.
     server: String,
     last: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
 }
 
 impl Process {
-    /// Starts a program that has this digest. INV-320: there is no other way to start one, and none for a
-    /// process that is not behind the OS sandbox.
+    /// Starts a program with this digest. INV-320: there is no other way to start a program, and none without
+    /// the OS sandbox.
     pub(crate) async fn start(
         gate: &Outgoing,
         program: &Program,
@@ -116,7 +115,7 @@ impl Process {
         broker.identify(program).await.map_err(|error| not_started(&error))
     }
 
-    /// Sends the request with this id, and reads lines until its answer is there.
+    /// Sends a request, and reads lines until the answer arrives.
     pub(crate) async fn ask(
         &mut self,
         gate: &Outgoing,
@@ -167,7 +166,7 @@ impl Process {
                     self.answers = true;
                     return answer.map_err(|error| Fault::Rpc(error).into());
                 }
-                // One that is late, or forged, is nobody's.
+                // A late or forged answer is dropped.
                 Message::Answer(..) => {}
                 Message::Asked { id, method, params } => {
                     let answer = aside.answer(gate, &id, &method, &params).await?;
@@ -196,8 +195,7 @@ impl Process {
         stdin.write_all(line.as_bytes()).await.map_err(|_| Lost::Ended)
     }
 
-    /// Ends it: by the end of its input where it has the time, and in any case with all that it has
-    /// started.
+    /// Ends the program: by the end of its input if there is time, and in any case with its descendants.
     pub(crate) async fn end(mut self, at_once: bool) {
         drop(self.running.stdin.take());
         if !at_once {
@@ -227,8 +225,8 @@ impl Process {
                 self.looked_at = self.given;
                 return Ok(line);
             }
-            // What was given out goes once before each reading: a move for each line would make many short
-            // lines before a long one cost minutes.
+            // Returned bytes are removed once before each reading, because a move for each line would make
+            // many short lines before a long one cost minutes.
             self.heard.drain(..self.given);
             self.given = 0;
             self.looked_at = self.heard.len();
@@ -244,8 +242,8 @@ impl Process {
     }
 }
 
-/// Whether a line that cannot be read was meant for the client: an answer that never comes would be waited
-/// for, so such a line ends the call. A log line, JSON or not, is passed over.
+/// Whether an unreadable line was meant for the client. Such a line ends the call, because its answer would
+/// never come. A log line, JSON or not, is skipped.
 fn is_of_protocol(line: &[u8]) -> bool {
     line.starts_with(b"{") && line.windows(9).any(|part| part == b"\"jsonrpc\"")
 }
@@ -277,7 +275,7 @@ impl Complaints {
 
     /// Puts the last lines into the log of the call, for whoever reads its receipt.
     async fn log(&mut self, gate: &Outgoing) {
-        // Of a program that has ended all is there in a moment; one that lives says more later.
+        // An ended program's stderr closes at once; a living program may write more later.
         let _ = timeout(FAREWELL, &mut self.reader).await;
         let bytes = std::mem::take(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner));
         let text = String::from_utf8_lossy(&bytes);

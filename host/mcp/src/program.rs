@@ -24,16 +24,16 @@ use crate::pages::ToolPages;
 use crate::process::{Lost, Process};
 use crate::revision::OF_SESSIONS;
 
-/// The revision of the protocol that is asked for, and those that are spoken.
+/// The requested revision of the protocol; other spoken revisions are accepted too.
 const REVISION: &str = "2025-11-25";
 
 /// A code of JSON-RPC: the arguments do not fit.
 const INVALID_PARAMS: i64 = -32602;
 
-/// Between a command line and the digest of its program, in the address of what was accepted.
+/// Separates a command line from the digest of its program, in the address of an accepted list.
 const DIGEST: &str = " sha256:";
 
-/// The program that a server is, and which one was accepted.
+/// A server's program, with the accepted digest.
 #[derive(Debug)]
 pub struct ServerProgram {
     program: Program,
@@ -41,13 +41,13 @@ pub struct ServerProgram {
     digest: Option<String>,
 }
 
-/// A program that runs, with the tools that it lists.
+/// A running program and its list of tools.
 #[derive(Debug)]
 pub(crate) struct ProgramSession {
     process: Process,
     ids: AtomicU64,
     now: BTreeMap<String, Digest>,
-    /// It has said that they are others.
+    /// The program has announced that its tools changed.
     stale: bool,
 }
 
@@ -66,22 +66,22 @@ impl From<Lost> for Failed {
 }
 
 impl ServerProgram {
-    /// A program of which nothing is accepted yet. `command_line` names it in a file of what was.
+    /// A program without accepted tools. `command_line` is its name in the file of accepted lists.
     pub fn new(program: Program, command_line: String) -> Self {
         Self { program, command_line, digest: None }
     }
 
-    /// The address of what is accepted of it while it has this digest: another is another server.
+    /// The address of the accepted list for this digest: a changed program is another server.
     pub fn address(&self, digest: &str) -> String {
         format!("{}{DIGEST}{digest}", self.command_line)
     }
 
-    /// The digest that it had when its tools were accepted.
+    /// The digest at the time of acceptance.
     pub fn accepted_digest(&self) -> Option<&str> {
         self.digest.as_deref()
     }
 
-    /// The same, as it was accepted at this address; `false` = that is another command's.
+    /// The same program as accepted at this address; `false` = the address is another command's.
     pub(crate) fn accepted(self, address: &str) -> (Self, bool) {
         let digest = address.rsplit_once(DIGEST).filter(|(line, _)| *line == self.command_line);
         let digest = digest.map(|(_, digest)| digest);
@@ -93,7 +93,7 @@ impl ServerProgram {
 }
 
 impl Connection {
-    /// The digest that the server's program has now; `None` = it is no program.
+    /// The present digest of the server's program; `None` = the server is no program.
     ///
     /// # Errors
     ///
@@ -105,11 +105,11 @@ impl Connection {
         digest.map(Some).map_err(|lost| lost.to_string())
     }
 
-    /// The tools that the server's program lists now, if it has this digest.
+    /// Lists the tools of the server's program, if the digest matches.
     ///
     /// # Errors
     ///
-    /// When it cannot be asked: the text is for the operator, and what the server says in it is escaped.
+    /// When the server cannot be asked: the text is for the operator, with the server's words escaped.
     pub async fn list_of_program(
         &self,
         digest: &str,
@@ -187,9 +187,9 @@ impl Connection {
         CallResult { outcome, receipt }
     }
 
-    /// Ends the process, with all that it has started.
+    /// Ends the process and its descendants.
     pub(crate) async fn close_program(&self) {
-        // Whoever is at the front ends it with its call.
+        // The call that holds the session ends the process.
         let Ok(mut running) = timeout(FAREWELL, self.running.front()).await else { return };
         if let Some(session) = running.take() {
             session.process.end(false).await;
@@ -273,7 +273,7 @@ impl Connection {
         gate.accept(answer.parts).map_err(Failed::Output)
     }
 
-    /// Starts the program, if it has this digest, and begins to speak with it.
+    /// Starts the program, if the digest matches, and initializes the session.
     async fn begun(
         &self,
         gate: &Outgoing,
@@ -301,7 +301,7 @@ impl Connection {
         Ok(session)
     }
 
-    /// Says what a model may know of it, and writes the rest down: it names files of this machine.
+    /// Returns the text that a model may see, and logs the rest, which names files of this machine.
     fn told_of_program(&self, failed: Failed, gate: &Outgoing) -> CallError {
         let name = self.server().name();
         let refused = |how: &str| {
@@ -353,8 +353,8 @@ impl ProgramSession {
         }
     }
 
-    /// Tells it that the call which it works on has ended, and ends it: an answer that is late is nobody's,
-    /// and no effect of the call may come after its end. It has a moment to end by itself.
+    /// Notifies the program that its call has ended, then ends the process: a late answer is dropped, and no
+    /// effect of the call comes after its end. The program has a moment to end by itself.
     async fn give_up(mut self, gate: &Outgoing) {
         let id = self.ids.load(Ordering::Relaxed);
         let params = json!({"requestId": id, "reason": "it was cancelled"});

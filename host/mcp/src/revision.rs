@@ -1,4 +1,4 @@
-//! The revisions of the protocol that are spoken here, and what each wants to have in every message.
+//! The supported revisions of the protocol, and the fields that each demands in a message.
 
 use http::HeaderValue;
 use serde::{Deserialize, Serialize};
@@ -11,16 +11,15 @@ pub enum Revision {
     #[default]
     #[serde(rename = "2025-11-25")]
     Sessions,
-    /// Without one: each request says what it needs.
+    /// Without a session: each request is complete in itself.
     #[serde(rename = "2026-07-28")]
     Stateless,
 }
 
-/// The dated names that a server with sessions may choose: of an older one nothing is used that the
-/// newest lacks.
+/// The dated names that a server with sessions may choose: only features of the newest are used.
 pub(crate) const OF_SESSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// The fields that say in each request who asks, and how.
+/// The fields of each request that name the client.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -37,7 +36,7 @@ impl Revision {
         }
     }
 
-    /// The one of this name.
+    /// The revision with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.as_str() == name)
     }
@@ -47,8 +46,7 @@ impl Revision {
         HeaderValue::from_static(self.as_str())
     }
 
-    /// The name in a header of the revision that a server with sessions has chosen, where that is
-    /// spoken here.
+    /// The name in a header of the revision chosen by a server with sessions, if supported.
     pub(crate) fn chosen(name: &str) -> Option<HeaderValue> {
         let spoken = OF_SESSIONS.into_iter().find(|spoken| *spoken == name);
         spoken.map(HeaderValue::from_static)

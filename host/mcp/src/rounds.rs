@@ -1,5 +1,5 @@
-//! Calls of several rounds: in the place of a result a server asks for more, and is asked again with the
-//! answers. It may only ask for what this client has said that it can do; without a grant a form is declined.
+//! Calls of several rounds: instead of a result a server demands more input, and the call is repeated with
+//! the answers. A server may only use the announced capabilities; without a grant a form is declined.
 
 use serde_json::{Map, Value};
 
@@ -11,11 +11,11 @@ use crate::limits::{MAX_ASKED, MAX_STATE};
 pub(crate) struct Wanted {
     /// The demands.
     pub(crate) requests: Vec<Demand>,
-    /// The state that it wants to have back, byte for byte.
+    /// The opaque state to send back, byte for byte.
     state: Option<String>,
 }
 
-/// One of them.
+/// One demand for input.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Demand {
     /// The server's own name of it.
@@ -25,7 +25,7 @@ pub(crate) struct Demand {
 }
 
 impl Wanted {
-    /// Reads a result; `None` = it is one.
+    /// Parses a result; `None` = a final result.
     pub(crate) fn of(result: &Value) -> Result<Option<Self>, Fault> {
         match result.get("resultType").map(Value::as_str) {
             None | Some(Some("complete")) => return Ok(None),

@@ -1,4 +1,4 @@
-//! A server as the operator configured it, and what was accepted of it.
+//! A server as the operator configured it, and the accepted tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,31 +24,31 @@ pub struct Server {
     pub(crate) timeout: Option<Duration>,
     /// The operator's word on how it is spoken to.
     pub(crate) pinned: Option<Revision>,
-    /// How it was spoken to when its tools were accepted.
+    /// The protocol's revision when the tools were accepted.
     pub(crate) revision: Revision,
     pub(crate) login: LoginSetting,
     pub(crate) granted: Granted,
     pub(crate) held: Held,
     tools: BTreeMap<ToolName, ListedTool>,
     withheld: Option<String>,
-    /// Where it is a program of this machine: that.
+    /// The program, if the server is a command.
     pub(crate) program: Option<ServerProgram>,
 }
 
 /// How tokens for a server are asked for, as the operator says it.
 #[derive(Debug, Clone, Default)]
 pub struct LoginSetting {
-    /// The only issuer that tokens are taken from; `None` = the one that the server names.
+    /// The only issuer whose tokens are used; `None` = the one that the server names.
     pub issuer: Option<String>,
-    /// This program's name there; `None` = it registers itself.
+    /// This program's client id at the issuer; `None` = registered on demand.
     pub client_id: Option<String>,
-    /// The secret with which it proves its name.
+    /// The secret that proves the client id.
     pub client_secret: Option<SecretName>,
-    /// The address of a document that stands for its name.
+    /// The address of a document that serves as client id.
     pub client_metadata_url: Option<String>,
     /// Whether its secret is enough, and no person is asked.
     pub is_service: bool,
-    /// The rights that are asked for; empty = those that the server wants.
+    /// The requested scopes; empty = the scopes that the server names.
     pub scopes: Vec<String>,
 }
 
@@ -60,12 +60,12 @@ pub struct ServerError {
 }
 
 impl Server {
-    /// A server of which nothing is accepted yet. Only `host` is ever reached for it, and these
-    /// secrets are joined to requests where they are bound to it.
+    /// A server without accepted tools. Only `host` is ever reached, and a secret is joined only to requests
+    /// for its bound host.
     ///
     /// # Errors
     ///
-    /// When the address is none.
+    /// When the address is invalid.
     pub fn new(
         name: &str,
         url: &str,
@@ -112,18 +112,18 @@ impl Server {
         Self { granted, ..self }
     }
 
-    /// The things that it may ask for in the midst of a call.
+    /// The operator's grants for requests of the server during a call.
     pub fn granted(&self) -> &Granted {
         &self.granted
     }
 
-    /// The same with a token that somebody has got for it, and a place where its renewals are kept.
+    /// The same server with a person's token, and a place for renewed tokens.
     #[must_use]
     pub fn with_tokens(self, tokens: Option<Tokens>, keep: Option<Arc<dyn KeepTokens>>) -> Self {
         Self { held: Held::of(tokens, keep), ..self }
     }
 
-    /// The token that it is asked with, where there is one.
+    /// The token for requests, if any.
     pub fn tokens(&self) -> Option<Arc<Tokens>> {
         self.held.now()
     }
@@ -152,8 +152,7 @@ impl Server {
         self
     }
 
-    /// The same, where it is a program; `accepted` is what was accepted of it. Its address is one that
-    /// leads nowhere.
+    /// A server that is a program; `accepted` holds the accepted tools. The address leads nowhere.
     #[must_use]
     pub fn of_program(self, program: ServerProgram, accepted: Option<Accepted>) -> Self {
         let Some(mut accepted) = accepted else { return Self { program: Some(program), ..self } };
@@ -170,7 +169,7 @@ impl Server {
         Self { program: Some(program), withheld: Some(withheld), ..self }
     }
 
-    /// Its program, where it is one.
+    /// The program, if the server is a command.
     pub fn program(&self) -> Option<&ServerProgram> {
         self.program.as_ref()
     }
@@ -180,12 +179,12 @@ impl Server {
         &self.name
     }
 
-    /// The tools that were accepted, by the names that agents have for them.
+    /// The accepted tools, by their names for agents.
     pub fn tools(&self) -> &BTreeMap<ToolName, ListedTool> {
         &self.tools
     }
 
-    /// Why none of its tools can be had, where that is so.
+    /// Why no tool of the server is offered, if so.
     pub fn withheld(&self) -> Option<&str> {
         self.withheld.as_deref()
     }

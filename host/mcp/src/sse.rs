@@ -1,5 +1,5 @@
-//! Server-sent events, as far as the protocol uses them: the data of each event, and from where a
-//! stream that has ended is resumed.
+//! Server-sent events, as far as the protocol needs: the data of each event, and the point from which an
+//! ended stream is resumed.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use http::HeaderValue;
 
 use crate::limits::{MAX_MESSAGE, MAX_RETRY, MAX_SESSION};
 
-/// Reads events out of pieces. Holds the line and the event that are not at their end.
+/// Parses events from pieces. Keeps the unfinished line and event.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     line: Vec<u8>,
@@ -23,14 +23,13 @@ pub(crate) struct Events {
 pub(crate) struct TooLong;
 
 impl Events {
-    /// The id of the last event that has one, and how long to wait before the stream is asked for what
-    /// came after it.
+    /// The id of the last event that has one, and the wait before the stream is resumed.
     pub(crate) fn resumed_from(&self) -> Option<(HeaderValue, Duration)> {
         let wait = self.retry.unwrap_or(MAX_RETRY).min(MAX_RETRY);
         self.last.clone().map(|last| (last, wait))
     }
 
-    /// A stream that takes the place of one that has ended: half an event is none.
+    /// Begins a stream that replaces an ended one: half an event is dropped.
     pub(crate) fn begin_anew(&mut self) {
         self.line.clear();
         self.data.clear();
@@ -38,7 +37,7 @@ impl Events {
         self.after_return = false;
     }
 
-    /// Adds a piece; gives the data of the events that end in it.
+    /// Adds a piece; returns the data of events that are complete now.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Result<Vec<Vec<u8>>, TooLong> {
         let mut ended = Vec::new();
         for byte in piece {

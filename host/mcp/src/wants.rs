@@ -1,4 +1,4 @@
-//! From a program's complaints to the settings that would let it do what it could not.
+//! From a program's complaints to the settings that would mend them.
 
 /// A key of a server that is a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -9,7 +9,8 @@ pub(crate) enum Key {
     Memory,
 }
 
-/// The words of the C library and of the runtimes of languages, in lower case, and what they want.
+/// The words of the C library and of the runtimes of languages, in lower case, and the settings that they
+/// suggest.
 const WORDS: &[(&str, Key)] = &[
     ("eacces", Key::Directories),
     ("[errno 13]", Key::Directories),
@@ -32,8 +33,8 @@ const WORDS: &[(&str, Key)] = &[
     ("memoryerror", Key::Memory),
 ];
 
-/// The keys that complaints are about, each once. The words are the program's: they name a key, and give
-/// nothing.
+/// The settings keys that complaints suggest, each once. The words are the program's, so they name a key and
+/// grant nothing.
 pub(crate) fn keys(complaints: &str) -> Vec<Key> {
     let lower = complaints.to_ascii_lowercase();
     let mut keys: Vec<Key> = Vec::new();
@@ -52,7 +53,7 @@ pub(crate) fn keys(complaints: &str) -> Vec<Key> {
 }
 
 impl Key {
-    /// Its effect, as the beginning of a sentence that says where it stands.
+    /// The effect of the key, as the beginning of a sentence that ends with its place.
     pub(crate) fn hint(self) -> &'static str {
         match self {
             Self::Directories => {

@@ -23,7 +23,7 @@ const JSON: &str = "application/json";
 #[derive(Clone, Copy)]
 pub(crate) struct Asking<'a> {
     pub(crate) server: &'a Server,
-    /// The gate of the call, whose receipt has these requests too.
+    /// The gate of the call, whose receipt also lists these requests.
     pub(crate) gate: &'a Outgoing,
     pub(crate) spec: &'a CallSpec<'a>,
 }
@@ -36,7 +36,7 @@ pub(super) struct Posted {
 }
 
 impl Asking<'_> {
-    /// A document; `None` where there is none.
+    /// Fetches a document; `None` = missing.
     pub(super) async fn document(&self, url: &str) -> Result<Option<Value>, AuthError> {
         let mut got = self.send(url, Method::GET, None).await?;
         if got.status != StatusCode::OK {
@@ -55,7 +55,7 @@ impl Asking<'_> {
         let value = self.json(url, &mut got).await;
         match got.status.is_success() {
             true => Ok((got.status, value?)),
-            // Where it does not say why, that it refuses is said.
+            // A refusal without a reason is reported as such.
             false => Ok((got.status, value.unwrap_or_default())),
         }
     }

@@ -1,5 +1,5 @@
-//! This program's name at an issuer: the one that the operator wrote down, a document's address, or one
-//! that it registers for itself. A name is good at the issuer that gave it, and nowhere else.
+//! This program's client id at an issuer: the operator's setting, a document's address, or a registered id.
+//! An id is valid at its issuer only.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +17,7 @@ use super::reach::target;
 /// How a client proves its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Method {
-    /// It does not: what it asks for is bound to the person's yes.
+    /// Without a proof: a token is bound to the person's consent.
     #[serde(rename = "none")]
     None,
     #[serde(rename = "client_secret_basic")]
@@ -31,7 +31,7 @@ pub(super) enum Method {
 #[serde(deny_unknown_fields)]
 pub(super) struct Client {
     pub(super) id: String,
-    /// Of a name that was registered; the operator's own lies where they put it.
+    /// Of a registered client; the operator's own secret stays in the operator's store.
     pub(super) secret: Option<String>,
     pub(super) method: Method,
 }
@@ -61,8 +61,7 @@ impl Client {
     }
 }
 
-/// The proof of a client: the operator's secret, where it is bound to this endpoint, or the one that
-/// was registered.
+/// The proof of a client: the operator's secret, if bound to this endpoint, or the registered one.
 pub(super) fn secret_of(
     asking: &Asking<'_>,
     client: &Client,
@@ -72,7 +71,7 @@ pub(super) fn secret_of(
         (Some(_), _) | (None, None) => return Ok(client.secret.clone()),
         (None, Some(name)) => name,
     };
-    // INV-335: a secret is sent to the host that it is bound to, whatever a document says.
+    // INV-335: a secret goes to its bound host alone, whatever a document says.
     let value = asking.spec.secrets.value_for(name, &target(endpoint)?);
     let value = value.ok_or_else(|| {
         AuthError(format!("the secret `{name}` is not there, or not bound to `{endpoint}`"))
@@ -135,9 +134,9 @@ async fn register(
     Ok(Client { id, secret: secret.filter(|_| method != Method::None), method })
 }
 
-/// A way that the issuer takes and this client can go.
+/// A method that both the issuer and this client support.
 fn method(issuer: &Issuer, has_secret: bool, said: Option<&str>) -> Result<Method, AuthError> {
-    // An issuer that does not say takes the first of these.
+    // The default for an issuer that lists no methods.
     let usual = vec!["client_secret_basic".to_owned()];
     let taken = match (said, &issuer.methods) {
         (Some(said), _) => vec![said.to_owned()],

@@ -1,5 +1,5 @@
 //! The documents in which a server names its issuer of tokens, and the issuer its endpoints. INV-333:
-//! a document counts only if it is about this server, and is the issuer's own.
+//! a document counts only if written about this server, by the issuer itself.
 
 use belljar_policy::{Shown, Target};
 use serde_json::Value;
@@ -40,16 +40,16 @@ pub(super) struct Issuer {
     pub(super) scopes: Vec<String>,
     /// Whether the address of a document may stand for a client's name.
     pub(super) documents: bool,
-    /// Whether it says who it is with every yes.
+    /// Whether the issuer names itself in every authorization response.
     pub(super) names_itself: bool,
     /// Whether it takes proofs of the kind `S256`.
     pub(super) proofs: bool,
 }
 
 impl Issuer {
-    /// Where a person says yes to this server's login. INV-332: on the issuer's own host, unless its
-    /// answers say whose they are, or the operator named it. An issuer of a stranger's could send people
-    /// to an honest one, and have the code brought to itself.
+    /// The address at which a person consents to the login. INV-332: on the issuer's own host, unless the
+    /// issuer names itself in its answers, or the operator named the issuer. A stranger's issuer could send
+    /// people to an honest issuer, and receive the code.
     pub(super) fn place(&self, server: &Server) -> Result<&str, AuthError> {
         let Some(place) = &self.authorization else {
             return Err(AuthError::new("its issuer has nowhere for a person to say yes"));
@@ -67,7 +67,7 @@ impl Issuer {
     }
 }
 
-/// The server's word on itself, at the address that it names or at the usual ones.
+/// Fetches the server's description of itself, at the named address or at the usual ones.
 pub(super) async fn resource(
     asking: &Asking<'_>,
     challenge: &Challenge,
@@ -114,7 +114,7 @@ pub(super) async fn issuers_own(asking: &Asking<'_>, issuer: &str) -> Result<Val
     Err(AuthError(format!("`{shown}` does not say where it gives out tokens")))
 }
 
-/// Refuses a document in which an issuer says that it is another.
+/// Refuses a document of an issuer with another name in it.
 fn is_its_own(issuer: &str, document: &Value) -> Result<(), AuthError> {
     let named = word(document, "issuer").unwrap_or_default();
     if named == issuer {
@@ -124,7 +124,7 @@ fn is_its_own(issuer: &str, document: &Value) -> Result<(), AuthError> {
     Err(AuthError(format!("`{}` says that it is `{}`", shown.0, shown.1)))
 }
 
-/// The place below the server's path first, then the one of its host.
+/// The place below the server's path first, then its host's root.
 fn usual(own: &Target, path: &str, name: &str) -> Vec<String> {
     let path = path.trim_end_matches('/');
     let root = format!("{own}{name}");
@@ -151,7 +151,7 @@ fn of_resource(server: &Server, document: &Value) -> Result<Resource, AuthError>
     Ok(Resource { resource, issuer, scopes: rights(scopes) })
 }
 
-/// Whether a name is that of the server, or of a part of its host that it is in.
+/// Whether a resource name means the server, or a path above the server on the same host.
 fn is_of(server: &Server, resource: &str) -> bool {
     let (Ok(target), Some(own)) = (target(resource), server.target()) else { return false };
     let Ok(url) = Url::parse(resource) else { return false };

@@ -1,6 +1,6 @@
-//! The keys that an issuer signs with, for whoever has to tell its tokens from others. INV-370: asked for
-//! at the address that the operator wrote, through the gate and without a redirect, in documents of a
-//! bounded size; a host that only the issuer names is reached over TLS at public addresses, and of this machine nothing but its own port.
+//! The keys that an issuer signs with, for checks of its tokens. INV-370: fetched from the operator's
+//! address, through the gate and without a redirect, in documents of a bounded size; a host named only by the
+//! issuer is reached over TLS at public addresses, and on this machine only at the issuer's own port.
 
 use std::collections::BTreeSet;
 

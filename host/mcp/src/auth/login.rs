@@ -1,6 +1,6 @@
-//! A login of a person: where they say yes, and what is made of it. INV-332: the yes has to be to this
-//! very question (state), of this very issuer, and is of use to nobody who has not asked (PKCE). An issuer
-//! whose answers do not say whose they are has it on its own host, or the operator named it.
+//! A login of a person: the page for consent, and the exchange of the code. INV-332: the consent must answer
+//! this very request (state), come from this very issuer, and be useless to anybody else (PKCE). An issuer
+//! that does not name itself in its answers asks for consent on its own host, or was named by the operator.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -29,11 +29,11 @@ pub(super) const OFFLINE: &str = "offline_access";
 pub struct LoginAsk<'a> {
     /// Where the person's browser brings the answer: on this machine.
     pub redirect: String,
-    /// Rights that are asked for besides those that the server wants.
+    /// Scopes requested in addition to the server's.
     pub scopes: Vec<String>,
-    /// The token that there is, whose rights are asked for again.
+    /// The present token, whose scopes are requested again.
     pub before: Option<&'a Tokens>,
-    /// Bytes that nobody can guess, used for nothing else.
+    /// Unguessable bytes, used for nothing else.
     pub random: [u8; 64],
 }
 
@@ -50,8 +50,7 @@ pub struct Login {
 }
 
 impl Connection {
-    /// Begins a login: asks the server who gives out tokens for it, and the issuer where a person says
-    /// yes.
+    /// Begins a login: asks the server for its issuer, and the issuer for the page of consent.
     ///
     /// # Errors
     ///
@@ -88,11 +87,11 @@ impl Connection {
         Ok(login)
     }
 
-    /// Makes a token of a person's answer: the query with which their browser came back.
+    /// Exchanges a person's answer, the query of their browser's return, for a token.
     ///
     /// # Errors
     ///
-    /// When it is no yes to this login, or the issuer gives out nothing.
+    /// When the answer is no consent to this login, or the issuer refuses.
     pub async fn logged_in(
         &self,
         spec: &CallSpec<'_>,
@@ -135,7 +134,7 @@ impl Connection {
             self.opening().listed(gate, &mut address).await
         };
         match listed.await {
-            // It may want one for its calls alone.
+            // The server may want a token for calls alone.
             Ok(_) => Ok(Challenge::default()),
             Err(Fault::Unauthorized(challenge)) => Ok(challenge),
             Err(fault) => Err(AuthError(fault.to_string())),
@@ -192,7 +191,7 @@ impl Login {
         }
         let says = parse(query.as_bytes()).find(|(name, _)| name == "iss");
         match (says, one(query, "iss")) {
-            // As it stands: an address that only means the same is another issuer.
+            // Compared byte by byte: an equivalent spelling counts as another issuer.
             (Some(_), Some(iss)) if iss == self.issuer.issuer => {}
             (None, _) if !self.issuer.names_itself => {}
             (None, _) => return Err(AuthError::new("the answer does not say whose it is")),
@@ -214,8 +213,8 @@ fn one(query: &str, name: &str) -> Option<String> {
     values.next().is_none().then_some(value)
 }
 
-/// The rights that are asked for: the operator's own, or those of the demand, or all that the server
-/// has; with those that the token before had, and those that the person asks for.
+/// The requested scopes: the operator's, or the demanded ones, or all of the server's; with the scopes of the
+/// old token, and the person's wishes.
 pub(super) fn scopes(
     own: &[String],
     challenge: &Challenge,

@@ -1,4 +1,4 @@
-//! Tokens for servers that want them: who gives them out, asking for them, and keeping them.
+//! Tokens for servers: finding the issuer, requesting a token, and keeping it.
 //!
 //! ```text
 //! 401 ──> resource: the server names its issuer ──> issuer: its endpoints, each looked at
@@ -6,8 +6,8 @@
 //!      ──> Tokens, a file in the home ──> joined by the gate to requests to that server alone
 //! ```
 //!
-//! Everything that is read on the way is a stranger's: a document names hosts, and which of them are
-//! reached is decided in [`reach`]. No word of a stranger's is shown to a model.
+//! Every document on the way is a stranger's: it names hosts, and [`reach`] decides which hosts are reached.
+//! No stranger's word is shown to a model.
 
 mod ask;
 mod client;
@@ -26,7 +26,7 @@ pub use tokens::{KeepTokens, Tokens};
 pub(crate) use ask::Asking;
 pub(crate) use renewal::{Held, renew};
 
-/// Why there is no token, for the operator: what a stranger says in it is escaped.
+/// Why there is no token, for the operator: a stranger's words in the text are escaped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AuthError(pub(crate) String);

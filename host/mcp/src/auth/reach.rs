@@ -1,6 +1,6 @@
-//! Which hosts are reached for a token. INV-334: addresses in documents are strangers' words, so a host
-//! that one names is reached over TLS and at a public address only. What is on this machine is reached
-//! where the server itself is, and what the operator names where they name it.
+//! The hosts that are reached for a token. INV-334: addresses in documents are strangers' words, so a named
+//! host is reached over TLS and at a public address only. This machine is reached if the server itself is on
+//! it, and the operator's hosts wherever they are.
 
 use std::net::IpAddr;
 
@@ -43,7 +43,7 @@ pub(super) fn scope(server: &Server, url: &str) -> Result<HostScope, AuthError> 
 ///
 /// # Errors
 ///
-/// When it is none of HTTP, or has a name or a fragment in it.
+/// When the address is not of HTTP, or has a user name or a fragment.
 pub(super) fn target(url: &str) -> Result<Target, AuthError> {
     let plain = url.bytes().all(|byte| byte.is_ascii_graphic()) && !url.contains('#');
     let target = Target::parse(url).ok().filter(|_| plain);

@@ -1,6 +1,6 @@
-//! The token that a server is asked with in this process: the one of a person, renewed where its issuer
-//! does that, or one that a service asks for itself. INV-336: what lies in the file of a person's token
-//! has the last word, so whoever logs out or in elsewhere is not undone here.
+//! The token for a server in this process: a person's, renewed if the issuer allows, or the service's own.
+//! INV-336: the file of a person's token has the last word, so a logout or login elsewhere is not undone
+//! here.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,18 +14,18 @@ use super::tokens::{Bound, KeepTokens, Tokens};
 use crate::challenge::Challenge;
 use crate::server::Server;
 
-/// The token of all agents of this process. None of them can read it.
+/// The token of all agents of this process. No agent can read the token.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     tokens: Mutex<Option<Arc<Tokens>>>,
-    /// The token that was kept when this process last looked; a renewal that cannot be kept is not in it. One at
-    /// a time asks for the next: an issuer may take a renewal once alone.
+    /// The stored token when this process last looked, without a renewal that could not be stored. Renewals
+    /// are requested one at a time: an issuer may accept a refresh token once only.
     seen: tokio::sync::Mutex<Option<Arc<Tokens>>>,
     keep: Option<Arc<dyn KeepTokens>>,
 }
 
 impl Held {
-    /// This token, kept so when it is another.
+    /// Holds these tokens; `keep` stores renewals.
     pub(crate) fn of(tokens: Option<Tokens>, keep: Option<Arc<dyn KeepTokens>>) -> Self {
         let tokens = tokens.map(Arc::new);
         let seen = tokio::sync::Mutex::new(tokens.clone());
@@ -41,8 +41,7 @@ impl Held {
         *self.tokens.lock().unwrap_or_else(PoisonError::into_inner) = tokens;
     }
 
-    /// Whether somebody has logged in or out since this process last looked. What they left is held
-    /// then, and nothing else.
+    /// Whether a person has logged in or out since this process last looked. The stored state is used then.
     fn overtaken(
         &self,
         server: &Server,
@@ -77,7 +76,7 @@ impl Held {
     }
 }
 
-/// Gets another token than the one that was refused.
+/// Obtains a new token in place of the refused one.
 ///
 /// # Errors
 ///
@@ -112,7 +111,8 @@ pub(crate) async fn renew(
     let now = now.filter(|tokens| tokens.refresh.is_some() && !challenge.insufficient);
     let Some(now) = now else { return Err(needs_a_person(server, challenge)) };
     let next = renewed(asking, &now).await;
-    // It took a while: somebody may have logged in or out, or another process have renewed it.
+    // The request took a while: meanwhile a person may have logged in or out, or another process have renewed
+    // the token.
     let overtaken = held.overtaken(server, &mut seen);
     if matches!(overtaken, Ok(true)) {
         return left();
@@ -132,8 +132,8 @@ pub(crate) async fn renew(
     Ok(())
 }
 
-/// The command with which a person logs in. A right that the server wants is only told: a command that
-/// is ready to be pasted has no words of a server (INV-432).
+/// The command with which a person logs in. The server's wanted scopes are only shown: a command for pasting
+/// holds no words of a server (INV-432).
 fn needs_a_person(server: &Server, challenge: &Challenge) -> AuthError {
     let name = server.name();
     match challenge.scope.as_ref().filter(|_| challenge.insufficient) {

@@ -10,7 +10,7 @@ use super::client::{Client, secret_of};
 use super::documents::word;
 use crate::limits::MAX_WORD;
 
-/// The reasons that an issuer may give, of which one is repeated to the operator.
+/// The known error codes of an issuer; only these are repeated to the operator.
 const REASONS: [&str; 8] = [
     "invalid_request",
     "invalid_client",
@@ -28,7 +28,7 @@ pub(super) struct Given {
     pub(super) refresh: Option<String>,
 }
 
-/// Asks for a token, with what it is asked for in `pairs`.
+/// Requests a token, with the parameters in `pairs`.
 pub(super) async fn token(
     asking: &Asking<'_>,
     endpoint: &str,

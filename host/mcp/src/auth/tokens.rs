@@ -1,6 +1,6 @@
-//! The token that somebody has for a server, as it lies in a file of their home. INV-336: it is bound to
-//! the server, to its name of itself and to the issuer; elsewhere it is nobody's. Where the operator names
-//! an issuer or a client, one of another is not taken either.
+//! The token of a person for a server, as stored in the home. INV-336: a token is bound to the server, to the
+//! server's resource name and to the issuer, and invalid elsewhere. If the operator names an issuer or a
+//! client, tokens of others are refused too.
 
 use belljar_policy::{HostRule, SecretName};
 use belljar_sandbox::http::Secret;
@@ -13,7 +13,7 @@ use crate::server::Server;
 
 const VERSION: u32 = 1;
 
-/// A token for a server, and what is needed to renew it. `Debug` shows neither.
+/// A token for a server, with the means of renewal. `Debug` shows neither.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tokens {
@@ -32,24 +32,24 @@ pub struct Tokens {
     pub(super) refresh: Option<String>,
 }
 
-/// Keeps tokens of people. Those who log in and out change them from outside.
+/// Stores tokens of people. Logins and logouts change the store from outside.
 pub trait KeepTokens: Send + Sync + std::fmt::Debug {
-    /// The tokens of a server that are kept now; `None` = nobody is logged in.
+    /// The stored tokens of a server; `None` = nobody is logged in.
     ///
     /// # Errors
     ///
-    /// When they cannot be read, or are not for this server.
+    /// When the tokens cannot be read, or are not for this server.
     fn now(&self, server: &Server) -> Result<Option<Tokens>, String>;
 
-    /// Puts them in the place of those before; the error is for the log.
+    /// Replaces the stored tokens; the error is for the log.
     ///
     /// # Errors
     ///
     /// When they cannot be written.
     fn keep(&self, server: &str, tokens: &Tokens) -> Result<(), String>;
 
-    /// Puts a renewal in the place of the tokens that it is of, where those are still kept; whether they
-    /// were. Nobody logs in or out between the look and the writing.
+    /// Replaces the old tokens with a renewal, if the old ones are still stored; returns whether they were.
+    /// No login or logout comes between the look and the write.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ pub trait KeepTokens: Send + Sync + std::fmt::Debug {
     fn renew(&self, server: &Server, before: &Tokens, next: &Tokens) -> Result<bool, String>;
 }
 
-/// Whom tokens are for, and whose they are.
+/// The server, issuer and client that tokens are bound to.
 pub(super) struct Bound {
     pub(super) url: String,
     pub(super) resource: String,
@@ -71,7 +71,7 @@ impl Tokens {
     /// The most bytes of a file that is read.
     pub const MAX_BYTES: u64 = 128 << 10;
 
-    /// The directory of the files, below that of what was accepted.
+    /// The directory of the files, below the directory of accepted lists.
     pub const DIRECTORY: &'static str = "tokens";
 
     /// The name of the file of a server of this name.
@@ -99,7 +99,8 @@ impl Tokens {
     ///
     /// # Errors
     ///
-    /// When it holds no token, one for another server, or one that the operator's settings rule out.
+    /// When the text holds no token, another server's token, or a token that the operator's settings rule
+    /// out.
     pub fn parse(server: &Server, text: &[u8]) -> Result<Self, AuthError> {
         // The reader's own words could hold a part of it.
         let tokens = serde_json::from_slice::<Self>(text);
@@ -134,7 +135,7 @@ impl Tokens {
         text.map(|text| text + "\n").map_err(|_| AuthError::new("it cannot be written"))
     }
 
-    /// The secret that the gate joins to requests to this host, and looks for in every reply.
+    /// The secret that the gate joins to requests to this host, and redacts from every reply.
     pub(crate) fn secret(
         &self,
         server: &str,

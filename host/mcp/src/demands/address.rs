@@ -1,6 +1,6 @@
-//! An address that a server wants a person to open in a browser: read and checked. INV-362: one that is
-//! not of `https`, or leads into this machine or its network, is shown to nobody. A browser there has
-//! doors open that a stranger has not: a router's page, a local program's.
+//! An address that a server wants a person to open in a browser: parsed and checked. INV-362: an address
+//! without `https`, or inside this machine or its network, is never shown. A browser there can reach pages
+//! that a stranger cannot, for example a router's.
 
 use serde_json::Value;
 use url::{Host, Url};
@@ -10,7 +10,7 @@ use super::form::Unfit;
 /// Bytes of an address.
 const MAX_URL: usize = 2_000;
 
-/// Names at the end of a host that are of this machine or its network, and of no place in the internet.
+/// Endings of host names inside this machine or its network, outside the internet.
 const LOCAL_ENDINGS: [&str; 11] = [
     "localhost",
     "localdomain",
@@ -30,7 +30,7 @@ const LOCAL_ENDINGS: [&str; 11] = [
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) message: String,
-    /// As its host reads it.
+    /// The address, as its host would parse it.
     pub(crate) url: String,
     pub(crate) host: String,
 }
@@ -58,7 +58,7 @@ impl Address {
     }
 }
 
-/// Whether a name is of this machine or its network. Names without a dot are looked for there first.
+/// Whether a name belongs to this machine or its network. Names without a dot are resolved there first.
 fn is_local(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     match name.rsplit_once('.') {

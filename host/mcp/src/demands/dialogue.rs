@@ -130,7 +130,8 @@ fn goes_to(server: &str) -> String {
     format!("this goes to the MCP server `{server}`: ")
 }
 
-/// All that is to be sent, in questions that every door shows whole; `None` = a value is too long for one.
+/// The whole content for review, in questions that every door shows whole; `None` = a value is too long for a
+/// question.
 fn pieces(content: &Map<String, Value>, server: &str) -> Option<Vec<String>> {
     let begin = goes_to(server);
     let mut pieces = vec![begin.clone()];
@@ -147,7 +148,7 @@ fn pieces(content: &Map<String, Value>, server: &str) -> Option<Vec<String>> {
     Some(pieces)
 }
 
-/// Tells a person of an address that this server wants to have opened. Nothing is opened here.
+/// Shows a person an address that the server wants opened. Nothing is opened here.
 pub(super) async fn show(address: &Address, server: &str, person: &Respondent<'_>) -> Word {
     let text = format!(
         "the MCP server `{server}` asks you (it is not belljar, and not your agent) to open an address \
@@ -163,8 +164,8 @@ pub(super) async fn show(address: &Address, server: &str, person: &Respondent<'_
     }
 }
 
-/// The option by which the person goes on; whatever is none of them is no answer. A question is what they
-/// read, and what is noted of it.
+/// Asks a question, and returns the option by which the person goes on; any other answer is invalid.
+/// `Question` has the text for the person and the note for the log.
 async fn heard<'o>(
     person: &Respondent<'_>,
     server: &str,
@@ -188,8 +189,7 @@ async fn heard<'o>(
     }
 }
 
-/// A value for a field; none where it is left out; the word on the whole form where there is none to
-/// be had.
+/// A value for a field; no value for a skipped field; or the answer to the whole form if the person ended it.
 async fn asked(
     field: &Field,
     server: &str,
@@ -241,8 +241,8 @@ fn wanted(field: &Field) -> String {
     format!("{}{description} ({}{blank})", field.shown(), field.kind.words())
 }
 
-/// Whether the first question shows every suggestion whole, at every door: what was cut nobody has seen, and
-/// is not sent at one word.
+/// Whether the first question shows every suggestion whole, at every door: a cut suggestion was never seen,
+/// so one word must not send it.
 fn shows_all(form: &Form, text: &str) -> bool {
     let whole = |default: &Value| default.to_string().chars().count() <= MAX_VALUE;
     let mut defaults = form.fields.iter().filter_map(|field| field.default.as_ref());

@@ -1,4 +1,4 @@
-//! One field of a form: what the protocol has for such, and nothing else.
+//! One field of a form: the kinds in the protocol, and no other.
 
 use belljar_policy::Shown;
 use serde_json::{Number, Value};
@@ -15,7 +15,7 @@ const MAX_TEXT: usize = 4_000;
 /// Options of one field.
 const MAX_OPTIONS: usize = 50;
 
-/// Words in a field that asks for what nobody should type into a form of a server.
+/// Words of fields for secrets, which nobody should type into a server's form.
 const SECRETS: [&str; 33] = [
     "password",
     "passwd",
@@ -86,7 +86,7 @@ pub(crate) enum Format {
     DateTime,
 }
 
-/// A value that a field takes, and what a person is shown for it.
+/// A value of a field, with the text that a person is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) value: String,
@@ -94,7 +94,7 @@ pub(crate) struct Choice {
 }
 
 impl Field {
-    /// Reads a field; `None` = it is of no kind that forms have.
+    /// Parses a field; `None` = an unknown kind.
     pub(crate) fn read(name: &str, schema: &Value, is_required: bool) -> Option<Self> {
         let text = |key: &str, most: usize| match schema.get(key) {
             None => Some(None),
@@ -144,7 +144,7 @@ impl Field {
     }
 }
 
-/// Whether a text names a secret; of what counts, a number of tokens is none.
+/// Whether a text names a secret. With `counts`, the word `token` does not: a number of tokens is no secret.
 pub(crate) fn says_secret(text: &str, counts: bool) -> bool {
     let plain: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
     let plain = plain.to_lowercase();
@@ -205,7 +205,7 @@ impl Kind {
         }
     }
 
-    /// Whether this is a value that it takes.
+    /// Whether the field accepts this value.
     pub(crate) fn fits(&self, value: &Value) -> bool {
         let known = |of: &[Choice], value: &Value| {
             value.as_str().is_some_and(|value| of.iter().any(|choice| choice.value == value))
@@ -232,7 +232,7 @@ impl Kind {
         }
     }
 
-    /// The value that a person's words mean; `None` = none that it takes.
+    /// The value for a person's words; `None` = the field does not accept the words.
     pub(crate) fn value_of(&self, words: &str) -> Option<Value> {
         let word = words.trim();
         let value = match self {
@@ -256,7 +256,7 @@ impl Kind {
         self.fits(&value).then_some(value)
     }
 
-    /// The values that it takes, in words.
+    /// The accepted values, in words.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Text { least, most, format } => {
@@ -288,7 +288,7 @@ impl Choice {
     }
 }
 
-/// The value that a word means: by its title as it was shown, or by itself.
+/// The value that a word means: by the title as shown, or by the value itself.
 fn meant<'a>(of: &'a [Choice], word: &str) -> Option<&'a str> {
     let by = |is: &dyn Fn(&Choice) -> bool| of.iter().find(|choice| is(choice));
     let found = by(&|choice| choice.shown() == word)
@@ -297,7 +297,7 @@ fn meant<'a>(of: &'a [Choice], word: &str) -> Option<&'a str> {
     found.map(|choice| choice.value.as_str())
 }
 
-/// A bound; `None` = it is none.
+/// A bound; `None` = invalid.
 #[expect(clippy::option_option, reason = "nothing said, and nonsense, are two things")]
 fn size(schema: &Value, key: &str) -> Option<Option<usize>> {
     match schema.get(key) {
@@ -306,7 +306,7 @@ fn size(schema: &Value, key: &str) -> Option<Option<usize>> {
     }
 }
 
-/// The values of a field that names them: as they are, with titles beside them, or each with its own.
+/// The values of a field that names them: plain, with a list of titles, or each with its title.
 #[expect(clippy::option_option, reason = "no list, and a wrong one, are two things")]
 fn choices(schema: &Value, titled: &str) -> Option<Option<Vec<Choice>>> {
     let choice = |value: &str, title: &str| {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::address::Address;
 use super::field::{Field, says_secret};
 
-/// Fields of one form: more nobody answers one after the other.
+/// Fields of one form: nobody answers more in a row.
 const MAX_FIELDS: usize = 16;
 
 /// Bytes of a message.
@@ -30,9 +30,9 @@ pub(crate) struct Form {
 /// Why nobody is asked.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unfit {
-    /// It is none of the protocol.
+    /// The form is not of the protocol.
     Malformed(&'static str),
-    /// It is one that nobody should answer.
+    /// The form should not be answered by anybody.
     Declined(&'static str),
 }
 
@@ -69,8 +69,8 @@ impl Form {
             && self.fields.iter().filter(|field| field.is_required).all(|field| said(&field))
     }
 
-    /// The content with these values, and defaults for what was not said; `None` = something is
-    /// missing or does not fit. INV-361: nothing else is ever sent.
+    /// The content of these values, with defaults for missing ones; `None` = a value is missing or does not
+    /// fit. INV-361: nothing else is ever sent.
     pub(crate) fn content(&self, mut said: Map<String, Value>) -> Option<Map<String, Value>> {
         let mut content = Map::new();
         for field in &self.fields {

@@ -11,7 +11,7 @@ pub struct Granted {
     pub elicitation: bool,
     /// A model writes texts for it.
     pub sampling: Option<SamplingGrant>,
-    /// It is told these directories; `None` = it may not ask.
+    /// The directories that a server is told on request; `None` = refused.
     pub roots: Option<Vec<PathBuf>>,
 }
 
@@ -30,7 +30,7 @@ impl Granted {
         *self != Self::default()
     }
 
-    /// The capabilities that are announced to the server. INV-360: that which is granted.
+    /// The capabilities that are announced to the server. INV-360: the granted ones alone.
     pub(crate) fn capabilities(&self) -> Value {
         let mut all = Map::new();
         if self.elicitation {

@@ -1,5 +1,5 @@
 //! The demands of a server in the midst of a call: forms for a person, texts of a model, directories.
-//! INV-360: it is announced, and answered, where the operator has granted it and nowhere else.
+//! INV-360: a demand is announced, and answered, only with the operator's grant.
 //!
 //! ```text
 //! exchange, process, rounds ──> Talk::reply ──> form (checked) ──> dialogue ──> Answers (a person)
@@ -24,18 +24,18 @@ pub(crate) use waits::{Clock, Waits};
 
 use async_trait::async_trait;
 
-/// Whoever answers a server, on behalf of the agent that calls it.
+/// Answers a server, on behalf of the calling agent.
 #[async_trait]
 pub trait Answers: Send + Sync {
     /// Puts a question to the person.
     async fn question(&self, asked: &ServerQuestion<'_>) -> Heard;
 
-    /// Has a model write a text, within what is granted to this server and what the agent may use.
-    /// The words are the server's.
+    /// Has a model write a text, within the server's grant and the agent's budget. The words are the
+    /// server's.
     ///
     /// # Errors
     ///
-    /// Why there is none, for the operator.
+    /// Why there is no text, for the operator.
     async fn sample(
         &self,
         server: &str,
@@ -43,23 +43,23 @@ pub trait Answers: Send + Sync {
         sample: &Sample,
     ) -> Result<Sampled, String>;
 
-    /// Whether the person wants to be asked nothing more for this server in this run.
+    /// Whether the person has refused all further questions of this server in this run.
     fn is_muted(&self, server: &str) -> bool;
 
     /// The person wants to be asked nothing more for it.
     async fn mute(&self, server: &str);
 
-    /// Whether nobody came so often that nobody is waited for any more in this run.
+    /// Whether so many questions went unanswered that no further wait is made in this run.
     fn is_given_up(&self, server: &str) -> bool;
 
-    /// Whether somebody came to a form or an address of it.
+    /// Notes whether a person came to a form or an address of the server.
     fn waited(&self, server: &str, came: bool);
 }
 
 /// A question to the person. Its texts are escaped already.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerQuestion<'a> {
-    /// The words that they read.
+    /// The text that the person reads.
     pub text: &'a str,
     /// The same without any word of theirs. INV-366: of the question this alone is stored, and of the
     /// answer nothing.
@@ -77,9 +77,9 @@ pub enum Heard {
     Blank,
     /// No, they do not answer.
     No,
-    /// There is nobody, or they did not come in time.
+    /// The person is absent, or did not answer in time.
     Nobody,
-    /// They closed it: no word, and no field is left out by that.
+    /// The person closed the form: no answer, and not a skipped field.
     Closed,
 }
 
@@ -88,8 +88,8 @@ pub enum Heard {
 pub struct Sampled {
     /// The text.
     pub text: String,
-    /// The name of the model that wrote it, as the operator has it.
+    /// The name of the model in the operator's settings.
     pub model: String,
-    /// Whether it was cut off at the most tokens that it could have.
+    /// Whether the text was cut off at the limit of tokens.
     pub is_cut: bool,
 }

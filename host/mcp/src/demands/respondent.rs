@@ -15,7 +15,7 @@ impl<'a> Respondent<'a> {
         Self { answers, gone: AtomicBool::default() }
     }
 
-    /// Puts a question to them, unless they were not there for another one.
+    /// Asks the person, unless they were absent at an earlier question.
     pub(super) async fn question(&self, asked: &ServerQuestion<'_>) -> Heard {
         if self.is_gone() {
             return Heard::Nobody;

@@ -18,7 +18,7 @@ const MAX_TOKENS: u64 = 4_096;
 /// A request for a text. Its words are the server's, escaped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// All that the model is to read, each word behind whose it is said to be.
+    /// The messages for the model, each behind its claimed speaker.
     pub words: String,
     /// The most tokens of the text.
     pub max_tokens: u64,

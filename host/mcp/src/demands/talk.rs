@@ -1,4 +1,4 @@
-//! All that is said in one call beside its answer.
+//! All messages in one call beside its answer.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,13 +27,13 @@ const NOT_OFFERED: i64 = -32601;
 const MALFORMED: i64 = -32602;
 const REFUSED: i64 = -1;
 
-/// One call, whoever answers what its server asks for meanwhile, and where reports of progress go.
+/// One call, its respondent, and the receiver of progress reports.
 pub(crate) struct Talk<'a> {
     server: &'a Server,
     /// `None` = nobody answers.
     answers: Option<&'a dyn Answers>,
     pub(crate) progress: Option<ProgressSink>,
-    /// The time that somebody here is waited for.
+    /// The time spent waiting for a person here.
     waits: &'a Waits,
     forms: AtomicUsize,
     samples: AtomicUsize,
@@ -43,12 +43,12 @@ pub(crate) struct Talk<'a> {
 /// Why a server gets no result.
 pub(crate) struct Refusal {
     code: i64,
-    /// A word for the server, which says nothing of this machine.
+    /// The text for the server, without facts about this machine.
     word: &'static str,
 }
 
 impl<'a> Talk<'a> {
-    /// That of one call.
+    /// The talk of one call.
     pub(crate) fn of(
         server: &'a Server,
         answers: Option<&'a dyn Answers>,
@@ -77,8 +77,8 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// The result of a request in the place of an answer. A form that nobody is asked about is
-    /// declined; anything else that is not granted ends the call (INV-331).
+    /// The result for a demand in the place of an answer. A form without a respondent is declined; any other
+    /// demand without a grant ends the call (INV-331).
     pub(crate) async fn in_round(
         &self,
         gate: &Outgoing,
@@ -155,7 +155,7 @@ impl<'a> Talk<'a> {
             Elicitation::Address(address) => show(address, name, person).await,
         };
         drop(waiting);
-        // A form that nobody was asked was waited for by nobody.
+        // A person who was gone before was not asked, so no absence is counted.
         if !was_gone {
             answers.waited(name, !person.is_gone());
         }
@@ -199,7 +199,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Writes a refusal down for the operator; the server hears that it is one.
+    /// Logs a refusal for the operator; the server learns only that its request is refused.
     fn refused(&self, gate: &Outgoing, code: i64, facts: String) -> Refusal {
         let facts = format!("the MCP server `{}`: {facts}", self.server.name());
         gate.deny(DenyCode::RequestNotAllowed, "request of a server", facts);

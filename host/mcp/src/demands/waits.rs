@@ -1,4 +1,4 @@
-//! The time of a call, without that in which somebody here is waited for.
+//! The time of a call, without the waits for a person.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -59,8 +59,8 @@ impl Drop for Wait<'_> {
     }
 }
 
-/// The time of one call, from its asking on. That in which somebody here is waited for, for this call or
-/// for one before it in line, is none of it.
+/// The time of one call, from its request on. Waits for a person, in this call or in an earlier one of its
+/// queue, do not count.
 #[derive(Debug)]
 pub(crate) struct Clock<'a> {
     waits: &'a Waits,
@@ -71,7 +71,7 @@ pub(crate) struct Clock<'a> {
 }
 
 impl<'a> Clock<'a> {
-    /// Begins with a call that may take so long. `waits`: those of all calls in its line.
+    /// Starts the clock of a call with the limit `most`. `waits`: the waits of all calls in its queue.
     pub(crate) fn begin(most: Duration, waits: &'a Waits) -> Self {
         Self { waits, began: Instant::now(), before: waits.total(), most }
     }
