@@ -1,9 +1,9 @@
 //! System calls: seccomp.
 //!
-//! A list of what is allowed ([`allowed`]); everything else fails. Two lists name calls that are
-//! not on it, for the answer that they get: what only an intruder makes ends the process, and
-//! what a library may try and does without fails with `EPERM`. The rest fails with `ENOSYS`, as on
-//! a kernel that does not have it, because that is the answer on which the C library falls back.
+//! A list of allowed calls ([`allowed`]); every other call fails. Two further lists choose how: a call that
+//! only an intruder makes ends the process, and a call that a library may try and do without fails with
+//! `EPERM`. The rest fails with `ENOSYS`, as on a kernel without the call, because the C library then falls
+//! back.
 
 mod allowed;
 mod program;
@@ -15,7 +15,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule, TargetArch,
 };
 
-/// Calls that only somebody makes who has taken the process over: the kernel ends it.
+/// Calls that only an intruder makes: the kernel ends the process.
 const FATAL: &[i64] = &[
     // Other processes' memory and descriptors.
     libc::SYS_kcmp,
@@ -70,16 +70,16 @@ const FATAL_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const FATAL_HERE: &[i64] = &[];
 
-/// Calls that a library may try and does without: they fail with `EPERM`.
+/// Calls that a library may try and do without; each fails with `EPERM`.
 const REFUSED: &[i64] = &[
-    // A new program: the broker starts those that there are.
+    // A new program: only the broker starts programs, from its fixed list.
     libc::SYS_execve,
     libc::SYS_execveat,
     // Work that the kernel does on its own, past this filter.
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_io_uring_setup,
-    // Other processes: their limits, their processors, their turns, their signals.
+    // Other processes, for example their limits, processors, priorities and signals.
     libc::SYS_get_robust_list,
     libc::SYS_getpgid,
     libc::SYS_ioprio_get,
@@ -115,11 +115,11 @@ const REFUSED: &[i64] = &[
     libc::SYS_shmget,
     // Connections of others; `serve` listens before the wall goes up.
     libc::SYS_listen,
-    // Names of files and what becomes of them, which landlock does not ask about.
+    // Names of files and changes to names, which landlock does not check.
     libc::SYS_inotify_add_watch,
     libc::SYS_inotify_init1,
     libc::SYS_name_to_handle_at,
-    // The machine: its clock, its name, its accounts, its log.
+    // The machine's clock, name, accounts and log.
     libc::SYS_acct,
     libc::SYS_adjtimex,
     libc::SYS_clock_adjtime,
@@ -134,8 +134,8 @@ const REFUSED: &[i64] = &[
     libc::SYS_settimeofday,
     libc::SYS_syslog,
     libc::SYS_vhangup,
-    // What landlock does not hold of a file, as far as nobody here needs it: its owner, its
-    // attributes; special files.
+    // Parts of a file that landlock does not guard and belljar does not need: owner, attributes, special
+    // files.
     libc::SYS_fchmodat,
     libc::SYS_fchmodat2,
     libc::SYS_fchown,
@@ -167,13 +167,13 @@ const REFUSED_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[i64] = &[];
 
-/// Marks a call of the x32 interface, which a kernel may offer beside the usual one: the same
-/// calls under other numbers.
+/// Marks a call of the x32 interface, offered by some kernels beside the usual interface: the same calls
+/// under other numbers.
 const X32: i64 = 0x4000_0000;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Takes the calls away from this thread, and those that it makes.
+/// Takes the calls away from this thread and from threads made later.
 pub(crate) fn confine(network: bool) -> Result<(), String> {
     for program in programs(network)? {
         seccompiler::apply_filter(&program).map_err(|error| error.to_string())?;
@@ -181,8 +181,8 @@ pub(crate) fn confine(network: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes the calls away from this process before it becomes a program, which starts processes of its own
-/// or not, and may signal others below it or only itself.
+/// Takes the calls away from this process before it becomes a program. `processes`: the program may start
+/// others; `signals`: the program may signal descendants, otherwise only itself.
 pub(crate) fn confine_program(network: bool, processes: bool, signals: bool) -> Result<(), String> {
     for filter in program::filters(network, processes, signals)? {
         seccompiler::apply_filter(&filter).map_err(|error| error.to_string())?;
@@ -190,8 +190,8 @@ pub(crate) fn confine_program(network: bool, processes: bool, signals: bool) -> 
     Ok(())
 }
 
-/// One program for each answer. The kernel asks all and takes the hardest; of two errors that of
-/// the program that came last.
+/// One program for each answer. The kernel runs all programs and takes the strictest answer; of two errors,
+/// the last program's.
 fn programs(network: bool) -> Result<Vec<BpfProgram>, String> {
     let fatal = [numbers(FATAL), numbers(FATAL_HERE)].concat();
     let refused = [numbers(REFUSED), numbers(REFUSED_HERE)].concat();
@@ -204,7 +204,7 @@ fn programs(network: bool) -> Result<Vec<BpfProgram>, String> {
     ])
 }
 
-/// A program with one answer for what the rules say, and one for everything else.
+/// A program with one answer for calls that match the rules, and one for all others.
 fn program(
     rules: Rules,
     action: SeccompAction,

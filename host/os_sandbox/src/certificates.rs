@@ -1,16 +1,16 @@
-//! Certificates of the machine, without the private keys that lie beside them.
+//! Certificates of the machine, without the private keys beside them.
 //!
-//! Where belljar runs as root, no mode of a file refuses it anything: a process behind its wall, and an
-//! MCP server that it starts, read whatever the wall lets through. Keys of the machine lie beside its
-//! certificates (`/etc/ssl/private`, `/etc/pki/tls/private`), and now and then among them: a guide to
-//! a proxy has people put certificate and key into one file of `/etc/ssl/certs`.
+//! If belljar runs as root, file modes refuse nothing: a process behind the wall, and an MCP server, read
+//! every file that the wall lets through. Keys of the machine lie beside its certificates
+//! (`/etc/ssl/private`, `/etc/pki/tls/private`), and now and then among them: a guide to a proxy has people
+//! put certificate and key into one file of `/etc/ssl/certs`.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Certificates, and what the libraries for TLS are set up by. Folders around them are not let through:
-/// `/etc/pki` has the keys of package managers, subscriptions and databases too.
+/// Certificates, and settings of TLS libraries. Folders around them are not let through: `/etc/pki` has the
+/// keys of package managers, subscriptions and databases too.
 pub(crate) const PLACES: &[&str] = &[
     "/etc/ca-certificates",
     "/etc/ca-certificates.conf",
@@ -44,10 +44,10 @@ const KEY: &[u8] = b"PRIVATE KEY-----";
 /// The same of certificates.
 const CERTIFICATE: &[u8] = b"CERTIFICATE-----";
 
-/// Bytes of one file that is looked at: bundles of all authorities have half a MiB.
+/// Bytes of one inspected file: a bundle of all authorities has half a MiB.
 const MAX_FILE: u64 = 8 << 20;
 
-/// Bytes that are looked at below one place.
+/// Bytes inspected below one place.
 const MAX_BYTES: u64 = 32 << 20;
 
 /// Entries of folders below one place; a large store of certificates has a thousand.
@@ -56,9 +56,9 @@ const MAX_ENTRIES: usize = 10_000;
 /// Folders within each other.
 const MAX_DEPTH: usize = 6;
 
-/// The files and folders at this place that hold no private key, a folder whole where nothing below it
-/// does. Links are not looked at: their targets are let through by rules of their own, or are not.
-/// A file past one of the bounds, or that cannot be read here, is left out.
+/// Returns the files and folders at this place without private keys; a folder is returned whole if nothing
+/// below it holds a key. Links are not followed: a target needs a rule of its own. A file past a bound, or an
+/// unreadable file, is left out.
 pub(crate) fn without_keys(place: &Path) -> Vec<PathBuf> {
     let Ok(place) = place.canonicalize() else { return Vec::new() };
     let mut look = Look { entries: MAX_ENTRIES, bytes: MAX_BYTES, found: Vec::new() };
@@ -76,7 +76,7 @@ struct Look {
 }
 
 impl Look {
-    /// Whether all of this can be let through; of a folder that cannot, its parts are noted.
+    /// Whether the whole path can be let through; if a folder cannot, its usable parts are noted.
     fn is_whole(&mut self, path: &Path, depth: usize) -> bool {
         if path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(KEYS)) {
             return false;

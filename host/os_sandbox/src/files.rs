@@ -12,16 +12,16 @@ use landlock::{
 
 use crate::wall::Allowed;
 
-/// The version of the interface whose rights are asked for: the newest that this was tested
-/// with. An older kernel gives what it knows.
+/// The requested version of landlock's interface: the newest tested version. An older kernel enforces the
+/// part that it knows.
 const WANTED: ABI = ABI::V7;
 
-/// Directories kept open for good: one of `/proc` that nobody holds may come back as another, which
-/// the rule does not know.
+/// Directories kept open for good: a directory of `/proc` that is closed may come back with another identity,
+/// unknown to the rule.
 static HELD: Mutex<Vec<PathFd>> = Mutex::new(Vec::new());
 
-/// Confines this thread, and those that it makes. Gives the version of the interface in force,
-/// and what an old kernel leaves out.
+/// Confines this thread and threads made later. Returns the version of the interface in force, and the parts
+/// that an old kernel leaves out.
 pub(crate) fn confine(
     paths: &BTreeMap<PathBuf, Allowed>,
     network: bool,
@@ -52,10 +52,10 @@ fn restrict(
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(WANTED))?
-        // Nobody here waits for connections; who opens them passes the network gate.
+        // This process accepts no connections; outgoing connections pass the network gate.
         .handle_access(AccessNet::BindTcp)?
-        // No signal to a process outside, and no abstract socket of one: the broker, and what
-        // it has started, are reached by requests alone.
+        // No signal to an outside process, and no abstract socket of one: the broker and its children are
+        // reached by requests alone.
         .scope(Scope::from_all(WANTED))?;
     if !network {
         ruleset = ruleset.handle_access(AccessNet::ConnectTcp)?;
@@ -79,8 +79,7 @@ fn hold(path: &Path) {
     }
 }
 
-/// The rights, as landlock calls them. Rights that only a directory can have are no part of a
-/// file's rule.
+/// The rights in landlock's terms. A file's rule has no rights of directories, for example to list.
 fn rights(allowed: Allowed, path: &Path) -> BitFlags<AccessFs> {
     let rights = match allowed {
         Allowed::Empty => return AccessFs::RemoveDir.into(),

@@ -1,14 +1,14 @@
-//! Setting up a process: what has no safe interface, and what others of the same user may see of
-//! it.
+//! Setting up a process: calls without a safe interface, and hiding this process from others of the same
+//! user.
 
 /// Marks every descriptor past the standard streams to be closed when this process starts
-/// another program. What the operator's shell had open is nobody's business but its own.
+/// another program. Files that the operator's shell had open stay out of other programs.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe interface marks descriptors that nobody here has opened")]
 pub(crate) fn inherit_nothing() {
-    // SAFETY: the call takes numbers only and, with this flag, closes nothing now: whoever owns
-    // one of the descriptors goes on to use it. Where the kernel does not know the call, the
-    // descriptors that Rust opened are marked already.
+    // SAFETY: the call takes numbers only and, with this flag, closes nothing now: owners of the descriptors
+    // go on using them. Where the kernel does not know the call, the descriptors that Rust opened are marked
+    // already.
     unsafe {
         let last = libc::c_uint::MAX;
         libc::syscall(libc::SYS_close_range, 3, last, libc::CLOSE_RANGE_CLOEXEC);
@@ -28,19 +28,18 @@ pub(crate) fn drop_privileges() -> std::io::Result<()> {
     const VERSION: u32 = 0x2008_0522;
     let header = [VERSION, 0];
     let none = [0_u32; 6];
-    // SAFETY: the header names this version and this process, and there are as many words as that
-    // version reads; the call writes to neither.
+    // SAFETY: the header names a version and this process, and the array has as many words as the version
+    // reads; the call writes to neither.
     match unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     }
 }
 
-/// Hides what this process holds, keys above all, from other processes of the same user: it leaves
-/// no core file, whatever ends it; no other process reads its memory or traces it; and
-/// `/proc/PID/environ` is empty, while this process still finds its variables. To be called first
-/// thing in `main`, before any thread is made. It does not outlive starting another program, which
-/// has to call it again.
+/// Hides this process's memory, keys above all, from other processes of the same user: no core file is
+/// written at a crash; no other process reads the memory or traces the process; and `/proc/PID/environ` is
+/// empty, while this process still finds its variables. Call `conceal` first thing in `main`, before any thread
+/// is made. A program that this process starts has to call it again.
 ///
 /// Whoever may trace every process, as `root` may, still reads the memory.
 pub fn conceal() {
@@ -57,13 +56,13 @@ pub fn conceal() {
     }
 }
 
-/// Variables that the dynamic loader and the allocator may have kept pointers to. They hold no
+/// Variables that the dynamic loader and the allocator may have kept pointers to. Such variables hold no
 /// keys.
 #[cfg(target_os = "linux")]
 const LOADERS: [&str; 3] = ["LD_", "GLIBC_", "MALLOC_"];
 
-/// Moves the variables to memory of this process's own, and blanks what the kernel shows as the
-/// environment that it was started with.
+/// Moves the variables to memory of this process's own, and blanks the kernel's copy of the environment at
+/// the start.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe interface reaches the memory that the kernel shows")]
 fn move_environment() {
@@ -76,7 +75,8 @@ fn move_environment() {
     /// No other thread may change the environment meanwhile.
     unsafe fn strings() -> Vec<*mut c_char> {
         let mut strings = Vec::new();
-        // SAFETY: `environ` is null or a list that a null pointer ends, which nobody changes now.
+        // SAFETY: `environ` is null or a list ended by a null pointer, and no other code changes the list
+        // now.
         unsafe {
             let mut at = environ;
             while !at.is_null() && !(*at).is_null() {
@@ -90,9 +90,9 @@ fn move_environment() {
     if !matches!(threads, Ok(1)) {
         return;
     }
-    // SAFETY: there is one thread, this one. The old strings lie in the block that the kernel made
-    // for this process, which is writable and stays for good; those that the environment still
-    // names, or that the loader may know, are left as they are.
+    // SAFETY: there is one thread, this one. The old strings are in the block that the kernel made for this
+    // process, writable and never freed; strings that the environment still names, or that the loader may
+    // know, are not changed.
     unsafe {
         let old = strings();
         for (name, value) in std::env::vars_os() {

@@ -15,10 +15,10 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 
 use crate::broker::message::{Answer, FILES, MAX_ANSWER};
 
-/// The shell, by its full path: the one thing that every hook needs.
+/// The shell, by its full path: which every hook needs.
 pub(crate) const SHELL: &str = "/bin/sh";
 
-/// All that a hook command sees of this process's environment: no keys, no secrets.
+/// The variables of this process that a hook command sees: no keys, no secrets.
 pub(crate) const KEPT: [&str; 3] = ["PATH", "HOME", "LANG"];
 
 /// Names the workspace, as the current directory does at first.
@@ -27,8 +27,8 @@ pub(crate) const PROJECT_DIR: &str = "BELLJAR_PROJECT_DIR";
 /// How long the broker may take to start a child: it takes some milliseconds.
 pub(crate) const START_WAIT: Duration = Duration::from_secs(10);
 
-/// A child that runs, in a process group of its own. Dropping it kills the group, unless the
-/// child was seen to end by itself.
+/// A running child, in a process group of its own. Dropping `Running` kills the group, unless the child has
+/// ended by itself.
 #[derive(Debug)]
 pub struct Running {
     /// The child's input; drop it to end the input.
@@ -97,7 +97,8 @@ impl Running {
         Self::here(hook_command(command, workspace))
     }
 
-    /// As the broker starts it within this time, once `send` has handed it the descriptors.
+    /// The broker's child, once `send` has handed over the descriptors and the broker has started it within
+    /// this time.
     pub(crate) async fn asked(
         wait: Duration,
         send: impl FnOnce([BorrowedFd<'_>; FILES]) -> io::Result<()>,
@@ -141,8 +142,8 @@ impl Running {
         }
     }
 
-    /// Kills the child and everything that it has started and that is still in its group. What
-    /// has ended by itself stays as it is.
+    /// Kills the child and its descendants in the same group. Has no effect on a child that has ended by
+    /// itself.
     pub fn kill(&mut self) {
         match &mut self.child {
             Child::Here { child, group } => {
@@ -164,7 +165,7 @@ impl Drop for Running {
 }
 
 impl BrokerChild {
-    /// A request, sent with this end of the socket for its answers.
+    /// A request, sent with this end of the socket for answers.
     pub(crate) fn by(send: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<Self> {
         let (own, control) = StdUnixStream::pair()?;
         send(control.as_fd())?;
@@ -194,13 +195,13 @@ impl BrokerChild {
         }
     }
 
-    /// The broker kills what nobody waits for.
+    /// Tells the broker to kill the child, because nobody waits for it.
     fn give_up(&self) {
-        // It fails only where the broker has closed its end.
+        // Fails only if the broker has closed its end.
         let _ = rustix::net::shutdown(self.control.as_fd(), rustix::net::Shutdown::Write);
     }
 
-    /// The next line. What was read of it is kept should the future be dropped.
+    /// Reads the next line. A dropped future keeps the bytes read so far.
     async fn answer(&mut self) -> io::Result<Answer> {
         loop {
             if let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! The gaps that a wall leaves, and putting it up.
+//! The gaps of a wall, and raising a wall.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::certificates;
 
-/// Permitted use of a path and all that lies below it.
+/// Permitted use of a path and everything below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Allowed {
     /// Empty directories below it may be removed.
@@ -34,7 +34,7 @@ pub struct Wall {
     network: bool,
 }
 
-/// Entries of a directory around one that is kept out; what is past it is not let through.
+/// Entries of a directory around a kept-out one; further entries are not let through.
 const MAX_AROUND: usize = 10_000;
 
 /// The parts that are in force.
@@ -44,19 +44,19 @@ pub struct Raised {
     pub landlock: Option<u32>,
     /// Whether system calls were taken away.
     pub seccomp: bool,
-    /// The parts that are missing of the whole wall, one reason each. Empty = all of it stands.
+    /// The missing parts of the wall, a reason for each. Empty = the whole wall stands.
     pub missing: Vec<String>,
 }
 
-/// Where a process reaches behind its wall, as it was when the wall went up. It can be written down
-/// for another process; paths that are not UTF-8 cannot.
+/// The files that a process behind its wall can reach, as they were when the wall went up. Can be serialized
+/// for another process, except for paths outside UTF-8.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WallReach {
     read: Vec<Reached>,
     written: Vec<Reached>,
 }
 
-/// One file or directory. What has taken its place since is another, and was not let through.
+/// One file or directory. A later file in the same place is another file, and is not let through.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Reached {
     path: PathBuf,
@@ -73,7 +73,7 @@ impl Reached {
     }
 }
 
-/// Which file it is, by the device and the number there.
+/// The identity of a file: device and inode number.
 #[cfg(unix)]
 fn identity(path: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt as _;
@@ -87,8 +87,8 @@ fn identity(_path: &Path) -> Option<(u64, u64)> {
 }
 
 impl WallReach {
-    /// Whether this file may be read, or this directory and all below it. One that is not there is
-    /// judged by the nearest directory above it.
+    /// Whether a file, or a directory with everything below, may be read. A missing path is judged by the
+    /// nearest directory above it.
     pub fn reads(&self, path: &Path) -> bool {
         lies_in(path, &self.read) || self.writes(path)
     }
@@ -105,9 +105,9 @@ fn lies_in(path: &Path, places: &[Reached]) -> bool {
     there.is_some_and(|there| places.iter().any(|place| holds(&there, place)))
 }
 
-/// Files that the libraries of every program read: shared libraries that are loaded late (name
-/// services), locales, time zones, and how names are resolved. No file of a person is among them.
-/// Certificates are let through besides ([`Wall::certificates`]).
+/// Files that the libraries of every program read: shared libraries loaded late (name services), locales,
+/// time zones, and settings of name resolution. No person's file is among them. Certificates are let through
+/// separately ([`Wall::certificates`]).
 pub(crate) const SYSTEM: &[&str] = &[
     "/etc/crypto-policies",
     "/etc/gai.conf",
@@ -151,8 +151,8 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/tty"];
 const CERTIFICATES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 impl Wall {
-    /// The same wall with all that the libraries of a program with network access need, and the
-    /// network itself: TCP and UDP to anywhere, which is for the network gate to narrow.
+    /// The same wall with all files that the libraries of a networked program need, and the network: TCP and
+    /// UDP to any address; the network gate narrows both.
     pub fn with_system(mut self) -> Self {
         for path in SYSTEM {
             self.allow(Path::new(path), Allowed::Read);
@@ -183,9 +183,8 @@ impl Wall {
         }
     }
 
-    /// This file, or this directory and all below it, may be read. A path that does not exist
-    /// when the wall goes up lets nothing through later either; one that is a link stands for
-    /// what it leads to at that moment.
+    /// Lets a file, or a directory with everything below, be read. A path that is missing when the wall goes
+    /// up lets nothing through later either; a link means its target at that moment.
     pub fn read(&mut self, path: &Path) {
         self.allow(path, Allowed::Read);
     }
@@ -195,30 +194,28 @@ impl Wall {
         self.allow(path, Allowed::Write);
     }
 
-    /// Empty directories below this one may be removed: for temporary directories, whose
-    /// parent belongs to everybody.
+    /// Lets empty directories below `path` be removed: for temporary directories, whose parent is shared by
+    /// all users.
     pub fn remove_empty(&mut self, path: &Path) {
         self.allow(path, Allowed::Empty);
     }
 
-    /// This directory is neither read nor written whatever else is let through: of a directory around
-    /// it that may be read, the other entries that are there when the wall goes up are let through
-    /// one by one. Where there is such a directory, the names in this one can be listed, as the
-    /// right to list it goes down. A directory around it that may be *written* lets
-    /// it through: see [`Wall::writes_around`].
+    /// Keeps a directory from being read or written whatever else is let through: of a readable directory
+    /// around it, the other entries that exist when the wall goes up are let through one by one. The names
+    /// inside a kept-out directory can still be listed then, because the right to list is inherited. A
+    /// *writable* directory around a kept-out one lets it through: see [`Wall::writes_around`].
     pub fn keep_out(&mut self, path: &Path) {
         self.kept_out.push(path.to_path_buf());
     }
 
-    /// Whether this path lies in, or is, a directory that may be written, links followed.
+    /// Whether this path is, or is inside, a writable directory, with links followed.
     pub fn writes_around(&self, path: &Path) -> bool {
         let Ok(path) = path.canonicalize() else { return false };
         let written = self.paths.iter().filter(|(_, allowed)| **allowed == Allowed::Write);
         written.filter_map(|(written, _)| written.canonicalize().ok()).any(|w| path.starts_with(w))
     }
 
-    /// The reach through it over what is there now: where a process will be able to get once it
-    /// stands, for good.
+    /// The reach of this wall over the present files: everything that a process can ever reach behind it.
     pub fn reach(&self) -> WallReach {
         let mut reach = WallReach::default();
         for (path, allowed) in self.let_through() {
@@ -232,7 +229,7 @@ impl Wall {
         reach
     }
 
-    /// The paths, without those that are kept out.
+    /// The paths without the kept-out ones.
     pub(crate) fn let_through(&self) -> BTreeMap<PathBuf, Allowed> {
         let found = |path: &PathBuf| path.canonicalize().ok();
         let kept_out: Vec<PathBuf> = self.kept_out.iter().filter_map(found).collect();
@@ -255,8 +252,8 @@ impl Wall {
         }
     }
 
-    /// As [`Wall::raise`], for this thread and those that it makes: for tests, whose harness has
-    /// threads of its own.
+    /// Like [`Wall::raise`], for this thread and threads made later: for tests, whose harness has threads of
+    /// its own.
     #[doc(hidden)]
     pub fn raise_for_thread(&self) -> Raised {
         let mut raised = Raised::default();
@@ -279,7 +276,7 @@ impl Wall {
         raised
     }
 
-    /// The more of what was allowed before and what is now.
+    /// Keeps the larger of the old and the new permission.
     pub(crate) fn allow(&mut self, path: &Path, allowed: Allowed) {
         add(&mut self.paths, path, allowed);
     }
@@ -297,13 +294,13 @@ impl Raised {
     }
 }
 
-/// The more of what was allowed before and what is now.
+/// Keeps the larger of the old and the new permission.
 fn add(paths: &mut BTreeMap<PathBuf, Allowed>, path: &Path, allowed: Allowed) {
     let before = paths.entry(path.to_path_buf()).or_insert(allowed);
     *before = (*before).max(allowed);
 }
 
-/// Lets a path through, or of a directory around one that is kept out all its other entries.
+/// Lets a path through; for a directory around a kept-out one, all its other entries.
 fn around(
     path: &Path,
     allowed: Allowed,
@@ -324,7 +321,7 @@ fn around(
     }
 }
 
-/// Threads beside this one.
+/// The number of other threads.
 #[cfg(target_os = "linux")]
 pub(crate) fn other_threads() -> Result<usize, String> {
     let threads = std::fs::read_dir("/proc/self/task");

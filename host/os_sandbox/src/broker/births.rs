@@ -1,8 +1,8 @@
 //! Processes and threads of a program, counted before each is made.
 //!
-//! The kernel counts those of a user, and whoever counts by looking comes too late: a process that forks and
-//! ends, over and over, is gone before it is met. So a filter asks a thread of the keeper whenever something
-//! below it is about to make one, and the kernel waits for the answer.
+//! The kernel counts the processes of a user, not of a program, and a count by looking comes too late: a
+//! process that forks and ends, over and over, is gone before it is seen. So a filter asks a thread of the
+//! keeper before any descendant makes a process, and the kernel waits for the answer.
 
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use super::descendants;
 use crate::program::MAX_THREADS;
 
-/// The calls that make one.
+/// The calls that make a process or thread.
 const ASKED: &[i64] = &[libc::SYS_clone, libc::SYS_clone3];
 #[cfg(target_arch = "x86_64")]
 const ASKED_HERE: &[i64] = &[libc::SYS_fork, libc::SYS_vfork];
@@ -36,15 +36,15 @@ struct Counter {
     too_many: Arc<Notify>,
     /// Processes that there may be.
     most: usize,
-    /// Those that there are at the most: what has ended since is found by looking.
+    /// An upper bound of the living processes: ended ones are found by looking.
     processes: usize,
     /// The same of threads.
     threads: usize,
 }
 
 impl Births {
-    /// From here on whatever this thread starts, and all below that, is counted: so many processes, and
-    /// [`MAX_THREADS`] threads. To be called before the program is started.
+    /// Counts the descendants of this thread from here on: at most `most` processes, and [`MAX_THREADS`]
+    /// threads. Call it before the program is started.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl Births {
         let (closed, too_many) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
         let (give, take) = channel();
         let (own_closed, own_too_many) = (Arc::clone(&closed), Arc::clone(&too_many));
-        // It has to be there before the filter, which it would else have to ask itself for.
+        // Made before the filter, because the filter would ask for this thread too.
         #[expect(
             clippy::disallowed_methods,
             reason = "it lives as long as the keeper, which has no runtime"
@@ -69,7 +69,7 @@ impl Births {
         Ok(Self { closed, too_many })
     }
 
-    /// Waits until there would have been more than may be. That one was not made.
+    /// Waits until a process beyond the bound was refused.
     pub(super) async fn too_many(&self) {
         self.too_many.notified().await;
     }
@@ -95,7 +95,7 @@ impl Counter {
         }
     }
 
-    /// Whether there is room for one more, which is taken.
+    /// Takes room for one more process or thread; `false` = full.
     fn take(&mut self, thread: bool) -> bool {
         if !self.has_room(thread) {
             (self.processes, self.threads) = descendants::count();
@@ -112,11 +112,10 @@ impl Counter {
         self.threads < MAX_THREADS && (thread || self.processes < self.most)
     }
 
-    /// The next question: its number, and whether it is a thread that is to be made. `None` = whoever asked
-    /// is gone.
+    /// The next question: its number, and whether a thread is wanted. `None` = the asking process is gone.
     #[expect(unsafe_code, reason = "no safe interface reads what a filter asks")]
     fn next(&self) -> io::Result<Option<(u64, bool)>> {
-        // SAFETY: all zeros is a value of this struct, and the one that the kernel wants to find there.
+        // SAFETY: all zeros is a valid value of this struct, and the kernel demands it.
         let mut asked: seccomp_notif = unsafe { std::mem::zeroed() };
         let listener = self.listener.as_raw_fd();
         // SAFETY: the descriptor is a listener, and the kernel writes one such struct.
@@ -146,14 +145,14 @@ impl Counter {
         let flags = u32::try_from(flags).unwrap_or_default();
         let mut answer = seccomp_notif_resp { id, val: 0, error, flags };
         let listener = self.listener.as_raw_fd();
-        // SAFETY: the descriptor is a listener, and the kernel reads one such struct. It fails only where
-        // whoever asked is gone.
+        // SAFETY: the descriptor is a listener, and the kernel reads one such struct. The call fails only if
+        // the asking process is gone.
         let _ = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) };
     }
 }
 
-/// Puts the filter before this thread; gives the descriptor at which it asks. Other filters judge the
-/// machine's kind and whatever else is called.
+/// Installs the filter in this thread; returns the descriptor for its questions. Other filters check the
+/// architecture and all other calls.
 #[expect(unsafe_code, reason = "the crate for filters has none that asks")]
 fn listen() -> io::Result<OwnedFd> {
     let mut filter = filter()?;
@@ -163,7 +162,7 @@ fn listen() -> io::Result<OwnedFd> {
     if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the program and its instructions live until the call returns; the kernel copies them.
+    // SAFETY: the program and its instructions live until the call returns, and the kernel copies both.
     let listener = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
@@ -180,7 +179,7 @@ fn listen() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(listener) })
 }
 
-/// Loads the call's number, compares it with each that is asked about, and lets all others pass.
+/// Loads the call's number, compares the number with the asked ones, and lets all others pass.
 fn filter() -> io::Result<Vec<sock_filter>> {
     let asked: Vec<i64> = ASKED.iter().chain(ASKED_HERE).copied().collect();
     let instruction = |code: u32, jt: u8, value: u32| {
@@ -189,7 +188,7 @@ fn filter() -> io::Result<Vec<sock_filter>> {
     };
     let mut filter = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)?];
     for (at, call) in asked.iter().enumerate() {
-        // Over those that follow, and over the answer of all others.
+        // The jump over the remaining comparisons and over the answer for all others.
         let ahead = u8::try_from(asked.len().saturating_sub(at)).map_err(io::Error::other)?;
         let call = u32::try_from(*call).map_err(io::Error::other)?;
         filter.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, ahead, call)?);

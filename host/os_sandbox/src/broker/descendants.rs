@@ -1,5 +1,4 @@
-//! Ending every process below this one, which has to be their subreaper: those whose parents are
-//! gone are its own children then.
+//! Ends every process below this one. This process must be a subreaper: orphans become its children then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -9,21 +8,22 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal, wait,
 };
 
-/// How long they may take: a killed process is gone in milliseconds, unless the kernel holds it.
+/// How long descendants may take to end: a killed process is gone in milliseconds, unless the kernel holds
+/// it.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// How long one of them is waited for before all are looked for again.
+/// How long one process is waited for before the search begins again.
 const ROUND: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
-/// Parents of parents that are looked at: the longest chain that a fork makes within one round is
-/// met again in the next, closer to this process.
+/// Ancestors that are followed: the longest chain made by forks within one round is met again in the next,
+/// closer to this process.
 const MAX_DEPTH: usize = 1_024;
 
 /// Kills them until there are none: whoever starts others meanwhile is met in the next round.
 pub(super) fn end() {
     let begun = Instant::now();
     loop {
-        // Of any group: those in sessions of their own are met by their parent's number alone.
+        // Waits for any group: a process in a session of its own is found by its parent's number alone.
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
         let all = below(getpid().as_raw_pid());
         if all.is_empty() || begun.elapsed() > WAIT {
@@ -33,7 +33,7 @@ pub(super) fn end() {
         for number in all {
             let Some(id) = Pid::from_raw(number) else { continue };
             let Ok(process) = pidfd_open(id, PidfdFlags::empty()) else { continue };
-            // Still one of ours, now that its number cannot become another's unseen.
+            // Still a descendant, now that its number cannot be reused unseen.
             if is_below(getpid().as_raw_pid(), number)
                 && pidfd_send_signal(&process, Signal::KILL).is_ok()
             {
@@ -46,15 +46,15 @@ pub(super) fn end() {
     }
 }
 
-/// How many processes there are below this one, and their threads. One that has ended counts until its
-/// parent has asked how.
+/// Counts the processes below this one, and their threads. An ended process counts until its parent has
+/// waited for it.
 pub(super) fn count() -> (usize, usize) {
     let all = below(getpid().as_raw_pid());
     let threads = all.iter().filter_map(|number| field(*number, THREADS));
     (all.len(), threads.filter_map(|threads| usize::try_from(threads).ok()).sum())
 }
 
-/// The processes below this one.
+/// The processes below `root`.
 fn below(root: i32) -> BTreeSet<i32> {
     let mut parents = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -80,7 +80,7 @@ fn below(root: i32) -> BTreeSet<i32> {
     }
 }
 
-/// Whether a process is below this one.
+/// Whether a process is below `root`.
 fn is_below(root: i32, number: i32) -> bool {
     let mut at = number;
     for _ in 0..MAX_DEPTH {
@@ -97,7 +97,7 @@ fn parent_of(number: i32) -> Option<i32> {
     field(number, PARENT)
 }
 
-/// Places of a process's statistics behind its name: its parent, and how many threads it has.
+/// Positions in a process's statistics after the name: the parent, and the number of threads.
 const PARENT: usize = 1;
 const THREADS: usize = 17;
 

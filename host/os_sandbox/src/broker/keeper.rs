@@ -1,5 +1,5 @@
-//! The keeper of one hook command or program: a process between the broker and it that adopts whatever
-//! it leaves behind, and ends all of it together.
+//! The keeper of one hook command or program: a process between the broker and the command. A keeper adopts
+//! orphans of the command and ends all descendants together.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
@@ -10,18 +10,18 @@ use super::scratch::Scratch;
 use crate::program::Program;
 use crate::running::SHELL;
 
-/// The body of a keeper: runs the command by the shell, in the directory and with the environment
-/// and the streams that this process was given, and gives its exit code. Before it ends, it ends
-/// every process that the command has started, those in sessions of their own included. `SIGTERM`
-/// and the end of its parent end the command. A program calls this first thing in `main`.
+/// The body of a keeper: runs the command by the shell, with this process's directory, environment and
+/// streams, and returns the exit code. Before a keeper ends, it ends every descendant of the command, in
+/// whatever session. `SIGTERM` and the end of its parent end the command. A program calls this first thing in
+/// `main`.
 pub fn keep(command: &OsStr) -> ExitCode {
     let mut shell = Command::new(SHELL);
     shell.arg("-c").arg(command);
     until_its_end(shell, None)
 }
 
-/// The same for a program, as the broker describes it: this program, started with the arguments
-/// `confined`, becomes it. One that would make more processes or threads than it may is ended too.
+/// The same for a program from the broker's description: belljar, started with the arguments `confined`,
+/// becomes the program. A program that exceeds its bound of processes or threads is ended too.
 pub fn keep_program(text: &OsStr, confined: &[OsString]) -> ExitCode {
     let described = text.to_str().and_then(|text| serde_json::from_str::<Program>(text).ok());
     let Some(mut program) = described else { return ExitCode::FAILURE };
@@ -78,7 +78,7 @@ async fn watch(command: Command, processes: Option<u32>) -> io::Result<ExitStatu
     })?;
     let mut child = tokio::process::Command::from(command).spawn()?;
     if births.is_some() {
-        // Who speaks with the program learns at once when it has closed its ends.
+        // A peer of the program then sees at once when the program closes its ends.
         let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
         rustix::stdio::dup2_stdin(&null)?;
         rustix::stdio::dup2_stdout(&null)?;

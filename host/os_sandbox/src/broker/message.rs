@@ -26,11 +26,11 @@ const MAX_REQUEST: usize = 128;
 /// Most bytes of an answer: what a compiler says of a component, escaped.
 pub(crate) const MAX_ANSWER: usize = 16 << 10;
 
-/// Most bytes of what the broker is told at first: the hook commands and programs of a `belljar.toml`,
-/// which has a mebibyte at most, as JSON, and the secrets of the latter.
+/// Most bytes of the broker's first message: the hook commands and programs of a `belljar.toml`, as JSON (a
+/// mebibyte at most), and the programs' secrets.
 pub(crate) const MAX_DUTIES: u64 = 8 << 20;
 
-/// The programs that the broker may start and the place of what was made of components; told once.
+/// The programs that the broker may start and the place of compiled components; sent once.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Duties {
@@ -38,7 +38,7 @@ pub(crate) struct Duties {
     pub(crate) programs: Vec<Known>,
     /// `None` = nothing is kept.
     pub(crate) cache: Option<PathBuf>,
-    /// The file of [`Request::Settings`]; `None` = there is none to read.
+    /// The file for [`Request::Settings`]; `None` = no settings to read.
     pub(crate) settings: Option<PathBuf>,
 }
 
@@ -46,25 +46,24 @@ pub(crate) struct Duties {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Request {
-    /// One of the commands that it was told of, by its place. Four descriptors.
+    /// A hook command, by its place in the broker's list. Four descriptors.
     Hook(usize),
-    /// The file kept of the component with this digest, in hexadecimal digits. Two descriptors: a
-    /// file that takes it, and the socket for the answers.
+    /// The stored file for the component with this digest, in hexadecimal digits. Two descriptors: a file to
+    /// write to, and the socket for the answers.
     Find(Made, String),
     /// The same, made anew of a component, and kept. Three descriptors: a file with the component,
     /// and the two of [`Request::Find`].
     Make(Made),
-    /// The present content of the one file of settings that it was told of. Two descriptors, as for
-    /// [`Request::Find`].
+    /// The present content of the settings file. Two descriptors, as for [`Request::Find`].
     Settings,
-    /// One of the programs that it was told of, by its place, if it still has this digest. Four
-    /// descriptors, as for [`Request::Hook`].
+    /// A program, by its place in the broker's list, if its digest is still the given one. Four descriptors,
+    /// as for [`Request::Hook`].
     Program(usize, String),
-    /// The digest that this program has now. Two descriptors, as for [`Request::Find`].
+    /// The present digest of a program. Two descriptors, as for [`Request::Find`].
     Identify(usize),
 }
 
-/// A thing made of a component, outside of the process that uses it.
+/// A file made from a component, outside of the process that uses the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Made {
@@ -93,9 +92,9 @@ pub(crate) enum Answer {
     Started,
     /// It does not, and why. The last word.
     Refused(String),
-    /// It does not: the program is another than the one with this digest. The last word.
+    /// Refused: the program's digest differs. The last answer.
     Changed,
-    /// It has ended, with this status as the system gives it. The last word.
+    /// The child has ended, with this status of the system. The last answer.
     Ended(i32),
     /// Whether the file holds what was asked for: there may be no such thing. The last word.
     Given(bool),

@@ -1,10 +1,9 @@
-//! Work that has to happen outside the wall, done by a process of its own.
+//! Work outside the wall, done by a separate process.
 //!
 //! A process behind the wall starts no program and neither reads nor writes the cache. Before the
-//! wall goes up it makes a broker: this same program, outside, which is told once which hook
-//! commands and which programs there are, where the cache is and which file has the settings. After that
-//! a request carries a number or a digest, and some descriptors. Nothing in a request names a program, an
-//! argument, a directory or a variable.
+//! wall goes up, the process makes a broker: the same program, outside. The broker's first message lists the
+//! hook commands, the programs, the cache and the settings file. Later requests carry a number or a digest,
+//! and some descriptors. Nothing in a request names a program, an argument, a directory or a variable.
 //!
 //! ```text
 //! inside   hook N + streams ──>            outside   runs it below a keeper of its own
@@ -21,7 +20,7 @@
 //!          <── given / refused                       digest of the bytes that came
 //! ```
 //!
-//! The broker ends with the process that made it, and what it has started ends with it.
+//! The broker ends with the process that made it, and ends its children.
 
 #[cfg(target_os = "linux")]
 mod births;
@@ -52,40 +51,40 @@ pub use self::serve::{BrokerVault, Keepers, Making, serve};
 use crate::program::{Known, Program};
 use crate::running::{BrokerChild, KEPT, PROJECT_DIR, Running, START_WAIT};
 
-/// How long the broker may take to find what it keeps: it reads and digests some megabytes.
+/// How long the broker may take to find a stored file, because it reads and digests some megabytes.
 const FIND_WAIT: Duration = Duration::from_secs(30);
 
-/// How long it may take to find out what a program is, and to start it: it digests its files.
+/// How long the broker may take to identify a program, and to start it, because it digests the program's
+/// files.
 const IDENTIFY_WAIT: Duration = Duration::from_secs(60);
 
 /// Most bytes of what the broker gives: more than any entry of the cache has.
 const MAX_GIVEN: u64 = 256 << 20;
 
-/// This program, whatever its path means by now.
+/// This program, whatever its path names by now.
 pub(crate) const ITSELF: &str = "/proc/self/exe";
 
 /// The programs that a broker may start.
 #[derive(Debug, Clone)]
 pub struct BrokerSetup {
-    /// The hidden arguments that make this program a broker, which calls [`serve`] first thing
-    /// in `main`.
+    /// The hidden arguments with which `main` calls [`serve`] first thing.
     pub broker: Vec<OsString>,
     /// The operator's hook commands. Nothing else is ever run by a shell.
     pub hooks: Vec<String>,
-    /// Programs that run confined, each with a wall of its own.
+    /// Programs that run confined, each behind a separate wall.
     pub programs: Vec<Known>,
     /// Where hook commands run.
     pub workspace: PathBuf,
     /// Where what is made of components is kept; `None` = nothing is. Nothing behind the wall may
     /// write there.
     pub cache: Option<PathBuf>,
-    /// The file that [`Broker::settings`] reads: one that is replaced is another file, which the
-    /// wall does not let through. `None` = none is read.
+    /// The file that [`Broker::settings`] reads, outside the wall because a replaced file is a new one, which
+    /// the wall does not let through. `None` = no settings file.
     pub settings: Option<PathBuf>,
 }
 
-/// Asks for what has to run outside the wall. Cloning shares the broker; with the last clone, or
-/// with this process, it ends.
+/// Requests work outside the wall. Clones share the broker, which ends with the last clone or with this
+/// process.
 #[derive(Debug, Clone)]
 pub struct Broker(Arc<Inner>);
 
@@ -98,8 +97,8 @@ struct Inner {
 }
 
 impl Broker {
-    /// Starts the broker; it does not wait until it is ready. To be called before the wall goes
-    /// up and before any thread is made.
+    /// Starts the broker; does not wait until the broker is ready. Call it before the wall goes up and before
+    /// any thread is made.
     ///
     /// Of this process's environment the broker, and so a hook command, sees `PATH`, `HOME` and
     /// `LANG`.
@@ -115,7 +114,7 @@ impl Broker {
         let (own, theirs) = message::socket()?;
         let duties = Duties { hooks, programs, cache, settings };
         let kept = KEPT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
-        // Not waited for: it ends when its socket does, and its parent has ended by then.
+        // Not waited for: the broker ends when its socket closes, after this process has ended.
         let _child = Command::new(ITSELF)
             .arg0("belljar-broker")
             .args(broker)
@@ -123,7 +122,8 @@ impl Broker {
             .envs(kept)
             .env(PROJECT_DIR, &workspace)
             .current_dir("/")
-            // What it may start comes by stdin, requests by stdout: both are here before it is.
+            // The list of startable programs arrives by stdin, requests by stdout: both exist before the
+            // broker does.
             .stdin(in_memory(&serde_json::to_vec(&duties)?)?)
             .stdout(theirs)
             .stderr(Stdio::null())
@@ -134,8 +134,8 @@ impl Broker {
         Ok(Self(Arc::new(Inner { socket: own, hooks: duties.hooks, programs, workspace })))
     }
 
-    /// The bytes that the broker keeps of the component with this digest, in hexadecimal digits;
-    /// `None` = nothing that is genuine.
+    /// The bytes that the broker stores for the component with this digest, in hexadecimal digits; `None` =
+    /// no genuine file.
     ///
     /// # Errors
     ///
@@ -194,8 +194,8 @@ impl Broker {
     ///
     /// # Errors
     ///
-    /// When the command is none of those that the broker was told of, or the workspace is
-    /// another, when the broker is gone, and when it says that it cannot.
+    /// When the command is not in the broker's list, or the workspace differs, when the broker is gone, or
+    /// cannot start the command.
     pub async fn hook(&self, command: &str, workspace: &Path) -> io::Result<Running> {
         let Inner { hooks, workspace: own, .. } = &*self.0;
         let number = hooks.iter().position(|hook| hook == command);
@@ -208,8 +208,8 @@ impl Broker {
         }
     }
 
-    /// The digest that a program has now: of its command line, its file and those that the command line
-    /// names.
+    /// The present digest of a program: of the command line, the program's file and the files in the command
+    /// line.
     ///
     /// # Errors
     ///
@@ -222,12 +222,12 @@ impl Broker {
         text.ok_or_else(|| io::Error::other("the broker answers out of turn"))
     }
 
-    /// Starts a program, behind a wall of its own. Dropping it ends it, with all that it has started.
+    /// Starts a program behind a separate wall. Dropping `Running` ends the program and its descendants.
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::PermissionDenied`] = it has another digest than this, and was not started. Also
-    /// when the broker was not told of it or is gone, and when it says that it cannot.
+    /// [`io::ErrorKind::PermissionDenied`] = the program's digest differs, so nothing was started. Also when
+    /// the program is not in the broker's list, or the broker is gone or cannot start the program.
     pub async fn program(&self, program: &Program, digest: &str) -> io::Result<Running> {
         let request = Request::Program(self.place(program)?, digest.to_owned());
         Running::asked(IDENTIFY_WAIT, |files| self.send(&request, &files)).await
@@ -259,7 +259,7 @@ impl Broker {
     }
 }
 
-/// A file of these bytes that has no name anywhere.
+/// A nameless file with these bytes.
 #[cfg(target_os = "linux")]
 fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
     use rustix::fs::{MemfdFlags, memfd_create};

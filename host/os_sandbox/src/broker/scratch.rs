@@ -1,4 +1,4 @@
-//! The directory of its own that a program has while it runs: its home, and room for temporary files.
+//! The private directory of a running program: its home, and room for temporary files.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -14,16 +14,15 @@ const PLACE: &str = "/tmp";
 /// Where programs are looked for, behind the directory of the program itself.
 const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Descriptors while it is removed. A directory in a directory takes one for each level: one that is nested
-/// deeper stays where it is.
+/// Descriptors for the removal. Each level of nesting takes one: a deeper directory is not removed.
 const LEVELS: u64 = 512;
 
-/// A directory that nobody else may enter. Dropping it removes it.
+/// A directory that no other user may enter. Dropping `Scratch` removes the directory.
 #[derive(Debug)]
 pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new one. INV-494: made by its keeper, for one program.
+    /// A new one. INV-494: made by a keeper, for one program.
     ///
     /// # Errors
     ///
@@ -34,7 +33,7 @@ impl Scratch {
         let own = rustix::process::getpid().as_raw_nonzero();
         let path = Path::new(PLACE).join(format!("belljar-program-{own}-{}", now.as_nanos()));
         let made = Self(path);
-        // It must not be there: whoever made it could read what is put in it.
+        // The directory must be new: the maker of an old one could read its files.
         std::fs::DirBuilder::new().mode(0o700).create(&made.0)?;
         for part in ["home", "tmp"] {
             std::fs::DirBuilder::new().mode(0o700).create(made.0.join(part))?;
@@ -42,8 +41,8 @@ impl Scratch {
         Ok(made)
     }
 
-    /// Gives it to a program, and to the command that becomes it the variables that lead there. What the
-    /// operator says in `env` stays.
+    /// Grants the directory to a program, and sets the command's variables, for example `HOME`, to it. The
+    /// operator's settings in `env` stay.
     pub(super) fn give(&self, program: &mut Program, command: &mut Command) {
         program.write.insert(self.0.clone());
         let mut path = OsString::new();

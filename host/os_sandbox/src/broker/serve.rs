@@ -33,43 +33,42 @@ const MAX_COMPONENT: u64 = 256 << 20;
 /// How long an answer may take to be written: its socket has room for many.
 const ANSWER_WAIT: Duration = Duration::from_millis(100);
 
-/// How long a keeper may take to end what its command has started.
+/// How long a keeper may take to end its command's descendants.
 #[cfg(target_os = "linux")]
 const END_WAIT: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// The work of a [`BrokerVault`].
 pub type Making<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + 'a>>;
 
-/// The things that a broker keeps for its process: made of components, in a directory that the
-/// process itself neither reads nor writes.
+/// The broker's store of files made from components, in a directory that the process behind the wall neither
+/// reads nor writes.
 pub trait BrokerVault: Sync {
     /// Called once, before anything else; `None` = nothing is kept from one process to the next.
     fn open(&self, directory: Option<&Path>);
 
-    /// The bytes kept of the component with this digest, if they are genuine. The digest is what
-    /// the process says, in whatever form.
+    /// The stored bytes for the component with this digest, if genuine. The digest is the process's unchecked
+    /// text.
     fn find(&self, made: Made, digest: &str) -> Option<Vec<u8>>;
 
-    /// Makes it of a component, in a child that ends when the future is dropped, and keeps it
-    /// under the digest of these bytes.
+    /// Makes a file from a component, in a child that ends when the future is dropped, and stores the file
+    /// under the component's digest.
     fn make<'a>(&'a self, made: Made, component: Vec<u8>) -> Making<'a>;
 
-    /// The content of the file of settings at this path, which the process named before its wall
-    /// went up; `None` = there is none. The error says why it is not to be obeyed. Default: it is
-    /// not.
+    /// The content of the settings file at this path, which the process named before its wall went up; `None`
+    /// = missing. The error names the reason to ignore the file. Default: ignored.
     fn settings(&self, _path: &Path) -> Result<Option<Vec<u8>>, String> {
         Err("no settings are read here".to_owned())
     }
 
-    /// A digest of a program as it is now; the error says why there is none. Default: there is none,
-    /// and no program is started.
+    /// The present digest of a program, or the reason for its absence. Default: no digest, so no program is
+    /// started.
     fn identify(&self, _program: &Program) -> Result<String, String> {
         Err("no programs are started here".to_owned())
     }
 }
 
-/// The arguments that make this program a keeper: [`super::keep`] of a hook, whose command comes after
-/// them, and [`super::keep_program`] of a program, whose description does.
+/// The arguments that make this program a keeper: [`super::keep`] of a hook, followed by its command, and
+/// [`super::keep_program`] of a program, followed by its description.
 #[derive(Debug, Clone, Copy)]
 pub struct Keepers<'a> {
     /// Of a hook command.
@@ -78,8 +77,8 @@ pub struct Keepers<'a> {
     pub program: &'a [OsString],
 }
 
-/// The body of a broker: reads on stdin what it may start, then takes requests on stdout until
-/// the process that made it is gone. A program calls this first thing in `main`.
+/// The body of a broker: reads the list of programs on stdin, then serves requests on stdout until its parent
+/// process is gone. A program calls this first thing in `main`.
 pub fn serve(keepers: Keepers<'_>, vault: &dyn BrokerVault) -> ExitCode {
     crate::process::inherit_nothing();
     crate::process::conceal();
@@ -103,9 +102,9 @@ fn duties() -> io::Result<Duties> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Ends this process when no more requests can come. By then nobody waits for an answer, so all that
-/// still runs is ended first; of what a request brought along, a thread may wait for ever, so none is
-/// waited for.
+/// Ends this process when no more requests can come. Nobody waits for an answer by then, so all running
+/// children are ended first; a thread may be blocked for ever by a request's descriptors, so no thread is
+/// joined.
 fn take_requests(duties: &Duties, keepers: Keepers<'_>, vault: &dyn BrokerVault) -> ! {
     let socket = io::stdout();
     let running = AtomicUsize::new(0);
@@ -140,7 +139,7 @@ fn take_requests(duties: &Duties, keepers: Keepers<'_>, vault: &dyn BrokerVault)
     })
 }
 
-/// Whether hooks are started; held while one is, so that none is missed when all are ended.
+/// Whether hooks may start; locked during a start, so that the end of all hooks misses none.
 static STARTING: Mutex<bool> = Mutex::new(true);
 
 /// Starts a hook, unless this process ends.
@@ -211,7 +210,7 @@ impl Outside<'_> {
         }
     }
 
-    /// INV-320: a program runs as it was when somebody looked at it, or not at all.
+    /// INV-320: a program runs as a person reviewed it, or not at all.
     fn program(
         &self,
         number: usize,
@@ -230,14 +229,14 @@ impl Outside<'_> {
     }
 }
 
-/// Runs a keeper on these streams, to its end.
+/// Runs a keeper with these streams, and waits for its end.
 fn run(mut command: Command, files: Vec<OwnedFd>, control: &mut UnixStream) -> io::Result<Answer> {
     let mut files = files.into_iter();
     let mut next = || files.next().ok_or_else(|| io::Error::other("a descriptor is missing"));
-    // A group of its own, so that Ctrl-C on a terminal is not for it.
+    // A group of its own, so that Ctrl-C on a terminal does not reach it.
     command.stdin(next()?).stdout(next()?).stderr(next()?).process_group(0);
     let child = start(&mut command);
-    // It holds the streams open, whose ends the other side waits for.
+    // The command holds the streams open, and the peer waits for their ends.
     drop(command);
     let child = child?;
     tell(control, &Answer::Started);
@@ -282,7 +281,7 @@ fn give(mut into: File, bytes: &[u8]) -> io::Result<Answer> {
     Ok(Answer::Given(true))
 }
 
-/// Waits for the work, or until nobody wants it any more, which drops it.
+/// Waits for the work, or until the requester is gone, which drops the work.
 fn made_for(control: &UnixStream, making: Making<'_>) -> io::Result<Vec<u8>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let control = control.try_clone()?;
@@ -298,16 +297,16 @@ fn made_for(control: &UnixStream, making: Making<'_>) -> io::Result<Vec<u8>> {
     })
 }
 
-/// A request with all that belongs to it.
+/// A request with its descriptors.
 struct Order {
     request: Request,
     files: Vec<OwnedFd>,
-    /// Answers go here; when its other end is closed, nobody waits for them any more.
+    /// The socket for answers; a closed other end means that nobody waits.
     control: UnixStream,
 }
 
 impl Order {
-    /// `None` = it is no request, or there is nobody to answer: what was sent is closed again.
+    /// `None` = the message is no request, or has no socket for answers: its descriptors are closed.
     fn of(received: Received) -> Option<Self> {
         let Received { text, mut files, cut } = received;
         let request: Request = serde_json::from_slice(&text).ok()?;
@@ -319,8 +318,8 @@ impl Order {
     }
 }
 
-/// The socket that an answer goes to, if it is one: a stream between processes of this machine, on
-/// which writing waits for nobody, and whose other end says that nobody waits any more.
+/// The socket for answers, if the descriptor is one: a local stream between processes, on which a write never
+/// blocks, and whose closed end shows that nobody waits.
 fn answering(file: OwnedFd) -> Option<UnixStream> {
     use rustix::net::{AddressFamily, SocketType, sockopt};
     #[cfg(target_os = "linux")]
@@ -331,7 +330,7 @@ fn answering(file: OwnedFd) -> Option<UnixStream> {
         return None;
     }
     let socket = UnixStream::from(file);
-    // One that is not connected is at an end from the beginning, or listens.
+    // An unconnected socket is closed from the beginning, or listens.
     socket.peer_addr().ok()?;
     socket.set_write_timeout(Some(ANSWER_WAIT)).ok()?;
     Some(socket)
@@ -353,7 +352,7 @@ impl Drop for RunningSlot<'_> {
     }
 }
 
-/// Waits for the end of a keeper. Once nobody wants it any more, it is told to end its command.
+/// Waits for the end of a keeper. Once nobody waits, the keeper is told to end its command.
 fn wait(mut child: Child, control: &UnixStream) -> io::Result<ExitStatus> {
     let id = Pid::from_child(&child);
     if !matches!(ends_by_itself(id, control), Ok(true)) {
@@ -406,7 +405,7 @@ fn ends_soon(_id: Pid) -> io::Result<bool> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// An answer that does not arrive is one that nobody waits for.
+/// A failed write is ignored, because nobody waits for the answer then.
 fn tell(control: &mut UnixStream, answer: &Answer) {
     if let Ok(mut line) = serde_json::to_vec(answer) {
         line.push(b'\n');

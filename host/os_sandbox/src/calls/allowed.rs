@@ -1,6 +1,6 @@
-//! The calls that are left: what wasmtime, tokio, SQLite, rustls and the C library make, measured
-//! with `strace` over the whole program, and their relatives that another kernel or C library
-//! takes in their place. Whatever is not here fails with `ENOSYS`, as on a kernel without it.
+//! The allowed calls: those of wasmtime, tokio, SQLite, rustls and the C library, measured with `strace` over
+//! the whole program, and variants that another kernel or C library uses. Other calls fail with `ENOSYS`, as
+//! on a kernel without them.
 
 use super::{Rules, number, rule, when, when_all};
 use seccompiler::SeccompCmpOp as Op;
@@ -92,7 +92,7 @@ const PLAIN: &[i64] = &[
     libc::SYS_sched_yield,
     libc::SYS_set_robust_list,
     libc::SYS_set_tid_address,
-    // Signals that this process gets.
+    // Signals to this process.
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigpending,
     libc::SYS_rt_sigprocmask,
@@ -100,7 +100,7 @@ const PLAIN: &[i64] = &[
     libc::SYS_rt_sigsuspend,
     libc::SYS_rt_sigtimedwait,
     libc::SYS_sigaltstack,
-    // What this process is and may use.
+    // Identity and limits of this process.
     libc::SYS_getegid,
     libc::SYS_geteuid,
     libc::SYS_getgid,
@@ -118,7 +118,7 @@ const PLAIN: &[i64] = &[
     libc::SYS_sysinfo,
     libc::SYS_times,
     libc::SYS_uname,
-    // Sockets that are open; `socket` says which there are.
+    // Open sockets; the rule of `socket` limits their families.
     libc::SYS_accept,
     libc::SYS_accept4,
     libc::SYS_bind,
@@ -166,26 +166,24 @@ const PLAIN_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const PLAIN_HERE: &[i64] = &[];
 
-/// Calls of kernels that are newer than the list of numbers here: `map_shadow_stack`,
-/// `futex_wake`, `futex_wait`, `futex_requeue`, which the C library takes where they are.
+/// Calls of kernels newer than libc's list of numbers: `map_shadow_stack`, `futex_wake`, `futex_wait`,
+/// `futex_requeue`. The C library uses these if present.
 const NEWER: &[i64] = &[453, 454, 455, 456];
 
-/// Calls whose first argument names a process or a thread, where only this process is left: by
-/// the zero that means whoever calls.
+/// Calls whose first argument names a process or a thread, limited to this process: a zero means the caller.
 const OWN: &[i64] = &[libc::SYS_prlimit64, libc::SYS_sched_getaffinity, libc::SYS_getsid];
 
-/// Calls that name a process after what kind of number it is.
+/// Calls that name a process in the second argument, after the number's kind.
 const OWN_BY_KIND: &[i64] = &[libc::SYS_getpriority, libc::SYS_setpriority];
 
-/// Calls that name one of the system's clocks. Past this number a clock is that of a device, or
-/// of another process.
+/// Calls that name a clock of the system. Larger numbers mean clocks of devices or of other processes.
 const CLOCKS: &[i64] =
     &[libc::SYS_clock_getres, libc::SYS_clock_gettime, libc::SYS_clock_nanosleep];
 const LAST_CLOCK: u64 = 11;
 
 /// Families of sockets: IP, and netlink for the list of addresses that name resolution sorts by.
-/// A local socket reaches whatever listens below a path, which landlock (to version 7) does not
-/// ask about; the C library goes without those that it tries.
+/// A local socket could reach any listener on a path, which landlock (to version 7) does not check; the C
+/// library does without local sockets.
 pub(super) const IP: &[i32] = &[libc::AF_INET, libc::AF_INET6];
 
 /// The remains of IP: whatever the type means, TCP, UDP.
@@ -194,8 +192,8 @@ pub(super) const PROTOCOLS: &[i32] = &[0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
 /// The part of a socket's type that is no flag.
 pub(super) const TYPE: u64 = 0xf;
 
-/// Requests to a device: a terminal's settings and size, whether to wait, what can be read, and
-/// which pages of a mapping were written.
+/// Requests to a device: a terminal's settings and size, blocking, the number of readable bytes, and the
+/// written pages of a mapping.
 const REQUESTS: &[u64] = &[
     0x5401,
     0x5402,
@@ -216,8 +214,8 @@ const REQUESTS: &[u64] = &[
     0xc060_6610,
 ];
 
-/// Operations on a descriptor: doubling it, its flags, its locks, a pipe's size, seals. Not whom it
-/// signals, nor watching a directory.
+/// Operations on a descriptor: doubling it, its flags, its locks, a pipe's size, seals. Not its signal's
+/// receiver, nor watching a directory.
 const DESCRIPTORS: &[i32] = &[
     libc::F_DUPFD,
     libc::F_GETFD,
@@ -237,8 +235,8 @@ const DESCRIPTORS: &[i32] = &[
     libc::F_GET_SEALS,
 ];
 
-/// Statements of a process about itself: the names of its threads and mappings, its end with its
-/// parent, fewer privileges. Being dumpable is not among them: see [`rules`].
+/// Settings of a process for itself: names of threads and mappings, an end with its parent, fewer privileges.
+/// Dumpability is excluded: see [`rules`].
 const SELF: &[i32] = &[
     libc::PR_SET_PDEATHSIG,
     libc::PR_GET_DUMPABLE,
@@ -281,7 +279,7 @@ const OPTIONS: &[(i32, &[i32])] = &[
     (libc::IPPROTO_IPV6, &[libc::IPV6_MTU_DISCOVER, libc::IPV6_RECVERR, libc::IPV6_V6ONLY]),
 ];
 
-/// Of `clone`: namespaces of its own. Nobody has any.
+/// Of `clone`: namespaces, which are refused to all.
 pub(super) const NAMESPACES: i32 = libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWNET
@@ -290,12 +288,12 @@ pub(super) const NAMESPACES: i32 = libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS;
 
-/// Of `clone`: a thread of this process, which shares its memory; no process, no namespace.
+/// Of `clone`: a thread that shares this process's memory; no process, no namespace.
 const THREAD: i32 = libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND;
 const NO_THREAD: i32 =
     NAMESPACES | libc::CLONE_PARENT | libc::CLONE_PIDFD | libc::CLONE_PTRACE | libc::CLONE_VFORK;
 
-/// The calls that are left, and with which arguments.
+/// The allowed calls, with their allowed arguments.
 pub(super) fn rules(network: bool) -> Result<Rules, String> {
     let plain = PLAIN.iter().chain(PLAIN_HERE).chain(NEWER);
     let mut rules: Rules = plain.map(|call| (*call, Vec::new())).collect();

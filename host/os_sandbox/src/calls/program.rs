@@ -1,6 +1,6 @@
-//! The calls that are left to a program: those of a host, those that runtimes of languages make besides,
-//! and processes where it may have some. No local socket, no shared memory without a file, no mark on a
-//! file outside of its directories.
+//! The allowed calls of a program: the host's calls, further calls of language runtimes, and processes if
+//! granted. No local socket, no shared memory without a file, no change of the times of a path outside of its
+//! directories.
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
@@ -17,7 +17,7 @@ const BESIDES: &[i64] = &[
     libc::SYS_execve,
     libc::SYS_wait4,
     libc::SYS_waitid,
-    // Paths: landlock judges what is done with them.
+    // Paths: landlock checks their use.
     libc::SYS_chdir,
     libc::SYS_fchdir,
     libc::SYS_statfs,
@@ -42,7 +42,7 @@ const BESIDES: &[i64] = &[
     libc::SYS_mlock2,
     libc::SYS_munlock,
     libc::SYS_get_mempolicy,
-    // What it is, and what it may.
+    // Identity and capabilities of the process.
     libc::SYS_capget,
     libc::SYS_sched_get_priority_max,
     libc::SYS_sched_get_priority_min,
@@ -66,10 +66,10 @@ const OF_PROCESSES_HERE: &[i64] = &[libc::SYS_fork, libc::SYS_vfork];
 #[cfg(not(target_arch = "x86_64"))]
 const OF_PROCESSES_HERE: &[i64] = &[];
 
-/// Of `clone`: kinds of processes that are seen differently, or belong to somebody else.
+/// Of `clone`: processes in namespaces, traced, or with another parent.
 const NO_PROCESS: i32 = allowed::NAMESPACES | libc::CLONE_PARENT | libc::CLONE_PTRACE;
 
-/// One filter for each answer, as for a host; what ends a host is only refused here.
+/// One filter for each answer, as for a host; calls that end a host are only refused here.
 pub(super) fn filters(
     network: bool,
     processes: bool,
@@ -89,7 +89,7 @@ pub(super) fn filters(
 fn rules(network: bool, processes: bool, signals: bool) -> Result<Rules, String> {
     let mut rules = allowed::rules(network)?;
     rules.extend(always(BESIDES.iter().chain(BESIDES_HERE).copied()));
-    // A file without a name is memory that nobody counts, and a program that nobody has listed.
+    // A nameless file is uncounted memory, and could be an unlisted program.
     rules.remove(&libc::SYS_memfd_create);
     let shared = number(libc::MAP_SHARED);
     let nameless = number(libc::MAP_ANONYMOUS);
@@ -98,7 +98,7 @@ fn rules(network: bool, processes: bool, signals: bool) -> Result<Rules, String>
     let private = rule(vec![when(3, Op::MaskedEq(shared), 0)?, fixed.clone()])?;
     let of_a_file = rule(vec![when(3, Op::MaskedEq(nameless), 0)?, fixed])?;
     rules.insert(libc::SYS_mmap, vec![private, of_a_file]);
-    // The times of a file that is open; those of a path are nobody's here to change.
+    // Times of an open file may change; times of a path may not.
     let open = SeccompCondition::new(1, Len::Qword, Op::Eq, 0).map_err(text)?;
     rules.insert(libc::SYS_utimensat, vec![rule(vec![open])?]);
     if processes {

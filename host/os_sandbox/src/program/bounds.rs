@@ -7,23 +7,23 @@ use super::Program;
 /// Descriptors of one process.
 const FILES: u64 = 1_024;
 
-/// Bytes of one file that it writes: a log without an end does not fill the disk at once.
+/// Bytes of one written file, because an endless log must not fill the disk at once.
 const FILE: u64 = 1 << 30;
 
 /// Bytes of a stack, which is not counted as data.
 const STACK: u64 = 64 << 20;
 
-/// Lower than this process's own, so that it does not keep the host from its work.
+/// Lower priority than the host's, so that a program does not slow the host.
 const NICE: i32 = 5;
 
-/// Threads of all its processes together. The kernel counts those of a user, not of a program, so its
-/// keeper counts them.
+/// Threads of all processes of a program. The kernel counts threads by user, not by program, so the keeper
+/// counts them.
 pub(crate) const MAX_THREADS: usize = 512;
 
-/// Lowers the limits of this process, which the program inherits, and binds its life to its keeper's.
+/// Lowers the limits of this process, which the program inherits, and ends this process with its keeper.
 pub(super) fn lower(program: &Program) -> Result<(), String> {
     let limits = [
-        // What is private and can be written; address space that nobody writes is not memory.
+        // Private writable memory; unwritten address space does not count.
         (Resource::Data, program.memory),
         (Resource::Stack, STACK),
         (Resource::Nofile, FILES),

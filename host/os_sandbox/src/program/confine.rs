@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Program;
 use crate::wall::{Allowed, SYSTEM, Wall, other_threads};
 
-/// The version of landlock without which a file outside could be emptied by its path.
+/// The oldest version of landlock that prevents emptying an outside file by its path.
 const LEAST_LANDLOCK: u32 = 3;
 
 /// The version that keeps signals within the wall. On an older kernel a program signals itself alone.
@@ -14,8 +14,8 @@ const SCOPES_SIGNALS: u32 = 6;
 /// Where the system's own programs and their libraries are, without [`KEPT_OUT`].
 const PROGRAMS: &[&str] = &["/bin", "/gnu/store", "/lib", "/lib64", "/nix/store", "/sbin", "/usr"];
 
-/// Settings, states and keys of services among them: of what was built on this machine, and of libraries
-/// for TLS that lie elsewhere than the system's own.
+/// Settings, states and keys of services inside readable directories: of software built on this machine, and
+/// of TLS libraries in unusual places.
 const KEPT_OUT: &[&str] = &[
     "/usr/etc",
     "/usr/lib/ssl/private",
@@ -29,8 +29,8 @@ const KEPT_OUT: &[&str] = &[
     "/usr/share/ssl/private",
 ];
 
-/// Files that the runtimes of languages read of the machine: nothing of another process, and of `/etc` what
-/// everybody on it may know.
+/// Files of the machine that language runtimes read: nothing about other processes, and only public files of
+/// `/etc`.
 const MACHINE: &[&str] = &[
     "/dev/zero",
     "/etc/gitconfig",
@@ -47,7 +47,7 @@ const MACHINE: &[&str] = &[
     "/proc/version",
 ];
 
-/// Confines this process to what the program may use.
+/// Confines this process to the program's grants.
 ///
 /// # Errors
 ///
@@ -89,8 +89,8 @@ fn system() -> Wall {
     wall
 }
 
-/// The system and the operator's word. That is asked for last: what the operator names to a program
-/// is the program's, wherever it lies.
+/// The wall of a program: the system's files and the operator's grants. Grants come last: a directory that
+/// the operator granted is let through, wherever it lies.
 fn wall(program: &Program) -> Result<Wall, String> {
     let mut wall = Wall::default();
     for (path, allowed) in system().let_through() {

@@ -1,15 +1,14 @@
-//! Programs that speak on their standard streams: a file of the operator's, started by the broker, and
-//! confined by this program before it becomes that one.
+//! Programs that speak on their standard streams: the operator's files, started by the broker, each confined
+//! by belljar before the process becomes the program.
 //!
 //! ```text
 //! broker ──> keeper, which ends all that is below it ──> this program: bounds, the wall, no privilege
 //!                                                           └─ becomes the program
 //! ```
 //!
-//! A program is let through to the directories that it was given, to the system's own programs and
-//! libraries, and to nothing else of the file system. It has the environment that it was given and no
-//! other, no descriptor but its three streams, and a network only where it was given one. Where the
-//! kernel cannot confine it, it is not started.
+//! A program can reach the granted directories, the system's programs and libraries, and nothing else of the
+//! file system. Its environment is the granted one, its descriptors are the three streams, and a network is
+//! there only if granted. If the kernel cannot confine a program, the program is not started.
 
 #[cfg(target_os = "linux")]
 mod bounds;
@@ -27,7 +26,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(target_os = "linux")]
 pub(crate) use self::bounds::MAX_THREADS;
 
-/// A program, and all that it may use.
+/// A program with its grants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
@@ -37,18 +36,18 @@ pub struct Program {
     pub path: PathBuf,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Files and directories among them that it never executes, as the operator says.
+    /// Files and directories among the grants that are never executed, by the operator's setting.
     #[serde(default)]
     pub data: BTreeSet<PathBuf>,
-    /// Directories that it reads, with programs in them that it may become or start.
+    /// Readable directories, whose programs may be executed.
     pub read: BTreeSet<PathBuf>,
-    /// Directories that it reads and writes.
+    /// Readable and writable directories.
     pub write: BTreeSet<PathBuf>,
     /// Whether it has a network: any address then.
     pub network: bool,
-    /// Bytes of memory that each of its processes may hold as its own.
+    /// Bytes of private memory for each process.
     pub memory: u64,
-    /// Processes that it may have beside its first.
+    /// Processes beside the first.
     pub processes: u32,
 }
 
@@ -56,8 +55,7 @@ pub struct Program {
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment(pub BTreeMap<String, String>);
 
-/// A program as the broker is told of it, once: with its environment, or why it has none and is not
-/// started.
+/// A program in the broker's list: with its environment, or the reason why it cannot start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
@@ -73,11 +71,11 @@ impl std::fmt::Debug for Environment {
     }
 }
 
-/// The exit code of a program that could not be started. Its reason is on stderr.
+/// The exit code of a program that could not be started. The reason is on stderr.
 const NOT_STARTED: u8 = 126;
 
-/// The body of a process that becomes a program: `text` is what the keeper was given. Before the program's
-/// first instruction its bounds hold and its wall stands; where they cannot, it does not become it.
+/// The body of a process that becomes a program: `text` is the keeper's description. The bounds hold and the
+/// wall stands before the program's first instruction; if either fails, the program does not start.
 pub fn become_program(text: &OsStr) -> ExitCode {
     let program = text.to_str().and_then(|text| serde_json::from_str::<Program>(text).ok());
     let why = match program {
