@@ -1,12 +1,12 @@
-//! Turns that last: conversations and their history, what is persisted of them, runs as sessions of
-//! one turn, and the service that runs the sessions of many people.
+//! Turns that last: conversations and their history, their storage, runs as sessions of one turn, and the
+//! service that runs the sessions of many people.
 //!
 //! ```text
 //! conversation (many runs, one history) + record (rows, events, lock) ──> service (many sessions)
 //!                                            └── saved_run (one turn), read by runs
 //! ```
 //!
-//! Agents themselves run in `belljar_agent`, which knows nothing of this.
+//! Agents themselves run in `belljar_agent`, which does not know sessions.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

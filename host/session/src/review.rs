@@ -1,4 +1,4 @@
-//! Looking at what the agents of a session changed in its overlays, and deciding about it.
+//! Reviews of the changes in a session's overlays, and decisions about changes.
 
 use std::fs;
 use std::io;
@@ -14,8 +14,7 @@ use belljar_work::StopSignal;
 use crate::record::layers::{place, root};
 use crate::record::lock::{SessionLock, locks};
 
-/// The changes of a session, which nobody else touches meanwhile. They are closed when this is
-/// dropped.
+/// The changes of a session, locked for this reader. Dropping `SessionReview` closes the overlays.
 #[derive(Debug)]
 pub struct SessionReview {
     places: Vec<DirectoryReview>,
@@ -31,14 +30,14 @@ pub struct DirectoryReview {
     pub guest: GuestPath,
     /// The directory.
     pub directory: PathBuf,
-    /// The decisions that can be made about it.
+    /// The decisions that can be made about the directory.
     pub review: Review,
 }
 
 /// Why the changes of a session cannot be looked at.
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
-    /// An agent works in it, or another process has it open.
+    /// An agent works in the session, or another process has the session open.
     #[error("session `{0}` is at work, here or in another process")]
     Busy(String),
     /// The session's lock cannot be used.
@@ -61,15 +60,15 @@ pub enum ReviewError {
 }
 
 impl SessionReview {
-    /// Opens the changes of a session that nobody has open. Reads files: wait for it on a thread
-    /// that may block. What only reads ends when the signal is raised.
+    /// Opens the changes of an unlocked session. Reads files, so call it on a thread that may block. Reads
+    /// end when the signal is raised.
     ///
     /// # Errors
     ///
-    /// When somebody works in it, or its overlays cannot be opened.
+    /// When the session is in use, or its overlays cannot be opened.
     pub fn open(store: &Store, session: &str, stop: &StopSignal) -> Result<Self, ReviewError> {
         let none = OverlayQuota { bytes: 0, files: 0 };
-        // What is decided takes no room: it has room as it is.
+        // Unlimited: a decision needs no quota, because the overlay is stored already.
         let pool = OverlayPool::new(OverlayQuota { bytes: u64::MAX, files: u64::MAX }, none);
         let pool = pool.hiding(place(store));
         Self::open_in(store, session, Layers::at(root(store).join(session), pool), stop)
@@ -107,8 +106,7 @@ impl SessionReview {
         Ok(Self { places, layers, _lock: lock })
     }
 
-    /// The directories in which something may have been changed, in the order in which agents saw
-    /// them first.
+    /// The directories with possible changes, in the order of first use by agents.
     pub fn places(&self) -> &[DirectoryReview] {
         &self.places
     }
@@ -134,8 +132,8 @@ impl Drop for SessionReview {
     }
 }
 
-/// The changes of a session for who may decide about none: nothing is written for it, neither to the
-/// workspace nor to the overlay nor to the journal of applies. An apply that was interrupted stays so.
+/// The changes of a session, for readers without the right to decide: nothing is written to the workspace,
+/// the overlay or the journal of applies. An interrupted apply stays interrupted.
 #[derive(Debug)]
 pub struct SessionLook {
     places: Vec<Layer>,
@@ -150,9 +148,9 @@ pub struct DirectoryLook {
     /// Where its agents see the directory.
     pub guest: GuestPath,
     /// An apply was interrupted: a part of these changes may stand in the directory by now. The next
-    /// decision about them finishes it, or takes it back.
+    /// decision finishes or undoes the apply.
     pub is_interrupted: bool,
-    /// There was an apply to it that may be taken back.
+    /// An earlier apply to the directory can be undone.
     pub has_applied: bool,
     /// The changes; lines are not counted.
     pub changes: Changes,
@@ -174,7 +172,7 @@ impl SessionLook {
         Ok(Self { places: layers.present()?, layers, stop: stop.clone(), _lock: None })
     }
 
-    /// All that is changed, by directory, in the order in which agents saw the directories first.
+    /// All changes by directory, in the order of first use by agents.
     ///
     /// # Errors
     ///
@@ -191,7 +189,7 @@ impl SessionLook {
         self.places.iter().map(of).collect()
     }
 
-    /// Raised when nobody waits for it any more.
+    /// Raised when nobody waits for the look any more.
     pub fn stop(&self) -> &StopSignal {
         &self.stop
     }
@@ -231,7 +229,7 @@ pub fn has_layers(store: &Store, session: &str) -> bool {
     fs::read_dir(root(store).join(session)).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// The session with an overlay that was last added to; of one workspace, where that is given.
+/// The session whose overlay was added to last; `workspace` limits the search to one workspace.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! The span of a turn, which holds those of its agents. [`belljar_agent::trace`] says what a span may
-//! hold (INV-98).
+//! The span of a turn, around the spans of agents. [`belljar_agent::trace`] lists the allowed fields
+//! (INV-98).
 
 use belljar_agent::TRACE_TARGET;
 use belljar_agent::trace::name;
@@ -9,8 +9,8 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::record::turn::{Open, Turn};
 
-/// A turn of a session. It runs on when the request that began it has ended, so that one is its
-/// parent for the tracer only. One that is resumed after a restart begins a trace.
+/// A turn of a session. A turn outlives its request, so the request's span is a parent for the tracer only. A
+/// turn that is resumed after a restart begins a new trace.
 pub(crate) fn turn(tenant: &str, session: &str, agent: &str, turn: &Turn<Open>) -> Span {
     let request = Span::current();
     let span = info_span!(

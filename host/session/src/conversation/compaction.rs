@@ -1,5 +1,5 @@
-//! Brings a history down to what a model can read: a model summarises the older turns, and the
-//! later ones stay as they were. The full text stays in the store.
+//! Shortens a history to a model's context: a model summarises the older turns, and the latest turns stay
+//! unchanged. The full text stays in the store.
 //!
 //! A summary is a stranger's text like any answer of a model: it stands in a frame, and gives no
 //! right. Where none can be made the history goes to the model whole, and a person is told why.
@@ -28,14 +28,14 @@ use belljar_agent::model_of;
 use belljar_agent::trace;
 use belljar_agent::{Partial, counted, cut_off, hold_tokens, prompt_bytes};
 
-/// The share of the context, in percent, above which a history is summarised where the operator
-/// says nothing: the rest is for instructions, tools, the turn itself and its answer.
+/// The share of the context, in percent, above which a history is summarised by default, because the rest is
+/// for instructions, tools, the turn and the answer.
 const DEFAULT_PERCENT: u64 = 60;
 
-/// The part of that share that the latest turns keep as they were.
+/// The part of the share in which the latest turns stay unchanged.
 const KEPT_PART: u64 = 3;
 
-/// The part of its context that the model which summarises reads of them at once, in percent.
+/// The part of the summarising model's context for one piece of history, in percent.
 const MATERIAL_PERCENT: u64 = 70;
 
 /// Tokens of a summary: a tenth of the context, within these.
@@ -44,13 +44,13 @@ const SUMMARY_TOKENS: std::ops::RangeInclusive<u64> = 256..=4_096;
 /// Bytes of a summary for each of them, at most.
 const MAX_BYTES_PER_TOKEN: u64 = 5;
 
-/// The assumed context where nobody says it, when a person asks for a summary.
+/// The assumed context if unknown, when a person asks for a summary.
 const UNKNOWN_CONTEXT: u64 = 32_768;
 
-/// Most calls for one summary. A history that needs more is over ten times what the model reads.
+/// Most calls for one summary. A longer history would exceed the model's context more than ten times.
 const MAX_CALLS: usize = 16;
 
-/// How long one of them may take.
+/// The time limit of one such call.
 const CALL_TIME: Duration = Duration::from_secs(120);
 
 /// By which name transcripts know the calls.
@@ -75,7 +75,7 @@ pub(crate) struct Done {
     pub(crate) turns: usize,
     /// Its usage, also where there is no summary.
     pub(crate) used: Usage,
-    /// Why there is none.
+    /// Why no summary was made.
     pub(crate) problem: Option<CompactProblem>,
 }
 
@@ -118,7 +118,7 @@ pub enum CompactProblem {
 struct Room {
     /// All of it, in tokens.
     context: u64,
-    /// The part that the latest turns keep as they were.
+    /// The room for the latest turns, which stay unchanged.
     kept: u64,
 }
 
@@ -232,7 +232,7 @@ async fn summarise(
 }
 
 impl Work<'_> {
-    /// One call: the summary that the model gives, which is paid for in any case.
+    /// Makes one call, billed in any case, and returns the model's summary.
     async fn ask(
         &self,
         model: &Resolved,
@@ -269,7 +269,7 @@ impl Work<'_> {
                 trace::unanswered(&span, &source);
                 match partial.begun {
                     false => budget.refund(Meter::Steps, 1),
-                    // Its provider has counted what it read and wrote.
+                    // The provider has counted the tokens read and written.
                     true => self.bill(prompt, &cut_off(prompt, partial.bytes), used),
                 }
                 return Err(CompactProblem::Model { model: model.model.id().to_owned(), source });
@@ -295,13 +295,13 @@ impl Work<'_> {
     }
 }
 
-/// The summary in an answer. One that the model could not end says so.
+/// The summary in an answer. A cut-off summary ends with a note.
 fn text_of(reply: Reply, most: Option<u64>) -> Option<String> {
     let text = reply.text.trim();
     if text.is_empty() || reply.stop == StopReason::Refusal {
         return None;
     }
-    // A server that does not keep to the limit is kept to it.
+    // The limit is enforced on servers that ignore it.
     let most = most.map_or(usize::MAX, |tokens| {
         usize::try_from(tokens.saturating_mul(MAX_BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
     });

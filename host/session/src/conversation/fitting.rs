@@ -1,5 +1,5 @@
-//! A turn that has a request which is longer than its model can read: a summary takes the place of
-//! the earlier turns, and the agent goes on from that request.
+//! A turn whose request exceeds the model's context: a summary replaces the earlier turns, and the agent goes
+//! on from the request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ pub(crate) struct Place<'a> {
     pub(crate) host: &'a Host,
     pub(crate) store: &'a Store,
     pub(crate) session: &'a str,
-    /// How many messages there are before it, without those that its caller brought.
+    /// The number of earlier messages, without the caller's own.
     pub(crate) before: usize,
-    /// Whether its caller brought messages or results of its own, which no summary may stand for.
+    /// Whether the caller brought messages or results, which no summary may replace.
     pub(crate) has_brought: bool,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Ran {
     pub(crate) outcome: Outcome,
     /// The usage of summarising.
     pub(crate) used: Usage,
-    /// How many messages there were before it, or the summary that stands for them has.
+    /// The number of messages before the run, or in their summary.
     pub(crate) before: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The part of a session's past that the model is sent: all of it, or a summary of the older turns and the
-//! later ones as they were. The store keeps all of it in either case.
+//! The part of a session's past in a model's request: all turns, or a summary of the older turns with the
+//! later turns unchanged. The store keeps all turns in either case.
 
 use crate::record::past::Past;
 use crate::record::rows::History;
@@ -24,7 +24,7 @@ impl Past {
     }
 }
 
-/// The summary, if there is one, and the turns that it does not stand for.
+/// The summary, if any, and the turns after the summarised ones.
 pub(crate) fn messages(turns: &[Turn], compaction: Option<&Compaction>) -> Vec<Message> {
     let mut messages = compaction.map_or_else(Vec::new, |kept| summary(&kept.text));
     for turn in turns.iter().filter(|turn| !stands_for(compaction, turn)) {
@@ -40,14 +40,13 @@ pub(crate) fn joined(turns: &[Turn]) -> Vec<Message> {
     messages
 }
 
-/// Adds what a turn added to the conversation, and the results that its caller brought for calls
-/// with which the turn before had ended.
+/// Appends a turn's messages, after the caller's results for the calls at the end of the turn before.
 pub(crate) fn add(messages: &mut Vec<Message>, turn: &Turn) {
     turn.brought().answer(messages);
     messages.extend(turn.messages().iter().cloned());
 }
 
-/// A summary in the place of what it stands for.
+/// A summary as messages in place of the summarised turns.
 pub(crate) fn summary(text: &str) -> Vec<Message> {
     let noted = Message::said(frame::NOTED);
     vec![Message::user(frame::summary(text)), noted]
@@ -58,8 +57,8 @@ pub(crate) fn stands_for(compaction: Option<&Compaction>, turn: &Turn) -> bool {
     compaction.is_some_and(|kept| turn.state.place <= kept.upto_sort_order)
 }
 
-/// The turns that a summary is to stand for, and those that stay as they are: as many of the
-/// latest as have at most `kept` tokens.
+/// Splits turns into the older ones, to be summarised, and the latest ones, with at most `kept` tokens
+/// together.
 pub(crate) fn split(turns: &[Turn], kept: u64) -> (&[Turn], &[Turn]) {
     let mut left = kept;
     let fits = |turn: &&Turn| {

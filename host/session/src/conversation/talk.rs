@@ -1,5 +1,5 @@
-//! A conversation: one agent, the messages so far, and a budget above all its turns. Knows of
-//! no database; `record::saved_session` joins it with one.
+//! A conversation: one agent, the messages so far, and a budget above all its turns. Has no database;
+//! `record::saved_session` adds the store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,9 +21,8 @@ use belljar_agent::{RunSpec, caps_of_run, run};
 /// An agent with the messages so far.
 ///
 /// The request of one turn begins, byte for byte, with the request of the
-/// turn before, so that a provider's prompt cache matches; the exceptions are a turn that ran
-/// out of steps, whose last request had no tools, and one before which older turns were
-/// summarised.
+/// turn before, so that a provider's prompt cache matches. The exceptions are a turn that ran out of steps,
+/// because the last request had no tools, and a turn after a new summary.
 #[derive(Debug, Clone)]
 pub struct Conversation {
     agent: Arc<ResolvedAgent>,
@@ -38,8 +37,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// A conversation that has not begun. `caps` bounds all its turns together, subagents
-    /// included.
+    /// A new conversation. `caps` bounds all its turns together, subagents included.
     pub fn new(agent: Arc<ResolvedAgent>, workspace: PathBuf, caps: Caps) -> Self {
         Self {
             agent,
@@ -71,8 +69,8 @@ impl Conversation {
         self
     }
 
-    /// The conversation that a single run is a turn of. Its budget is the one above the run, or one of its own with
-    /// the limits of the run.
+    /// The conversation around a single run. The budget is the run's parent budget, or a new one with the
+    /// run's limits.
     pub(crate) fn of_run(spec: &RunSpec) -> Self {
         let rights = spec.agent.rights.clone().limited(&spec.limits);
         let caps = caps_of_run(rights.limits());
@@ -111,7 +109,7 @@ impl Conversation {
         self
     }
 
-    /// Runs a blocked agent with what it is given.
+    /// Sets whether a blocked agent runs with its remaining tools.
     #[must_use]
     pub fn with_partial(mut self, partial: bool) -> Self {
         self.partial = partial;
@@ -126,7 +124,7 @@ impl Conversation {
         self
     }
 
-    /// Resumes from earlier messages. What they used counts against the budget.
+    /// Resumes from earlier messages. Their usage counts against the budget.
     #[must_use]
     pub fn resumed(mut self, messages: Vec<Message>, used: Usage) -> Self {
         for (meter, amount) in [
@@ -157,8 +155,7 @@ impl Conversation {
         &self.workspace
     }
 
-    /// The messages so far. Each tool call in them has a result, and the last one is the
-    /// agent's.
+    /// The messages so far. Each tool call has a result, and the last message is the agent's.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
@@ -168,8 +165,8 @@ impl Conversation {
         self.history
     }
 
-    /// Takes over what the caller of the next turn brings: its earlier messages, and the results of
-    /// the calls with which the last turn ended.
+    /// Appends the caller's input for the next turn: earlier messages, and results for the calls at the end
+    /// of the last turn.
     pub(crate) fn take_brought(&mut self, brought: &Brought) {
         self.messages = brought.after(std::mem::take(&mut self.messages));
     }
@@ -192,8 +189,7 @@ impl Conversation {
         self.used
     }
 
-    /// A run below the conversation's budget that is no part of its history, with an agent of
-    /// its own.
+    /// A run of another agent within the conversation's budget, outside of the history.
     pub fn aside(&self, agent: Arc<ResolvedAgent>, task: String) -> RunSpec {
         RunSpec {
             model: self.model.clone(),
@@ -211,10 +207,9 @@ impl Conversation {
 
     /// Sends `text` to the agent and waits for its answer.
     ///
-    /// Whatever happens, the conversation stays one that a provider takes: calls that were
-    /// interrupted have results that say so, and a turn that was stopped keeps what was said
-    /// until then. A turn that never reached the model leaves [`Conversation::messages`] as they
-    /// were.
+    /// The conversation stays valid for a provider in any case: interrupted calls get a result with a note,
+    /// and a stopped turn keeps its messages so far. A turn that never reached the model does not change
+    /// [`Conversation::messages`].
     pub async fn turn(
         &mut self,
         host: &Host,
@@ -244,7 +239,7 @@ impl Conversation {
         outcome
     }
 
-    /// Runs a turn behind the messages so far, and leaves them as they are.
+    /// Runs a turn behind the messages so far, without changing them.
     pub(crate) async fn run_behind(
         &self,
         host: &Host,
@@ -262,8 +257,7 @@ impl Conversation {
         self.take_over_run(outcome);
     }
 
-    /// Adds a run beside the conversation to it, without asking the model. Gives what was
-    /// added.
+    /// Adds a separate run to the conversation, without a request to the model. Returns the added messages.
     pub(crate) fn remember(&mut self, spec: &RunSpec, outcome: &Outcome) -> Vec<Message> {
         let text = frame::beside(spec.agent.id.slug.as_str(), &spec.task, outcome);
         let noted = Message::said(frame::NOTED);

@@ -1,4 +1,4 @@
-//! The agents that are edited through the API, as texts that a library takes beside its files.
+//! Agents edited through the API, as texts for a library of files.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,7 @@ use belljar_catalogue::API_LIBRARY;
 use belljar_definition::{Content, Scope, SourceFile};
 use belljar_store::{Store, StoreError};
 
-/// A tenant's agents in the store, as texts beside those of files: their identities are
-/// `library/api/SLUG`.
+/// A tenant's agents in the store, as texts of a library: each id is `library/api/SLUG`.
 pub async fn api_agents(store: &Store) -> Result<Vec<SourceFile>, StoreError> {
     let root = PathBuf::from(API_LIBRARY);
     let source = |slug: &str, text: String| SourceFile {

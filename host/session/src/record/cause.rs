@@ -1,4 +1,4 @@
-//! Who cancelled what of a turn, as its rows say it: the name of a caller, or one of the words here.
+//! Who cancelled a turn or subagent, as stored in the rows: a caller's name, or a word from this module.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use belljar_agent::RunStatus;
 use belljar_store::{SubagentRecord, SubagentStatus};
 use serde_json::Value;
 
-/// The agent above it, which asked for its end or had no more use for it.
+/// The parent agent, which cancelled the subagent or needed no result any more.
 const PARENT: &str = "parent";
 
 /// A limit of the agent above it was used up.
@@ -15,22 +15,21 @@ const LIMIT: &str = "limit";
 /// The field of a subagent's result.
 const FIELD: &str = "cancelled_by";
 
-/// Notes who cancelled a subagent; who is noted stays.
+/// Notes who cancelled a subagent, unless noted before.
 pub(crate) fn note(record: &mut SubagentRecord, by: Option<&str>) {
     let (Value::Object(result), Some(by)) = (&mut record.result, by) else { return };
     result.entry(FIELD).or_insert_with(|| Value::String(by.to_owned()));
 }
 
-/// Notes it of every cancelled subagent of a turn that is over, where nobody from outside did it: it
-/// went with the agent above it. `status` and `by` are those of the agent at the top. Parents stand
-/// before their children.
+/// Notes a cause for every cancelled subagent of an ended turn: without an outside caller, a subagent was
+/// cancelled with its parent. `status` and `by` are the top agent's. Parents stand before their children.
 pub(crate) fn of_cancelled(records: &mut [SubagentRecord], status: RunStatus, by: Option<&str>) {
     let top = match status {
         RunStatus::Cancelled => by.map(str::to_owned),
         RunStatus::Partial => Some(LIMIT.to_owned()),
         RunStatus::Completed | RunStatus::Failed => Some(PARENT.to_owned()),
     };
-    // What befell those below each.
+    // The cause for the children of each record.
     let mut below: HashMap<String, Option<String>> = HashMap::new();
     for record in records {
         let above = match &record.parent_subagent_id {

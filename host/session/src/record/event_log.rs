@@ -1,12 +1,12 @@
-//! The events of one turn on their way to the store and to those who watch: numbered within
-//! their session, stored in blocks, and shown once they are stored.
+//! The events of one turn on the way to the store and to watchers: numbered within the session, stored in
+//! blocks, and shown once stored.
 //!
 //! ```text
 //! run ──push──> pending ──flush──> store ──committed──> watchers
 //! ```
 //!
-//! A step is stored only behind the events that came before it (`flush`), so that a run which
-//! resumes from its steps has lost none of their events.
+//! A step is stored only after its earlier events (`flush`), so that a resumed run has lost no event of a
+//! stored step.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,8 +20,8 @@ use crate::record::place::TurnPlace;
 use belljar_agent::Clock;
 use belljar_agent::events::{Event, EventKind};
 
-/// Blocks that wait for their commit before they are shown: more than one for each subagent that
-/// persists a step at a time.
+/// Unshown blocks that wait for their commit: more than one for each subagent that stores a step at the same
+/// time.
 const MAX_UNPUBLISHED: usize = 1_024;
 
 /// Bytes of events that are stored together at most.
@@ -47,7 +47,7 @@ struct State {
     next: i64,
     pending: Vec<SessionEvent>,
     bytes: usize,
-    /// Blocks that wait for their commit, in order; `None` after the end.
+    /// Blocks waiting for their commit, in order; `None` after the end.
     publish: Option<mpsc::Sender<(Block, Committed)>>,
 }
 
@@ -86,14 +86,12 @@ impl EventLog {
         move |event| inner.push(event)
     }
 
-    /// Hands what waits to the store: whatever is handed to it after this is stored only if this
-    /// is.
+    /// Hands waiting events to the store. Later writes are stored only if these events are.
     pub(crate) fn flush(&self) {
         self.inner.flush();
     }
 
-    /// Stores and shows what is left, and gives the id of the last one. Nothing may be pushed any
-    /// more.
+    /// Stores and shows the remaining events, and returns the last id. No event may be pushed afterwards.
     pub(crate) async fn close(&self) -> i64 {
         self.inner.flush();
         self.inner.state().publish = None;
@@ -109,7 +107,7 @@ impl EventLog {
 
 impl Drop for EventLog {
     fn drop(&mut self) {
-        // The turn was given up: the task that shows its events ends after the last of them.
+        // The turn was given up: the task that shows its events ends after the last event.
         self.inner.state().publish = None;
     }
 }
@@ -156,8 +154,8 @@ impl Inner {
         let block: Block = std::mem::take(&mut state.pending).into();
         state.bytes = 0;
         if let Some(publish) = &state.publish {
-            // An error: too many wait, and watchers read it from the store when they find the gap;
-            // or the runtime ends.
+            // An error: too many blocks wait, and watchers read the block from the store when they find the
+            // gap; or the runtime ends.
             let _ = publish.try_send((block, committed));
         }
     }
@@ -167,8 +165,8 @@ impl Inner {
     }
 }
 
-/// Shows blocks in their order once they are stored, and hands over the next one while none is
-/// under way: what comes meanwhile is stored together.
+/// Shows stored blocks in order, and hands over the next block when no write is running: events that arrive
+/// meanwhile are stored together.
 async fn pump(inner: Arc<Inner>, hub: Arc<Hub>, mut committed: mpsc::Receiver<(Block, Committed)>) {
     let mut lost = 0_u64;
     loop {
@@ -177,8 +175,8 @@ async fn pump(inner: Arc<Inner>, hub: Arc<Hub>, mut committed: mpsc::Receiver<(B
             next = committed.recv() => {
                 let Some((block, stored)) = next else { break };
                 if let Err(error) = stored.await {
-                    // Not shown either: who watches and who reads later see the same. Said once:
-                    // where a session is gone, no block of it is stored any more.
+                    // Not shown either, so that watchers and later readers see the same. Logged once: no
+                    // further block of a deleted session is stored.
                     if lost == 0 {
                         tracing::error!(
                             target: "belljar::session",

@@ -1,5 +1,5 @@
-//! Who watches which session. A block of events gets here once it is stored, so whoever reads
-//! on from the last id that they saw misses none and sees none twice.
+//! The watchers of each session. A block of events arrives once stored, so a watcher who reads on from the
+//! last seen id misses no event and sees no event twice.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,8 +8,8 @@ use belljar_store::{Store, StoreError};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-/// Blocks that a watcher may be behind before it reads them from the store instead: a slow one
-/// costs no memory beyond that.
+/// Blocks that a watcher may be behind before reading from the store instead, because a slow watcher must not
+/// cost more memory.
 const MAX_BEHIND: usize = 64;
 
 /// Events that a watcher reads from the store at once.
@@ -20,7 +20,7 @@ const PAGE: u32 = 500;
 pub struct SessionEvent {
     /// Counts from 1 in its session, without gaps.
     pub id: i64,
-    /// The agent's message whose turn it belongs to.
+    /// The agent's message of the event's turn.
     pub message: Arc<str>,
     /// The `type` of [`belljar_agent::events`].
     pub kind: Arc<str>,
@@ -37,8 +37,8 @@ pub(crate) type Block = Arc<[SessionEvent]>;
 #[derive(Debug, Default)]
 pub(crate) struct Hub(Mutex<HashMap<Arc<str>, broadcast::Sender<Block>>>);
 
-/// Events of one session: those that are stored after a place, then the others as they come,
-/// without gap or repeat.
+/// Events of one session: the stored ones after a position, then new ones as they arrive, without gap or
+/// repeat.
 #[derive(Debug)]
 pub struct Watch {
     hub: Arc<Hub>,
@@ -61,8 +61,8 @@ impl Hub {
         }
     }
 
-    /// Watches a session from behind an event on; `None` = from now on. Behind an event that is
-    /// not there yet is from now on, too: nobody has seen one that was not stored.
+    /// Watches a session after an event; `None` = from now on. An id of a future event means from now on too,
+    /// because nobody has seen an unstored event.
     pub(crate) async fn watch(
         self: &Arc<Self>,
         store: &Store,
@@ -82,7 +82,7 @@ impl Hub {
     /// Watches a session from behind an event on.
     pub(crate) fn watch_behind(self: &Arc<Self>, store: &Store, session: &str, last: i64) -> Watch {
         let session: Arc<str> = session.into();
-        // First this, so that nothing can come between the store and it.
+        // Subscribed first, so that no event is missed between the read of the store and the subscription.
         let live = {
             let mut sessions = self.sessions();
             let sender = sessions.entry(Arc::clone(&session));
@@ -99,7 +99,7 @@ impl Hub {
         }
     }
 
-    /// Lets the watchers of one session go: there is nothing more to see of it.
+    /// Ends the watches of a session that has no more events.
     pub(crate) fn end(&self, session: &str) {
         self.sessions().remove(session);
     }
@@ -134,7 +134,7 @@ impl Watch {
         }
     }
 
-    /// The next event that is there already. Outer `None`: there will be none; inner: it waits.
+    /// The next event that is stored already. Outer `None`: no more events come; inner: wait for the next.
     pub async fn stored(&mut self) -> Option<Option<SessionEvent>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -166,7 +166,7 @@ impl Watch {
 
     fn take(&mut self, block: &Block) {
         match block.first() {
-            // Between what was read and this there is something else.
+            // There is a gap between the last read event and this block.
             Some(first) if first.id > self.last.saturating_add(1) => self.behind = true,
             Some(_) => {
                 let new = block.iter().filter(|event| event.id > self.last);

@@ -1,5 +1,5 @@
-//! Images of a session. INV-347: the bytes of each are stored once, as a file that a person brought, and
-//! found by their digest; rows of messages have no more than that.
+//! Images of a session. INV-347: the bytes of an image are stored once, as a file that a person brought; rows
+//! of messages hold the digest alone.
 
 use std::collections::{HashMap, HashSet};
 
@@ -34,7 +34,7 @@ pub(crate) async fn files(
     Ok(files)
 }
 
-/// Gives images their bytes back. One whose file is gone stays without.
+/// Restores the bytes of images. An image whose file is gone stays empty.
 pub(crate) async fn restore<'a>(
     store: &Store,
     session: &str,

@@ -1,5 +1,5 @@
-//! Where the overlays of sessions lie: beside the store, a directory for each tenant and in it one for
-//! each session. They go with their session.
+//! The overlays of sessions on disk: beside the store, a directory for each tenant, with a directory for each
+//! session. An overlay is deleted with its session.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ impl TenantLayers {
         Layers::at(self.root.join(session), self.pool.clone())
     }
 
-    /// Counts less: overlays that held this were removed.
+    /// Subtracts the size of removed overlays.
     pub(crate) fn removed(&self, held: OverlayQuota) {
         self.pool.removed(held);
     }
@@ -64,7 +64,7 @@ pub fn overlay_quota(setting: &OverlaySetting) -> OverlayQuota {
     }
 }
 
-/// Removes the overlays of sessions that are not in the store any more. Gives what they held.
+/// Removes the overlays of deleted sessions. Returns the freed size.
 pub async fn remove_stale_layers(store: &Store) -> Result<OverlayQuota, StoreError> {
     let mut removed = OverlayQuota { bytes: 0, files: 0 };
     for (session, dir) in sessions(&root(store)) {
@@ -73,7 +73,7 @@ pub async fn remove_stale_layers(store: &Store) -> Result<OverlayQuota, StoreErr
             Ok(_) => continue,
             Err(error) => return Err(error),
         }
-        // Whoever has it open is about to write it, or has lost it: the next time will tell.
+        // The process with the lock is about to store the session, or was too late: the next cleanup decides.
         let Ok(Some(_lock)) = SessionLock::take(&locks(store), &session) else { continue };
         let held = held_in(&dir);
         if fs::remove_dir_all(&dir).is_ok() {
@@ -89,7 +89,7 @@ pub(crate) fn place(store: &Store) -> PathBuf {
     store.path().parent().unwrap_or(Path::new("")).to_owned()
 }
 
-/// The directory of a tenant's overlays. It is there where a session has one.
+/// The directory of a tenant's overlays. Exists if any session has an overlay.
 pub fn root(store: &Store) -> PathBuf {
     let all = store.path().with_extension("overlays");
     // A name may become another tenant's; an id does not.

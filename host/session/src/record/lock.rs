@@ -1,25 +1,24 @@
 //! One process at a time resumes a session: a lock on a small file beside the store,
-//! which the system takes back when the process dies.
+//! released by the system when the process dies.
 
 use belljar_store::Store;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Tries at a lock whose file somebody else removes at the same moment.
+/// Attempts at a lock whose file is removed by another process at the same moment.
 const MAX_TRIES: u32 = 16;
 
 /// The right to resume a session. Dropping it gives the session free.
 #[derive(Debug)]
 pub(crate) struct SessionLock {
     path: PathBuf,
-    /// The file whose lock it is.
+    /// The locked file.
     _file: File,
 }
 
 impl SessionLock {
-    /// Takes a session; `None` = somebody else has it. The id is one that the store knows, or
-    /// a new one: never a path.
+    /// Locks a session; `None` = locked already. The id is a stored or a new one, never a path.
     pub(crate) fn take(dir: &Path, session: &str) -> io::Result<Option<Self>> {
         create_dir(dir)?;
         let path = dir.join(format!("{session}.lock"));
@@ -43,8 +42,8 @@ impl SessionLock {
     }
 }
 
-/// Whether somebody has a session. To look does not take it; whoever takes it at this very moment
-/// may be told that it is taken.
+/// Whether a session is locked. The check keeps no lock, but another process that locks the session at the
+/// same moment may be refused.
 pub(crate) fn is_locked(dir: &Path, session: &str) -> bool {
     match File::open(dir.join(format!("{session}.lock"))) {
         Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)),
@@ -52,14 +51,14 @@ pub(crate) fn is_locked(dir: &Path, session: &str) -> bool {
     }
 }
 
-/// Whether a turn of a session runs, or somebody has it open, here or in another process.
+/// Whether a session has a running turn or an open lock, here or in another process.
 pub fn is_at_work(store: &Store, session: &str) -> bool {
     is_locked(&locks(store), session)
 }
 
 impl Drop for SessionLock {
     fn drop(&mut self) {
-        // While the lock is held: nobody else has this very file. A leftover is harmless.
+        // Removed while the lock is held, so no other process uses the file. A leftover is harmless.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,5 +1,4 @@
-//! A session in the store: its turns and their journals, its rows and events, whoever watches, and runs
-//! read again.
+//! A session in the store: turns with their journals, rows, events, watchers, and reading runs back.
 
 pub(crate) mod api_agents;
 pub(crate) mod cause;

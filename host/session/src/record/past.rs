@@ -18,13 +18,13 @@ use crate::record::turn::{Open, Turn};
 pub struct Past {
     /// The session.
     pub session: Arc<StoredSession>,
-    /// Its turns that have ended, the oldest first.
+    /// The ended turns, the oldest first.
     pub turns: Vec<Turn>,
     /// The summary of the older ones, if one was made.
     pub compaction: Option<Compaction>,
     /// Their usage.
     pub used: Usage,
-    /// Its interrupted turn. It stands in none of the others.
+    /// The interrupted turn, which is not in the other fields.
     pub unfinished: Option<Turn<Open>>,
 }
 
@@ -35,8 +35,7 @@ pub(crate) async fn past(store: &Store, session: StoredSession) -> Result<Past, 
     past_of(store, session, rows, &subagents).await
 }
 
-/// The same from these rows. `subagents` are those of the session; of a turn that was interrupted
-/// they are all that is known.
+/// The past from these rows. `subagents` are the session's; of an interrupted turn nothing else is known.
 pub(crate) async fn past_of(
     store: &Store,
     session: StoredSession,

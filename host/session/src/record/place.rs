@@ -13,7 +13,7 @@ pub(crate) struct TurnPlace {
     /// The agent's message.
     pub(crate) message: String,
     pub(crate) run: RunId,
-    /// Who sent the message that the turn answers.
+    /// The sender of the turn's message.
     pub(crate) actor: String,
 }
 

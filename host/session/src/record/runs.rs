@@ -1,5 +1,5 @@
-//! Runs read from the store, each the turn of a session: with its subagents and receipts, of one that
-//! has ended as well as of one whose process died.
+//! Runs read from the store, each the turn of a session, with subagents and receipts, whether ended or
+//! interrupted.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,8 +47,7 @@ pub async fn newest_runs(store: &Store, most: usize) -> Result<(Vec<Turn>, bool)
     }
 }
 
-/// A run by its id or the beginning of it; a session stands for its last turn. `latest` = the
-/// newest run.
+/// A run by its id or the beginning of the id; a session's id means the last turn. `latest` = the newest run.
 pub async fn find_run(store: &Store, which: &str) -> Result<Turn, StoreError> {
     let turn = match store.find_turn(which).await {
         Err(StoreError::NotFound { .. }) if which == "latest" => {
@@ -84,7 +83,7 @@ async fn run_of(store: &Store, row: StoredTurn, whole: bool) -> Result<Turn, Sto
     let mut turn = Turn::recorded(store, &session, asked.as_ref(), &answer, known, &[])?;
     turn.state.status = shown_status(store, &session.id, answer.status);
     let outcome = &mut turn.state.outcome;
-    // Of one that has not ended, what it used stands in what belongs to it.
+    // The usage of an unfinished run is in its subagents and steps.
     if whole || !is_counted {
         let receipts = calls(store, store.receipts_of_turn(&session.id, &answer.id).await?)?;
         let mut records = store.subagents(&session.id).await?;
@@ -107,8 +106,8 @@ fn metadata(store: &Store, turn: &StoredTurn) -> Result<AgentMetadata, StoreErro
     read(store, &turn.answer.id, &turn.answer.metadata)
 }
 
-/// How far a message is, for a person: a placeholder that no process works on is one whose turn
-/// was interrupted.
+/// The status of a message, for a person: a placeholder without a working process belongs to an interrupted
+/// turn.
 pub fn shown_status(store: &Store, session: &str, status: MessageStatus) -> MessageStatus {
     match status {
         MessageStatus::InFlight if !lock::is_locked(&locks(store), session) => {
@@ -118,7 +117,7 @@ pub fn shown_status(store: &Store, session: &str, status: MessageStatus) -> Mess
     }
 }
 
-/// Notes where the files of a run that has ended were put. `session`: its session.
+/// Notes the place of an ended run's files. `session`: the run's session.
 pub async fn note_files(store: &Store, session: &str, outcome: &Outcome) -> Result<(), StoreError> {
     let mut files = Vec::new();
     files_of(outcome, "", &mut files);
@@ -174,7 +173,7 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    /// The subagents that the record of this id has started; `None` = the agent at the top.
+    /// The subagents started by the record `parent`; `None` = the agent at the top.
     fn below(&mut self, parent: Option<String>) -> Result<Vec<ChildSummary>, StoreError> {
         let records = self.by_parent.remove(&parent).unwrap_or_default();
         records.into_iter().map(|record| self.child(record)).collect()

@@ -1,5 +1,5 @@
-//! Runs as sessions of one turn: the task is on disk before it is acted on, and the outcome
-//! replaces a placeholder, as in a conversation.
+//! Runs as sessions of one turn: the task is stored before the run begins, and the outcome replaces a
+//! placeholder, as in a conversation.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use belljar_agent::{TeamOutcome, TeamSpec, run_team_as};
 /// How many runs are kept unless the settings say otherwise (`keep_runs`): weeks of work.
 pub const KEEP_RUNS: u64 = 200;
 
-/// Runs an agent as the one turn of a session of its own, which has the id of the run. An error
-/// means that nothing was run, because it could not be saved first; once it runs there is always
-/// an outcome. Of the spec, `history`, `run` and `replay` are not used.
+/// Runs an agent as the only turn of a new session with the run's id. An error means that nothing ran,
+/// because the task could not be stored; a started run always has an outcome. Of the spec, `history`, `run`
+/// and `replay` are not used.
 ///
 /// `cancel` ends the run, as in [`belljar_agent::run()`].
 pub async fn run_saved(
@@ -43,9 +43,8 @@ pub async fn run_saved(
     Ok(session.perform(turn, &mut conversation, host, events, cancel).await)
 }
 
-/// Runs a team as the one turn of a session of its own, which has the id of the run. Its agents
-/// belong to the placeholder from their stage's beginning on, so that a process that dies loses
-/// none that has ended. An error means that nothing was run.
+/// Runs a team as the only turn of a new session with the run's id. Agents belong to the placeholder from the
+/// beginning of their stage, so that a dying process loses no ended agent. An error means that nothing ran.
 ///
 /// `cancel` ends the run, as in [`belljar_agent::run_team`].
 pub async fn run_team_saved(
@@ -88,14 +87,14 @@ pub async fn run_team_saved(
     Ok(Saved { outcome, unsaved })
 }
 
-/// Deletes the oldest runs until `keep` of those that have ended are left, and gives how many were
-/// deleted. Conversations are none of them, nor is a run that somebody has resumed, has open,
-/// or that is in flight. Files that agents handed over stay: they are the person's.
+/// Deletes the oldest runs until `keep` ended ones are left, and returns the number of deleted runs.
+/// Conversations are kept, and so are resumed, open and running runs. Files handed over by agents stay,
+/// because a person owns the copies.
 pub async fn prune_runs(store: &Store, keep: u64) -> Result<u64, StoreError> {
     let locks = locks(store);
     let mut deleted = 0;
     for id in store.runs_past(keep).await? {
-        // Nobody may resume it in the meantime; where it cannot be locked, it stays.
+        // Locked so that nobody resumes the run meanwhile; a run that cannot be locked stays.
         let Ok(Some(_lock)) = SessionLock::take(&locks, &id) else { continue };
         deleted += u64::from(store.delete_run(&id).await?);
     }

@@ -1,8 +1,8 @@
-//! Joins a [`Conversation`] with a [`Store`]: a person's message is on disk before it is
-//! acted on, and the outcome replaces a placeholder that was there before the run.
+//! Joins a [`Conversation`] with a [`Store`]: a person's message is stored before the turn begins, and the
+//! outcome replaces a placeholder stored before the run.
 //!
-//! `rows` says what stands in each row. The id of the agent's row is made before the run;
-//! subagents belong to it, and `turn_journal` writes them while the turn runs.
+//! `rows` defines the content of each row. The id of the agent's row is made before the run; subagents refer
+//! to that id, and `turn_journal` writes their rows during the turn.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -61,12 +61,12 @@ pub struct SavedSession {
     kind: SessionKind,
     /// Who sends the messages.
     actor: String,
-    /// Where the overlays of this tenant are, once somebody has looked.
+    /// The directory of this tenant's overlays, once opened.
     layers: Option<TenantLayers>,
     open: Option<OpenSession>,
 }
 
-/// A session that exists and that this process has to itself.
+/// An existing session, locked by this process.
 struct OpenSession {
     session: String,
     kind: SessionKind,
@@ -77,7 +77,7 @@ struct OpenSession {
     _lock: SessionLock,
 }
 
-/// Whose session it is, should it begin now.
+/// The tenant and agent of a session that begins now.
 pub(crate) struct SessionOf<'a> {
     /// An agent's or a team's identity.
     pub(crate) agent: String,
@@ -92,7 +92,7 @@ pub(crate) struct Words {
     pub(crate) text: String,
     /// Facts beside it.
     pub(crate) context: Option<String>,
-    /// All that its caller brings besides words.
+    /// The caller's input besides text.
     pub(crate) brought: Brought,
     /// A note of the entrance, to be found again.
     pub(crate) entrance: Option<Value>,
@@ -105,7 +105,7 @@ pub(crate) struct Words {
 pub struct Saved<T = Outcome> {
     /// How it ended: of a team, a [`belljar_agent::TeamOutcome`].
     pub outcome: T,
-    /// Why that is not on disk, should it not be.
+    /// Why the result is not on disk, if storing failed.
     pub unsaved: Option<StoreError>,
 }
 
@@ -134,7 +134,7 @@ pub enum SessionError {
 }
 
 impl SavedSession {
-    /// A session that begins with its first turn: one that is left before that leaves nothing behind.
+    /// A session that begins with its first turn: nothing is stored before.
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         let actor = LOCAL.to_owned();
         let kind = SessionKind::Chat;
@@ -150,14 +150,13 @@ impl SavedSession {
         }
     }
 
-    /// The kind of a new session. Default: a conversation. A run whose first turn this is has the id
-    /// of its session.
+    /// The kind of a new session. Default: a conversation. The first turn of a run has the id of its session.
     pub(crate) fn of_kind(mut self, kind: SessionKind) -> Self {
         self.kind = kind;
         self
     }
 
-    /// The id of the session that begins with the first turn. Default: a new one.
+    /// Sets the id of the session that begins with the first turn. Default: a new one.
     pub(crate) fn called(mut self, id: String) -> Self {
         self.name = Some(id);
         self
@@ -174,15 +173,14 @@ impl SavedSession {
         self.open.as_ref().map_or(0, |open| open.last_event)
     }
 
-    /// Shows the events of its turns to these watchers.
+    /// Shows the events of turns to the watchers of `hub`.
     pub(crate) fn watched_by(mut self, hub: Arc<Hub>) -> Self {
         self.hub = hub;
         self
     }
 
-    /// Resumes a session: the one that `which` names by its id or the beginning of it,
-    /// else the latest conversation of this workspace. An interrupted turn is the past's
-    /// `unfinished`: [`SavedSession::perform`] resumes it.
+    /// Resumes a session: `which` is an id or its beginning; without `which`, the latest conversation of this
+    /// workspace. An interrupted turn is the past's `unfinished`, for [`SavedSession::perform`] to resume.
     pub async fn resume(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -209,8 +207,7 @@ impl SavedSession {
         Ok((self, past))
     }
 
-    /// Gives up a turn that cannot be resumed: it is marked as interrupted, and a note to the model
-    /// says so.
+    /// Gives up a turn that cannot be resumed: the turn is marked as interrupted, with a note to the model.
     pub async fn give_up(&mut self, past: Past) -> Result<Past, SessionError> {
         self.store.interrupt_in_flight(&past.session.id, self.now()).await?;
         self.past(Arc::unwrap_or_clone(past.session)).await
@@ -248,8 +245,8 @@ impl SavedSession {
         &self.store
     }
 
-    /// Runs one turn of the conversation with `text`. An error means that nothing was run, because it could
-    /// not be saved first; once it runs there is always an outcome.
+    /// Runs one turn of the conversation with `text`. An error means that nothing ran, because the message
+    /// could not be stored; a started turn always has an outcome.
     pub async fn turn(
         &mut self,
         conversation: &mut Conversation,
@@ -272,7 +269,7 @@ impl SavedSession {
         self.say_with(conversation, Words { text: text.to_owned(), ..Words::default() }).await
     }
 
-    /// As [`SavedSession::say`], with what its caller brings besides.
+    /// Like [`SavedSession::say`], with the caller's input besides text.
     pub(crate) async fn say_with(
         &mut self,
         conversation: &Conversation,
@@ -328,8 +325,8 @@ impl SavedSession {
         Ok(turn)
     }
 
-    /// Runs a turn that was saved, from its beginning or from where its process died. Its
-    /// result replaces the placeholder.
+    /// Runs a stored turn, from the beginning or from the step at which its process died. The result replaces
+    /// the placeholder.
     pub async fn perform(
         &mut self,
         mut turn: Turn<Open>,
@@ -344,7 +341,7 @@ impl SavedSession {
         let Turn { run, said, state: Open { control, replay, mut first_event, .. }, .. } = turn;
         let mut used = Usage::default();
         let layers = self.layers(host);
-        // Of a turn that is resumed this was done.
+        // A resumed turn has done this already.
         if replay.as_ref().is_none_or(Replay::is_empty) {
             if let Some(layers) = &layers {
                 layers.forget_copies();
@@ -353,7 +350,7 @@ impl SavedSession {
             let TurnPlace { store, session, .. } = &journal.place;
             let work =
                 Work { host, store, session, conversation, events: &events, cancel: &cancel };
-            // Results go behind the calls that wait for them, which no summary may stand for.
+            // Results follow their waiting calls, which no summary may replace.
             if brought.results.is_empty() {
                 let done = compaction::if_due(&work).await;
                 used = done.used;
@@ -393,7 +390,7 @@ impl SavedSession {
         Saved { outcome, unsaved }
     }
 
-    /// The overlays of the open session. Whoever opens one closes it again before the next turn.
+    /// The overlays of the open session. A caller who opens an overlay closes it before the next turn.
     pub fn layers(&mut self, host: &Host) -> Option<Layers> {
         let session = self.open.as_ref()?.session.clone();
         let (store, setting) = (&self.store, &host.settings.overlays);
@@ -401,7 +398,7 @@ impl SavedSession {
         Some(layers.of(&session))
     }
 
-    /// Overlays of a tenant whose other sessions run beside this one: they share its quota.
+    /// Sets the overlays of a tenant with other running sessions, which share the tenant's quota.
     pub(crate) fn beside(mut self, layers: TenantLayers) -> Self {
         self.layers = Some(layers);
         self
@@ -425,15 +422,16 @@ impl SavedSession {
         TurnJournal::new(place, log, Arc::clone(&host.journal), &mut turn.state)
     }
 
-    /// Puts the outcome of a turn in the place of its placeholder; `added` is what it adds to the
-    /// conversation. Gives why that is not on disk, should it not be.
+    /// Replaces the placeholder of a turn by the outcome; `added` are the turn's messages. Returns the error
+    /// if storing failed.
     pub(crate) async fn conclude(
         &mut self,
         journal: &TurnJournal,
         outcome: &Outcome,
         added: &[Message],
     ) -> Option<StoreError> {
-        // Before the last events are shown: who reads the message then finds its outcome.
+        // Stored before the last events are shown, so that a watcher who then reads the message finds the
+        // outcome.
         let finished = journal.finish(outcome, added);
         let last_event = journal.log.close().await;
         if let Some(open) = &mut self.open {
@@ -442,8 +440,8 @@ impl SavedSession {
         finished.await.err()
     }
 
-    /// Summarises all turns so far, whatever their size, and gives how many there were. Later
-    /// turns are sent the summary in their place; the store keeps them.
+    /// Summarises all turns so far, whatever their size, and returns their number. Later requests have the
+    /// summary instead; the store keeps the turns.
     pub async fn compact(
         &mut self,
         conversation: &mut Conversation,
@@ -468,8 +466,8 @@ impl SavedSession {
         problem.map_or(Ok(turns), Err)
     }
 
-    /// Adds a run beside the conversation to it, without asking the model, and saves that. Its usage
-    /// counts where it was run.
+    /// Adds a separate run to the conversation, without a request to the model, and stores both. The usage
+    /// counts in the run itself.
     pub async fn remember(
         &mut self,
         conversation: &mut Conversation,
@@ -504,8 +502,8 @@ impl SavedSession {
         self.commit(writes).await
     }
 
-    /// The session's id; with its first turn it is made too, and with a second one a run becomes
-    /// a conversation.
+    /// Returns the session's id. The first turn also makes the session, and a second turn makes a run into a
+    /// conversation.
     fn begin(
         &mut self,
         of: &SessionOf<'_>,
@@ -537,7 +535,7 @@ impl SavedSession {
         Ok(id)
     }
 
-    /// Writes the beginning of a turn. A session that could not be made is none.
+    /// Writes the beginning of a turn. A session that could not be stored does not exist.
     async fn commit(&mut self, writes: Vec<Write>) -> Result<(), SessionError> {
         let done = self.store.enqueue(writes).await;
         match &mut self.open {

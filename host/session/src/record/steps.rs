@@ -7,10 +7,9 @@ use belljar_store::{MessageStatus, Store, StoreError};
 use crate::record::rows;
 use crate::record::turn::Turn;
 
-/// The answers of the models of a turn and the results of its calls, in the order in which they were
-/// persisted. A run has those of its subagents too, also one whose process died; the turn of a
-/// conversation, and a run of an older program, those of the agent at the top alone. Empty where
-/// nothing is stored.
+/// A turn's model answers and call results, in the order of storing. A run also has its subagents' steps,
+/// even if its process died; the turn of a conversation, or a run of an older program, has only the top
+/// agent's. Empty if nothing is stored.
 ///
 /// # Errors
 ///
@@ -21,7 +20,7 @@ pub async fn stored_steps(store: &Store, turn: &Turn) -> Result<Vec<StepEntry>, 
         return rows.into_iter().map(|row| rows::step_entry(store, &turn.message, row)).collect();
     }
     Ok(match turn.state.status {
-        // Its messages say that it was lost.
+        // The messages note the loss.
         MessageStatus::InFlight | MessageStatus::Interrupted => Vec::new(),
         MessageStatus::Completed
         | MessageStatus::Partial
@@ -30,8 +29,7 @@ pub async fn stored_steps(store: &Store, turn: &Turn) -> Result<Vec<StepEntry>, 
     })
 }
 
-/// The steps of the agent at the top, as its conversation has them. What each answer was billed is not
-/// in there.
+/// The top agent's steps, from the messages of the conversation. The bills of answers are missing there.
 fn of_messages(turn: &Turn) -> Vec<StepEntry> {
     let outcome = &turn.state.outcome;
     let slug = outcome.agent.rsplit('/').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One turn of a session: a person's message and all that answers it, whatever its state.
+//! One turn of a session: a person's message and everything in answer, in any state.
 //!
 //! ```text
 //! what a person says ──> Turn<Open> ──perform──> the two rows ──read──> Turn<Recorded>
@@ -31,13 +31,12 @@ use crate::record::rows::{
 /// The version of the form in which a recorded turn is serialized.
 pub const RECORD_VERSION: u32 = 1;
 
-/// One turn of a session. `S` is its state: [`Open`] or [`Recorded`].
+/// One turn of a session. `S` is the state: [`Open`] or [`Recorded`].
 #[derive(Debug, Clone)]
 pub struct Turn<S = Recorded> {
     /// The person's message.
     pub asked: String,
-    /// The agent's message, which everything of the turn belongs to: a placeholder until it has
-    /// ended.
+    /// The agent's message, to which the turn's rows belong: a placeholder until the turn ends.
     pub message: String,
     /// Its run.
     pub run: RunId,
@@ -47,19 +46,19 @@ pub struct Turn<S = Recorded> {
     pub(crate) begun: PersonMetadata,
 }
 
-/// The state of a turn that is saved and has not ended. Whoever has it may run it: from its
-/// beginning, or from where its process died.
+/// The state of a stored, unfinished turn. Its holder may run the turn: from the beginning, or from the step
+/// at which the process died.
 #[derive(Debug, Default)]
 pub struct Open {
     /// Ends single subagents of it.
     pub control: Arc<Control>,
-    /// Its steps until its process died; `None` = it begins.
+    /// The steps before the process died; `None` = a new turn.
     pub(crate) replay: Option<Replay>,
     /// The number of its next event.
     pub(crate) first_event: u64,
-    /// The subagents that it had when its process died.
+    /// The subagents at the time the process died.
     pub(crate) before: Vec<SubagentRecord>,
-    /// The receipts that are stored of it.
+    /// The stored receipts.
     pub(crate) receipts: HashSet<ReceiptKey>,
 }
 
@@ -68,11 +67,11 @@ pub struct Open {
 pub struct Recorded {
     /// Its session.
     pub session: Arc<StoredSession>,
-    /// How far it is: `in_flight` while a process works on it, `interrupted` when that has died;
-    /// else how it ended.
+    /// The status: `in_flight` while a process runs the turn, `interrupted` when the process has died;
+    /// otherwise the turn's ending.
     pub status: MessageStatus,
-    /// How it ended; its messages are those that it added to the conversation. Of one that has not
-    /// ended it is what is known so far, with the status `cancelled`.
+    /// The outcome, with the messages added to the conversation. For an unfinished turn, the known part, with
+    /// the status `cancelled`.
     pub outcome: Outcome,
     /// The place of the agent's message in the session.
     pub(crate) place: i64,
@@ -89,39 +88,39 @@ impl<S> Turn<S> {
         self.said.context.as_deref()
     }
 
-    /// Whether a blocked agent is run with what it is given.
+    /// Whether a blocked agent runs with its remaining tools.
     pub fn partial(&self) -> bool {
         self.begun.partial.unwrap_or_default()
     }
 
-    /// All that its caller brought besides words.
+    /// The caller's input besides text.
     pub fn brought(&self) -> Brought {
         self.begun.brought.clone().unwrap_or_default()
     }
 
-    /// Whether its session is deleted when it has ended.
+    /// Whether the session is deleted when the turn has ended.
     pub(crate) fn is_forgotten(&self) -> bool {
         self.begun.forget
     }
 
-    /// The note that the entrance which it came by left there.
+    /// The note left by the turn's entrance.
     pub fn entrance(&self) -> Option<&Value> {
         self.begun.entrance.as_ref()
     }
 
-    /// Who began it, as the audit log says it.
+    /// The caller who began the turn, as in the audit log.
     pub fn actor(&self) -> Option<&str> {
         self.begun.actor.as_deref()
     }
 
-    /// Its limits, below those of the grants.
+    /// The turn's limits, below the grants' limits.
     pub fn limits(&self) -> LimitsRequest {
         self.begun.limits.unwrap_or_default()
     }
 }
 
 impl Turn<Open> {
-    /// A turn that begins. Its run has the id of the agent's message.
+    /// A new turn. The run has the id of the agent's message.
     pub(crate) fn new(
         asked: String,
         message: String,
@@ -132,7 +131,7 @@ impl Turn<Open> {
         Self { asked, message, run, state, said, begun }
     }
 
-    /// The interrupted turn of these messages. A session has one at a time.
+    /// The interrupted turn among these messages. A session has at most one.
     pub(crate) async fn interrupted(
         store: &Store,
         session: &str,
@@ -185,8 +184,8 @@ impl Turn<Open> {
 }
 
 impl Turn {
-    /// A turn as its two rows have it; `known` is the metadata of the second. Its receipts and
-    /// children are not read. Where `known` has no total, it is that of its `subagents`.
+    /// A turn from its two rows; `known` is the second row's metadata. Receipts and children are not read. If
+    /// `known` has no total, the total of `subagents` is used.
     pub(crate) fn recorded(
         store: &Store,
         session: &Arc<StoredSession>,
@@ -243,20 +242,19 @@ impl Turn {
         })
     }
 
-    /// The images that it brought and added, to give them their bytes back.
+    /// The images of the turn, for restoring their bytes.
     pub(crate) fn images_mut(&mut self) -> impl Iterator<Item = &mut Image> {
         let brought = self.begun.brought.iter_mut().flat_map(Brought::all_images_mut);
         brought.chain(self.state.outcome.messages.iter_mut().flat_map(Message::images_mut))
     }
 
-    /// All that it added to the conversation.
+    /// The messages that the turn added to the conversation.
     pub(crate) fn messages(&self) -> &[Message] {
         &self.state.outcome.messages
     }
 }
 
-/// As `belljar receipts --json` shows it. Holds no secrets: the sandbox keeps their values out of
-/// outputs and receipts.
+/// The form of `belljar receipts --json`. Holds no secrets: the sandbox redacts outputs and receipts.
 impl Serialize for Turn {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Recorded { session, status, outcome, .. } = &self.state;
@@ -276,8 +274,7 @@ impl Serialize for Turn {
     }
 }
 
-/// The messages of a turn whose result was never saved: that it was lost, and what its
-/// subagents had concluded.
+/// The messages of a turn whose result was never saved: a note of the loss, and the conclusions of subagents.
 fn lost(asked: &str, subagents: &[&SubagentRecord]) -> Vec<Message> {
     let mut text = LOST.to_owned();
     for subagent in rows::top(subagents) {
@@ -299,7 +296,7 @@ fn used(subagents: &[&SubagentRecord]) -> Usage {
     used
 }
 
-/// Puts the contents of files, which are stored apart, back into the results that brought them.
+/// Restores the separately stored contents of files into their results.
 async fn with_files(
     store: &Store,
     session: &str,
@@ -333,7 +330,7 @@ async fn with_files(
     Ok(())
 }
 
-/// The number of the run's next event: behind that of the last one that is stored.
+/// The number of the run's next event: one more than the last stored number.
 async fn next_event(
     store: &Store,
     session: &str,

@@ -1,5 +1,5 @@
 //! The journal of one turn, in the store: its steps, its receipts and files, and its subagents, while it
-//! runs. Watchers are shown what the store has, and the turn resumes from there when the process dies.
+//! runs. Watchers see stored events only, and the turn resumes from the store after the process dies.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -24,19 +24,19 @@ use belljar_agent::{
 /// Why a subagent has no outcome although its turn is over.
 const GIVEN_UP: &str = "it was still running when its turn was given up";
 
-/// Denials of one call that the audit log names; the receipt has all.
+/// Denials of one call in the audit log; the receipt has all.
 const MAX_DENIALS: usize = 8;
 
 /// The journal of one turn.
 pub(crate) struct TurnJournal {
     pub(crate) place: TurnPlace,
     pub(crate) log: EventLog,
-    /// The host's own journal, which persists subagents besides, and steps where it says so.
+    /// The host's own journal, which also stores subagents, and steps if it wants to.
     next: Arc<dyn Journal>,
     records: Mutex<Records>,
     /// The receipts that were handed to the store.
     receipts: Mutex<HashSet<ReceiptKey>>,
-    /// Knows who ended what of it.
+    /// Knows the canceller of the turn and of each subagent.
     control: Arc<Control>,
 }
 
@@ -47,7 +47,7 @@ struct Records {
 }
 
 impl TurnJournal {
-    /// Persists a turn, behind what is stored of it.
+    /// Stores a turn, after the part that is stored already.
     pub(crate) fn new(
         place: TurnPlace,
         log: EventLog,
@@ -64,20 +64,19 @@ impl TurnJournal {
         Arc::new(Self { place, log, next, records, receipts, control })
     }
 
-    /// The host that runs the turn: what it persists is recorded here.
+    /// Returns the host for the turn, whose journal is this one.
     pub(crate) fn host(self: &Arc<Self>, host: &Host) -> Host {
         let mut host = host.clone();
         host.journal = Arc::clone(self) as Arc<dyn Journal>;
         host
     }
 
-    /// Events go to `events` and to those who watch.
+    /// Events go to `events` and to watchers.
     pub(crate) fn events(&self, events: EventSink) -> EventSink {
         events.and(self.log.listener())
     }
 
-    /// The turn is over: its outcome replaces the placeholder. `added` is what it adds to the
-    /// conversation.
+    /// Ends the turn: the outcome replaces the placeholder. `added` are the turn's messages.
     pub(crate) fn finish(&self, outcome: &Outcome, added: &[Message]) -> Committed {
         let TurnPlace { store, clock, session, message, .. } = &self.place;
         let (session, message) = (session.clone(), message.clone());
@@ -94,7 +93,7 @@ impl TurnJournal {
         };
         let mut writes = Vec::with_capacity(4);
         if !records.is_empty() {
-            // Once more, for those whose own write failed.
+            // Written again, for records whose own write failed.
             writes.push(Write::Subagents { session: session.clone(), records });
         }
         writes.extend(self.receipts_left(outcome));
@@ -103,7 +102,7 @@ impl TurnJournal {
         store.enqueue(writes)
     }
 
-    /// The receipts of an outcome that no step brought: those of calls that were given up.
+    /// The receipts of an outcome that are in no step, for example of calls that were given up.
     fn receipts_left(&self, outcome: &Outcome) -> Option<Write> {
         let stored = self.stored_receipts();
         let all = outcome.all_receipts().into_iter();
@@ -234,7 +233,7 @@ impl Journal for TurnJournal {
             Ok(committed) => committed.await.map_err(io::Error::other),
             Err(error) => Err(error),
         };
-        // One that fails does not stop the other.
+        // A failed write does not stop the other.
         self.next.subagents_queued(run, children, None).await.and(done)
     }
 
@@ -244,7 +243,7 @@ impl Journal for TurnJournal {
             record.status = SubagentStatus::Running;
             record.started = Some(now);
         };
-        // Nobody has to wait for this: if it is lost, so is all that follows from it.
+        // No wait is needed: if this write is lost, all later ones are lost too.
         let done = self.change(path, begin, None).map(drop);
         self.next.subagent_running(run, path).await.and(done)
     }

@@ -1,5 +1,5 @@
-//! The jars of the whole host, shared fairly by its tenants: a turn begins when there is room for
-//! every jar that it may have at a time, so no turn waits for another's in its middle.
+//! The jars of the whole host, shared fairly by the tenants: a turn begins when there is room for its largest
+//! number of simultaneous jars, so no turn waits in its middle.
 //!
 //! Tenants take turns in the queue, one waiting turn each; a tenant with a thousand waiting turns
 //! delays another's first by one turn.
@@ -31,7 +31,7 @@ struct Waiter {
     go: oneshot::Sender<Permit>,
 }
 
-/// The right to have some jars at a time. Dropping it gives them back.
+/// The right to a number of simultaneous jars. Dropping the permit frees the room.
 #[derive(Debug)]
 pub(crate) struct Permit {
     admission: Arc<Admission>,
@@ -43,8 +43,8 @@ pub(crate) struct Permit {
 pub(crate) struct Full;
 
 impl Admission {
-    /// Room for this many jars at a time, and for this many turns that wait for it. A turn that
-    /// may have more jars than there are takes all of them.
+    /// Room for `jars` simultaneous jars, and for `waiting` waiting turns. A turn that may need more jars
+    /// than exist takes all of them.
     pub fn new(jars: usize, waiting: usize) -> Arc<Self> {
         let state = State { free: jars.max(1), waiting: 0, tenants: VecDeque::new() };
         Arc::new(Self { capacity: jars.max(1), most_waiting: waiting, state: Mutex::new(state) })
@@ -65,8 +65,8 @@ impl Admission {
         self.state().waiting
     }
 
-    /// Waits for room for `jars`; an error where too many wait already, unless it is `sure` to
-    /// get its turn. Dropping the future leaves the queue.
+    /// Waits for room for `jars`; an error if too many wait already, unless the turn is `sure` to be
+    /// admitted. Dropping the future leaves the queue.
     pub(crate) async fn enter(
         self: &Arc<Self>,
         tenant: &str,
@@ -101,7 +101,7 @@ impl Admission {
         loop {
             let (waiter, permit) = {
                 let mut state = self.state();
-                // Those who have left are passed over.
+                // Waiters who have left are skipped.
                 while let Some((_, queue)) = state.tenants.front_mut() {
                     let gone = queue.iter().take_while(|waiter| waiter.go.is_closed()).count();
                     queue.drain(..gone);
@@ -120,7 +120,7 @@ impl Admission {
                 let Some(waiter) = queue.pop_front() else { return };
                 state.waiting = state.waiting.saturating_sub(1);
                 state.free -= waiter.jars;
-                // The others are served before this tenant's next one.
+                // The other tenants are served before this tenant's next turn.
                 if let Some((name, queue)) = state.tenants.pop_front()
                     && !queue.is_empty()
                 {
@@ -129,7 +129,7 @@ impl Admission {
                 let permit = Permit { admission: Arc::clone(self), jars: waiter.jars };
                 (waiter, permit)
             };
-            // Of one who leaves at this moment the permit comes back when it is dropped here.
+            // If the waiter leaves at this moment, dropping the permit here frees the room.
             drop(waiter.go.send(permit));
         }
     }

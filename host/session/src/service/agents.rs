@@ -1,5 +1,4 @@
-//! The agents that are edited through the service: rows of the store, and a library of their
-//! own to everybody else.
+//! Agents edited through the service: rows of the store, shown as a separate library elsewhere.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ impl Inner {
     pub(super) async fn bring_agents(&self, host: &Host) -> Result<(), ServiceError> {
         let sources = api_agents(&self.store).await?;
         let library = Arc::clone(&host.library);
-        // It reads directories. An error: the library stays as it is.
+        // Run on a thread, because directories are read. On an error the library does not change.
         let owner = self.owner("turns");
         let work = belljar_work::run(&REFRESH, &owner, move |_| library.besides(sources));
         let _ = work.await;

@@ -50,7 +50,7 @@ pub(super) enum Waits {
     Surely,
 }
 
-/// A turn that may run: its places, and the version of everything that it has to its end.
+/// A turn that may run: its permit, and the version of settings and tools for the whole turn.
 pub(super) struct Admitted {
     pub(super) host: Arc<Host>,
     pub(super) agent: Arc<ResolvedAgent>,
@@ -58,8 +58,8 @@ pub(super) struct Admitted {
 }
 
 impl Service {
-    /// Saves the message and the placeholder of its answer, and runs the turn in a task of its
-    /// own. When this returns, both outlive the process.
+    /// Stores the message and the placeholder of its answer, and runs the turn in a new task. When `begin`
+    /// returns, both outlive the process.
     pub async fn begin(&self, request: TurnRequest) -> Result<RunningTurn, ServiceError> {
         let inner = &self.0;
         inner.check_not_draining()?;
@@ -81,7 +81,7 @@ impl Service {
         let admitted = inner.admitted(name, Waits::InLine).await?;
         let (mut saved, past) = inner.open(id, known).await?;
         if past.as_ref().is_some_and(|past| past.unfinished.is_some()) {
-            // It waits for its turn to be resumed.
+            // The session waits for its interrupted turn to be resumed.
             return Err(ServiceError::Busy(claim.session().to_owned()));
         }
         goes_on(&request, past.as_ref())?;
@@ -153,7 +153,7 @@ impl Inner {
         running
     }
 
-    /// A session, locked by this process; what is known of it, unless it is a new one.
+    /// Locks a session for this process; a new session has no past.
     pub(super) async fn open(
         &self,
         id: String,
@@ -194,9 +194,8 @@ impl Inner {
         })
     }
 
-    /// Waits for the places of a turn, unless no more turns are taken. INV-156: the version that
-    /// it gets is the one in force after all waiting; where that is another one by then, the turn
-    /// may have other jars, and waits for those.
+    /// Waits for a turn's permit, unless new turns are refused. INV-156: the turn gets the version in force
+    /// after all waiting; a changed version may need other jars, so the wait begins again.
     pub(super) async fn admitted(
         self: &Arc<Self>,
         name: &str,
@@ -215,7 +214,7 @@ impl Inner {
             let _places = tokio::select! {
                 biased;
                 places = &mut waiting => places?,
-                // It has to wait: what was seen of the settings is old by then.
+                // The turn has to wait, so the settings read before are old afterwards.
                 () = std::future::ready(()) => {
                     let places = waiting.await?;
                     Service(Arc::clone(self)).look(Look::IfChanged).await;
@@ -273,7 +272,7 @@ impl Inner {
             *seen = Some(Instant::now());
         }
         let library = Arc::clone(&host.library);
-        // It reads directories. An error: the library stays as it is.
+        // Run on a thread, because directories are read. On an error the library does not change.
         let owner = self.owner("turns");
         let _ = belljar_work::run(&REFRESH, &owner, move |_| library.refresh()).await;
     }
@@ -283,7 +282,7 @@ impl Inner {
 pub(super) const REFRESH: WorkKind =
     WorkKind { name: "looking for changed agents", time: Duration::from_secs(60) };
 
-/// Refuses an agent that cannot be run on this host as it is.
+/// Refuses an agent that this host cannot run at present.
 pub(super) fn runnable(host: &Host, agent: &ResolvedAgent) -> Result<(), ServiceError> {
     if let AgentReadiness::Blocked { reasons } = &agent.status {
         let (agent, reasons) = (agent.id.to_string(), reasons.clone());
@@ -295,8 +294,8 @@ pub(super) fn runnable(host: &Host, agent: &ResolvedAgent) -> Result<(), Service
     }
 }
 
-/// The most jars that a turn of this agent has at a time: its own, and those of its subagents side
-/// by side, down to the greatest depth.
+/// The most simultaneous jars of a turn of this agent: its own, and the parallel subagents', down to the
+/// greatest depth.
 fn jars_of(host: &Host, agent: &ResolvedAgent) -> usize {
     let depth = host.settings.subagents.max_depth;
     let side_by_side = most_children(host, agent);
@@ -313,17 +312,17 @@ async fn least_tokens(
     conversation: &Conversation,
     words: &Words,
 ) -> Result<u64, ServiceError> {
-    // What else is wrong with it is the outcome of its turn.
+    // Other faults become the outcome of the turn.
     let made = preview(host, spec_of(conversation, words)).await;
     Ok(made.map_or(0, |made| made.least_tokens()))
 }
 
-/// Whether what the caller brings fits the agent: nothing is stored where it does not.
+/// Checks that the caller's input fits the agent, before anything is stored.
 async fn fits(host: &Host, conversation: &Conversation, words: &Words) -> Result<(), ServiceError> {
     match preview(host, spec_of(conversation, words)).await {
         Err(RunError::Caller { message, images: true }) => Err(ServiceError::Images(message)),
         Err(RunError::Caller { message, images: false }) => Err(ServiceError::Caller(message)),
-        // What else is wrong with it is the outcome of its turn.
+        // Other faults become the outcome of the turn.
         Ok(_) | Err(_) => Ok(()),
     }
 }
@@ -336,8 +335,8 @@ fn spec_of(conversation: &Conversation, words: &Words) -> RunSpec {
     spec
 }
 
-/// INV-282: a turn goes on from the one that it names, which is the last of its session, and brings
-/// results for the calls of that one and for no others.
+/// INV-282: a turn follows the turn `after`, the last of the session, and brings results for exactly that
+/// turn's calls.
 fn goes_on(request: &TurnRequest, past: Option<&Past>) -> Result<(), ServiceError> {
     let Some(after) = &request.after else {
         return match request.brought.results.is_empty() {

@@ -1,6 +1,5 @@
-//! Sessions of clients that call the tools of an agent themselves. Such a session has one turn, which is
-//! over from its beginning: receipts and files are added to it as calls end, and nothing of it is ever
-//! resumed.
+//! Sessions of clients that call the tools of an agent directly. Such a session has one turn, complete from
+//! the beginning: receipts and files are added as calls end, and nothing is ever resumed.
 
 mod scribe;
 
@@ -29,22 +28,22 @@ use crate::review::{ReviewError, SessionLook};
 /// How old the settings of a call may be.
 const SETTINGS_AGE: Duration = Duration::from_secs(1);
 
-/// Bytes of a text that stand in an answer; a larger one is a file of the session.
+/// Bytes of a text in an answer; a larger text becomes a file of the session.
 const MAX_TEXT: usize = 64 << 10;
 
-/// Bytes of its beginning that do.
+/// Bytes of a larger text's beginning in the answer.
 const MAX_BEGINNING: usize = 4 << 10;
 
 /// Characters of a client's name in the title of its session.
 const MAX_CLIENT: usize = 60;
 
-/// A client's session. Its jar lives as long as this.
+/// A client's session, with a jar of the same lifetime.
 pub struct DirectSession {
     inner: Arc<Inner>,
     agent: String,
     id: String,
     jar: RwLock<Option<OpenJar>>,
-    /// INV-364: a jar that replaces another gives no server its tokens again.
+    /// INV-364: a replacement jar gives no server a fresh budget of tokens.
     served: Served,
     scribe: Scribe,
     _lock: SessionLock,
@@ -58,19 +57,19 @@ struct OpenJar {
     tools: DirectTools,
 }
 
-/// The result of a call, with the ids under which its files are stored.
+/// The result of a call, with the ids of its stored files.
 #[derive(Debug)]
 pub struct DirectDone {
     /// The result.
     pub result: DirectResult,
-    /// An id for each of its attachments, in their order.
+    /// An id for each attachment, in the same order.
     pub files: Vec<String>,
 }
 
 impl Service {
-    /// Begins a session of a client that calls the tools of this agent itself. An agent that no file of
-    /// the home describes has all that its grants give. `client` is the name that the client gives
-    /// itself. Nothing is stored before its first call.
+    /// Begins a session of a client that calls the tools of this agent directly. An agent without a file in
+    /// the home has all tools of its grants. `client` is the client's own name. Nothing is stored before the
+    /// first call.
     ///
     /// # Errors
     ///
@@ -119,7 +118,7 @@ impl Service {
 }
 
 impl DirectSession {
-    /// Its id: the session that has its receipts, files and changes.
+    /// The id of the session with the receipts, files and changes.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -142,8 +141,8 @@ impl DirectSession {
         Ok(self.jar().await?.tools.permits(builtin_tools::SPAWN_AGENT))
     }
 
-    /// Makes one call, below the limits of the tenant. INV-290: by the rights that are in force when it
-    /// begins, not by those of the session's beginning.
+    /// Makes one call, below the tenant's limits. INV-290: with the rights in force at the call's beginning,
+    /// not at the session's.
     ///
     /// # Errors
     ///
@@ -172,8 +171,8 @@ impl DirectSession {
         self.scribe.stored().await;
     }
 
-    /// Looks at the changes of this session, as [`Service::look_at`] does. What runs is waited for, and the jar is closed: the next
-    /// call has another one.
+    /// Looks at the changes of this session, as [`Service::look_at`] does. Waits for running calls, and
+    /// closes the jar: the next call gets a new jar.
     ///
     /// # Errors
     ///
@@ -193,7 +192,7 @@ impl DirectSession {
         Ok(done??)
     }
 
-    /// Ends what runs and closes the jar. What was done is stored when this returns.
+    /// Ends running calls and closes the jar. All effects are stored when `close` returns.
     pub async fn close(&self) {
         let jar = self.jar.write().await.take();
         if let Some(jar) = jar {
@@ -202,8 +201,8 @@ impl DirectSession {
         self.scribe.stored().await;
     }
 
-    /// A jar that is in force: made anew where the operator has changed what it was made of, and where
-    /// half of an amount is used up.
+    /// The jar in force: made anew if the operator has changed its settings, or if half of a budget is used
+    /// up.
     async fn jar(&self) -> Result<InForce<'_>, ServiceError> {
         Service(Arc::clone(&self.inner)).look_within(SETTINGS_AGE).await;
         let host = self.inner.host();
@@ -260,7 +259,7 @@ impl DirectSession {
     }
 }
 
-/// Puts texts that are too large for an answer into files of the session, and says so in their place.
+/// Moves texts too large for an answer into files of the session, and leaves a note.
 fn set_aside(result: &mut DirectResult, call: &str) {
     let Ok(parts) = &mut result.outcome else { return };
     for part in parts {

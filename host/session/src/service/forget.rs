@@ -1,11 +1,10 @@
-//! Sessions that are deleted when their turn has ended and everybody who waits for it has its
-//! answer.
+//! Sessions that are deleted when the turn has ended and every waiting client has the answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// INV-289: deletes a session when the last clone is gone, if its turn has ended by then: one that is
-/// resumed at the next start is deleted behind that.
+/// INV-289: deletes a session when the last clone is gone, if the turn has ended by then. A turn that is
+/// resumed at the next start has its session deleted afterwards.
 pub(crate) struct Forget {
     ended: AtomicBool,
     delete: Box<dyn Fn() + Send + Sync>,

@@ -1,5 +1,5 @@
-//! Sessions that are made before anything is said in them, and those whose agent or model becomes
-//! another: for entrances whose clients choose these beside their messages.
+//! Sessions made before the first message, and changes of a session's agent or model: for entrances whose
+//! clients choose both apart from messages.
 
 use belljar_store::{SessionHead, SessionKind, StoredSession, Write};
 use serde::Deserialize as _;
@@ -67,7 +67,7 @@ impl Service {
         Ok(stored)
     }
 
-    /// The turns of a session that have ended, with all that they said.
+    /// The ended turns of a session, with all messages.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl Service {
         Ok(past(store, store.session(session).await?).await?)
     }
 
-    /// Who began a session, as the audit log says it; `None` = that is not known.
+    /// The caller who began a session, as in the audit log; `None` = unknown.
     ///
     /// # Errors
     ///

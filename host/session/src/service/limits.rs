@@ -17,7 +17,7 @@ const MOST_NEEDED: u64 = 4 << 20;
 /// Seconds of a day.
 const DAY: i64 = 24 * 3600;
 
-/// The limits of one tenant, and what is used of them.
+/// The limits of one tenant, with the usage.
 pub(crate) struct Allowance {
     limits: Mutex<ServiceLimits>,
     /// Turns that run.
@@ -35,15 +35,15 @@ struct Day {
     most: (Option<u64>, Option<u64>),
     /// Above the turns that begin now.
     budget: Budget,
-    /// Above turns that began while there were other limits: they run on below those, and what
-    /// they use counts here too.
+    /// Budgets of turns that began under earlier limits: such turns keep their limits, and their usage counts
+    /// here too.
     before: Vec<Before>,
 }
 
 /// An earlier budget of a day.
 struct Before {
     budget: Budget,
-    /// Its usage when that was last counted.
+    /// The usage at the last count.
     counted: [u64; METERED.len()],
 }
 
@@ -68,7 +68,7 @@ impl Allowance {
         }
     }
 
-    /// Has these limits from now on. Turns that run stay below those that they began with.
+    /// Sets new limits. Running turns keep the limits of their beginning.
     pub(crate) fn limit_to(&self, limits: ServiceLimits) {
         let before = {
             let mut known = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +114,7 @@ impl Allowance {
         }
     }
 
-    /// The budget of the day; what the tenant has used of it already counts.
+    /// The budget of the day; the tenant's usage so far counts.
     pub(crate) async fn budget(
         &self,
         store: &Store,
@@ -169,7 +169,7 @@ impl Allowance {
             needed if needed > tokens => {
                 used("tenant_tokens_per_day", Meter::Tokens, tokens, needed)
             }
-            // Others that are under way may use less than is kept for them.
+            // Other running turns may use less than their reserve.
             needed if needed > budget.free(Meter::Tokens) => {
                 Err(ServiceError::TenantFull { retry_after: RETRY_AFTER })
             }
@@ -182,7 +182,7 @@ impl Allowance {
     }
 }
 
-/// The budget of this day with these limits, if the day has begun.
+/// The budget of `today` with these limits, if the day has begun.
 fn known(day: &mut Option<Day>, today: &str, most: (Option<u64>, Option<u64>)) -> Option<Budget> {
     let day = day.as_mut().filter(|day| day.name == today)?;
     day.count();
@@ -205,7 +205,7 @@ impl Day {
         }
     }
 
-    /// Other limits, for turns that begin from now on; what was used of the day stays used.
+    /// Sets limits for later turns; the day's usage stays.
     fn limit_to(&mut self, most: (Option<u64>, Option<u64>)) {
         let budget = Budget::root(Level::Tenant, caps(most));
         let counted = METERED.map(|meter| self.budget.spent(meter));

@@ -1,4 +1,4 @@
-//! One tenant's sessions, as a service: every entrance runs its turns through this.
+//! One tenant's sessions, as a service: every entrance runs turns through a service.
 //!
 //! ```text
 //! begin ──> place in the tenant ──> place in the host ──> saved ──> a task of its own
@@ -6,8 +6,8 @@
 //!                                                                  └ questions <── answers
 //! ```
 //!
-//! A turn does not depend on whoever began it: a client that leaves finds its answer in the
-//! session. An interrupted turn is resumed by [`Service::recover`].
+//! A turn is independent of its client: a client that leaves finds the answer in the session later. An
+//! interrupted turn is resumed by [`Service::recover`].
 
 mod admission;
 mod agents;
@@ -60,16 +60,16 @@ use belljar_agent::{Clock, RunId};
 /// How long an answer to a full queue asks its client to wait: some turns have ended by then.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Sessions of clients that one tenant has at a time: each holds a jar with its stores.
+/// Simultaneous client sessions of one tenant, because each holds a jar with stores.
 const MAX_DIRECT: usize = 256;
 
-/// How long turns that are stopped may take to be gone before they are stopped again.
+/// How long stopped turns may take to end before they are stopped again.
 const ABORT_AGAIN: Duration = Duration::from_millis(100);
 
 /// How often they are: 5 seconds.
 const MAX_ABORTS: usize = 50;
 
-/// One tenant's sessions. Clones share them.
+/// One tenant's sessions, shared by clones.
 #[derive(Clone)]
 pub struct Service(Arc<Inner>);
 
@@ -92,14 +92,14 @@ struct Inner {
     library_seen: Mutex<Option<Instant>>,
     /// Cancelled when no more turns are taken.
     draining: CancellationToken,
-    /// Where its turns run and what they did is stored.
+    /// The runtime of turns and of their writes.
     runtime: Handle,
 }
 
 impl Service {
-    /// The sessions of one tenant: `store` sees its rows, `host` its agents, tools and models (the
-    /// first version of them), `workspace` is its root. `admission` is the whole host's. Call it in the
-    /// runtime where its turns are to run; whoever asks for one may have a runtime of its own.
+    /// The sessions of one tenant: `store` has the rows, `host` the first version of agents, tools and
+    /// models, `workspace` is the root. `admission` is the whole host's. Call `new` in the runtime of the
+    /// turns; a caller who requests a turn may have another runtime.
     pub fn new(
         host: Host,
         store: Store,
@@ -126,15 +126,14 @@ impl Service {
         }))
     }
 
-    /// The events of a session behind the one with this id; `None` = from now on. Of a session
-    /// that is not there it is an error.
+    /// The events of a session after the event `after`; `None` = from now on. A missing session is an error.
     pub async fn watch(&self, session: &str, after: Option<i64>) -> Result<Watch, ServiceError> {
         self.0.store.session(session).await?;
         Ok(self.0.hub.watch(&self.0.store, session, after).await?)
     }
 
-    /// Cancels the turn of a session, with all its subagents. INV-413: the audit log has a line of the
-    /// first one who does.
+    /// Cancels the turn of a session, with all its subagents. INV-413: the audit log has a line for the first
+    /// canceller.
     pub fn cancel(&self, session: &str, actor: &str) -> CancelOutcome {
         let cancelled = self.0.running.cancel(session, actor);
         if cancelled == CancelOutcome::Cancelled {
@@ -143,7 +142,7 @@ impl Service {
         cancelled
     }
 
-    /// Cancels one subagent of it, by its path: `main/scout#0`.
+    /// Cancels one subagent of a session by path, for example `main/scout#0`.
     pub fn cancel_subagent(&self, session: &str, path: &str, actor: &str) -> CancelOutcome {
         let cancelled = self.0.running.cancel_subagent(session, path, actor);
         if cancelled == CancelOutcome::Cancelled {
@@ -153,12 +152,12 @@ impl Service {
         cancelled
     }
 
-    /// The questions that wait for a person, each with its session.
+    /// The questions waiting for a person, each with its session.
     pub fn questions(&self, session: Option<&str>) -> Vec<(String, OpenQuestion)> {
         self.0.questions.open(session)
     }
 
-    /// Waits until a turn has a question that is open; for ever where it asks nobody.
+    /// Waits until a turn has an open question; for ever if the turn never asks.
     pub async fn asked(&self, turn: &RunningTurn) {
         self.0.questions.asked(&turn.session, &turn.message).await;
     }
@@ -184,7 +183,7 @@ impl Service {
             QuestionKind::Permission { tool, arguments, .. } => (tool, json!(arguments)),
             QuestionKind::Clarify { question, options } => {
                 let asked = match noted {
-                    // INV-366: that it was answered, when and by whom, and not with what.
+                    // INV-366: the time and the person of the answer, not its text.
                     Some(noted) => json!({"question": noted, "options": options, "private": true}),
                     None => json!({"question": question, "options": options, "answer": text}),
                 };
@@ -223,17 +222,17 @@ impl Service {
         self.0.allowance.room(&self.0.store, more).await
     }
 
-    /// The turns that run or wait for their place.
+    /// The running and waiting turns.
     pub fn running(&self) -> Vec<RunningTurn> {
         self.0.running.list()
     }
 
-    /// The counts of its turns since this process opened it.
+    /// The counts of turns since this process opened the service.
     pub fn tallied(&self) -> Tallied {
         self.0.tally.now()
     }
 
-    /// Runs something where its turns run, to its end, whether or not anybody waits for it.
+    /// Runs a task in the turns' runtime to its end, even if nobody waits.
     pub fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -241,19 +240,18 @@ impl Service {
         self.0.runtime.spawn(task)
     }
 
-    /// Takes no more turns from now on; those that wait for their place are refused. What runs
-    /// runs to its end.
+    /// Refuses new and waiting turns from now on. Running turns go on to their end.
     pub fn take_no_turns(&self) {
         self.0.draining.cancel();
     }
 
-    /// Takes no more turns and waits for those that run, up to `limit`. What is left then is
-    /// stopped where it is: it is journalled, and [`Service::recover`] resumes it.
+    /// Refuses new turns and waits for the running ones, up to `limit`. The rest are stopped where they are:
+    /// each has a journal, and [`Service::recover`] resumes it.
     pub async fn drain(&self, limit: Duration) {
         self.take_no_turns();
         let mut wait = limit;
-        // Again, because one may just have been about to start. INV-412: what does not end then has
-        // blocked a thread of its own, and does not keep the process.
+        // Repeated, because a turn may just have been about to start. INV-412: a turn that still runs has
+        // blocked its own thread, and does not keep the process alive.
         for _ in 0..MAX_ABORTS {
             if tokio::time::timeout(wait, self.0.running.all_ended()).await.is_ok() {
                 break;
@@ -332,7 +330,7 @@ impl Inner {
         self.clock.now().as_millisecond()
     }
 
-    /// Says so where a write that nobody waits for fails.
+    /// Logs the failure of a write that nobody waits for.
     fn log_failure(&self, kept: belljar_store::Committed) {
         self.runtime.spawn(async move {
             if let Err(error) = kept.await {

@@ -1,4 +1,4 @@
-//! The request that a model would be sent, without sending it.
+//! The request to a model, without sending it.
 
 use std::sync::Arc;
 
@@ -10,13 +10,12 @@ use crate::conversation::compaction;
 use crate::record::past::{Past, past};
 use belljar_agent::{Preview, ResolvedAgent, RunError, preview};
 
-/// A summary would be made first; nobody knows what it would say.
+/// A summary would be made first, with unknown text.
 const DUE: &str = "the history is too large for the model: before this is sent, the older turns \
 would be summarised, and the summary would take their place";
 
 impl Service {
-    /// Exactly what the model would be sent first, if this were said. Nothing is saved and
-    /// nothing runs.
+    /// The exact first request to the model for this turn. Nothing is stored and nothing runs.
     pub async fn preview(&self, request: TurnRequest) -> Result<Preview, ServiceError> {
         let inner = &self.0;
         self.look(Look::IfChanged).await;
@@ -31,11 +30,11 @@ impl Service {
         self.preview_as(request, agent, past).await
     }
 
-    /// The same of an agent that need not be in use: of a text, before it is saved.
+    /// The preview of an agent's text before the text is stored.
     ///
     /// # Errors
     ///
-    /// As of one that is; [`ServiceError::Blocked`] where it could not be run.
+    /// As for a stored agent; [`ServiceError::Blocked`] if the agent could not run.
     pub async fn preview_of(
         &self,
         request: TurnRequest,

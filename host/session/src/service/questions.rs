@@ -9,14 +9,14 @@ use tokio::sync::{Notify, oneshot};
 use belljar_agent::Clock;
 use belljar_agent::{Approval, Asker, PrivateQuestion, Question, Reach, Said};
 
-/// A question that nobody has answered yet. Foreign text.
+/// An unanswered question. Foreign text.
 #[derive(Debug, Clone)]
 pub struct OpenQuestion {
-    /// Its number in its turn, as the event says it.
+    /// The number in the turn, as in the event.
     pub id: u64,
     /// The agent's message whose turn waits.
     pub message: String,
-    /// Who asks: the agent's name, for a subagent behind its parent's.
+    /// The asking agent's name; for a subagent, after the parent's name.
     pub agent: String,
     /// The question.
     pub kind: QuestionKind,
@@ -31,9 +31,9 @@ pub enum QuestionKind {
     Permission {
         /// The tool.
         tool: String,
-        /// Its arguments, as the model wrote them.
+        /// The arguments, as the model wrote them.
         arguments: String,
-        /// The means that it would have.
+        /// The means that the call would have.
         reach: Reach,
     },
     /// Something that the agent wants to know.
@@ -52,7 +52,7 @@ pub enum PersonAnswer {
     Permission(Approval),
     /// To [`QuestionKind::Clarify`]; `None` = no answer.
     Text(Option<String>),
-    /// To [`QuestionKind::Clarify`]: they do not answer it.
+    /// To [`QuestionKind::Clarify`]: the person declines.
     Declined,
     /// To both: the question was closed without a word, or could not be shown. No yes, no blank.
     Cancelled,
@@ -90,7 +90,7 @@ pub(crate) struct TurnQuestions {
     pub(crate) message: String,
 }
 
-/// Takes a question back when nobody waits for its answer any more.
+/// Withdraws a question when nobody waits for the answer any more.
 struct Open<'a> {
     questions: &'a Questions,
     key: (String, u64),
@@ -117,7 +117,7 @@ impl Questions {
         }
     }
 
-    /// Takes the question out if the answer is one to it.
+    /// Removes the question if the answer is of its kind.
     pub(crate) fn take(&self, session: &str, id: u64, answer: &PersonAnswer) -> Option<Taken> {
         let key = (session.to_owned(), id);
         let mut waiting = self.waiting();

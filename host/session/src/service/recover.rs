@@ -13,15 +13,15 @@ use super::{Inner, Service};
 use crate::record::rows::PersonMetadata;
 
 impl Service {
-    /// Resumes every interrupted turn of this tenant, each in a task of its own as there is room;
-    /// runs of the command line are left to whoever began them. Gives how many there are. One that
-    /// cannot be resumed, because its agent is gone for example, is marked as interrupted.
+    /// Resumes every interrupted turn of this tenant, each in a new task once there is room; runs of the
+    /// command line are left to their person. Returns the number. A turn that cannot be resumed, for example
+    /// because its agent is gone, is marked as interrupted.
     pub async fn recover(&self) -> Result<usize, ServiceError> {
         let mut left = self.0.store.in_flight().await?;
         left.retain(|turn| !turn.session.kind.is_run());
         let count = left.len();
         for turn in left {
-            // Taken now: until it has ended, nobody else begins a turn there.
+            // Claimed now: until the turn has ended, nobody else begins a turn in the session.
             let claim = Running::claim(&self.0, &turn.session.id, self.0.now(), Purpose::Turn);
             let Ok(claim) = claim else { continue };
             self.0.resume_aside(claim, turn);
@@ -29,8 +29,8 @@ impl Service {
         Ok(count)
     }
 
-    /// Resumes the interrupted turn of one session, in a task of its own. `false` = there is none that
-    /// could be: one that was marked as interrupted is over.
+    /// Resumes the interrupted turn of one session, in a new task. `false` = no turn to resume: a turn marked
+    /// as interrupted is over.
     ///
     /// # Errors
     ///
@@ -40,7 +40,7 @@ impl Service {
         Ok(left.map(|turn| self.0.resume_aside(claim, turn)).is_some())
     }
 
-    /// As [`Service::resume`], and gives the turn once it runs; `None` = there is none that could be.
+    /// Like [`Service::resume`], and returns the running turn; `None` = no turn to resume.
     ///
     /// # Errors
     ///
@@ -54,15 +54,15 @@ impl Service {
 }
 
 impl Inner {
-    /// The interrupted turn of a session, and a claim on that session. A run of the command line is
-    /// left to whoever began it.
+    /// The interrupted turn of a session, with a claim on the session. A run of the command line is left to
+    /// its person.
     async fn interrupted(
         self: &Arc<Self>,
         session: &str,
     ) -> Result<(Claim, Option<StoredTurn>), ServiceError> {
         self.check_not_draining()?;
         let claim = self.claim(session, Purpose::Turn).await?;
-        // Read while nobody else can begin one there.
+        // Read while nobody else can begin a turn in the session.
         let left = self.store.in_flight().await?;
         let left = left.into_iter().find(|turn| turn.session.id == session);
         Ok((claim, left.filter(|turn| !turn.session.kind.is_run())))

@@ -1,4 +1,4 @@
-//! Looking for a new version of what turns work with, and putting it in force.
+//! Looks for a new version of settings and tools, and puts the version in force.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -14,7 +14,7 @@ use super::versions::{Look, Looking, Renew, Renewed, Version};
 use super::{Inner, Service};
 
 impl Service {
-    /// Has its versions made by this. Without, the first one stays in force.
+    /// Sets the maker of new versions. Without a maker, the first version stays in force.
     #[must_use]
     pub fn renewed_by(self, renew: Arc<dyn Renew>) -> Self {
         // Set once, before anybody else has it.
@@ -22,20 +22,19 @@ impl Service {
         self
     }
 
-    /// Calls this with each later version, before any turn can have it.
+    /// Calls `call` with each later version, before any turn uses the version.
     pub fn before_each_version(&self, call: impl Fn(&Host) + Send + Sync + 'static) {
         let _ = self.0.versions.before_each.set(Box::new(call));
     }
 
-    /// INV-156: looks whether the operator has changed what turns work with. When this returns,
-    /// whatever was there when it was called is in force for every turn that begins, or is not
-    /// valid, which the log says once.
+    /// INV-156: checks whether the operator has changed settings or tools. When `look` returns, the files as
+    /// of the call are in force for every new turn, or are invalid, with one line in the log.
     pub async fn look(&self, look: Look) {
         if self.0.versions.renew.get().is_none() {
             return;
         }
         let inner = Arc::clone(&self.0);
-        // On its own: whoever asked may go away, and what was found must not be lost with it.
+        // In a task: the caller may go away, and the result must not be lost then.
         let looked = self.spawn(async move { inner.look(look).await }).await;
         if let Err(error) = looked {
             tracing::error!(target: "belljar::session", %error, "looking at settings failed");
@@ -54,8 +53,7 @@ impl Service {
         self.0.versions.invalid.load(Ordering::Relaxed)
     }
 
-    /// Takes over what the store holds of agents; call it once at the start, and after each
-    /// change.
+    /// Loads the stored agents; call it once at the start, and after each change.
     pub async fn reload_agents(&self) -> Result<(), ServiceError> {
         // A version that is being made would miss the change.
         let _looking = self.0.versions.looking.lock().await;
@@ -107,7 +105,7 @@ impl Inner {
         looking.said = Some(why);
     }
 
-    /// Puts a version in force; gives it back where the store does not tell its agents.
+    /// Puts a version in force; returns the version if the stored agents cannot be read.
     async fn take_over(&self, version: Box<Version>) -> Result<(), Box<Version>> {
         let tenant = self.store.tenant();
         if let Err(error) = self.bring_agents(&version.host).await {

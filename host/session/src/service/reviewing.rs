@@ -1,7 +1,7 @@
-//! The changes of a session: looks at them, and decisions about them.
+//! Looks at the changes of a session, and decisions about changes.
 //!
-//! A look writes nothing and gives way: a turn or a decision that wants the session ends it. A decision
-//! goes to its end once it has begun to write. Both run on a thread of the tenant's share, with a deadline
+//! A look writes nothing and gives way: a turn or a decision that wants the session ends the look. A decision
+//! completes once its writes have begun. Both run on a thread of the tenant's share, with a deadline
 //! (`belljar_work`), and end with their caller, their session and the service.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const DECISION: WorkKind =
 /// Looking at files of agents, skills and tools.
 const LOOK_UP: WorkKind = WorkKind { name: "looking at files", time: Duration::from_secs(60) };
 
-/// How long a deletion waits for a look to be gone: it looks at its signal many times a second.
+/// How long a deletion waits for a look to end: a look checks its signal many times a second.
 const GOES_AWAY: Duration = Duration::from_secs(5);
 
 impl Service {
@@ -59,8 +59,8 @@ impl Service {
     }
 
     /// Decides about the changes of a session; no turn begins there meanwhile.
-    /// INV-270: `seen` = the session's last event when somebody looked at what is decided about now;
-    /// where there was another since, nothing is done.
+    /// INV-270: `seen` = the session's last event at the time of the person's look; if there was a later
+    /// event, nothing is done.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// When it takes too long, or too much of it waits.
+    /// When the look takes too long, or too many wait.
     pub async fn look_up<T: Send + 'static>(
         &self,
         look: impl FnOnce() -> T + Send + 'static,
@@ -108,16 +108,16 @@ impl Service {
         self.0.look_up(look).await
     }
 
-    /// Ends the look at a session's changes, or the decision about them, that runs.
+    /// Ends the running look at a session's changes, or the running decision.
     pub(super) async fn end_reviews(&self, session: &str) {
         let Some(held) = self.0.running.end_review(session) else { return };
-        // One that hears no signal keeps its thread, and nobody waits for it.
+        // A look that ignores its signal keeps its thread, and nobody waits for the end.
         let _ = tokio::time::timeout(GOES_AWAY, held.ended()).await;
     }
 }
 
 impl Inner {
-    /// The owner of the threads of this work. A tenant has a share for each kind of work, so that a look at
+    /// The owner of the threads of a kind of work. A tenant has a share for each kind, so that a look at
     /// changes takes no thread from a decision or from a turn.
     pub(crate) fn owner(&self, share: &str) -> String {
         format!("{}/{share}", self.store.tenant_id().unwrap_or(self.store.tenant()))

@@ -1,4 +1,4 @@
-//! The turns of one tenant that run.
+//! The running turns of one tenant.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use belljar_agent::{Control, Outcome};
 #[derive(Debug, Default)]
 pub(crate) struct Running {
     turns: Mutex<HashMap<String, Entry>>,
-    /// The sessions that a look has to give way in, with how many wait for it.
+    /// The sessions in which a look has to give way, with the number of waiting callers.
     wanted: Mutex<HashMap<String, usize>>,
     ended: Notify,
 }
@@ -26,11 +26,11 @@ pub(crate) struct Running {
 /// The purpose that a session is taken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A turn, or one that waits for its place.
+    /// A running or waiting turn.
     Turn,
     /// A decision about its changes, or another head: over in a moment.
     Review,
-    /// A look at its changes, which whoever takes the session for something else ends.
+    /// A look at the changes, which ends when the session is taken for another purpose.
     Look,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Claim {
     pub(crate) end: watch::Sender<Option<Arc<Outcome>>>,
 }
 
-/// A turn that runs, or waits for its place. Dropping this does not end it.
+/// A running or waiting turn. Dropping `RunningTurn` does not end the turn.
 #[derive(Debug, Clone)]
 pub struct RunningTurn {
     /// The session.
@@ -99,28 +99,28 @@ pub struct RunningTurn {
     hub: Arc<Hub>,
     /// The id of the session's last event before it.
     after: i64,
-    /// Deletes the session behind the last clone of this, where it is not to be kept.
+    /// Deletes the session after the last clone, if not to be kept.
     forget: Option<Arc<Forget>>,
 }
 
 impl RunningTurn {
-    /// Waits for its end; its outcome is stored then. `None` = it was stopped with the host
-    /// and is resumed at the next start.
+    /// Waits for the end; the outcome is stored then. `None` = the turn was stopped with the host, and is
+    /// resumed at the next start.
     pub async fn ended(&self) -> Option<Arc<Outcome>> {
         let mut ended = self.ended.clone();
         let ended = ended.wait_for(Option::is_some).await;
         ended.ok().and_then(|end| end.clone())
     }
 
-    /// Its events, from its first one. Those of later turns of the session follow.
+    /// The events from the turn's first one. Events of later turns of the session follow.
     pub fn watch(&self) -> Watch {
         self.hub.watch_behind(&self.store, &self.session, self.after)
     }
 }
 
 impl super::Inner {
-    /// Takes a session. One whose turn is stored to its end, or whose changes are being looked at,
-    /// is free in a moment, which is waited for: who was told of an end finds the session free.
+    /// Claims a session. A session whose turn is being stored, or whose changes are under review, is free in
+    /// a moment, so the claim waits: a client that saw a turn's end finds the session free.
     ///
     /// # Errors
     ///
@@ -170,7 +170,7 @@ impl super::Inner {
 }
 
 impl Running {
-    /// Takes a session for one turn or review; else whoever has it.
+    /// Claims a session for one turn or review; an error holds the present claim.
     pub(crate) fn claim(
         service: &Arc<super::Inner>,
         session: &str,
@@ -209,7 +209,7 @@ impl Running {
         let turn = turns.get(session).filter(|entry| entry.purpose == Purpose::Turn);
         let Some(entry) = turn else { return CancelOutcome::NotRunning };
         let is_first = entry.control.run_cancelled_by().is_none();
-        // Before it ends: who stores how it ended then finds it.
+        // Noted before the end, so that the canceller is known when the outcome is stored.
         entry.control.run_cancelled(by);
         entry.cancel.cancel();
         CancelOutcome::of_running(is_first)
@@ -282,7 +282,7 @@ impl Running {
     }
 }
 
-/// A caller waits for a session in order to change it, and not to look at it.
+/// A caller that waits for a session to change it, not to look.
 struct Wanted {
     service: Arc<super::Inner>,
     session: String,
@@ -321,7 +321,7 @@ impl Claim {
         self.turn.forget = turn.is_forgotten().then(|| self.forgets());
         if let Some(entry) = self.service.running.turns().get_mut(&self.turn.session) {
             entry.turn = self.turn.clone();
-            // It may have been cancelled while it waited.
+            // The turn may have been cancelled while waiting.
             if let Some(by) = entry.control.run_cancelled_by() {
                 turn.state.control.run_cancelled(&by);
             }
@@ -355,7 +355,7 @@ impl Claim {
         }
     }
 
-    /// The task that runs the turn, unless it has ended by now.
+    /// Notes the task of the turn, unless the turn has ended by now.
     pub(crate) fn runs(service: &super::Inner, session: &str, task: AbortHandle) {
         if let Some(entry) = service.running.turns().get_mut(session) {
             entry.task = Some(task);

@@ -1,4 +1,4 @@
-//! Turns that have been stored, as an entrance finds them again.
+//! Stored turns, for an entrance that looks up an earlier one.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::record::rows::read;
 use crate::record::turn::Turn;
 
 impl Service {
-    /// The turn that an agent's message answers, by the whole id of that. Of another tenant's, of a
-    /// run of the command line and of none it gives the same error.
+    /// The turn of an agent's message, by the whole id of the message. Another tenant's turn, a run of the
+    /// command line and a missing turn return the same error.
     ///
     /// # Errors
     ///
-    /// [`ServiceError::NoSession`] where there is none.
+    /// [`ServiceError::NoSession`] if missing.
     pub async fn stored_turn(&self, message: &str) -> Result<StoredTurnOf, ServiceError> {
         let store = &self.0.store;
         let none = || ServiceError::NoSession(message.to_owned());
@@ -44,11 +44,11 @@ impl Service {
         Ok(StoredTurnOf { turn, is_last })
     }
 
-    /// The conversation of a session up to the end of a turn, this included, as it was.
+    /// The conversation of a session up to the end of a turn, inclusive.
     ///
     /// # Errors
     ///
-    /// When the turn is not among those that have ended.
+    /// When the turn has not ended, or is missing.
     pub async fn conversation_until(
         &self,
         session: &str,
@@ -62,7 +62,7 @@ impl Service {
         Ok(history::joined(turns))
     }
 
-    /// Deletes a session with all that belongs to it. `false` = there is none.
+    /// Deletes a session with all its rows and files. `false` = missing.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Service {
         Ok(deleted)
     }
 
-    /// Deletes all sessions with all that belongs to them; gives how many there were.
+    /// Deletes all sessions with all their rows and files; returns the number.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! A summary of a session's turns, for a person who asks for one.
+//! A summary of a session's turns, on a person's request.
 
 use belljar_agent::CancellationToken;
 use belljar_agent::events::EventSink;
@@ -12,9 +12,9 @@ use crate::conversation::compaction::CompactProblem;
 use crate::record::rows::History;
 
 impl Service {
-    /// Puts a summary in the place of all turns of a session, whatever their size, and gives how many
-    /// there were; the store keeps them. No turn begins there meanwhile. What it takes counts against
-    /// the tenant's limits.
+    /// Replaces all turns of a session by a summary, whatever their size, and returns their number; the store
+    /// keeps the turns. No turn begins in the session meanwhile. The usage counts against the tenant's
+    /// limits.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Counts of the turns of a tenant, since this process opened it: numbers for whoever watches the
-//! server, and nothing that anybody said.
+//! Counts of a tenant's turns since this process opened the service: numbers for operators, without any text
+//! of people.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,11 +15,11 @@ pub(crate) struct Tally(Mutex<Tallied>);
 pub struct Tallied {
     /// Turns that ended so.
     pub completed: u64,
-    /// Turns that ended with what there was.
+    /// Turns that ended with a partial answer.
     pub partial: u64,
     /// Turns that failed.
     pub failed: u64,
-    /// Turns that somebody ended.
+    /// Cancelled turns.
     pub cancelled: u64,
     /// Input tokens of turns that have ended, cached ones included.
     pub input_tokens: u64,
@@ -27,7 +27,7 @@ pub struct Tallied {
     pub output_tokens: u64,
     /// Calls of tools that have ended, refused ones included.
     pub tool_calls: u64,
-    /// Refusals: calls that were refused, and what calls were refused.
+    /// Refused calls, and refusals within calls.
     pub denials: u64,
     /// Questions that were put to a person.
     pub questions: u64,

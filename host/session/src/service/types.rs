@@ -25,15 +25,14 @@ pub(crate) const LOOK: WorkKind =
 pub struct ServiceLimits {
     /// Turns that run.
     pub concurrent_turns: usize,
-    /// Turns that wait for one of these to end.
+    /// Turns waiting for a running one to end.
     pub queued_turns: usize,
     /// Tokens of all turns of a day, in UTC; `None` = no limit.
     pub tokens_per_day: Option<u64>,
     /// Fuel of the same.
     pub fuel_per_day: Option<u64>,
-    /// Bytes that it may have stored when a turn begins or an agent is saved
-    /// ([`belljar_store::Store::stored_bytes`]); `None` = no limit. What runs then is stored to its
-    /// end.
+    /// Bytes that the tenant may have stored when a turn begins or an agent is stored
+    /// ([`belljar_store::Store::stored_bytes`]); `None` = no limit. Running turns are stored to their end.
     pub storage_bytes: Option<u64>,
 }
 
@@ -50,27 +49,26 @@ pub struct TurnRequest {
     pub text: String,
     /// Facts beside the text; blank = none.
     pub context: Option<String>,
-    /// All that the caller brings besides words. Results in it are of the calls with which the turn
-    /// `after` ended.
+    /// The caller's input besides text. Results are for the calls at the end of the turn `after`.
     pub brought: Brought,
-    /// The turn that has to be the session's last one, by the id of its agent's message; its calls
-    /// that wait for results have to have them. `None` = whatever it is.
+    /// The turn that must be the session's last, by the id of the agent's message; its waiting calls must get
+    /// results. `None` = any turn.
     pub after: Option<String>,
     /// Whether the session is deleted when its turn has ended. Default: no.
     pub forget: bool,
     /// A note of the entrance, to be found again with [`Service::stored_turn`](super::Service::stored_turn).
     pub entrance: Option<Value>,
-    /// The agents whose text stays once it was shown, because the entrance cannot take it back.
+    /// The agents whose shown text stays, because the entrance cannot withdraw it.
     pub kept: Staying,
-    /// Limits of this turn, below those of the grants.
+    /// Limits of this turn, below the grants' limits.
     pub limits: LimitsRequest,
     /// How much of the session's past it is sent.
     pub history: History,
-    /// Who sends it, for the audit log: `key:<id>` or `local`.
+    /// The sender, for the audit log: `key:<id>` or `local`.
     pub actor: String,
 }
 
-/// The part of a session that is to become another; `None` = it stays.
+/// The parts of a session to change; `None` = unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct Head {
     /// Its title.
@@ -81,10 +79,10 @@ pub struct Head {
     pub model: Option<String>,
 }
 
-/// A turn of a session of this service, as it is stored.
+/// A stored turn of a session of this service.
 #[derive(Debug, Clone)]
 pub struct StoredTurnOf {
-    /// The turn. Of one that has not ended the outcome is what is known so far.
+    /// The turn. An unfinished turn has the known part of the outcome.
     pub turn: Turn,
     /// Whether no other turn came after it.
     pub is_last: bool,
@@ -116,7 +114,7 @@ pub enum ServiceError {
     /// The agent cannot be set up: its model is not known, or a tool cannot be used.
     #[error("{0}")]
     Agent(String),
-    /// Something that the caller brings is beyond its bounds.
+    /// An input of the caller is beyond its bounds.
     #[error(transparent)]
     Unfit(Unfit),
     /// Something that the caller brings does not fit the agent.
@@ -125,7 +123,7 @@ pub enum ServiceError {
     /// Images that the caller brings do not fit the agent's model.
     #[error("{0}")]
     Images(String),
-    /// Another turn came after the one that was to be the last.
+    /// Another turn came after the expected last turn.
     #[error("session `{0}` has gone on since")]
     GoneOn(String),
     /// Calls wait for their results.
@@ -154,7 +152,7 @@ pub enum ServiceError {
         /// Bytes that may be.
         limit: u64,
     },
-    /// The tenant's limit of a day is used up, or too little of it is left for one step.
+    /// The tenant's limit of a day is used up, or the rest is too small for one step.
     #[error("`{limit}` is {most}, and {left} of it is left until {resets}; a step needs {needed}")]
     DayUsed {
         /// The setting that says how much: `tenant_tokens_per_day` or `tenant_fuel_per_day`.
@@ -173,7 +171,7 @@ pub enum ServiceError {
     /// The host is about to end.
     #[error("the host is shutting down")]
     Draining,
-    /// No such question is open, or the answer is not one to it.
+    /// No such question is open, or the answer is of another kind.
     #[error("there is no open question {0} that this would answer")]
     NoQuestion(u64),
     /// The store refused or failed.

@@ -1,12 +1,12 @@
 //! The settings, grants and tools of a tenant's turns: one version at a time, made anew when the operator has changed
-//! what it is made of.
+//! a source file.
 //!
 //! ```text
 //! look ──> Renew: has anything changed? ──> a new version ──> in force for every turn from now on
 //!                                      └──> not valid     ──> the one before stays, and the log says so
 //! ```
 //!
-//! A turn takes the version in force when it begins and has it to its end, its subagents included.
+//! A turn, with its subagents, keeps the version in force at its beginning to the end.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -17,7 +17,7 @@ use belljar_agent::Host;
 
 use super::types::ServiceLimits;
 
-/// One version of what a tenant's turns work with.
+/// One version of settings, grants and tools for a tenant's turns.
 #[derive(Debug)]
 pub struct Version {
     /// Its agents, grants, tools and models.
@@ -29,7 +29,7 @@ pub struct Version {
 /// How closely it is looked whether something has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// A new version is made where a file is not what it was.
+    /// Makes a new version if a file has changed.
     IfChanged,
     /// A new version is made in any case.
     Anew,
@@ -50,8 +50,8 @@ pub enum Renewed {
 /// Makes the versions of one tenant.
 #[async_trait]
 pub trait Renew: Send + Sync {
-    /// Looks whether what the version in force was made of has changed. Never called twice at a
-    /// time, and its result is never lost, so that it may count on being looked at.
+    /// Checks whether a source of the version in force has changed. Never called twice at a time, and the
+    /// result is never dropped, so an implementation may rely on its use.
     async fn renew(&self, look: Look) -> Renewed;
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Versions {
 pub(super) struct Looking {
     /// A version that could not be taken over yet: the store did not answer.
     pub(super) next: Option<Box<Version>>,
-    /// Why what is there now is not valid, as the log has it.
+    /// Why the present files are invalid, as logged.
     pub(super) said: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The two messages of a turn: what the person said, and what the agent answered.
+//! The two messages of a turn: the person's text, and the agent's answer.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -36,13 +36,13 @@ pub(crate) struct PersonMetadata {
     pub(crate) partial: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) history: Option<History>,
-    /// All that its caller brought besides words.
+    /// The caller's input besides text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) brought: Option<Brought>,
     /// Whether the session is deleted when the turn has ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) forget: bool,
-    /// A note of the entrance that it came by, to be found again; belljar itself does not read it.
+    /// A note of the turn's entrance, for its own later look-up; no other code reads it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) entrance: Option<Value>,
 }
@@ -51,8 +51,7 @@ pub(crate) struct PersonMetadata {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum History {
-    /// A summary stands for the older turns where there is one; one is made when they grow too
-    /// large for the model.
+    /// A summary replaces the older turns once these grow too large for the model.
     #[default]
     Compacted,
     /// Every turn as it was; nothing is summarised.
@@ -65,11 +64,11 @@ pub enum History {
 pub(crate) struct AgentContent {
     /// The conclusion; empty until the turn has ended.
     pub(crate) text: String,
-    /// All that the turn added to the conversation, the person's message as it was sent included.
-    /// Absent until it has ended.
+    /// The messages that the turn added to the conversation, with the person's message as sent. Absent until
+    /// the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) messages: Option<Vec<Message>>,
-    /// The calls of its caller's tools that the turn ended with.
+    /// The calls of the caller's tools at the end of the turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) calls: Vec<ToolCall>,
 }
@@ -83,7 +82,7 @@ pub(crate) struct AgentMetadata {
     pub(crate) agent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
-    /// `Some(None)`: it ended without one.
+    /// `Some(None)`: ended without an error.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub(crate) error: Option<Option<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,11 +91,11 @@ pub(crate) struct AgentMetadata {
     pub(crate) total: Option<Usage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rest: Option<Rest>,
-    /// Of one that was cancelled: who did it.
+    /// The canceller of a cancelled turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cancelled_by: Option<String>,
     pub(crate) subagents: Counts,
-    /// Those of each call that started some, in the order of the calls.
+    /// The subagents by starting call, in the order of the calls.
     pub(crate) batches: Vec<Batch>,
     /// Where the command line put files of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -108,7 +107,7 @@ pub(crate) struct AgentMetadata {
 pub(crate) struct Batch {
     /// The call.
     batch: String,
-    /// Who made it; `None` = the agent at the top.
+    /// The calling subagent; `None` = the top agent.
     parent_subagent_id: Option<String>,
     counts: Counts,
     /// The ids of their records.
@@ -174,7 +173,7 @@ fn counts<'a>(records: impl IntoIterator<Item = &'a SubagentRecord>) -> Counts {
     counts
 }
 
-/// The subagents by the call that started them, in the order of the calls.
+/// The subagents by starting call, in the order of the calls.
 fn batches(records: &[SubagentRecord]) -> Vec<Batch> {
     let mut calls: Vec<(Option<&str>, &str, Vec<&SubagentRecord>)> = Vec::new();
     let mut known = HashMap::new();
@@ -207,7 +206,7 @@ pub(crate) fn message_status(status: RunStatus) -> MessageStatus {
     }
 }
 
-/// The same back: one that has not ended is as good as cancelled.
+/// The reverse: an unfinished turn counts as cancelled.
 pub(crate) fn outcome_status(status: MessageStatus) -> RunStatus {
     match status {
         MessageStatus::Completed => RunStatus::Completed,

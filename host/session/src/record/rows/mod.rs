@@ -1,5 +1,4 @@
-//! From outcomes to the rows of a session, and back: each row has one type, which is written and
-//! read here.
+//! Conversion of outcomes to the rows of a session and back: each row has one type, written and read here.
 //!
 //! | row | types |
 //! | --- | --- |
@@ -33,7 +32,7 @@ pub(crate) use self::subagent::{
     ChildResult, child_status, end, path_of, queued_record, subagents, top,
 };
 
-/// Which call a receipt is of: the path of the agent, its step, the call's id.
+/// The key of a receipt's call: the agent's path, the step, the call's id.
 pub(crate) type ReceiptKey = (String, u64, String);
 
 /// A step as a row.
@@ -55,7 +54,7 @@ pub(crate) fn journal_entry(entry: StepEntry) -> io::Result<JournalEntry> {
     })
 }
 
-/// A row as a step of the turn that this message answers.
+/// A row as a step of the turn of `message`.
 pub(crate) fn step_entry(
     store: &Store,
     message: &str,
@@ -69,7 +68,7 @@ pub(crate) fn step_entry(
     })
 }
 
-/// A value of one of these types out of the row with this id.
+/// Parses a value of type `T` from the row `id`.
 pub(crate) fn read<'a, T: Deserialize<'a>>(
     store: &Store,
     id: &str,
@@ -82,7 +81,7 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(
     })
 }
 
-/// The writes of a call's result besides the step: its receipt and its files.
+/// The writes of a call's result besides the step: receipt and files.
 pub(crate) fn of_result(
     session: &str,
     message: &str,
@@ -129,14 +128,14 @@ pub(crate) fn receipt_key(receipt: &CallReceipt) -> ReceiptKey {
     (receipt.agent.clone(), receipt.step, receipt.call_id.clone())
 }
 
-/// A receipt as a row; `position`: the place of its call in the step, where that is known.
+/// A receipt as a row; `position`: the place of the call in the step, if known.
 pub(crate) fn receipt_row(
     receipt: &CallReceipt,
     position: Option<usize>,
     id: String,
     now: i64,
 ) -> NewReceipt {
-    /// The receipt, and its place beside it.
+    /// The receipt with its place.
     #[derive(Serialize)]
     struct Placed<'a> {
         #[serde(flatten)]
@@ -162,7 +161,7 @@ pub(crate) fn receipt_row(
     }
 }
 
-/// A value of one of these types, as a row holds it.
+/// Serializes a value for a row.
 pub(crate) fn value(of: &impl Serialize) -> Value {
     serde_json::to_value(of).unwrap_or_default()
 }
@@ -180,8 +179,8 @@ fn column(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
-/// The usage of a turn, for the day on which it ended: of each agent with each model its own, all
-/// of them together the whole.
+/// The usage of a turn, for the day on which it ended: a part for each agent and model; all parts sum to the
+/// whole.
 pub(crate) fn usage(outcome: &Outcome, clock: &dyn Clock) -> Vec<UsagePart> {
     let mut parts = BTreeMap::new();
     add_own(outcome, clock, &mut parts);
@@ -197,13 +196,13 @@ pub(crate) fn usage(outcome: &Outcome, clock: &dyn Clock) -> Vec<UsagePart> {
     parts.into_iter().map(part).collect()
 }
 
-/// Adds the usage of an agent without its subagents, then that of each of these.
+/// Adds the usage of an agent without its subagents, then of each subagent.
 fn add_own<'a>(
     outcome: &'a Outcome,
     clock: &dyn Clock,
     parts: &mut BTreeMap<(&'a str, &'a str), UsageRow>,
 ) {
-    // Not `outcome.usage`: a summary of the history before it is paid for beside that.
+    // Not `outcome.usage`, because the bill of a summary made before the turn is not in there.
     let children = outcome.children.iter().map(|child| child.outcome.total);
     let own = children.fold(outcome.total, Usage::without);
     let more = usage_beside(own, clock);

@@ -1,10 +1,10 @@
-//! The parts of an outcome that stand in no column of its row.
+//! The parts of an outcome without a column of their own.
 
 use belljar_agent::{Attachment, Outcome, RunError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The parts of an outcome that stand in no column of its row.
+/// The parts of an outcome without a column of their own.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Rest {
@@ -33,7 +33,7 @@ impl Rest {
     }
 }
 
-/// Rows are shown to peers; what an operator can do about an error is not for them.
+/// Rows are shown to peers; the operator's hint for an error is not.
 fn without_hint(error: RunError) -> RunError {
     match error {
         RunError::Setup { message, .. } => RunError::Setup { message, hint: None },

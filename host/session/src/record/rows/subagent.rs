@@ -1,4 +1,4 @@
-//! A subagent: its record is made when it is queued, and ends with its outcome.
+//! A subagent: the record is made at queueing, and completed with the outcome.
 
 use belljar_agent::{ChildOrigin, ChildSummary, Findings, Outcome, QueuedChild, RunStatus, Usage};
 use belljar_store::{SubagentRecord, SubagentSource, SubagentStatus};
@@ -14,7 +14,7 @@ const MAX_SUMMARY: usize = 400;
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ChildResult {
-    /// Where it stands in its run.
+    /// The subagent's path in the run.
     pub(crate) path: String,
     pub(crate) spawn_index: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub(crate) struct ChildResult {
     warnings: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rest: Option<Rest>,
-    /// Of one that was cancelled: who did it.
+    /// The canceller of a cancelled subagent.
     #[serde(skip_serializing_if = "Option::is_none")]
     cancelled_by: Option<String>,
 }
@@ -62,7 +62,7 @@ impl ChildResult {
         }
     }
 
-    /// The result of a subagent, also of one that an older program left.
+    /// The result of a subagent, including records of older programs.
     pub(crate) fn of_record(record: &SubagentRecord) -> Self {
         Self::deserialize(&record.result).unwrap_or_default()
     }
@@ -77,8 +77,7 @@ pub(crate) fn path_of(record: &SubagentRecord) -> Option<&str> {
     record.result["path"].as_str()
 }
 
-/// Every subagent of a turn that was run before it had a message, parents before their
-/// children.
+/// Every subagent of a turn that ran before its message was stored, parents before children.
 pub(crate) fn subagents(
     message: &str,
     outcome: &Outcome,
@@ -86,7 +85,7 @@ pub(crate) fn subagents(
     new_id: impl Fn() -> String,
 ) -> Vec<SubagentRecord> {
     let mut records = Vec::new();
-    // Outcome of the parent, its record's id, its depth.
+    // The parent's outcome, record id and depth.
     let mut parents: Vec<(&Outcome, Option<String>, u32)> = vec![(outcome, None, 0)];
     while let Some((parent, parent_id, depth)) = parents.pop() {
         for child in &parent.children {
@@ -186,7 +185,7 @@ fn subagent_status(status: RunStatus) -> SubagentStatus {
     }
 }
 
-/// The same back: one that has not ended is as good as cancelled.
+/// The reverse: an unfinished subagent counts as cancelled.
 pub(crate) fn child_status(status: SubagentStatus) -> RunStatus {
     match status {
         SubagentStatus::Completed => RunStatus::Completed,
@@ -198,7 +197,7 @@ pub(crate) fn child_status(status: SubagentStatus) -> RunStatus {
     }
 }
 
-/// Those that the agent at the top started: their totals hold those below them.
+/// The subagents of the top agent, whose totals include their descendants.
 pub(crate) fn top<'a>(
     subagents: &'a [&SubagentRecord],
 ) -> impl Iterator<Item = &'a SubagentRecord> {

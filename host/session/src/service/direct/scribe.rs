@@ -1,8 +1,8 @@
-//! Stores what a client's calls did, in their order and behind their answers: one task for a session.
+//! Stores the effects of a client's calls, in order and after the answers: one task for a session.
 //!
-//! A client makes its next call when it has the answer to the last. A transaction for each call would
-//! run at that very time, and take the processor from it; so what a few milliseconds bring is stored
-//! as one.
+//! A client makes the next call when it has the last answer. A transaction for each call would run at the
+//! same time, and take the processor from the next call; so the results of a few milliseconds are stored as
+//! one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,20 +23,20 @@ use crate::record::rows::{
 use crate::record::turn_journal::denied_call;
 use crate::service::Service;
 
-/// Calls whose results wait to be stored; behind them the next one waits.
+/// Calls whose results wait to be stored; the next call waits after them.
 const MAX_WAITING: usize = 256;
 
-/// Results that are stored as one.
+/// Results stored in one transaction.
 const MAX_BATCH: usize = 64;
 
 /// Bytes after which no more are.
 const MAX_BATCH_BYTES: usize = 16 << 20;
 
-/// How long a result waits for others, to be stored with them. A process that is killed loses those that
-/// wait, and those that are being stored. Whoever asks for what is stored ends the wait.
+/// How long a result waits for others, to be stored together. A killed process loses waiting results, and
+/// results being stored. A read of the stored results ends the wait.
 const GATHERING: Duration = Duration::from_millis(10);
 
-/// Hands results to the task. Dropping it ends the task, behind what was handed over.
+/// Hands results to the task. Dropping `Scribe` ends the task, after the handed-over results.
 pub(super) struct Scribe {
     place: Arc<TurnPlace>,
     sender: mpsc::Sender<Handed>,
@@ -70,8 +70,8 @@ impl Handed {
 }
 
 impl Note {
-    /// `ids` = those of the result's files, in their order. Each call makes the text of its own rows: all
-    /// those of a batch together would take a processor from the calls that come meanwhile.
+    /// `ids` = ids of the result's files, in order. Each call serializes its own rows, because a whole batch
+    /// at once would take a processor from later calls.
     fn of(place: &TurnPlace, result: &DirectResult, ids: &[String]) -> Self {
         let mut note = Self { used: result.sampled, ..Self::default() };
         for receipt in &result.receipts {
@@ -94,13 +94,13 @@ impl Note {
         note
     }
 
-    /// Bytes of what it stores, about.
+    /// The approximate bytes of the rows.
     fn bytes(&self) -> usize {
         let receipts = self.receipts.iter().map(|receipt| receipt.body.as_str().len());
         receipts.chain(self.attachments.iter().map(|file| file.data.len())).sum()
     }
 
-    /// Takes the rows of the next one behind its own.
+    /// Appends the rows of the next note.
     fn extend(&mut self, next: Self) {
         self.receipts.extend(next.receipts);
         self.attachments.extend(next.attachments);
@@ -126,7 +126,7 @@ impl Note {
 }
 
 impl Scribe {
-    /// Starts the task, where the turns of `service` run: a thread that answers is not kept from it. The
+    /// Starts the task in the runtime of `service`'s turns, so that no answering thread is slowed. The
     /// session is made with the first result.
     pub(super) fn start(
         service: &Service,
@@ -146,9 +146,9 @@ impl Scribe {
         service.spawn(async move {
             let mut begun = false;
             let mut batch = Vec::with_capacity(MAX_BATCH);
-            // The first is taken alone, so that those behind it wake nobody.
+            // The first note is taken alone, so that later ones do not wake the task.
             while notes.recv_many(&mut batch, 1).await > 0 {
-                // Those that came while the ones before were stored have waited long enough.
+                // Notes that arrived during the last write have waited long enough.
                 if notes.is_empty() && batch.iter().all(|handed| matches!(handed, Handed::Note(_)))
                 {
                     let _ = tokio::time::timeout(GATHERING, soon.notified()).await;
@@ -178,7 +178,7 @@ impl Scribe {
                     match place.store.enqueue(writes).await {
                         Ok(()) => begun = true,
                         Err(error) => {
-                            // Somebody has deleted the session: what comes next begins it anew.
+                            // The session was deleted: the next note makes it anew.
                             begun &= !matches!(error, StoreError::NotFound { .. });
                             tracing::error!(
                                 target: "belljar::session",
@@ -207,8 +207,7 @@ impl Scribe {
         let _ = self.sender.send(Handed::Note(note)).await;
     }
 
-    /// Whether the tenant had more stored than it may, or nobody could say, when something of this was
-    /// stored last.
+    /// Whether the tenant exceeded the storage limit, or the size was unknown, at the last write.
     pub(super) fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }
@@ -223,7 +222,7 @@ impl Scribe {
     }
 }
 
-/// The rows of a session: what a person would have said, and a turn that is over.
+/// The rows of a session: a message in place of a person's, and an ended turn.
 fn begin(place: &TurnPlace, agent: &str, client: &str, workspace: &str) -> Vec<Write> {
     let now = place.now();
     let text = format!("calls of the MCP client {client}");
