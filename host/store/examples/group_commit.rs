@@ -1,5 +1,5 @@
-//! How many writes a second the store takes: callers who each wait for one row of a journal
-//! before they hand over the next.
+//! How many writes a second the store takes: each caller waits for one journal row before handing over the
+//! next.
 //!
 //! ```sh
 //! cargo run -p belljar-store --example group_commit
@@ -37,7 +37,7 @@ async fn main() {
     store.close().await;
 }
 
-/// One caller, with a turn of its own; gives how many rows it has written.
+/// One caller with a separate turn; returns the number of rows written.
 async fn write(store: Store, id: String) -> u32 {
     let text = || "a".to_owned();
     let session = StoredSession {

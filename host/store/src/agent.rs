@@ -1,4 +1,4 @@
-//! Agents that a tenant has made or changed through the API. The store keeps their text.
+//! Agents that a tenant has made or changed through the API. The store keeps the text.
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
@@ -26,8 +26,8 @@ pub struct StoredAgent {
 }
 
 impl Store {
-    /// Saves an agent: a new one where `expected_updated` is `None`, else the next version of
-    /// the one whose [`StoredAgent::updated`] is that. Gives its `updated`, usually `now`.
+    /// Stores an agent: a new one without `expected_updated`, otherwise the next version of the agent
+    /// with this [`StoredAgent::updated`]. Returns the new `updated`, usually `now`.
     ///
     /// Where there is another version, or none, it is [`StoreError::Conflict`]. Most agents of a
     /// tenant: [`MAX_AGENTS`], together [`MAX_AGENTS_BYTES`]; most bytes: [`MAX_AGENT_BYTES`].
@@ -96,8 +96,7 @@ impl Store {
         rows.iter().map(|row| self.stored_agent(row)).collect()
     }
 
-    /// The slugs of all agents of this tenant, in their order: which there are, for who reads them
-    /// one at a time.
+    /// The slugs of all agents of this tenant, in order, for reading agents one at a time.
     pub async fn agent_slugs(&self) -> Result<Vec<String>, StoreError> {
         let select = "SELECT slug FROM agents WHERE tenant = $1 ORDER BY slug";
         sqlx::query_scalar(select)

@@ -9,7 +9,7 @@ use crate::open::{BadRow, Store};
 use crate::session::MAX_LISTED;
 use crate::statement::{Nothing, Statement, json};
 
-/// One question and its answer.
+/// A question with its answer.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct PermissionAnswer {
     /// Made by the caller; sorts by time as text.
@@ -22,7 +22,7 @@ pub struct PermissionAnswer {
     pub question: i64,
     /// The path of the agent that asked.
     pub agent: String,
-    /// The tool that it asked for.
+    /// The tool that the question was about.
     pub tool: String,
     /// With which arguments. Foreign.
     pub arguments: Value,

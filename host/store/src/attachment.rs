@@ -17,7 +17,7 @@ pub const MAX_ATTACHMENT_BYTES: usize = 32 << 20;
 pub struct NewAttachment {
     /// Made by the caller; sorts by time as text.
     pub id: String,
-    /// The call that attached it; `None` = a person did.
+    /// The call that attached the file; `None` = a person did.
     pub call_id: Option<String>,
     /// Its name. Foreign text.
     pub name: String,
@@ -34,9 +34,9 @@ pub struct NewAttachment {
 pub struct StoredAttachment {
     /// Its id.
     pub id: String,
-    /// The message that carries it.
+    /// The message with the file.
     pub message: String,
-    /// The call that attached it; `None` = a person did.
+    /// The call that attached the file; `None` = a person did.
     pub call_id: Option<String>,
     /// Its name. Foreign text.
     pub name: String,
@@ -82,8 +82,7 @@ pub(crate) fn add(
 }
 
 impl Store {
-    /// The latest files of a session, without their bytes, at most [`MAX_LISTED`]; the oldest of
-    /// them first.
+    /// The latest files of a session, without their bytes, at most [`MAX_LISTED`]; the oldest first.
     pub async fn attachments(&self, session: &str) -> Result<Vec<StoredAttachment>, StoreError> {
         let select = "SELECT a.id, a.message_id, a.call_id, a.name, a.media_type, a.size, \
             a.created FROM attachments a JOIN sessions s ON s.id = a.session_id \
@@ -93,8 +92,7 @@ impl Store {
         rows.iter().rev().map(|row| stored(row).map_err(|error| self.bad_file(error))).collect()
     }
 
-    /// A file with its bytes. [`StoreError::NotFound`] where this session of this tenant has none
-    /// of that id.
+    /// A file with its bytes. [`StoreError::NotFound`] if the id is unknown in this session of this tenant.
     pub async fn attachment(
         &self,
         session: &str,
@@ -112,8 +110,8 @@ impl Store {
         Ok((stored(&row).map_err(bad)?, row.try_get(7).map_err(bad)?))
     }
 
-    /// The bytes of a file of this name that a person brought to the session; the oldest, where there are
-    /// several. A file that a call attached is none.
+    /// The bytes of a person's file of this name in the session; of several, the oldest. Files attached by
+    /// calls do not count.
     pub async fn brought_file(
         &self,
         session: &str,

@@ -1,5 +1,5 @@
-//! The audit log: who has done what. Nothing changes a line, and none is deleted before its time is
-//! over: the file itself refuses to.
+//! The audit log: who has done what. Nothing changes a line, and no line is deleted before its time: the
+//! database refuses both.
 
 use serde_json::Value;
 use sqlx::Row as _;
@@ -11,17 +11,17 @@ use crate::page::{Page, and_one, more};
 use crate::registry::Registry;
 use crate::statement::{Nothing, Statement, bounded, json};
 
-/// Most bytes of one line's detail: what was asked and decided, not its outcome.
+/// Most bytes of one line's detail: the request and the decision, not the outcome.
 pub const MAX_DETAIL_BYTES: usize = 256 << 10;
 
-/// One line. Its tenant is the one of the store that it is written and read by.
+/// One line. The tenant is the store's, for writing and reading.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct AuditEntry {
     /// Made by the caller; sorts by time as text.
     pub id: String,
     /// When, in milliseconds since 1970.
     pub at: i64,
-    /// Who did it: a key, the person at the command line, an agent.
+    /// The actor: a key, the person at the command line, or an agent.
     pub actor: String,
     /// The action, in a word.
     pub action: String,
@@ -53,7 +53,7 @@ pub(crate) fn add(tenant: &str, entry: AuditEntry) -> Result<Statement, StoreErr
     )
 }
 
-/// Lines that are deleted as one: so few that whoever writes meanwhile does not wait long.
+/// Lines deleted in one transaction: few, so that other writers do not wait long.
 const MAX_PRUNED: i64 = 5_000;
 
 impl Registry {
@@ -77,10 +77,9 @@ impl Registry {
 }
 
 impl Store {
-    /// The audit log of this tenant, the newest line first: those before an id, at most `limit`,
-    /// at most [`crate::MAX_LISTED`], and no more behind the one with which they have `most_bytes`.
-    /// Only where there are none is the page empty. Lines outlive a tenant; another one that was
-    /// given the same name does not see those from before it was made.
+    /// The audit log of this tenant, the newest line first: lines before an id, at most `limit` and
+    /// [`crate::MAX_LISTED`], up to the line that reaches `most_bytes`. The page is empty only if no lines
+    /// are left. Lines outlive a tenant; a later tenant of the same name does not see older lines.
     pub async fn audit(
         &self,
         before: Option<&str>,
@@ -90,7 +89,7 @@ impl Store {
         self.audit_of(None, None, before, limit, most_bytes).await
     }
 
-    /// The same, of one actor or one action alone.
+    /// The same, for one actor or one action.
     pub async fn audit_of(
         &self,
         actor: Option<&str>,

@@ -1,4 +1,4 @@
-//! Summaries of the older part of a session. The messages that they stand for stay.
+//! Summaries of the older part of a session. The summarised messages stay.
 
 use sqlx::Row as _;
 
@@ -6,12 +6,12 @@ use crate::error::StoreError;
 use crate::open::Store;
 use crate::statement::{Nothing, Statement};
 
-/// A summary of a session's messages up to one of them.
+/// A summary of a session's messages up to a position.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Compaction {
-    /// The place of the last message that it stands for.
+    /// The position of the last summarised message.
     pub upto_sort_order: i64,
-    /// The summary that stands in their place.
+    /// The summary in place of the messages.
     pub text: String,
     /// When it was made, in milliseconds since 1970.
     pub created: i64,
@@ -39,7 +39,7 @@ impl Store {
         self.commit_one(save).await
     }
 
-    /// The summary that reaches farthest; `None` where the session is none of this tenant's, too.
+    /// The latest summary; `None` for another tenant's session too.
     pub async fn compaction(&self, session: &str) -> Result<Option<Compaction>, StoreError> {
         let select = "SELECT c.upto_sort_order, c.text, c.created FROM compactions c \
             JOIN sessions s ON s.id = c.session_id \

@@ -1,4 +1,4 @@
-//! The number of things that belong to a session, and so go with it.
+//! The number of rows that belong to a session, and are deleted with it.
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
@@ -22,7 +22,7 @@ pub struct Contents {
 }
 
 impl Store {
-    /// The things that belong to a session of this tenant; of another's there are none.
+    /// The contents of a session of this tenant; empty for another tenant's.
     pub async fn contents(&self, session: &str) -> Result<Contents, StoreError> {
         let select = "SELECT (SELECT COUNT(*) FROM messages m WHERE m.session_id = s.id), \
             (SELECT COUNT(*) FROM subagent_sessions c WHERE c.session_id = s.id), \

@@ -1,4 +1,4 @@
-//! The errors of the store, in words that say what to do about them.
+//! The errors of the store, with remedies.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub enum StoreError {
         /// Why it failed.
         source: io::Error,
     },
-    /// The file is no store of belljar's, or is damaged. It is left as it is.
+    /// The file is not a store of belljar, or is damaged. Nothing in it is changed.
     #[error("`{}` {why}; it is left as it is: move it away to start with an empty one", path.shown())]
     Unusable {
         /// The file.
@@ -27,8 +27,8 @@ pub enum StoreError {
         /// The problem.
         why: String,
     },
-    /// The file or its directory is not this user's alone: what it holds may be a stranger's. It
-    /// is neither read nor written.
+    /// The file or its directory is not this user's alone, so a stranger may have written to it. The file is
+    /// neither read nor written.
     #[error(
         "`{}` {why}, and sessions are kept in what is yours alone: choose another directory, or \
          take it over with `chown` and `chmod go-w`",
@@ -37,7 +37,7 @@ pub enum StoreError {
     NotOurs {
         /// The file or directory.
         path: PathBuf,
-        /// Whose it is.
+        /// The reason: the file's owner or mode.
         why: String,
     },
     /// The file was written by a newer program.
@@ -64,7 +64,7 @@ pub enum StoreError {
         /// The database's message.
         why: String,
     },
-    /// A row holds what this program does not understand.
+    /// A row holds a value that this program does not understand.
     #[error("{what} in `{}` cannot be read: {why}", path.shown())]
     Row {
         /// Which row.
@@ -92,7 +92,7 @@ pub enum StoreError {
         /// The first few of them.
         ids: String,
     },
-    /// The message is not in flight any more: somebody has finished it already.
+    /// The message is not in flight any more: another writer has finished it.
     #[error("message `{id}` is already finished")]
     Finished {
         /// The message.
@@ -108,7 +108,7 @@ pub enum StoreError {
         /// The bound.
         limit: usize,
     },
-    /// A content is not of the form that it has to be.
+    /// A content has an invalid form.
     #[error("{what} {why}")]
     Invalid {
         /// Which content.
@@ -116,13 +116,13 @@ pub enum StoreError {
         /// The problem.
         why: String,
     },
-    /// The id of a new row is that of another one.
+    /// The id of a new row is taken.
     #[error("failed to {what}: its name or id is taken; choose another")]
     Taken {
         /// The operation.
         what: &'static str,
     },
-    /// Somebody else has changed it meanwhile.
+    /// Another writer has changed the row meanwhile.
     #[error("{what} `{id}` is not what it was when it was read; read it again")]
     Conflict {
         /// The message that was to be changed.
@@ -138,7 +138,7 @@ pub enum StoreError {
         /// The bound.
         limit: i64,
     },
-    /// A block of events does not begin right after the last one that is stored.
+    /// A block of events does not follow the last stored event.
     #[error("events from {first} of session `{session}` do not follow the last stored one")]
     OutOfOrder {
         /// The session, escaped.
@@ -152,7 +152,7 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// The store was closed, or its writer broke down: whether this is written is not known.
+    /// The store was closed, or the writer broke down: the write may or may not be stored.
     #[error("`{}` was closed before this was written", path.shown())]
     Closed {
         /// The file.
@@ -160,7 +160,7 @@ pub enum StoreError {
     },
 }
 
-/// SQLite's primary result codes that have a meaning of their own here.
+/// SQLite's primary result codes with a special meaning here.
 const SQLITE_BUSY: i32 = 5;
 const SQLITE_LOCKED: i32 = 6;
 const SQLITE_CORRUPT: i32 = 11;

@@ -1,4 +1,4 @@
-//! Events of a session: kept in blocks, read one by one from any id on.
+//! Events of a session: kept in blocks, read one by one after any id.
 
 use belljar_policy::Shown;
 use serde::de::IgnoredAny;
@@ -15,10 +15,10 @@ pub const MAX_BLOCK_BYTES: usize = 16 << 20;
 /// Most events of one page.
 pub const MAX_EVENTS: u32 = 10_000;
 
-/// Bytes after which a page takes no more blocks: each of many watchers may hold one.
+/// Bytes after which a page takes no more blocks, because many watchers may each hold a page.
 const MAX_PAGE_BYTES: usize = 256 << 10;
 
-/// Blocks that are read at once: little of them is read in vain.
+/// Blocks read at once: few, so that little is read in vain.
 const BLOCKS: i64 = 4;
 
 /// The separator of the events of a block. JSON without line breaks has none of it.
@@ -38,7 +38,7 @@ pub struct EventBlock {
 /// An event as it was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEvent {
-    /// Its id in its session.
+    /// The id in the session.
     pub seq: i64,
     /// The placeholder of its turn.
     pub message: String,
@@ -115,9 +115,8 @@ impl Store {
         row.try_get(0).map_err(failed)
     }
 
-    /// The events of a session after an id, in their order: at most `limit`, at most
-    /// [`MAX_EVENTS`], and fewer where they are large. Only where there are none is the page
-    /// empty; the next one begins after the last id of this.
+    /// The events of a session after an id, in order: at most `limit` and [`MAX_EVENTS`], and fewer if large.
+    /// The page is empty only if no events are left; the next page begins after the last id of this page.
     pub async fn events_after(
         &self,
         session: &str,

@@ -1,6 +1,5 @@
-//! The journal of turns in flight: their steps so far, for whoever resumes them after their process
-//! has died. Deleted with the end of the turn; of a run its answers and results stay, for whoever
-//! replays it.
+//! The journal of turns in flight: the steps so far, for resuming a turn whose process has died. Deleted with
+//! the end of the turn; a run's answers and results stay, for replay.
 
 use belljar_policy::Shown;
 use serde_json::Value;
@@ -12,7 +11,7 @@ use crate::open::{BadRow, Store};
 use crate::statement::{Nothing, Statement, json};
 use crate::words::{JournalKind, SessionKind};
 
-/// One step of a turn that was taken.
+/// One taken step of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalEntry {
     /// The address of the agent within the turn.
@@ -27,7 +26,7 @@ pub struct JournalEntry {
     pub body: Value,
 }
 
-/// Goes behind what is there of that message.
+/// Appends to the message's entries.
 pub(crate) fn add(
     tenant: &str,
     session: &str,
@@ -58,8 +57,8 @@ pub(crate) fn add(
     )
 }
 
-/// The turn is over. Conversations keep their answers and results in their messages; of a run those
-/// of its subagents stand here alone. How a subagent ended has a row of its own.
+/// Deletes the journal of an ended turn. A conversation keeps answers and results in its messages; a run's
+/// subagents have theirs only here, so these stay. The ending of a subagent has a separate row.
 pub(crate) fn delete(tenant: &str, session: &str, message: &str) -> Result<Statement, StoreError> {
     let delete = "DELETE FROM journal WHERE session_id = $2 AND message_id = $3 \
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $2 AND s.tenant = $1 \
@@ -75,8 +74,8 @@ pub(crate) fn delete(tenant: &str, session: &str, message: &str) -> Result<State
 }
 
 impl Store {
-    /// The steps of a turn in flight or of a run, in the order in which they were written. Empty for
-    /// the finished turn of a conversation, and for one of another tenant.
+    /// The steps of a turn in flight or of a run, in the order of writing. Empty for a finished turn of a
+    /// conversation, and for another tenant's turn.
     pub async fn journal_of(
         &self,
         session: &str,

@@ -1,5 +1,4 @@
-//! The store on disk: one SQLite file that holds conversations, what belongs to them, and the
-//! tenants that they belong to.
+//! The store on disk: one SQLite file with conversations, their contents, and the tenants.
 //!
 //! ```text
 //! tenants ──< api_keys, logins, agents, usage_parts
@@ -12,19 +11,19 @@
 //! Promises of this crate:
 //!
 //! - A file that is not a store, is damaged, or was written by a newer program is refused with
-//!   a reason, and stays as it was.
-//! - Deleting a session deletes all that belongs to it.
+//!   a reason, and is not changed.
+//! - Deleting a session deletes all its contents.
 //! - Every query is scoped by a tenant: a [`Store`] sees the rows of its own and no others. Only
 //!   a [`Registry`] looks at tenants and keys.
-//! - One task does all writing, in the order in which it was asked to (see [`Store::enqueue`]).
+//! - One task does all writing, in the order of requests (see [`Store::enqueue`]).
 //! - What a call has acknowledged outlives the death of the process (not a power cut: the
 //!   file is written in WAL mode with `synchronous=NORMAL`).
 //! - A line of the audit log is never changed or deleted, whoever has the file open.
 //!
-//! It knows nothing of models or agents: contents are JSON values that its callers made and
-//! read. Ids are made by the callers too and sort by time as text; times are milliseconds
-//! since 1970 in UTC. The SQL stays within what SQLite and PostgreSQL share; what is SQLite's
-//! own stands in `open.rs`, `schema.rs` and the migrations named `.sqlite.sql`.
+//! The store does not know models or agents: contents are JSON values of the callers. Ids are made by the
+//! callers too and sort by time as text; times are milliseconds since 1970 in UTC. The SQL stays within the
+//! common part of SQLite and PostgreSQL; code for SQLite alone is in `open.rs`, `schema.rs` and the
+//! migrations named `.sqlite.sql`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -3,5 +3,5 @@
 /// Most agents of one tenant.
 pub const MAX_AGENTS: i64 = 1_000;
 
-/// Most bytes of all agents of a tenant: they are in memory as long as it is served.
+/// Most bytes of all agents of a tenant, because all are in memory while the tenant is served.
 pub const MAX_AGENTS_BYTES: i64 = 16 << 20;

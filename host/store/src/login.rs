@@ -1,4 +1,4 @@
-//! Logins: the secrets of browsers, each good for as long as what it was let in with.
+//! Logins: the secrets of browsers, each valid as long as the key or link that made it.
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
@@ -12,9 +12,9 @@ use crate::words::KeyScope;
 /// A login to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewLogin {
-    /// The id that it is looked up by; not secret.
+    /// The id for look-up; not secret.
     pub id: String,
-    /// The key that it was let in with; `None` = the operator's own link, as an admin of [`TENANT`].
+    /// The key of the login; `None` = the operator's own link, as an admin of [`TENANT`].
     pub key: Option<String>,
     /// The digest of its secret; the secret itself is not stored.
     pub secret_hash: String,
@@ -24,23 +24,23 @@ pub struct NewLogin {
     pub expires: i64,
 }
 
-/// A login as it stands in the file, with all that decides about it.
+/// A stored login, with all facts that decide its validity.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoredLogin {
-    /// The id that it is looked up by; not secret.
+    /// The id for look-up; not secret.
     pub id: String,
     /// Its tenant.
     pub tenant: String,
     /// [`crate::Tenant::id`] of its tenant.
     #[serde(skip)]
     pub tenant_id: String,
-    /// Whether its tenant is disabled: then it opens nothing.
+    /// Whether the tenant is disabled: the login is invalid then.
     pub tenant_disabled: bool,
-    /// The key that it was let in with; `None` = the operator's own link.
+    /// The key of the login; `None` = the operator's own link.
     pub key: Option<String>,
     /// The scope of that key.
     pub scope: KeyScope,
-    /// When that key was revoked: from then on it opens nothing.
+    /// When the key was revoked: the login is invalid from then on.
     pub revoked: Option<i64>,
     /// The digest of its secret. To be compared in constant time.
     #[serde(skip)]
@@ -52,15 +52,15 @@ pub struct StoredLogin {
 }
 
 impl StoredLogin {
-    /// Whether it opens anything at this time.
+    /// Whether the login is valid at this time.
     pub fn is_open(&self, now: i64) -> bool {
         self.revoked.is_none() && !self.tenant_disabled && now < self.expires
     }
 }
 
 impl Registry {
-    /// Stores a login; of those of its key the newest `most` stay. What has ended by now goes.
-    /// `false` = its key is not there, or was revoked.
+    /// Stores a login; of the key's logins, the newest `most` stay. Ended logins are deleted. `false` = the
+    /// key is missing or revoked.
     pub async fn create_login(&self, login: &NewLogin, most: u32) -> Result<bool, StoreError> {
         const WHAT: &str = "store a login";
         let of_key = "INSERT INTO logins (id, tenant, of_key, secret_hash, created, expires) \
@@ -83,7 +83,7 @@ impl Registry {
             login.expires.into(),
         ];
         let key = login.key.as_deref().unwrap_or_default();
-        // One less: the new one comes last, so that how many rows it is tells whether it is there.
+        // One less: the new login is inserted last, so that the count of changed rows shows the insert.
         let room = i64::from(most.saturating_sub(1));
         let all = || -> Result<_, StoreError> {
             Ok(vec![
@@ -95,8 +95,7 @@ impl Registry {
         Ok(self.store.writer.enqueue(None, all()).rows().await? > 0)
     }
 
-    /// A login by its id: it is for the caller to compare the digest, and to ask
-    /// [`StoredLogin::is_open`].
+    /// A login by id: the caller compares the digest, and checks [`StoredLogin::is_open`].
     pub async fn find_login(&self, id: &str) -> Result<Option<StoredLogin>, StoreError> {
         let select = "SELECT l.id, l.tenant, t.id, t.disabled, l.of_key, \
             COALESCE(k.scope, 'admin'), k.revoked, l.secret_hash, l.created, l.expires \
@@ -108,7 +107,7 @@ impl Registry {
         row.map(|row| self.stored_login(&row)).transpose()
     }
 
-    /// The logins that have not ended by `now`, by tenant and time; those whose key was revoked too.
+    /// The logins that have not ended by `now`, by tenant and time, including those of revoked keys.
     pub async fn logins(&self, now: i64) -> Result<Vec<StoredLogin>, StoreError> {
         let select = "SELECT l.id, l.tenant, t.id, t.disabled, l.of_key, \
             COALESCE(k.scope, 'admin'), k.revoked, l.secret_hash, l.created, l.expires \
@@ -121,7 +120,7 @@ impl Registry {
         rows.iter().map(|row| self.stored_login(row)).collect()
     }
 
-    /// Ends a login. `false` = there is none.
+    /// Ends a login. `false` = missing.
     pub async fn end_login(&self, id: &str) -> Result<bool, StoreError> {
         let delete = "DELETE FROM logins WHERE id = $1";
         Ok(self.change("end a login", Nothing::Fine, delete, [id.into()]).await? > 0)

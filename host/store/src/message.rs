@@ -16,7 +16,7 @@ use crate::{journal, session};
 pub struct NewMessage {
     /// Made by the caller; sorts by time as text.
     pub id: String,
-    /// Who it is from.
+    /// The sender.
     pub role: Role,
     /// [`MessageStatus::InFlight`] for a placeholder.
     pub status: MessageStatus,
@@ -48,7 +48,7 @@ pub struct StoredMessage {
     pub id: String,
     /// Its place in the session, from 1.
     pub sort_order: i64,
-    /// Who it is from.
+    /// The sender.
     pub role: Role,
     /// How far it is.
     pub status: MessageStatus,
@@ -96,7 +96,7 @@ pub(crate) fn append(
     Ok(())
 }
 
-/// A placeholder becomes its outcome; its journal is not needed any more.
+/// Replaces a placeholder by its outcome; the journal is not needed any more.
 pub(crate) fn finish(
     tenant: &str,
     session: &str,
@@ -151,8 +151,8 @@ pub(crate) fn metadata(
     )
 }
 
-/// Placeholders become interrupted ones, and their subagents cancelled ones. The last statement
-/// is the one that counts the placeholders.
+/// Marks placeholders as interrupted, and their subagents as cancelled. The last statement counts the
+/// placeholders.
 fn interrupt(tenant: &str, session: &str, now: i64) -> Result<Vec<Statement>, StoreError> {
     const WHAT: &str = "mark interrupted turns";
     let journal = "DELETE FROM journal WHERE session_id = $2 AND message_id IN \
@@ -203,9 +203,9 @@ impl Store {
         rows.iter().map(|row| self.stored_message(row)).collect()
     }
 
-    /// Marks every placeholder of a session as interrupted, deletes their journals, and marks
-    /// every subagent that waited or ran as cancelled: for a caller that knows that none of them
-    /// is being worked on any more. Gives how many placeholders there were.
+    /// Marks every placeholder of a session as interrupted, deletes the journals, and marks every waiting or
+    /// running subagent as cancelled: for a caller that knows that no process works on the session any more.
+    /// Returns the number of placeholders.
     pub async fn interrupt_in_flight(&self, session: &str, now: i64) -> Result<u64, StoreError> {
         self.commit(interrupt(&self.tenant, session, now)).rows().await
     }

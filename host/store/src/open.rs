@@ -1,4 +1,4 @@
-//! Opening the file: its permissions, its checks, its migration, its connections.
+//! Opens the file: permissions, checks, migration, connections.
 
 use std::fs;
 use std::io;
@@ -30,18 +30,17 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long opening pauses before it tries again: the others are done in some milliseconds.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
-/// Pages of the log after which a commit takes them into the file: 32 MiB. The pages that turns
-/// write over and over are copied, and the disk waited for, far less often than with SQLite's
-/// own 1,000 pages.
+/// Pages of the log after which a commit moves the log into the file: 32 MiB, because turns write the same
+/// pages over and over, and SQLite's default of 1,000 pages would copy and sync far more often.
 const CHECKPOINT_PAGES: &str = "8000";
 
-/// Connections of one process that read. Each has a thread; they do not wait for the writer's.
+/// Reading connections of one process. Each has a thread, and none waits for the writer.
 const MAX_CONNECTIONS: u32 = 4;
 
 /// The sessions of one tenant in one file. Clones share the connections and the writer.
 ///
-/// The writer is a task of the runtime in which the file was opened; without that runtime nothing
-/// is written any more.
+/// The writer is a task of the runtime in which the file was opened; nothing is written after that runtime
+/// has ended.
 #[derive(Debug, Clone)]
 pub struct Store {
     /// Reads. Its connections refuse to write: all writes take the same way.
@@ -53,22 +52,21 @@ pub struct Store {
     id: Option<Arc<str>>,
 }
 
-/// Why a row is not understood: a column, its JSON, or a word in it.
+/// Why a row is not understood: a column, its JSON, or an unknown word.
 pub(crate) type BadRow = Box<dyn std::error::Error + Send + Sync>;
 
 impl Store {
-    /// Opens the file, usually `~/.belljar/sessions/belljar.db`; makes it (readable by its owner only,
-    /// in a directory of the same kind) where it is not there, and brings its schema up to
-    /// date. The rows are those of [`TENANT`].
+    /// Opens the file, usually `~/.belljar/sessions/belljar.db`; makes a missing file (readable by its owner
+    /// only, in a directory of the same kind), and migrates the schema. The rows are [`TENANT`]'s.
     ///
-    /// A file that is damaged, foreign or newer is refused before anything is written to it; so is
-    /// one that belongs to another user, or lies where others can replace it.
+    /// A damaged, foreign or newer file is refused before anything is written; so is a file of another user,
+    /// or in a directory where others can replace it.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         let started = Instant::now();
         loop {
             match Self::open_once(path).await {
-                // Changing to the write-ahead log, SQLite does not wait for others that do the
-                // same: it says at once that the file is in use.
+                // While another process changes to the write-ahead log too, SQLite does not wait, but reports
+                // at once that the file is in use.
                 Err(StoreError::Busy { .. }) if started.elapsed() < BUSY_TIMEOUT => {
                     tokio::time::sleep(BUSY_PAUSE).await;
                 }
@@ -95,7 +93,7 @@ impl Store {
             .journal_mode(SqliteJournalMode::Wal)
             .pragma("wal_autocheckpoint", CHECKPOINT_PAGES);
         let shared: Arc<Path> = path.into();
-        // The writer first: it is the one that may change the journal's mode.
+        // The writer first: only the writer may change the journal's mode.
         let writer = Writer::start(options.clone(), Arc::clone(&shared)).await.map_err(failed)?;
         let pool = SqlitePoolOptions::new()
             .max_connections(MAX_CONNECTIONS)
@@ -112,8 +110,8 @@ impl Store {
         Self { tenant: tenant.into(), id: None, ..self.clone() }
     }
 
-    /// The same file, seen by the tenant with this name and [`Tenant::id`], and by none that has its
-    /// name after it: once it is deleted, nothing more is written here ([`StoreError::NotFound`]).
+    /// The same file for the tenant with this name and [`Tenant::id`], not for a later tenant of the name:
+    /// once the tenant is deleted, writes fail ([`StoreError::NotFound`]).
     #[must_use]
     pub fn of(&self, tenant: &str, id: &str) -> Self {
         Self { tenant: tenant.into(), id: Some(id.into()), ..self.clone() }
@@ -131,8 +129,8 @@ impl Store {
         self.commit(statement.map(|statement| vec![statement]))
     }
 
-    /// The rows that a `SELECT` finds. Its first argument, `$1`, is this tenant; `args` are the
-    /// others. `what` names it in an error.
+    /// The rows of a `SELECT`. The first argument, `$1`, is this tenant; `args` follow. `what` is the subject
+    /// in an error.
     pub(crate) async fn rows<const N: usize>(
         &self,
         what: &'static str,
@@ -143,7 +141,7 @@ impl Store {
         query.fetch_all(&self.pool).await.map_err(|error| self.failed(what, &error))
     }
 
-    /// A state of the file for several reads: what is written meanwhile is in none of them.
+    /// A consistent state of the file for several reads, without later writes.
     pub(crate) async fn state(
         &self,
         what: &'static str,
@@ -179,21 +177,21 @@ impl Store {
         &self.path
     }
 
-    /// The tenant whose rows this sees.
+    /// The tenant of the visible rows.
     pub fn tenant(&self) -> &str {
         &self.tenant
     }
 
-    /// The [`Tenant::id`](crate::Tenant::id) of that tenant, where it was given.
+    /// The [`Tenant::id`](crate::Tenant::id) of the tenant, if given.
     pub fn tenant_id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 
-    /// Closes all connections of this process, clones' included, once what was handed to the
-    /// writer before is committed. What comes later is [`StoreError::Closed`].
+    /// Closes all connections of this process, clones' included, after committing earlier writes. Later
+    /// writes are [`StoreError::Closed`].
     pub async fn close(&self) {
         self.pool.close().await;
-        // Last, so that it is the one who takes the log into the file.
+        // Last, so that the writer moves the log into the file.
         self.writer.close().await;
     }
 
@@ -202,13 +200,13 @@ impl Store {
         StoreError::database(what, &self.path, error)
     }
 
-    /// A row that holds what nobody understands.
+    /// The error for a row that cannot be read.
     pub(crate) fn bad_row(&self, what: String, why: impl ToString) -> StoreError {
         StoreError::Row { what, path: self.path.to_path_buf(), why: why.to_string() }
     }
 }
 
-/// Looks at the file with one connection that leaves it as it is until all checks have passed.
+/// Checks the file through one connection that changes nothing until all checks have passed.
 async fn check_and_migrate(options: &SqliteConnectOptions, path: &Path) -> Result<(), StoreError> {
     let failed = |error: sqlx::Error| StoreError::database("open the store", path, &error);
     let mut db: SqliteConnection = options.connect().await.map_err(failed)?;
@@ -218,7 +216,7 @@ async fn check_and_migrate(options: &SqliteConnectOptions, path: &Path) -> Resul
     closed.map_err(failed)
 }
 
-/// Makes an empty file if there is none, and takes everybody else's access away.
+/// Makes an empty file if missing, and removes all access of others.
 ///
 /// The file is never opened here: SQLite's locks are this process's, and closing any other
 /// handle on the file would drop them.

@@ -1,9 +1,8 @@
-//! Whose the file is: what lies in a directory that others write to may be theirs.
+//! Ownership of the file: files in a directory that others can write may be forged.
 //!
-//! SQLite opens its files by their names, and a second handle on one of them would drop this
-//! process's locks when it is closed. So the directory is opened, and the files are asked about
-//! through it: for as long as nobody else can put another file into that directory, the answer
-//! stays true.
+//! SQLite opens its files by name, and closing a second handle on a file would drop this process's locks. So
+//! the directory is opened, and the files are inspected through the handle: as long as nobody else can write
+//! to the directory, the answer stays true.
 
 use std::path::Path;
 
@@ -12,21 +11,20 @@ use rustix::process::{Uid, geteuid};
 
 use crate::error::StoreError;
 
-/// The files that SQLite and belljar keep beside it, by what is put behind its name.
+/// Suffixes of the files that SQLite and belljar keep.
 const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
-/// Why what a name stands for is not this user's own; nothing = it is.
+/// Why a path is not this user's own; `None` = the user's own.
 type Judge = fn(&Stat, Uid) -> Option<String>;
 
-/// Refuses a file that is not this user's own, or that lies where others can put one in its
-/// place. What is not there is no reason to refuse.
+/// Refuses a file of another user, or in a directory where others can replace it. A missing file is accepted.
 pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     let failed = |error: std::io::Error| StoreError::Io {
         what: "look at",
         path: path.to_owned(),
         source: error,
     };
-    // A link of the operator's own is followed: what counts is where it leads.
+    // A link of the operator's own is followed: its target is checked.
     let real = match path.canonicalize() {
         Ok(real) => real,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => path.to_owned(),
@@ -66,8 +64,8 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Why this directory is not ours alone. The system's own (a `/tmp` whose files only their owners
-/// remove) keeps others from what is ours in it.
+/// Why this directory is not the user's alone. In the system's directories (for example a sticky `/tmp`)
+/// others cannot replace the user's files.
 fn of_directory(about: &Stat, us: Uid) -> Option<String> {
     let owner = Uid::from_raw(about.st_uid);
     if owner != us && !owner.is_root() {

@@ -1,5 +1,5 @@
-//! Lists in pages, each behind the row that was seen last; a page ends behind so many bytes: of
-//! rows whose size is somebody else's choice, no more are read than were asked for.
+//! Lists in pages, each after the last seen row. A page also ends after a number of bytes, because strangers
+//! choose the size of rows.
 
 use belljar_policy::Shown;
 use sqlx::Row as _;
@@ -12,9 +12,8 @@ use crate::session::{MAX_LISTED, StoredSession};
 use crate::words::SessionKind;
 
 impl Store {
-    /// The sessions that were last added to, the newest first: those behind `before` in that
-    /// order, or all; at most `limit`, at most [`MAX_LISTED`]. Behind a session that is not there
-    /// is none.
+    /// The sessions by latest addition, the newest first: after `before` in that order, or all; at most
+    /// `limit` and [`MAX_LISTED`]. After a missing session the page is empty.
     pub async fn sessions_page(
         &self,
         before: Option<&str>,
@@ -31,7 +30,7 @@ impl Store {
         rows.iter().map(|row| self.stored(row)).collect()
     }
 
-    /// The same of those that fit a search. Reads all titles of the tenant.
+    /// The same for sessions that match a search. Reads all titles of the tenant.
     pub async fn sessions_found(
         &self,
         sought: &Sought<'_>,
@@ -68,10 +67,9 @@ impl Store {
         }
     }
 
-    /// The latest messages of a session, the oldest of them first: those whose place is below
-    /// `before`, or all; at most `limit`, at most [`MAX_LISTED`], and no more behind the one with
-    /// which they have `most_bytes`. Only where there are none is the page empty. Of a session
-    /// that is not this tenant's there is none.
+    /// The latest messages of a session, the oldest first: positions below `before`, or all; at most `limit`
+    /// and [`MAX_LISTED`], up to the message that reaches `most_bytes`. The page is empty only if no messages
+    /// are left, or the session is not this tenant's.
     pub async fn messages_page(
         &self,
         session: &str,
@@ -108,16 +106,16 @@ impl Store {
     }
 }
 
-/// Whether there are rows past a page, by its last column: how many there are, the first of those
-/// past it included.
+/// Whether there are rows past a page, by the last column: the number of rows, including the first past the
+/// page.
 pub(crate) fn more(rows: &[SqliteRow]) -> Result<bool, sqlx::Error> {
     let Some(row) = rows.first() else { return Ok(false) };
     let found: i64 = row.try_get(row.len().saturating_sub(1))?;
     Ok(usize::try_from(found).is_ok_and(|found| found > rows.len()))
 }
 
-/// How many rows to look for: as many as are wanted, at most [`MAX_LISTED`], and one more, which
-/// tells whether there are more.
+/// The number of rows to select: the wanted number, at most [`MAX_LISTED`], and one more as a sign of further
+/// rows.
 pub(crate) fn and_one(limit: u32) -> i64 {
     i64::from(limit.min(MAX_LISTED)).saturating_add(1)
 }

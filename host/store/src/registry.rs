@@ -1,4 +1,4 @@
-//! Tenants and their keys: the rows that belong to no tenant's view.
+//! Tenants and their keys: the rows outside of any tenant's view.
 
 use belljar_policy::Shown;
 use sqlx::Row as _;
@@ -15,11 +15,11 @@ pub const MAX_TENANT_NAME: usize = 40;
 /// Random bytes of a tenant's id: so many that none comes twice.
 const ID_BYTES: usize = 16;
 
-/// Notes that keys are needed from this time on, or were before.
+/// Notes that keys are needed from this time on, unless noted before.
 const NEED_KEYS: &str = "INSERT INTO decisions (name, decided) VALUES ('keys_needed', $1) \
     ON CONFLICT (name) DO NOTHING";
 
-/// Tenants and keys. The only way to another tenant's rows: who holds it acts for the operator.
+/// Tenants and keys. The only way to another tenant's rows: the holder acts for the operator.
 #[derive(Debug, Clone)]
 pub struct Registry {
     pub(crate) store: Store,
@@ -30,9 +30,8 @@ pub struct Registry {
 pub struct Tenant {
     /// Its name: `[a-z0-9-]`, 1 to [`MAX_TENANT_NAME`].
     pub name: String,
-    /// Its id for ever: its directory below the data root is called so. Random, and no other
-    /// tenant's, also not that of one which was deleted and had the same name. Of tenants that an
-    /// older program made it is the name.
+    /// The permanent id: the name of the directory below the data root. Random and unique, even against a
+    /// deleted tenant of the same name. For tenants made by an older program, the name.
     pub id: String,
     /// Whether its keys are refused.
     pub disabled: bool,
@@ -43,7 +42,7 @@ pub struct Tenant {
 /// A key to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewKey {
-    /// The id that it is looked up by; not secret.
+    /// The id for look-up; not secret.
     pub id: String,
     /// Its tenant.
     pub tenant: String,
@@ -60,14 +59,14 @@ pub struct NewKey {
 /// A key as it stands in the file.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoredKey {
-    /// The id that it is looked up by; not secret.
+    /// The id for look-up; not secret.
     pub id: String,
     /// Its tenant.
     pub tenant: String,
     /// [`Tenant::id`] of its tenant.
     #[serde(skip)]
     pub tenant_id: String,
-    /// Whether its tenant is disabled: then it opens nothing.
+    /// Whether the tenant is disabled: the key is invalid then.
     pub tenant_disabled: bool,
     /// Its title for a person. Foreign text.
     pub label: String,
@@ -80,7 +79,7 @@ pub struct StoredKey {
     pub created: i64,
     /// When it was last used.
     pub last_used: Option<i64>,
-    /// When it was revoked: from then on it opens nothing.
+    /// When the key was revoked: invalid from then on.
     pub revoked: Option<i64>,
 }
 
@@ -92,9 +91,8 @@ impl Store {
 }
 
 impl Registry {
-    /// Makes a tenant. A name that is taken is [`StoreError::Taken`], one that is not of the
-    /// form is [`StoreError::Invalid`]. The tenant of the command line, [`TENANT`], is always
-    /// there. Its id is made here.
+    /// Makes a tenant with a new id. A taken name is [`StoreError::Taken`], a malformed name
+    /// [`StoreError::Invalid`]. The tenant of the command line, [`TENANT`], always exists.
     pub async fn create_tenant(&self, name: &str, now: i64) -> Result<Tenant, StoreError> {
         let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         // With `-` in front, every command would take it for an option.
@@ -137,8 +135,8 @@ impl Registry {
         self.change("disable a tenant", Nothing::NoTenant, update, args).await.map(drop)
     }
 
-    /// Deletes a tenant with all its rows, its audit log excepted. `false` = there was none. The
-    /// tenant of the command line is not deleted: [`StoreError::Invalid`].
+    /// Deletes a tenant with all its rows, except for the audit log. `false` = missing. The tenant of the
+    /// command line cannot be deleted: [`StoreError::Invalid`].
     pub async fn delete_tenant(&self, name: &str) -> Result<bool, StoreError> {
         const WHAT: &str = "delete a tenant";
         if name == TENANT {
@@ -155,8 +153,8 @@ impl Registry {
         Ok(self.store.writer.enqueue(None, both()).rows().await? > 0)
     }
 
-    /// Stores a key. An id that is taken is [`StoreError::Taken`], a tenant that is not there
-    /// [`StoreError::NotFound`]. From then on keys are needed: see [`Registry::keys_needed`].
+    /// Stores a key. A taken id is [`StoreError::Taken`], a missing tenant [`StoreError::NotFound`]. From
+    /// then on keys are needed: see [`Registry::keys_needed`].
     pub async fn create_key(&self, key: &NewKey) -> Result<(), StoreError> {
         let insert = "INSERT INTO api_keys (tenant, id, label, scope, secret_hash, created) \
             SELECT t.name, $2, $3, $4, $5, $6 FROM tenants t WHERE t.name = $1";
@@ -184,9 +182,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Whether callers need a key: from the first key on that was ever stored, also after it was
-    /// revoked or went with its tenant, or from [`Registry::need_keys`] on, until
-    /// [`Registry::open_without_keys`].
+    /// Whether callers need a key: from the first stored key on, even if the key was revoked or deleted with
+    /// its tenant, or from [`Registry::need_keys`] on, until [`Registry::open_without_keys`].
     pub async fn keys_needed(&self) -> Result<bool, StoreError> {
         let select = "SELECT COUNT(*) FROM decisions WHERE name = 'keys_needed'";
         let failed = |error| self.store.failed("look whether keys are needed", &error);
@@ -195,8 +192,8 @@ impl Registry {
         Ok(found > 0)
     }
 
-    /// Lets callers in without a key until the next one is stored: the operator's own word.
-    /// `false` = they were before, or there is a key that was not revoked, which goes first.
+    /// Admits callers without a key until the next key is stored: the operator's decision. `false` = admitted
+    /// before, or a valid key exists, which must be revoked first.
     pub async fn open_without_keys(&self) -> Result<bool, StoreError> {
         let delete = "DELETE FROM decisions WHERE name = 'keys_needed' \
             AND NOT EXISTS (SELECT 1 FROM api_keys WHERE revoked IS NULL)";
@@ -222,8 +219,8 @@ impl Registry {
         rows.iter().map(|row| self.stored_key(row)).collect()
     }
 
-    /// A key by its id, revoked or not: it is for the caller to compare the digest, and to look
-    /// at [`StoredKey::revoked`] and [`StoredKey::tenant_disabled`].
+    /// A key by id, revoked or not: the caller compares the digest, and checks [`StoredKey::revoked`] and
+    /// [`StoredKey::tenant_disabled`].
     pub async fn find_key(&self, id: &str) -> Result<Option<StoredKey>, StoreError> {
         let select = "SELECT k.id, k.tenant, t.disabled, k.label, k.scope, k.secret_hash, \
             k.created, k.last_used, k.revoked, t.id FROM api_keys k \
@@ -233,15 +230,14 @@ impl Registry {
         row.map(|row| self.stored_key(&row)).transpose()
     }
 
-    /// Revokes a key. `false` = there is none, or it was revoked before.
+    /// Revokes a key. `false` = missing, or revoked before.
     pub async fn revoke_key(&self, id: &str, now: i64) -> Result<bool, StoreError> {
         let update = "UPDATE api_keys SET revoked = $2 WHERE id = $1 AND revoked IS NULL";
         let args = [id.into(), now.into()];
         Ok(self.change("revoke a key", Nothing::Fine, update, args).await? > 0)
     }
 
-    /// Notes that a key was used. A time before the one that is noted changes nothing, and
-    /// neither does a key that is not there.
+    /// Notes the use of a key. An older time than the noted one changes nothing, nor does a missing key.
     pub async fn touch_key(&self, id: &str, now: i64) -> Result<(), StoreError> {
         let update = "UPDATE api_keys SET last_used = $2 \
             WHERE id = $1 AND (last_used IS NULL OR last_used < $2)";
@@ -249,7 +245,7 @@ impl Registry {
         self.change("note the use of a key", Nothing::Fine, update, args).await.map(drop)
     }
 
-    /// The tenants with turns that nobody has finished, by name.
+    /// The tenants with unfinished turns, by name.
     pub async fn tenants_in_flight(&self) -> Result<Vec<Tenant>, StoreError> {
         let select = "SELECT name, disabled, created, id FROM tenants WHERE name IN \
             (SELECT s.tenant FROM messages m JOIN sessions s ON s.id = m.session_id \
@@ -284,7 +280,7 @@ impl Registry {
     }
 }
 
-/// An id that nobody had before.
+/// A new unique id.
 fn new_id() -> Result<String, StoreError> {
     let mut bytes = [0_u8; ID_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| StoreError::Invalid {

@@ -1,7 +1,7 @@
 //! The versions of the schema, and how a file gets from one to the next.
 //!
-//! A migration is never changed once it has been released; a later one alters or adds. Each
-//! runs in a transaction of its own together with the line that records it.
+//! A released migration is never changed; a later one alters or adds. Each runs in a separate transaction
+//! together with its record.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,12 +12,12 @@ use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 
 use crate::error::StoreError;
 
-/// The schema that this program writes.
+/// The schema version that this program writes.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// The scripts, the first one from version 0 to 1.
 ///
-/// SQL that only SQLite understands stands in files of its own, named `.sqlite.sql`.
+/// SQL for SQLite alone is in separate files, named `.sqlite.sql`.
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_sessions.sql"),
     concat!(
@@ -49,9 +49,8 @@ const VERSIONS: &str = "CREATE TABLE IF NOT EXISTS belljar_schema \
 /// The parts of a schema: tables, indexes, views and triggers, each as it was written.
 type Parts = BTreeMap<(String, String, String), Option<String>>;
 
-/// The first thing in the schema of a file that its own version does not have, or has otherwise, or
-/// that is missing there; `None` = it is just what the migrations to that version make. Runs nothing
-/// of the file.
+/// The first unexpected, changed or missing object in the schema of a file; `None` = exactly the schema made
+/// by the migrations to its version. Runs no code of the file.
 pub(crate) async fn foreign(
     db: &mut SqliteConnection,
     path: &Path,

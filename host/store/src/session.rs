@@ -9,7 +9,7 @@ use crate::open::{BadRow, Store};
 use crate::statement::{Nothing, Statement};
 use crate::words::SessionKind;
 
-/// Most sessions that one list gives.
+/// Most sessions in one list.
 pub const MAX_LISTED: u32 = 1_000;
 
 /// Sessions named when a prefix fits several.
@@ -118,12 +118,12 @@ impl Store {
         }
     }
 
-    /// A session by its id or the beginning of it.
+    /// A session by its id or the beginning of the id.
     pub async fn find_session(&self, prefix: &str) -> Result<StoredSession, StoreError> {
         if prefix.is_empty() {
             return Err(not_found(prefix));
         }
-        // Ids are ASCII; the last character that sorts behind all of them ends the range.
+        // Ids are ASCII; a character that sorts after all ASCII ends the range.
         let select = "SELECT id, title, agent, workspace, model, kind, created, updated \
             FROM sessions WHERE tenant = $1 AND id >= $2 AND id < $3 ORDER BY id LIMIT $4";
         let args = [prefix.into(), format!("{prefix}\u{7f}").into(), (MAX_NAMED as i64).into()];
@@ -152,8 +152,7 @@ impl Store {
         rows.iter().map(|row| self.stored(row)).collect()
     }
 
-    /// The conversation of this workspace that was last added to. Runs that nobody has resumed
-    /// are none.
+    /// The latest conversation of this workspace by last addition. Runs count only once resumed.
     pub async fn latest_session(
         &self,
         workspace: &str,
@@ -165,7 +164,7 @@ impl Store {
         row.map(|row| self.stored(&row)).transpose()
     }
 
-    /// Deletes a session with all that belongs to it. `false` = there was none.
+    /// Deletes a session with all its contents. `false` = missing.
     pub async fn delete_session(&self, id: &str) -> Result<bool, StoreError> {
         let delete = "DELETE FROM sessions WHERE tenant = $1 AND id = $2";
         let args = [(&*self.tenant).into(), id.into()];
@@ -173,8 +172,7 @@ impl Store {
         Ok(self.commit_one(delete).rows().await? > 0)
     }
 
-    /// Deletes all sessions of this tenant with all that belongs to them. Gives how many there
-    /// were.
+    /// Deletes all sessions of this tenant with all their contents. Returns the number.
     pub async fn delete_all_sessions(&self) -> Result<u64, StoreError> {
         let delete = "DELETE FROM sessions WHERE tenant = $1";
         let args = [(&*self.tenant).into()];

@@ -1,5 +1,4 @@
-//! A copy of the file as it is at one moment, whoever writes to it meanwhile; and whether such a
-//! copy is whole.
+//! A consistent copy of the file during writes, and the check of such a copy.
 
 use std::path::Path;
 
@@ -11,8 +10,8 @@ use crate::open::{BUSY_TIMEOUT, Store, create};
 use crate::schema;
 
 impl Store {
-    /// Writes all that is committed to a new file at `to`, readable by its owner only; what is
-    /// committed while it is written is not in it. Writers do not wait.
+    /// Writes all committed data to a new file at `to`, readable by its owner only; later commits are not in
+    /// the copy. Writers do not wait.
     ///
     /// # Errors
     ///
@@ -29,7 +28,7 @@ impl Store {
             return Err(io(std::io::ErrorKind::AlreadyExists.into()));
         }
         create(to).map_err(io)?;
-        // A connection of its own: those of the pool refuse to write, to whatever file.
+        // A separate connection, because the pool's connections refuse writes to any file.
         let options = SqliteConnectOptions::new()
             .filename(&*self.path)
             .create_if_missing(false)
@@ -43,14 +42,14 @@ impl Store {
         closed.map_err(failed)
     }
 
-    /// Whether a file that nobody has opened yet has just the schema that the migrations to its
-    /// version make: a trigger or a view of somebody else would run with the statements of whoever
-    /// opens it. Nothing of it runs here, and nothing is written.
+    /// Whether an unopened file has exactly the schema made by the migrations to its version: a stranger's
+    /// trigger or view would run with the statements of a reader. No code of the file runs here, and nothing
+    /// is written.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unusable`] with the first thing that is otherwise, and what opening it says of a
-    /// file that is no store or a newer one.
+    /// [`StoreError::Unusable`] with the first difference, and the errors of opening for a file that is no
+    /// store or too new.
     pub async fn check_schema(path: &Path) -> Result<(), StoreError> {
         let failed = |error: sqlx::Error| StoreError::database("look at the schema", path, &error);
         let options = SqliteConnectOptions::new()
@@ -74,7 +73,7 @@ impl Store {
         }
     }
 
-    /// Whether every page and every row of the file is what it should be.
+    /// Whether every page and row of the file is intact.
     ///
     /// # Errors
     ///

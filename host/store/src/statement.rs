@@ -1,8 +1,7 @@
-//! One statement as data: its text, what is bound to it, and what it means when it changes
-//! nothing.
+//! One statement as data: the text, the bound values, and the error if no row changes.
 //!
-//! Callers make statements, with their contents as text already, and the writer runs them: it
-//! may have to run the same one twice, and has no time to lose with making JSON.
+//! Callers make statements, with contents already serialized, and the writer runs them: the writer may have
+//! to run a statement twice, and has no time for serializing.
 
 use std::path::Path;
 
@@ -18,11 +17,11 @@ use crate::error::StoreError;
 /// for its escapes.
 pub const MAX_JSON_BYTES: usize = 64 << 20;
 
-/// A statement to run. Its text is fixed, so that the database keeps it prepared.
+/// A statement to run. The text is fixed, so that the database keeps it prepared.
 ///
 /// The arguments of a statement that belongs to a session begin with the tenant and the session,
-/// and where it belongs to a message, the message: `$1`, `$2`, `$3`. Each such statement looks
-/// for itself whether the session is the tenant's.
+/// and where it belongs to a message, the message: `$1`, `$2`, `$3`. Each such statement checks by itself
+/// that the session is the tenant's.
 #[derive(Debug)]
 pub(crate) struct Statement {
     what: &'static str,
@@ -53,16 +52,15 @@ pub(crate) enum Nothing {
     NoSession,
     /// That session `$2` has no message `$3`.
     NoMessage,
-    /// That message `$3` is finished, or that there is none.
+    /// The message `$3` is finished or missing.
     NotInFlight,
-    /// That the block that begins at `$4` does not follow the last one, or that there is no
-    /// such message.
+    /// The block at `$4` does not follow the last block, or the message is missing.
     NotNext,
-    /// That the agent `$2` is not at the version that was expected.
+    /// The agent `$2` is not at the expected version.
     AgentChanged,
     /// That an agent `$2` is there already, or too many others, or no tenant.
     AgentNotNew,
-    /// That the id of this new row belongs to another session's.
+    /// The id of the new row is taken by another session.
     Taken,
 }
 
@@ -89,12 +87,12 @@ impl Statement {
         Ok(Self { what, sql, args, nothing })
     }
 
-    /// Bytes that it holds in memory, about.
+    /// The approximate bytes in memory.
     pub(crate) fn bytes(&self) -> usize {
         self.args.iter().map(Arg::bytes).sum()
     }
 
-    /// Runs it; gives how many rows it has changed.
+    /// Runs the statement; returns the number of changed rows.
     pub(crate) async fn run(&self, db: &mut SqliteConnection, path: &Path) -> Result<u64, Failure> {
         let query = bound(sqlx::query(self.sql), &self.args);
         let failed = |error| Failure::database(self.what, path, &error);
@@ -196,8 +194,7 @@ impl Statement {
 }
 
 impl Failure {
-    /// The database's error. An error that is not the database's own is one of the way to
-    /// it: that connection is not used again.
+    /// The database's error. Any other error is the connection's: the connection is not used again.
     pub(crate) fn database(what: &'static str, path: &Path, error: &sqlx::Error) -> Self {
         let lost = error.as_database_error().is_none();
         let taken = error.as_database_error().is_some_and(|error| error.is_unique_violation());

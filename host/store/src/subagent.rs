@@ -1,4 +1,4 @@
-//! The subagents of a session, each at the message and the tool call that started it.
+//! The subagents of a session, each with its starting message and tool call.
 
 use serde_json::Value;
 use sqlx::Row as _;
@@ -16,17 +16,17 @@ use crate::words::{SubagentSource, SubagentStatus};
 pub struct SubagentRecord {
     /// Made by the caller; sorts by time as text.
     pub id: String,
-    /// The assistant message of the turn that it belongs to.
+    /// The assistant message of the subagent's turn.
     pub parent_message_id: String,
-    /// The tool call that started it.
+    /// The tool call that started the subagent.
     pub parent_tool_call_id: String,
-    /// Who started it: an agent's identity.
+    /// The id of the parent agent.
     pub parent_agent: String,
-    /// The subagent that started it; `None` = the agent at the top.
+    /// The parent subagent; `None` = the top agent.
     pub parent_subagent_id: Option<String>,
     /// How deep it stands: 1 = started by the agent at the top.
     pub depth: i64,
-    /// The run that it and all agents above it belong to.
+    /// The run of the subagent and all its ancestors.
     pub chain_id: String,
     /// Where its definition came from.
     pub source: SubagentSource,
@@ -42,7 +42,7 @@ pub struct SubagentRecord {
     pub status: SubagentStatus,
     /// Its model.
     pub model: String,
-    /// The tools that it called, each once.
+    /// The called tools, each once.
     pub tool_names: Vec<String>,
     /// Its conclusion, in short.
     pub summary: String,
@@ -52,13 +52,13 @@ pub struct SubagentRecord {
     pub error: Option<String>,
     /// Input tokens, its own subagents' included.
     pub input_tokens: i64,
-    /// Those of them that came from the provider's cache.
+    /// The tokens from the provider's cache.
     pub cached_tokens: i64,
     /// Output tokens.
     pub output_tokens: i64,
     /// Fuel.
     pub fuel: i64,
-    /// Its place among those that the same message started.
+    /// The position among the subagents of the same message.
     pub sort_order: i64,
     /// When this row was made, in milliseconds since 1970.
     pub created: i64,
@@ -68,7 +68,7 @@ pub struct SubagentRecord {
     pub ended: Option<i64>,
 }
 
-/// The columns, in the order in which they are read, of the rows that are described.
+/// The columns of the described rows, in the order of reading.
 macro_rules! columns {
     ($rows:literal) => {
         columns!("", "", $rows)
@@ -165,9 +165,8 @@ impl Store {
         rows.iter().map(|row| self.stored_subagent(row)).collect()
     }
 
-    /// The same in pages, of the session or of one of its messages: the first, or those behind one
-    /// of them; no more behind the one with which they have `most_bytes`. Only where there are none
-    /// is the page empty.
+    /// The same in pages, of the session or of one message: the first page, or the page after a subagent; up
+    /// to the row that reaches `most_bytes`. The page is empty only if no rows are left.
     pub async fn subagents_page(
         &self,
         session: &str,

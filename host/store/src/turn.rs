@@ -1,5 +1,5 @@
-//! Turns: what a person said together with the message that answers it, listed and found across
-//! sessions; and the deletion of old runs, which are sessions of one turn.
+//! Turns: a person's message together with the answering message, listed and found across sessions; and the
+//! deletion of old runs, which are sessions of one turn.
 
 use belljar_policy::Shown;
 use sqlx::Row as _;
@@ -30,8 +30,8 @@ pub struct StoredTurn {
 }
 
 impl Store {
-    /// The turns of all sessions by the ids of their answers, the newest first: those below
-    /// `before`, or all; at most `limit`, at most [`MAX_LISTED`].
+    /// The turns of all sessions by the ids of their answers, the newest first: below `before`, or all; at
+    /// most `limit` and [`MAX_LISTED`].
     pub async fn turns(
         &self,
         before: Option<&str>,
@@ -46,7 +46,7 @@ impl Store {
         self.turns_at(&rows).await
     }
 
-    /// The turns of this tenant that have not ended, the oldest session first.
+    /// The unfinished turns of this tenant, the oldest session first.
     pub async fn in_flight(&self) -> Result<Vec<StoredTurn>, StoreError> {
         let select = "SELECT m.session_id, m.id FROM messages m \
             JOIN sessions s ON s.id = m.session_id \
@@ -66,7 +66,7 @@ impl Store {
         Ok(StoredTurn { session: self.session(session).await?, asked, answer })
     }
 
-    /// A turn by the id of its answer, or by the beginning of that.
+    /// A turn by the id of its answer, or by the beginning of the id.
     pub async fn find_turn(&self, prefix: &str) -> Result<StoredTurn, StoreError> {
         let none = || StoreError::NotFound { what: "run", id: shown(prefix) };
         if prefix.is_empty() {
@@ -102,8 +102,8 @@ impl Store {
         }
     }
 
-    /// The ids of all runs that have ended but for the newest `keep`, the newest of them first.
-    /// A session that is no run, or in which a turn is in flight, is none of them.
+    /// The ids of all ended runs except for the newest `keep`, the newest first. Sessions other than runs,
+    /// and sessions with a turn in flight, are excluded.
     pub async fn runs_past(&self, keep: u64) -> Result<Vec<String>, StoreError> {
         let select = "SELECT s.id FROM sessions s \
             WHERE s.tenant = $1 AND s.kind IN ('run', 'team') AND NOT EXISTS \
@@ -115,8 +115,7 @@ impl Store {
         rows.iter().map(|row| row.try_get(0).map_err(failed)).collect()
     }
 
-    /// Deletes a run with all that belongs to it. `false` = there was none of that id: it is
-    /// gone, or a conversation by now, or a turn of it is in flight again.
+    /// Deletes a run with all its contents. `false` = missing, a conversation by now, or in flight again.
     pub async fn delete_run(&self, id: &str) -> Result<bool, StoreError> {
         let delete = "DELETE FROM sessions WHERE tenant = $1 AND id = $2 \
             AND kind IN ('run', 'team') AND NOT EXISTS \
@@ -126,7 +125,7 @@ impl Store {
         Ok(self.commit_one(delete).rows().await? > 0)
     }
 
-    /// The turns of these rows, but for those that were deleted since.
+    /// The turns of these rows, without those deleted since.
     async fn turns_at(&self, rows: &[SqliteRow]) -> Result<Vec<StoredTurn>, StoreError> {
         let mut turns = Vec::with_capacity(rows.len());
         for row in rows {

@@ -9,8 +9,8 @@ use crate::error::StoreError;
 use crate::open::Store;
 use crate::statement::{Nothing, Statement};
 
-/// The usage of one day: to be added, or all of it. Amounts are never below 0; a sum stops
-/// at the largest number that a column holds.
+/// The usage of one day: a part to add, or the total. Amounts are never below 0; a sum stops at the largest
+/// number of a column.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct UsageRow {
     /// The day in UTC, `YYYY-MM-DD`.
@@ -31,7 +31,7 @@ pub struct UsageRow {
     pub fuel: i64,
 }
 
-/// The usage of one agent with one model on one day.
+/// The usage of an agent with a model on a day.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsagePart {
     /// The agent's identity: scope and slug. Empty = of a day before these were counted apart.
@@ -60,8 +60,8 @@ impl UsageRow {
     }
 }
 
-/// `column = the sum`, but never beyond the largest number: SQLite would go on with one that
-/// has lost its last digits.
+/// `column = the sum`, at most the largest number: beyond it, SQLite would compute with floating point and
+/// lose the last digits.
 macro_rules! grows {
     ($first:literal $(, $column:literal)*) => {
         concat!(grows!(@one $first) $(, ", ", grows!(@one $column))*)
@@ -117,7 +117,7 @@ pub(crate) fn add(tenant: &str, part: UsagePart) -> Result<Statement, StoreError
     )
 }
 
-/// Whether it looks like a day, so that days sort as text.
+/// Whether the text has the form of a day, so that days sort as text.
 fn is_day(text: &str) -> bool {
     text.len() == 10
         && text.bytes().enumerate().all(|(at, byte)| match at {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use belljar_policy::Shown;
 
-/// A word that is none of its set.
+/// An unknown word.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is none of {known}")]
 pub struct UnknownWord {
@@ -15,7 +15,7 @@ pub struct UnknownWord {
     known: String,
 }
 
-/// One enum of words: its variants, and how each is spelled in the file.
+/// An enum of words: the variants, with their spellings in the file.
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$meta])*
@@ -60,7 +60,7 @@ words! {
     SessionKind {
         /// A conversation.
         Chat = "chat",
-        /// One run of one agent.
+        /// A single run of an agent.
         Run = "run",
         /// One run of a team.
         Team = "team",
@@ -70,8 +70,7 @@ words! {
 }
 
 impl SessionKind {
-    /// Whether it is one run that nobody has resumed: it holds one turn, and the oldest of
-    /// its kind may be deleted.
+    /// Whether this is a run without a resumption: a session of one turn, and the oldest may be deleted.
     pub fn is_run(self) -> bool {
         match self {
             Self::Run | Self::Team => true,
@@ -93,7 +92,7 @@ words! {
 words! {
     /// How far a message is.
     MessageStatus {
-        /// A placeholder: its turn runs, or its process has died.
+        /// A placeholder: the turn is running, or its process has died.
         InFlight = "in_flight",
         /// All there is to say is said.
         Completed = "completed",
@@ -101,9 +100,9 @@ words! {
         Partial = "partial",
         /// Something broke.
         Failed = "failed",
-        /// Somebody stopped it.
+        /// Stopped by somebody.
         Cancelled = "cancelled",
-        /// Its process died while it was in flight.
+        /// The process died during the turn.
         Interrupted = "interrupted",
     }
 }
@@ -111,17 +110,17 @@ words! {
 words! {
     /// How far a subagent is.
     SubagentStatus {
-        /// It waits for its turn.
+        /// Waiting to start.
         Queued = "queued",
         /// It runs.
         Running = "running",
-        /// It said all it had to say.
+        /// Ended by itself.
         Completed = "completed",
         /// A budget ran out.
         Partial = "partial",
         /// Something broke.
         Failed = "failed",
-        /// Somebody stopped it.
+        /// Stopped by somebody.
         Cancelled = "cancelled",
     }
 }
@@ -141,7 +140,7 @@ words! {
 words! {
     /// The kind of one row of a turn's journal.
     JournalKind {
-        /// A model's reply, and what the agent was told before it.
+        /// A model's reply, with the agent's input before it.
         Said = "said",
         /// A call with effects is about to happen.
         Begun = "begun",
@@ -157,7 +156,7 @@ words! {
 }
 
 words! {
-    /// The scope of an API key within its tenant. Each covers those after it.
+    /// The scope of an API key within its tenant. Each covers the later ones.
     KeyScope {
         /// Everything: keys and the tenant's settings too.
         Admin = "admin",
@@ -169,7 +168,7 @@ words! {
 }
 
 impl KeyScope {
-    /// Whether a key of this scope may do what `needed` may.
+    /// Whether a key of this scope may act where `needed` is required.
     pub fn covers(self, needed: Self) -> bool {
         match self {
             Self::Admin => true,

@@ -18,11 +18,10 @@ use crate::usage::{self, UsagePart};
 use crate::words::SessionKind;
 use crate::writer::Committed;
 
-/// One write. What one [`Store::enqueue`] holds happens together or not at all.
+/// One write. The writes of one [`Store::enqueue`] are stored together or not at all.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Write {
-    /// A new session. An id that is taken is [`StoreError::Taken`]; a tenant that is not there has no
-    /// sessions: [`StoreError::NotFound`].
+    /// A new session. A taken id is [`StoreError::Taken`]; a missing tenant is [`StoreError::NotFound`].
     CreateSession(StoredSession),
     /// The new kind of a session.
     SessionKind {
@@ -53,11 +52,10 @@ pub enum Write {
         session: String,
         /// The placeholder.
         message: String,
-        /// The content that it gets.
+        /// The new content.
         finished: Finished,
     },
-    /// New metadata of a message, in the place of the old; its status and what it
-    /// says stay.
+    /// New metadata of a message, in place of the old; status and content stay.
     Metadata {
         /// The session.
         session: String,
@@ -68,25 +66,24 @@ pub enum Write {
         /// When, in milliseconds since 1970.
         updated: i64,
     },
-    /// Subagents, or later states of them, all or none. A parent comes before its children. An id of
-    /// another session's is [`StoreError::Taken`].
+    /// Subagents, or later states of subagents, all or none. A parent comes before its children. An id of
+    /// another session is [`StoreError::Taken`].
     Subagents {
         /// The session.
         session: String,
         /// The subagents.
         records: Vec<SubagentRecord>,
     },
-    /// Steps of a turn in flight. Of a message that is finished it is
-    /// [`StoreError::Finished`].
+    /// Steps of a turn in flight. For a finished message, [`StoreError::Finished`].
     Journal {
         /// The session.
         session: String,
         /// The placeholder of the turn.
         message: String,
-        /// The entries, in their order; they go behind those that are there.
+        /// The entries in order, appended to the stored ones.
         entries: Vec<JournalEntry>,
     },
-    /// Events that were shown to those who watch.
+    /// Events that watchers have seen.
     Events {
         /// The session.
         session: String,
@@ -104,8 +101,8 @@ pub enum Write {
         /// The receipts.
         receipts: Vec<NewReceipt>,
     },
-    /// Receipts of tool calls that came together. Where they are more than a few they are one row, which
-    /// costs little to write; whether an id is taken is not looked at.
+    /// Receipts of tool calls that were handed over together. More than a few become one row, which is cheap
+    /// to write; taken ids are not detected.
     PackedReceipts {
         /// The session.
         session: String,
@@ -133,11 +130,11 @@ pub enum Write {
 
 impl Store {
     /// Hands writes to the writer, without waiting. The order of calls is the order of commits;
-    /// the writes of one call are committed together or not at all. Of none, it resolves once
-    /// all that was handed over before is committed.
+    /// the writes of one call are committed together or not at all. Without writes, the future resolves once
+    /// all earlier writes are committed.
     ///
-    /// A session or message that is not this tenant's is [`StoreError::NotFound`]; where too
-    /// much waits already it is [`StoreError::Overloaded`], and nothing is taken.
+    /// Another tenant's session or message is [`StoreError::NotFound`]; if too much waits already,
+    /// [`StoreError::Overloaded`], and nothing is accepted.
     pub fn enqueue(&self, writes: Vec<Write>) -> Committed {
         let mut statements = Vec::with_capacity(writes.len());
         let made = writes

@@ -1,13 +1,11 @@
-//! The writer: one task with one connection that does all the writing of this process.
+//! The writer: one task with one connection for all writes of this process.
 //!
-//! Whoever writes hands over a group of statements and gets a [`Committed`] to wait on. The
-//! writer takes every group that waits and commits them as one transaction: the cost of a
-//! commit is shared by all who came while the one before it ran. If anything in it fails, it
-//! is rolled back and each group gets a transaction of its own, so that a bad one harms no
-//! other.
+//! A caller hands over a group of statements and gets a [`Committed`] to wait on. The writer commits all
+//! waiting groups as one transaction, so that groups which arrive during a commit share the cost of the next.
+//! If any statement fails, the transaction is rolled back and each group gets its own, so that a bad group
+//! harms no other.
 //!
-//! The task ends when the last handle is dropped or the store is closed, after what was handed
-//! over before that is committed.
+//! The task ends when the last handle is dropped or the store is closed, after committing earlier writes.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -27,11 +25,11 @@ use crate::statement::{Failure, Statement};
 /// than would take seconds to write.
 const MAX_PENDING_GROUPS: usize = 16_384;
 
-/// Most bytes that wait. A single group that is larger waits alone.
+/// Most waiting bytes. A single larger group waits alone.
 const MAX_PENDING_BYTES: usize = 256 << 20;
 
-/// Most groups of one transaction: enough that its commit costs little for each of them, few
-/// enough that the first one does not wait long for the last.
+/// Most groups of one transaction: enough to make the commit cheap for each, few enough that the first does
+/// not wait long for the last.
 const MAX_BATCH_GROUPS: usize = 256;
 
 /// Bytes after which a transaction takes no more groups.
@@ -61,11 +59,11 @@ pub(crate) struct Writer {
 #[derive(Debug)]
 enum Message {
     Group(Group),
-    /// Everything before this is to be committed, and nothing after it.
+    /// Commit everything before this message, and nothing after it.
     Close(oneshot::Sender<()>),
 }
 
-/// A tenant of which a group's rows are, and not of another that has its name after it.
+/// The tenant of a group's rows, not a later tenant of the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) name: Arc<str>,
@@ -75,7 +73,7 @@ pub(crate) struct Owner {
 /// Statements that happen together or not at all.
 #[derive(Debug)]
 struct Group {
-    /// Whose they are, where that is to be looked at once more.
+    /// The owner of the rows, if to be checked again.
     owner: Option<Owner>,
     statements: Vec<Statement>,
     done: oneshot::Sender<Result<u64, StoreError>>,
@@ -89,7 +87,7 @@ struct Load {
     bytes: AtomicUsize,
 }
 
-/// One group's part of the load, taken off when it is dropped.
+/// One group's part of the load, subtracted on drop.
 #[derive(Debug)]
 struct Share {
     load: Arc<Load>,
@@ -112,7 +110,7 @@ impl Writer {
         path: Arc<Path>,
     ) -> Result<Self, sqlx::Error> {
         let db = Some(options.connect().await?);
-        // One place more than groups, for the message that closes.
+        // One place more than groups, for the closing message.
         let (sender, queue) = mpsc::channel(MAX_PENDING_GROUPS + 1);
         let task = Task { queue, options, path: Arc::clone(&path), db };
         tokio::spawn(task.run());
@@ -120,7 +118,7 @@ impl Writer {
     }
 
     /// Hands over a group; the order of calls is the order of commits. A group that could not be
-    /// made is refused in the same way as one that cannot be written.
+    /// made is refused like a failed write.
     pub(crate) fn enqueue(
         &self,
         owner: Option<Owner>,
@@ -163,7 +161,7 @@ impl Writer {
     pub(crate) async fn close(&self) {
         let (closed, waiting) = oneshot::channel();
         if self.queue.send(Message::Close(closed)).await.is_ok() {
-            // An error: somebody else has closed it.
+            // An error: the store was closed elsewhere.
             let _ = waiting.await;
         }
     }
@@ -207,7 +205,7 @@ impl Future for Committed {
 }
 
 impl Owner {
-    /// Whether the tenant is still there; another that has its name by now is not it.
+    /// Whether the tenant still exists; a later tenant of the same name does not count.
     async fn is_there(&self, db: &mut SqliteConnection, path: &Path) -> Result<bool, Failure> {
         let select = "SELECT COUNT(*) FROM tenants WHERE name = $1 AND id = $2";
         let query = sqlx::query_scalar(select).bind(&*self.name).bind(&*self.id);
@@ -233,7 +231,7 @@ impl Group {
     }
 
     fn end(self, result: Result<u64, StoreError>) {
-        // Off the load before anybody hears of it: who has waited for all finds none.
+        // Subtracted before the caller learns the result: a caller who has waited for all finds no load.
         drop(self.share);
         // Whoever does not wait does not want to know.
         let _ = self.done.send(result);
@@ -251,19 +249,19 @@ impl Task {
                 self.commit(batch).await;
             }
         }
-        // Those who came too late hear of it now.
+        // Late callers get their error now.
         drop(self.queue);
         if let Some(db) = self.db.take() {
-            // All is committed; the next who opens the file does what closing failed to do.
+            // All is committed; the next opening of the file completes a failed close.
             let _ = db.close().await;
         }
         if let Some(closed) = closing {
-            // The one who closes may have gone.
+            // The closing caller may be gone.
             let _ = closed.send(());
         }
     }
 
-    /// All groups that wait, as far as one transaction takes them.
+    /// All waiting groups, as far as one transaction takes them.
     fn gather(&mut self, first: Message) -> (Vec<Group>, Option<oneshot::Sender<()>>) {
         let mut batch = Vec::new();
         let mut bytes = 0_usize;
@@ -328,8 +326,8 @@ impl Task {
         Ok(())
     }
 
-    /// Runs these groups as one transaction; gives for each how many rows its last statement has
-    /// changed, or `None` where its tenant was deleted.
+    /// Runs these groups as one transaction; returns for each the number of rows changed by the last
+    /// statement, or `None` if the tenant was deleted.
     async fn attempt(&mut self, groups: &[Group]) -> Result<Vec<Option<u64>>, StoreError> {
         let Some(db) = &mut self.db else {
             return Err(StoreError::Closed { path: self.path.to_path_buf() });
@@ -344,17 +342,17 @@ impl Task {
     }
 }
 
-/// All of it or, on any error, none; but a group whose tenant was deleted alone does not happen.
+/// Commits all groups or, on any error, none; only a group of a deleted tenant is skipped alone.
 async fn transaction(
     db: &mut SqliteConnection,
     groups: &[Group],
     path: &Path,
 ) -> Result<Vec<Option<u64>>, Failure> {
     let failed = |error| Failure::database(WHAT, path, &error);
-    // It waits for the lock now, so that it cannot fail in the middle for want of it.
+    // Waits for the lock now, so that the transaction cannot fail halfway for lack of it.
     let mut write = db.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
     let mut counts = Vec::with_capacity(groups.len());
-    // Who was looked at last: most groups of a transaction are one tenant's.
+    // The last checked owner: most groups of a transaction have the same tenant.
     let mut there: Option<&Owner> = None;
     for group in groups {
         match &group.owner {

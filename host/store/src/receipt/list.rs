@@ -1,5 +1,4 @@
-//! Reading receipts, of rows and of packed ones alike: ordered by their time, and by their ids where
-//! that is the same.
+//! Reads receipts from plain and from packed rows: ordered by time, then by id.
 
 use sqlx::{Row as _, SqliteConnection};
 
@@ -14,18 +13,18 @@ use crate::statement::Arg;
 /// The name of it in an error.
 const WHAT: &str = "read the receipts";
 
-/// Packed rows that are fetched together. The last of them only says how far the others are complete.
+/// Packed rows fetched together. The last row only shows how far the others are complete.
 const BLOCKS: i64 = 5;
 
-/// The place of a receipt in their order: its time and its id.
+/// The place of a receipt in the order: time and id.
 type Place = (i64, String);
 
 /// Receipts, the newest first, each with the bytes of its contents.
 #[derive(Default)]
 struct Found {
     receipts: Vec<(StoredReceipt, usize)>,
-    /// Behind this place, which is the last one's, there may be more; before it none is missing.
-    /// `None` = none is missing, down to the one behind those that were asked for.
+    /// The last place up to which the list is complete; more receipts may follow. `None` = complete, down to
+    /// one more receipt than requested.
     down_to: Option<Place>,
 }
 
@@ -40,8 +39,8 @@ struct Asked<'a> {
 }
 
 impl Store {
-    /// The latest receipts of a session, or of one of its messages: at most `limit`, at most
-    /// [`MAX_LISTED`]; the oldest of them first.
+    /// The latest receipts of a session, or of one message: at most `limit` and [`MAX_LISTED`]; the oldest
+    /// first.
     pub async fn receipts(
         &self,
         session: &str,
@@ -51,8 +50,8 @@ impl Store {
         Ok(self.receipts_page(session, message, None, limit, i64::MAX).await?.rows)
     }
 
-    /// The same in pages: the latest, or those before one of them; no more behind the one with
-    /// which they have `most_bytes`. Only where there are none is the page empty.
+    /// The same in pages: the latest, or those before a receipt; up to the receipt that reaches `most_bytes`.
+    /// The page is empty only if no receipts are left.
     pub async fn receipts_page(
         &self,
         session: &str,
@@ -70,7 +69,7 @@ impl Store {
             None => None,
             Some(id) => match self.place_of_receipt(&mut state, session, id).await? {
                 Some(place) => Some(place),
-                // Before one that is not there is none.
+                // Before a missing receipt the page is empty.
                 None => return Ok(Page { rows: Vec::new(), more: false }),
             },
         };
@@ -82,8 +81,8 @@ impl Store {
         Ok(rows.and(packed).page(limit, most_bytes))
     }
 
-    /// All receipts of a turn, the oldest first. What one turn may use bounds them; those of a client that
-    /// calls tools itself, what the tenant may store.
+    /// All receipts of a turn, the oldest first. Their number is bounded by the turn's budget; for a client
+    /// that calls tools directly, by the tenant's storage.
     pub async fn receipts_of_turn(
         &self,
         session: &str,
@@ -144,7 +143,7 @@ impl Store {
         Ok(None)
     }
 
-    /// The latest that are rows of their own: one more than were asked for, or as many as have the bytes.
+    /// The latest plain rows: one more than requested, or up to the limit of bytes.
     async fn receipt_rows(
         &self,
         state: &mut SqliteConnection,
@@ -184,8 +183,8 @@ impl Store {
         Ok(Found { receipts, down_to })
     }
 
-    /// The latest that are packed: one more than were asked for or as many as have the bytes, and what is
-    /// packed with them.
+    /// The latest packed receipts: one more than requested, or up to the limit of bytes, with the rest of
+    /// their row.
     async fn packed_receipts(
         &self,
         state: &mut SqliteConnection,
@@ -218,7 +217,7 @@ impl Store {
             while let Some(packed) = blocks.next() {
                 let next = blocks.peek().map(|next| &next.last);
                 if next.is_none() && goes_on {
-                    // It is read with the one behind it.
+                    // Read together with the next row.
                     from = packed.last;
                     continue 'reading;
                 }
@@ -255,7 +254,7 @@ impl Store {
 }
 
 impl Found {
-    /// Whether those are enough that stand before all that is not read yet: `next`, or behind it.
+    /// Whether enough receipts come before the first unread place, `next`.
     fn is_enough(&self, next: &Place, asked: Asked<'_>) -> bool {
         let sure = self.receipts.iter().filter(|(receipt, _)| place(receipt) > borrowed(next));
         let (many, bytes) = sure.fold((0_u32, 0_usize), |(many, bytes), (_, more)| {
@@ -264,7 +263,7 @@ impl Found {
         many > asked.limit || i64::try_from(bytes).is_ok_and(|bytes| bytes >= asked.most_bytes)
     }
 
-    /// Leaves those that stand before all that is not read.
+    /// Keeps the receipts before the first unread place.
     fn end_before(&mut self, next: &Place) {
         self.receipts.retain(|(receipt, _)| place(receipt) > borrowed(next));
         let last = self.receipts.iter().map(|(receipt, _)| place(receipt)).min();
@@ -286,7 +285,7 @@ impl Found {
         self.receipts.sort_unstable_by(|(one, _), (other, _)| place(other).cmp(&place(one)));
     }
 
-    /// The first of them, the oldest of these first.
+    /// The first receipts, the oldest first.
     fn page(self, limit: u32, most_bytes: i64) -> Page<StoredReceipt> {
         let (all, mut newer) = (self.receipts.len(), 0_i64);
         let mut rows: Vec<_> = self

@@ -1,7 +1,7 @@
 //! Receipts: what calls of tools have done and used.
 //!
-//! A receipt is a row of its own, or one of many that came together and are one row, packed: those of a
-//! client that calls as fast as it gets answers. Who reads them sees no difference.
+//! A receipt is a plain row, or is packed with others into one row, for example for a client that calls as
+//! fast as it gets answers. Readers see no difference.
 
 mod list;
 mod packed;
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 pub(crate) use packed::pack;
 pub(crate) use row::add;
 
-/// The receipt of one call. `B` is the form that its contents have.
+/// The receipt of one call. `B` is the form of the contents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReceiptRow<B = Value> {
     /// Made by the caller; sorts by time as text.
@@ -31,7 +31,7 @@ pub struct ReceiptRow<B = Value> {
     pub ok: bool,
     /// How it ended, in a word.
     pub ending: String,
-    /// Fuel that it used.
+    /// The used fuel.
     pub fuel: i64,
     /// How long it took, in microseconds.
     pub micros: i64,
@@ -60,7 +60,7 @@ pub struct StoredReceipt {
 }
 
 impl JsonText {
-    /// The text of a value; `null` of one that cannot be JSON.
+    /// The JSON text of a value; `null` if it cannot be JSON.
     pub fn of(value: &impl Serialize) -> Self {
         Self(serde_json::value::to_raw_value(value).unwrap_or_default())
     }

@@ -1,5 +1,5 @@
-//! Receipts that came together and are one row: a JSON array of them, packed with LZ4. Much of what
-//! they say is the same in each, so they take a part of the room, and of the time to write them.
+//! Receipts in one row: a JSON array, packed with LZ4. Most of the text repeats, so a packed receipt takes
+//! little room and little time to write.
 
 use serde_json::value::RawValue;
 use sqlx::Row as _;
@@ -10,27 +10,27 @@ use crate::error::StoreError;
 use crate::open::BadRow;
 use crate::statement::{Nothing, Statement, bounded};
 
-/// Fewer than these are rows of their own.
+/// Fewer receipts become plain rows.
 const MIN_PACKED: usize = 4;
 
 /// Most receipts of one row.
 const MAX_PACKED: usize = 128;
 
-/// A receipt whose contents have more bytes than these is a row of its own.
+/// A receipt with larger contents becomes a plain row.
 const MAX_SMALL: usize = 16 << 10;
 
 /// Bytes of contents after which a row takes no more receipts.
 const MAX_CONTENTS: usize = 512 << 10;
 
-/// Most bytes of what is packed into a row: those contents, and what stands beside them.
+/// Most unpacked bytes of a row: the contents, and the fields beside them.
 const MAX_UNPACKED: usize = 4 << 20;
 
-/// Bytes for which a row counts beside its contents, as in the table of receipts.
+/// Bytes that a row counts for beside its contents, as in the table of receipts.
 const ROW_BYTES: usize = 128;
 
 /// A row of packed receipts.
 pub(super) struct Packed {
-    /// The latest time and the last id of any of them: none comes behind these in the order of the two.
+    /// The largest time and id of all packed receipts: none comes later in that order.
     pub(super) last: (i64, String),
     message: String,
     body: Vec<u8>,
@@ -44,7 +44,7 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-/// More receipts of a message. Their ids are new: that is not looked at.
+/// Adds receipts of a message. The ids must be new, without a check.
 pub(crate) fn pack(
     tenant: &str,
     session: &str,
@@ -118,7 +118,7 @@ impl Packed {
 
     /// The receipts, each with the bytes of its contents.
     pub(super) fn unpack(&self) -> Result<Vec<(StoredReceipt, usize)>, BadRow> {
-        // The first four bytes say how large it is, and so how much would be taken for it.
+        // The first four bytes are the unpacked size, and so the memory that unpacking would take.
         let size = self.body.first_chunk().map(|size| u32::from_le_bytes(*size));
         if !size.is_some_and(|size| usize::try_from(size).is_ok_and(|size| size <= MAX_UNPACKED)) {
             return Err("their size is missing, or larger than any that is written".into());

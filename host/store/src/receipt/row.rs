@@ -1,4 +1,4 @@
-//! Receipts that are rows of their own.
+//! Receipts in plain rows.
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
