@@ -1,4 +1,4 @@
-//! An agent that a prompt runs beside the conversation: a session of its own, shown in this one.
+//! An agent that a prompt runs beside the conversation: a separate session, shown in the prompt's session.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::errors::invalid;
 use crate::open::Prompting;
 use crate::{modes, words};
 
-/// `/agent NAME` talks with that agent from now on; with a task behind it, the agent does that on the
-/// side. INV-306: it has its own grants, and is one that could be run.
+/// Handles `/agent NAME`: alone, the agent answers from now on; with a task after the name, the agent runs
+/// the task on the side. INV-306: the agent has its own grants, and must be runnable.
 pub(crate) async fn run(
     door: &Arc<Door>,
     to: &Connection,

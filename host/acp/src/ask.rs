@@ -20,7 +20,7 @@ use crate::updates::Clarify;
 /// The field of a form that holds the answer.
 const FIELD: &str = "answer";
 
-/// An option of a question: its id, which no other question has, its text and its kind.
+/// An option of a question: a unique id, a text and a kind.
 pub(crate) struct Choice {
     pub(crate) id: String,
     pub(crate) name: String,
@@ -51,7 +51,7 @@ pub(crate) async fn choose(
     let answered = to.send_request(request).block_task().await;
     match answered.map(|answered| answered.outcome) {
         Ok(RequestPermissionOutcome::Selected(selected)) => {
-            // INV-303: an option of another question is none of this one.
+            // INV-303: an option of another question is refused.
             let known = ids.into_iter().find(|id| **id == *selected.option_id.0);
             known.map_or(Chosen::Other, Chosen::One)
         }
@@ -117,8 +117,8 @@ pub(crate) async fn clarify(
 ) {
     let Clarify { id, question, private, options } = asked;
     let options = options.as_slice();
-    // The event says of a private question what may be stored of it. INV-361: one whose words are not to be
-    // had is not put to anybody.
+    // The event of a private question has the storable part. INV-361: a question whose text is missing is not
+    // put to anybody.
     let whole = match open(door, turn, id) {
         Some((_, OpenQuestion { kind: QuestionKind::Clarify { question, .. }, .. })) => question,
         Some(_) | None if private => {
@@ -129,14 +129,14 @@ pub(crate) async fn clarify(
     let question = whole.as_str();
     let word = match door.client().forms {
         true => form(to, shown_in, question, options).await,
-        // It cannot be shown: that is no blank answer.
+        // The question cannot be shown, so no answer is invented.
         false if options.is_empty() => PersonAnswer::Cancelled,
         false => pick(to, shown_in, turn, id, question, options).await,
     };
     answer(door, turn, id, word);
 }
 
-/// The question with all that it is about: the event has only the beginning.
+/// The question with its whole subject: the event has only the beginning.
 fn whole(door: &Door, turn: &str, id: u64, mut call: ToolCallUpdate) -> ToolCallUpdate {
     if let Some((_, OpenQuestion { kind: QuestionKind::Permission { tool, arguments, .. }, .. })) =
         open(door, turn, id)
@@ -155,8 +155,8 @@ fn open(door: &Door, turn: &str, id: u64) -> Option<(String, OpenQuestion)> {
     all.find(|(_, question)| question.message == turn && question.id == id)
 }
 
-/// Hands an answer to the turn that waits for it. INV-303: it names its turn and its question, and a
-/// question takes one answer.
+/// Hands an answer to the waiting turn. INV-303: an answer names its turn and its question, and a question
+/// takes one answer.
 fn answer(door: &Door, turn: &str, id: u64, answer: PersonAnswer) {
     let Some((session, _)) = open(door, turn, id) else { return };
     // An error: the turn has ended, or somebody else was faster.

@@ -1,4 +1,4 @@
-//! Runs beside the conversation: each a session of its own, shown in the one that it was asked in.
+//! Runs beside the conversation: each a separate session, shown in the asking session.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::{tool_call, words};
 pub(crate) struct Beside<'a> {
     pub(crate) door: &'a Arc<Door>,
     pub(crate) to: &'a Connection,
-    /// The session that it is shown in.
+    /// The session that shows the run.
     pub(crate) session: &'a str,
 }
 
@@ -42,7 +42,7 @@ impl Beside<'_> {
         host
     }
 
-    /// Looks something up by its name. It reads files.
+    /// Looks up a name. Reads files.
     pub(crate) async fn find<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
         &self,
         host: &Host,
@@ -57,7 +57,7 @@ impl Beside<'_> {
         found.map_err(|error| invalid(Shown::multiline(&error.to_string()).to_string()))
     }
 
-    /// Runs it, and shows what happens there meanwhile.
+    /// Runs a future, and shows its events meanwhile.
     pub(crate) async fn shown<T, E: std::fmt::Display>(
         &self,
         run: impl AsyncFnOnce(EventSink) -> Result<T, E>,

@@ -35,7 +35,7 @@ struct Seen {
     unnamed: usize,
 }
 
-/// Shows the changes, if they are others than those that were shown last.
+/// Shows the changes, if different from the last shown ones.
 pub(crate) async fn show_new(door: &Arc<Door>, to: &Connection, session: &OpenSession) {
     if !has_layers(door.service.store(), &session.id) {
         return;
@@ -133,8 +133,8 @@ pub(crate) async fn discard(
     Ok(told(done).join("\n"))
 }
 
-/// Shows what is decided about and asks which of the options it is; one more leaves all as it is.
-/// `None` = nobody chose.
+/// Shows the changes to decide about and asks for an option; a further option leaves all unchanged. `None` =
+/// nobody chose.
 async fn decide(
     door: &Door,
     to: &Connection,
@@ -199,7 +199,7 @@ pub(crate) async fn undo(door: &Arc<Door>, session: &OpenSession) -> Result<Stri
     Ok(lines.join("\n"))
 }
 
-/// A decision as it was carried out in one directory.
+/// A decision as carried out in one directory.
 struct Done {
     /// Whether anything is other than before.
     changed: bool,
@@ -207,7 +207,7 @@ struct Done {
     told: String,
 }
 
-/// Writes the audit line of a decision. INV-413: one that changed nothing has none.
+/// Writes the audit line of a decision. INV-413: a decision without an effect has no line.
 fn note(door: &Door, session: &OpenSession, action: &str, done: &[Done]) {
     if done.iter().any(|done| done.changed) {
         door.service.audit(ACTOR, action, session.id.clone(), json!({"by": "acp"}));
@@ -245,8 +245,8 @@ async fn look(door: &Arc<Door>, session: &str, paths: Vec<String>) -> Result<See
     looked.await.map_err(|error| of_service(&error))
 }
 
-/// Does something with each directory in which something is changed, or was. INV-270: `as_of` = the
-/// session's last event when it was looked at.
+/// Calls `work` for each directory with present or earlier changes. INV-270: `as_of` = the session's last
+/// event at the time of the look.
 async fn each(
     door: &Arc<Door>,
     session: &str,
@@ -358,7 +358,7 @@ impl Seen {
         Ok(())
     }
 
-    /// With all that is only named, in one text.
+    /// The whole text, with the files that are only named.
     fn whole(mut self) -> Self {
         if self.unnamed > 0 {
             self.named.push(format!("and {} more, which are not named here", self.unnamed));

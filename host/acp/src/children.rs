@@ -1,8 +1,7 @@
-//! Subagents as sessions of an editor: their ids, and the updates that announce them and say how they
-//! are.
+//! Subagents as sessions of an editor: ids, and the updates for beginnings and states.
 //!
-//! The id of a child is the agent's message that it belongs to, and its path in that turn. It is the
-//! same while the turn runs and whenever its session is loaded later.
+//! The id of a child is the agent's message, and the path in that turn. The id is the same while the turn
+//! runs and whenever the session is loaded later.
 
 use agent_client_protocol::v1::schema::{
     Error, ErrorStopReason, IdleStateUpdate, IdleStopReason, RunningStateUpdate,
@@ -19,7 +18,7 @@ pub(crate) fn id(message: &str, path: &str) -> String {
     format!("{message}/{path}")
 }
 
-/// The message and the path that an id names; `None` = it is no child's.
+/// Parses an id into message and path; `None` = not a child's id.
 pub(crate) fn parse(id: &str) -> Option<(&str, &str)> {
     id.split_once('/').filter(|(message, path)| !message.is_empty() && path.contains('/'))
 }
@@ -29,7 +28,7 @@ pub(crate) fn is_child(path: &str) -> bool {
     path.contains('/')
 }
 
-/// On the parent, before anything of the child: there is one, and it may be cancelled.
+/// On the parent, before any update of the child: the child exists, and may be cancelled.
 pub(crate) fn announce(id: &str, path: &str, task: &str) -> SessionUpdate {
     let title = path.rsplit('/').next().unwrap_or(path);
     let line = task.trim().lines().next().unwrap_or_default();
@@ -42,7 +41,7 @@ pub(crate) fn announce(id: &str, path: &str, task: &str) -> SessionUpdate {
     )
 }
 
-/// On the child: its task, from its parent.
+/// On the child: the task from its parent.
 pub(crate) fn task(parent: &str, id: &str, task: &str) -> SessionUpdate {
     SessionUpdate::SessionMessage(
         SessionMessage::new(format!("{id}.task"))

@@ -1,4 +1,4 @@
-//! Commands in a prompt: what decides about changes, and the skills and teams that there are.
+//! Commands in a prompt: decisions about changes, skills and teams.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(crate) enum Action {
     Skill(String),
 }
 
-/// A command with what follows it.
+/// A command with the text after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Command {
     action: Action,
@@ -112,7 +112,7 @@ pub(crate) fn available(door: &Door) -> SessionUpdate {
     SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(all))
 }
 
-/// The command that a prompt begins with, if there is such a one; anything else is said to the agent.
+/// The command at the beginning of a prompt, if any; other prompts go to the agent.
 pub(crate) fn read(door: &Door, prompt: &Prompt) -> Option<Command> {
     let line = prompt.text.strip_prefix('/')?;
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -176,7 +176,7 @@ pub(crate) async fn perform(
     }
 }
 
-/// Summarises the conversation. It is cancelled as a turn is, not dropped: its usage counts.
+/// Summarises the conversation. Cancelled like a turn, not dropped, because the usage counts.
 async fn compact(
     door: &Arc<Door>,
     to: &Connection,
@@ -193,7 +193,7 @@ async fn compact(
     Ok(StopReason::EndTurn)
 }
 
-/// The amounts that a session has used, and those that each turn may use.
+/// The used amounts of a session, and the limits of each turn.
 async fn budget(door: &Arc<Door>, session: &str) -> Result<String, Error> {
     let used = door.service.past(session).await.map_err(|error| of_service(&error))?.used;
     let agent = door.stored(session).await?.agent;
@@ -218,7 +218,7 @@ async fn budget(door: &Arc<Door>, session: &str) -> Result<String, Error> {
     ))
 }
 
-/// A task with a skill beside it, framed as the agent would have loaded it itself.
+/// A task with a skill, framed as if the agent had loaded the skill.
 fn with_skill(door: &Door, name: &str, task: String, prompt: Prompt) -> Result<Prompt, Error> {
     if task.is_empty() {
         let name = Shown::clipped(name, MAX_TITLE);

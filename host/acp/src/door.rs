@@ -1,4 +1,4 @@
-//! All that one connection of an editor has.
+//! The state of one editor connection.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,10 +21,10 @@ use crate::wire::Room;
 /// The way to the editor.
 pub(crate) type Connection = ConnectionTo<ClientRole>;
 
-/// Who acts, for the audit log: the person at this machine.
+/// The actor for the audit log: the person at this machine.
 pub(crate) const ACTOR: &str = "local";
 
-/// All that one connection has.
+/// The state of one connection.
 pub(crate) struct Door {
     pub(crate) service: Service,
     pub(crate) results: Results,
@@ -60,7 +60,7 @@ impl Door {
         })
     }
 
-    /// The editor says what it understands; the first time counts.
+    /// Notes the editor's capabilities; only the first call counts.
     pub(crate) fn is_for(&self, client: Client) {
         let _ = self.client.set(client);
     }
@@ -81,14 +81,14 @@ impl Door {
         format!("{what}.{}.{number}", self.service.host().clock.now().as_millisecond())
     }
 
-    /// Sends an update as soon as there is room for it; `false` = nobody reads any more.
+    /// Sends an update once there is room; `false` = nobody reads any more.
     pub(crate) async fn send(&self, to: &Connection, session: &str, update: SessionUpdate) -> bool {
         self.room.for_update().await
             && to.send_notification(SessionNotification::new(session.to_owned(), update)).is_ok()
     }
 
-    /// INV-300: the directory that an editor names has to be the workspace that this process was
-    /// started for, links resolved: its OS sandbox lets it reach no other.
+    /// INV-300: the editor's directory has to be the workspace of this process, links resolved: the OS
+    /// sandbox lets the process reach no other.
     pub(crate) fn check_directory(&self, cwd: &Path, more: &[PathBuf]) -> Result<(), Error> {
         if !cwd.is_absolute() || cwd.as_os_str().len() > MAX_PATH_BYTES {
             return Err(invalid("`cwd` has to be an absolute path"));
@@ -106,8 +106,7 @@ impl Door {
         ))
     }
 
-    /// A session that can be opened here: a conversation in this workspace. Of any other the answer is
-    /// that it is not there.
+    /// A session that can be opened here: a conversation in this workspace. Any other is answered as missing.
     pub(crate) async fn stored(&self, id: &str) -> Result<StoredSession, Error> {
         // INV-301: no path and no pattern.
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';

@@ -1,4 +1,4 @@
-//! Errors as an editor shows them: what went wrong, and what to do about it.
+//! Errors as an editor shows them: the fault and the remedy.
 
 use agent_client_protocol::Error;
 use belljar_policy::Shown;
@@ -16,7 +16,7 @@ const INVALID_PARAMS: i32 = -32602;
 /// The code of a failure here.
 const INTERNAL: i32 = -32603;
 
-/// There is no such session, or none that this editor has opened.
+/// The session is missing, or not opened by this editor.
 pub(crate) fn no_session(id: &str) -> Error {
     let id = Shown::clipped(id, 80);
     Error::new(

@@ -1,4 +1,4 @@
-//! Shows a turn to the editor as it happens, and puts its questions there.
+//! Shows a turn to the editor as it happens, and asks its questions there.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::updates::{Out, Updates};
 /// The calls of turns, as they pass by.
 pub(crate) type Passing = broadcast::Receiver<Arc<Passed>>;
 
-/// Shows a turn to its end: the events that `watch` gives, and what passes by. `None` = it was stopped
-/// with this process, or nobody reads any more.
+/// Shows a turn to its end: the events of `watch`, and the passing results. `None` = stopped with this
+/// process, or nobody reads any more.
 pub(crate) async fn follow(
     door: &Arc<Door>,
     to: &Connection,
@@ -78,8 +78,7 @@ fn drain(passing: &mut Passing, updates: &mut Updates) -> Vec<Out> {
     }
 }
 
-/// Sends updates and puts questions, each of these in a task of its own; `None` = nobody reads any
-/// more.
+/// Sends updates and asks questions, each question in a separate task; `None` = nobody reads any more.
 pub(crate) async fn emit(
     door: &Arc<Door>,
     to: &Connection,

@@ -1,7 +1,7 @@
-//! The transcript of a session, told to an editor that loads it.
+//! The transcript of a session, sent to an editor that loads it.
 //!
-//! It is the stored events of each turn, as they were shown when they happened, with the words of one
-//! step put together; of a turn whose events are gone it is what was said in the end.
+//! The transcript consists of the stored events of each turn, as first shown, with the words of a step
+//! joined; of a turn without stored events, the final messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ struct Past {
     images: Vec<Image>,
     output: String,
     error: Option<String>,
-    /// The arguments of each, and its result: the text, and whether it is an error.
+    /// The arguments of each call, with its result: the text, and whether it is an error.
     calls: HashMap<String, (String, Option<(String, bool)>)>,
 }
 
@@ -51,12 +51,12 @@ struct Past {
 struct Now {
     past: Past,
     updates: Updates,
-    /// The words of the step that each agent is in, as far as they are told.
+    /// The words of each agent's present step so far.
     saying: Vec<(String, String)>,
     root: Option<String>,
 }
 
-/// Tells all turns of a session, and gives the id of its last event that was told.
+/// Sends all turns of a session, and returns the id of the last sent event.
 pub(crate) async fn tell(door: &Arc<Door>, to: &Connection, session: &str) -> Result<i64, Error> {
     let past = door.service.past(session).await.map_err(|error| of_service(&error))?;
     let mut turns: Vec<Past> = past.turns.iter().map(Past::of).collect();
@@ -83,7 +83,7 @@ pub(crate) async fn tell(door: &Arc<Door>, to: &Connection, session: &str) -> Re
     Ok(last)
 }
 
-/// The turn that has not ended, if there is one.
+/// The unfinished turn, if any.
 async fn unfinished(door: &Door, session: &str) -> Result<Option<Past>, Error> {
     let failed =
         |error: belljar_store::StoreError| failed(Shown::new(&error.to_string()).to_string());
@@ -152,7 +152,7 @@ impl Telling<'_> {
         self.send(out).await
     }
 
-    /// Begins to tell the next turn: with what was asked. `false` = there is none.
+    /// Begins the next turn, with its question. `false` = no more turns.
     async fn next(&mut self) -> Option<bool> {
         let Some(past) = self.turns.pop() else { return Some(false) };
         let images = past.images.iter().filter_map(|image| {
@@ -176,7 +176,7 @@ impl Telling<'_> {
         let mut out = now.said(|_| true);
         out.extend(now.updates.ends());
         self.send(out).await?;
-        // Its events are gone, or it has none: a run beside the conversation.
+        // A turn without events: they are gone, or it ran beside the conversation.
         if now.root.is_none() && !now.past.output.is_empty() {
             let text = now.past.output.clone();
             self.send(vec![Out::Update(self.session.to_owned(), remark(&text))]).await?;
@@ -188,7 +188,7 @@ impl Telling<'_> {
         Some(())
     }
 
-    /// Sends updates. Nobody is asked again what was answered then.
+    /// Sends updates. Questions answered then are not asked again.
     async fn send(&self, out: Vec<Out>) -> Option<()> {
         for one in out {
             if let Out::Update(session, update) = one {
@@ -207,7 +207,7 @@ impl Now {
             self.root = Some(root);
         }
         match told.kind {
-            // The step that it was in is told again.
+            // The interrupted step is sent again.
             Kind::RunResumed {} => {
                 self.saying.clear();
                 Vec::new()

@@ -7,10 +7,9 @@
 //! ```
 //!
 //! A session of the editor is a session of the store, and a prompt is a turn of it, with the rights,
-//! budgets, events and audit log of every entrance. What an editor sends is data: no path that it
-//! names is opened, no command that it names is started, and no answer of it reaches a question that
-//! was not its own. It is a crate of its own, because nothing in it is about HTTP, and nobody who
-//! embeds the server needs the protocol.
+//! budgets, events and audit log of every entrance. An editor's messages are data: no named path is opened,
+//! no named command is started, and an answer reaches only a question put to that editor. The crate is
+//! separate, because it has no HTTP, and embedders of the server do not need the protocol.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -1,18 +1,16 @@
-//! Bounds of this entrance. An editor that misbehaves is held by them; one that does not meets none.
+//! Bounds of this entrance. They stop an editor that misbehaves; other editors never meet them.
 
-/// Most bytes of one line that is read: a prompt with every resource of the largest size, and its
-/// escapes. A longer one is answered as invalid, and never kept.
+/// Most bytes of one line: a prompt with every resource of the largest size, and its escapes. A longer line
+/// is answered as invalid, and never kept.
 pub(crate) const MAX_LINE: usize = 16 << 20;
 
-/// Requests that are read and not answered yet: behind them nothing is read, so that a flood waits in
-/// the pipe.
+/// Unanswered requests: beyond them reading stops, so that a flood waits in the pipe.
 pub(crate) const MAX_UNANSWERED: usize = 256;
 
-/// Updates that wait to be written: a turn whose editor does not read waits, and costs no more than
-/// these.
+/// Updates waiting to be written: the turn of an editor that does not read waits, and costs no more memory.
 pub(crate) const MAX_UNWRITTEN: usize = 256;
 
-/// Sessions that are open at a time in one connection.
+/// Simultaneously open sessions of one connection.
 pub(crate) const MAX_OPEN: usize = 64;
 
 /// Prompts of all sessions that are answered at a time.
@@ -30,17 +28,17 @@ pub(crate) const MAX_PATH_BYTES: usize = 4_096;
 /// Bytes of a result that an update repeats.
 pub(crate) const MAX_RESULT: usize = 64 << 10;
 
-/// Bytes of both texts of one difference; a larger one is named and not shown.
+/// Bytes of both texts of one difference; a larger difference is named, not shown.
 pub(crate) const MAX_DIFF: usize = 256 << 10;
 
-/// Bytes of all differences that are shown at once, and their number.
+/// Bytes and number of all differences shown at once.
 pub(crate) const MAX_DIFFS_BYTES: usize = 4 << 20;
 pub(crate) const MAX_DIFFS: usize = 100;
 
-/// Changed files that are named behind them. What is not even named is not decided about here.
+/// Changed files named after the differences. An unnamed file cannot be decided about here.
 pub(crate) const MAX_NAMED: usize = 1_000;
 
-/// Agents that are offered as modes, and skills and teams that are offered as commands.
+/// Agents offered as modes, and skills and teams offered as commands.
 pub(crate) const MAX_OFFERED: usize = 100;
 
 /// Sessions in one page of a list.
@@ -55,6 +53,6 @@ pub(crate) const MAX_RESULTS: usize = 512;
 /// Events that are read at once when a session is loaded.
 pub(crate) const EVENTS_PAGE: u32 = 500;
 
-/// How long the turns of an editor that has gone may take to end by themselves. They are resumed
-/// when their session is opened again.
+/// How long the turns of a departed editor may take to end by themselves. They are resumed when the session
+/// is opened again.
 pub(crate) const LAST_WAIT: std::time::Duration = std::time::Duration::from_secs(1);

@@ -17,13 +17,13 @@ use crate::door::Door;
 use crate::errors::{failed, invalid, of_service};
 use crate::limits::{MAX_OFFERED, MAX_TITLE};
 
-/// The option that says which model.
+/// The id of the option for the model.
 const MODEL: &str = "model";
 
 /// The value that leaves the model to the agent. No model is called so.
 const OWN: &str = ":agent";
 
-/// The agents that a person may talk with, and the one of this session.
+/// The agents for a person to talk with, and the session's agent.
 pub(crate) async fn of(
     door: &Arc<Door>,
     session: &StoredSession,
@@ -48,7 +48,7 @@ pub(crate) async fn of(
     Ok(SessionModeState::new(SessionModeId::new(session.agent.clone()), modes))
 }
 
-/// The options of a session: its model, where there is more than one.
+/// The options of a session: the model, if there are several.
 pub(crate) fn options(door: &Door, session: &StoredSession) -> Vec<SessionConfigOption> {
     let host = door.service.host();
     let models = &host.settings.models;
@@ -68,7 +68,7 @@ pub(crate) fn options(door: &Door, session: &StoredSession) -> Vec<SessionConfig
     vec![option.category(SessionConfigOptionCategory::Model)]
 }
 
-/// Another agent from the next prompt on. INV-306: it has its own grants, and is one that could be run.
+/// Sets another agent from the next prompt on. INV-306: the agent has its own grants, and must be runnable.
 pub(crate) async fn set_agent(
     door: &Door,
     session: &str,

@@ -1,4 +1,4 @@
-//! The sessions that an editor has open: one prompt at a time in each, and a bounded number of them.
+//! An editor's open sessions: one prompt at a time in each, and a bounded number of sessions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,15 +18,15 @@ pub(crate) struct OpenSessions(Mutex<HashMap<String, Arc<OpenSession>>>);
 #[derive(Debug)]
 pub(crate) struct OpenSession {
     pub(crate) id: String,
-    /// Whoever has it may begin a turn, or shows one that was resumed.
+    /// Held to begin a turn, or to show a resumed one.
     pub(crate) floor: Arc<tokio::sync::Mutex<()>>,
     /// Cancels the prompt that is being answered.
     prompt: Mutex<Option<CancellationToken>>,
-    /// How much is changed in its overlay, as it was shown last.
+    /// The size of the overlay's changes, as last shown.
     changed: Mutex<Stat>,
 }
 
-/// A prompt that is being answered. Dropping it lets the next one in.
+/// A prompt in progress. Dropping `Prompting` admits the next one.
 #[derive(Debug)]
 pub(crate) struct Prompting {
     pub(crate) session: Arc<OpenSession>,
@@ -54,7 +54,7 @@ impl OpenSessions {
         Ok(session)
     }
 
-    /// INV-301: a session that this editor has opened, and no other.
+    /// INV-301: finds sessions that this editor has opened, and no other.
     pub(crate) fn find(&self, id: &str) -> Result<Arc<OpenSession>, Error> {
         self.all().get(id).map(Arc::clone).ok_or_else(|| no_session(id))
     }
@@ -83,14 +83,14 @@ impl OpenSession {
         Ok(Prompting { session: Arc::clone(self), cancel })
     }
 
-    /// Cancels the prompt that is being answered, if one is.
+    /// Cancels the prompt in progress, if any.
     pub(crate) fn cancel(&self) {
         if let Some(cancel) = &*self.prompt() {
             cancel.cancel();
         }
     }
 
-    /// Whether this is another state of the overlay than the one that was shown last.
+    /// Whether the overlay's state differs from the last shown one.
     pub(crate) fn shows(&self, stat: Stat) -> bool {
         let mut last = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
         let new = *last != stat;

@@ -1,5 +1,5 @@
-//! Paths of the editor and paths of the agent: the workspace is `/workspace` to the one, and a directory
-//! of this machine to the other.
+//! Paths of the editor and paths of the agent: an agent sees the workspace as `/workspace`, an editor as a
+//! directory of this machine.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::limits::MAX_PATH_BYTES;
 /// Where agents see the workspace.
 const GUEST: &str = "/workspace";
 
-/// The file of this machine that an agent means, if it lies in the workspace. Nothing is looked up.
+/// The file of this machine for an agent's path, if in the workspace. The file system is not read.
 pub(crate) fn of_guest(workspace: &Path, path: &str) -> Option<PathBuf> {
     if path.is_empty() || path.len() > MAX_PATH_BYTES {
         return None;
@@ -32,7 +32,7 @@ pub(crate) fn of_guest(workspace: &Path, path: &str) -> Option<PathBuf> {
     Some(whole)
 }
 
-/// The name that an agent has for a file which an editor names; `None` = it is no file of the workspace.
+/// The agent's path for an editor's URI; `None` = not a file of the workspace.
 pub(crate) fn of_uri(workspace: &Path, uri: &str) -> Option<String> {
     if uri.len() > MAX_PATH_BYTES {
         return None;

@@ -1,4 +1,4 @@
-//! The blocks of a prompt as what a turn takes: a text, and a context of the resources beside it.
+//! The blocks of a prompt as a turn's input: a text, and the resources as context.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub(crate) struct Prompt {
     pub(crate) images: Vec<Image>,
 }
 
-/// Reads the blocks of a prompt. INV-302: nothing that it names is opened or fetched.
+/// Parses the blocks of a prompt. INV-302: nothing named in a prompt is opened or fetched.
 pub(crate) fn read(blocks: Vec<ContentBlock>, workspace: &Path) -> Result<Prompt, Error> {
     if blocks.len() > MAX_BLOCKS {
         return Err(invalid(format!("a prompt has at most {MAX_BLOCKS} blocks")));

@@ -1,5 +1,5 @@
-//! The calls of running turns with all that they were asked and all that they gave, for whoever shows a
-//! turn as it happens: events have only the beginning of the one and nothing of the other.
+//! The calls of running turns with whole arguments and results, for showing a turn live: events have only the
+//! beginning of the arguments and no results.
 
 use std::io;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use tokio::sync::broadcast;
 use crate::limits::{MAX_RESULT, MAX_RESULTS};
 use crate::terminal;
 
-/// Where the steps of all turns of a process pass by. What nobody takes is lost.
+/// The channel of the steps of all turns of a process. Without a receiver a step is lost.
 #[derive(Debug, Clone)]
 pub struct Results(broadcast::Sender<Arc<Passed>>);
 
-/// One thing that passed by.
+/// One passing step.
 #[derive(Debug)]
 pub(crate) struct Passed {
     pub(crate) run: String,
@@ -42,7 +42,7 @@ pub(crate) struct CallResult {
     pub(crate) content: String,
     /// The exit code of a command: as all of its output says, and not 0 where the call failed.
     pub(crate) exit: u8,
-    /// Paths that it read or wrote, as agents see them.
+    /// Paths read or written, as agents see them.
     pub(crate) paths: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
-//! The requests of an editor, each with what answers it.
+//! The requests of an editor, each with its handler.
 //!
-//! Handlers hold the loop that reads: whatever takes time is answered in a task of its own.
+//! Handlers block the reading loop: slow work is answered in a separate task.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ use crate::{children, commands, history, modes, turn, words};
 /// The entrance for one editor.
 #[derive(Debug)]
 pub struct Entrance {
-    /// Runs the turns; its workspace is that of every session.
+    /// Runs the turns; the workspace is every session's.
     pub service: Service,
     /// The journal of the service's host.
     pub results: Results,
@@ -46,8 +46,8 @@ pub struct Entrance {
 }
 
 impl Entrance {
-    /// Serves an editor until it closes its end. Turns that run then are stopped where they are, and
-    /// resumed when their session is opened again.
+    /// Serves an editor until it closes the connection. Running turns are stopped then, and resumed when
+    /// their session is opened again.
     ///
     /// # Errors
     ///
@@ -233,11 +233,11 @@ fn initialized(door: &Door, request: &InitializeRequest) -> InitializeResponse {
     )
 }
 
-/// A session that was opened, and what is left to do there.
+/// An opened session, with the work left to do.
 #[derive(Clone)]
 struct Opened {
     session: Arc<OpenSession>,
-    /// Events behind this id were not told; `None` = it is new.
+    /// The last sent event; `None` = a new session.
     told: Option<i64>,
     /// Servers that the editor would have had started.
     servers: usize,
@@ -253,7 +253,7 @@ async fn new_session(
     let session = match door.open.open(&stored.id) {
         Ok(session) => session,
         Err(error) => {
-            // Nobody has heard of it.
+            // Nobody knows the session yet.
             let _ = door.service.delete(&stored.id).await;
             return Err(error);
         }
@@ -348,7 +348,7 @@ async fn list_sessions(
     let all = door.service.store().sessions(MAX_LISTED).await;
     let all = all.map_err(|error| failed(Shown::new(&error.to_string()).to_string()))?;
     let here = door.workspace().to_string_lossy();
-    // INV-301. One in which nothing was said is nothing to go back to.
+    // INV-301. A session without messages is not worth listing.
     let own = all.into_iter().filter(|session| {
         session.workspace == here && !session.kind.is_run() && !session.title.is_empty()
     });
@@ -402,7 +402,7 @@ async fn set_option(
     Ok(SetSessionConfigOptionResponse::new(set))
 }
 
-/// Cancels the prompt of a session, or one subagent of it. INV-301: of a session that is open here.
+/// Cancels the prompt of a session, or one subagent. INV-301: only of a session that is open here.
 fn cancel_session(door: &Door, id: &str) {
     if let Ok(session) = door.open.find(id) {
         session.cancel();

@@ -1,5 +1,5 @@
-//! A team that a prompt runs beside the conversation: a session of its own, whose agents are shown in
-//! this one.
+//! A team that a prompt runs beside the conversation: a separate session, whose agents are shown in the
+//! prompt's session.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::limits::MAX_TITLE;
 use crate::open::Prompting;
 use crate::words;
 
-/// Runs a team with this task, and shows what its agents do.
+/// Runs a team with this task, and shows its agents' work.
 pub(crate) async fn run(
     door: &Arc<Door>,
     to: &Connection,

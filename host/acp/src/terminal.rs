@@ -1,5 +1,5 @@
-//! The output of a command as a terminal of the editor's, where it has such: something that it shows,
-//! and that runs nothing. INV-379: the command ran in its jar, and no request for a terminal is sent.
+//! The output of a command as a terminal of the editor, if supported: a display that runs nothing. INV-379:
+//! the command ran in its jar, and no request for a terminal is sent.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ impl Screen {
         meta([("terminal_info", json!({"terminal_id": self.id, "cwd": cwd}))])
     }
 
-    /// The output of a command that has ended, or not quite. INV-378: as text that no terminal obeys.
+    /// The output of an ended, or nearly ended, command. INV-378: as text without terminal controls.
     pub(crate) fn shows(&mut self, output: &str, exit: u8) -> Meta {
         let data = Shown::multiline(output).to_string();
         let shown = ("terminal_output", json!({"terminal_id": self.id, "data": data}));
@@ -48,7 +48,7 @@ impl Screen {
         meta(std::iter::once(shown).chain(exit))
     }
 
-    /// The call is over. The exit code of one that was made comes with its output, which may be later.
+    /// Ends the call. The exit code of a finished call comes with its output, which may be later.
     pub(crate) fn over(&mut self, ok: bool) -> Option<Meta> {
         self.over = true;
         if ok {
@@ -57,7 +57,8 @@ impl Screen {
         self.exit(1).map(|exit| meta([exit]))
     }
 
-    /// The end of one whose output did not come; `None` = it came, or the call is not over.
+    /// The end of a terminal whose output did not arrive; `None` = the output arrived, or the call still
+    /// runs.
     pub(crate) fn ends(&mut self) -> Option<Meta> {
         let exit = if self.over { self.exit(0) } else { None };
         exit.map(|exit| meta([exit]))
@@ -76,7 +77,7 @@ fn meta(entries: impl IntoIterator<Item = (&'static str, Value)>) -> Meta {
     entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The exit code that all of the output says; a call that failed has one that is not 0.
+/// The exit code in the output; a failed call never has 0.
 pub(crate) fn exit_code(output: &str, failed: bool) -> u8 {
     let last = output.trim_end().lines().next_back().unwrap_or_default();
     let code = last.strip_prefix(EXIT).and_then(|rest| rest.strip_suffix(']'));

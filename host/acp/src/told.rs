@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// An event: who it is about, and what happened.
+/// An event: the agent, and the happening.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Told {
     pub(crate) agent: String,
@@ -10,7 +10,7 @@ pub(crate) struct Told {
     pub(crate) kind: Kind,
 }
 
-/// The kinds that matter here; `belljar_agent::events` says what their fields mean.
+/// The kinds that matter here; `belljar_agent::events` defines the fields.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Kind {

@@ -1,5 +1,4 @@
-//! A tool call as an editor shows it: a title, a kind, the files that it is about, and what it would
-//! change.
+//! A tool call as an editor shows it: title, kind, files, and the changes it would make.
 
 use std::path::Path;
 
@@ -14,7 +13,7 @@ use serde_json::Value;
 use crate::limits::{MAX_DIFF, MAX_RESULT, MAX_TITLE};
 use crate::places;
 
-/// Fields of arguments that name what a call is about, the first of them that is there.
+/// Argument fields that may name a call's subject; the first present one is used.
 const SUBJECTS: &[&str] =
     &["path", "file_path", "command", "pattern", "query", "url", "agent", "name", "code"];
 
@@ -36,7 +35,7 @@ pub(crate) fn arguments(text: &str) -> Value {
     belljar_received::json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// The tool and what it is about, in a line.
+/// The tool and its subject, in a line.
 pub(crate) fn title(tool: &str, arguments: &Value) -> String {
     let subject = SUBJECTS.iter().find_map(|field| arguments.get(field)?.as_str());
     let tool = Shown::clipped(tool, MAX_TITLE);
@@ -57,8 +56,7 @@ pub(crate) fn locations(arguments: &Value, workspace: &Path) -> Vec<ToolCallLoca
     places.map(|place| ToolCallLocation::new(place).line(line)).collect()
 }
 
-/// The change that a call of a tool that writes asks for. Of what was there before, it shows what the
-/// call says of it.
+/// The change that a writing call asks for. The old text is the call's own claim.
 pub(crate) fn diffs(tool: &str, arguments: &Value, workspace: &Path) -> Vec<ToolCallContent> {
     let text = |field: &str| arguments.get(field).and_then(Value::as_str);
     let (old, new) = match tool {

@@ -1,4 +1,4 @@
-//! A prompt from its blocks to its end, and turns that an earlier process left.
+//! A prompt from its blocks to its end, and turns left by an earlier process.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ pub(crate) async fn say(
     door.service.audit(ACTOR, "chat", object, json!({"by": "acp"}));
     let watching = prompting.cancel.clone();
     let (service, id) = (door.service.clone(), session.id.clone());
-    // Also where it was cancelled before it had begun.
+    // Also if cancelled before the beginning.
     let cancelling = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(async move {
         watching.cancelled().await;
         service.cancel(&id, ACTOR);
@@ -84,7 +84,7 @@ pub(crate) async fn say(
     }
 }
 
-/// Shows a turn from its first event on, and its changes at its end.
+/// Shows a turn from its first event on, and the changes at the end.
 async fn show(
     door: &Arc<Door>,
     to: &Connection,
@@ -99,8 +99,8 @@ async fn show(
     Some(outcome)
 }
 
-/// Resumes the turn that an earlier process left in a session, if one did, and shows it from behind an
-/// event on, in a task of its own.
+/// Resumes a turn that an earlier process left in a session, if any, and shows it after an event, in a
+/// separate task.
 pub(crate) async fn go_on(
     door: Arc<Door>,
     to: Connection,
@@ -127,7 +127,7 @@ pub(crate) async fn go_on(
     drop(floor);
 }
 
-/// Gives a session its title: the first line that is said in it.
+/// Gives a session its title: the first line of the first message.
 async fn entitle(door: &Door, to: &Connection, id: &str, text: &str) -> Result<(), Error> {
     let stored = door.stored(id).await?;
     if !stored.title.is_empty() {

@@ -31,7 +31,7 @@ pub(crate) enum Out {
     Clarify(String, Clarify),
 }
 
-/// A question of an agent, as its event has it.
+/// A question of an agent, from its event.
 #[derive(Debug)]
 pub(crate) struct Clarify {
     pub(crate) id: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Updates {
     workspace: PathBuf,
     /// The step that each agent is in.
     steps: HashMap<String, u64>,
-    /// The calls that were shown, by who called and the call's id.
+    /// The shown calls, by the calling agent and the call's id.
     shown: HashMap<(String, String), ShownCall>,
     /// Whole arguments of calls to come: step, where it is known, call, text.
     asked: VecDeque<(Option<u64>, String, String)>,
@@ -62,7 +62,7 @@ pub(crate) struct Updates {
 struct ShownCall {
     id: String,
     tool: String,
-    /// Content that stays whatever becomes of it: what it would change, or a terminal.
+    /// Content that stays in every later update: the change, or a terminal.
     stays: Vec<ToolCallContent>,
     screen: Option<Screen>,
 }
@@ -82,7 +82,7 @@ impl Updates {
         }
     }
 
-    /// The session of an agent; `None` = this editor does not see it.
+    /// The session of an agent; `None` = invisible to this editor.
     fn session_of(&self, agent: &str) -> Option<String> {
         match children::is_child(agent) {
             false => Some(self.session.clone()),
@@ -149,7 +149,7 @@ impl Updates {
         out
     }
 
-    /// Takes what passed by of this turn; gives the updates of it.
+    /// Handles a passed step of this turn; returns its updates.
     pub(crate) fn passed(&mut self, passed: std::sync::Arc<Passed>) -> Vec<Out> {
         if passed.run != self.message {
             return Vec::new();
@@ -177,7 +177,7 @@ impl Updates {
         }
     }
 
-    /// A call of this turn has these arguments, in whichever step.
+    /// Notes the arguments of a call of this turn, from any step.
     pub(crate) fn knows(&mut self, call_id: String, arguments: String) {
         if self.asked.len() < MAX_RESULTS {
             self.asked.push_back((None, call_id, arguments));
@@ -190,7 +190,7 @@ impl Updates {
         early.into_iter().flat_map(|passed| self.passed(passed)).collect()
     }
 
-    /// The ends of terminals whose output was not among what passed by.
+    /// The ends of terminals whose output did not pass by.
     pub(crate) fn ends(&mut self) -> Vec<Out> {
         let mut out = Vec::new();
         for ((agent, _), shown) in &mut self.shown {
@@ -235,7 +235,7 @@ impl Updates {
         SessionUpdate::AgentMessageChunk(chunk.message_id(self.message_id(agent, "")))
     }
 
-    /// The reasoning of a model, which is no part of its answer.
+    /// The reasoning of a model, apart from the answer.
     fn thought(&self, agent: &str, text: &str) -> SessionUpdate {
         let chunk = ContentChunk::new(tool_call::whole(text));
         SessionUpdate::AgentThoughtChunk(chunk.message_id(self.message_id(agent, ".thought")))
@@ -327,7 +327,7 @@ impl Updates {
         SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields).meta(meta))
     }
 
-    /// The call that waits for a person, whether or not it was shown.
+    /// The call that waits for a person, shown before or not.
     fn waits(
         &self,
         agent: String,
@@ -355,7 +355,8 @@ impl Updates {
         ToolCallUpdate::new(id, fields)
     }
 
-    /// Subagents begin: a call of their parent, and to an editor that knows them a session each.
+    /// The beginning of subagents: a call of the parent, and a session each for an editor that supports
+    /// subagents.
     fn batch(
         &self,
         session: &str,
@@ -433,7 +434,7 @@ impl Updates {
     }
 }
 
-/// An agent's list. What was given up is left out: a plan has no word for it.
+/// An agent's list of work. Abandoned items are left out: a plan has no state for them.
 fn plan(items: Vec<Todo>) -> Plan {
     let entry = |item: Todo| {
         let status = match item.status.as_str() {

@@ -29,7 +29,7 @@ pub(crate) struct Room {
 /// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
-    /// The request that every other one has to follow.
+    /// The request that must come first.
     Initialize,
     Request,
     Update,
@@ -58,7 +58,7 @@ impl Room {
         }
     }
 
-    /// Waits until every request that was read is answered; `false` = nobody is answered any more.
+    /// Waits until every request is answered; `false` = answers go nowhere any more.
     async fn all_answered(&self) -> bool {
         let all = u32::try_from(MAX_UNANSWERED).unwrap_or(u32::MAX);
         self.unanswered.acquire_many(all).await.is_ok()
@@ -70,8 +70,8 @@ impl Room {
     }
 }
 
-/// The lines of an editor. What an editor sends behind `initialize` without waiting for its answer waits here:
-/// the library of the protocol refuses every request until that answer is given.
+/// The lines of an editor. Lines sent after `initialize` without waiting for the answer are held here: the
+/// protocol's library refuses every request until then.
 pub(crate) fn incoming(
     reader: impl AsyncRead + Send + Unpin + 'static,
     room: Room,
@@ -124,7 +124,7 @@ pub(crate) fn outgoing(
     })
 }
 
-/// The next line, without its end; `None` = there is none.
+/// The next line, without its end; `None` = the end of the input.
 async fn next(reader: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> io::Result<Option<String>> {
     let (mut line, mut too_long) = (Vec::new(), false);
     loop {
@@ -151,7 +151,7 @@ async fn next(reader: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> io::Result
 fn text(line: Vec<u8>, too_long: bool) -> String {
     match too_long {
         true => TOO_LONG.to_owned(),
-        // INV-471, INV-500: the reader of the protocol is strict, and answers nothing that it cannot read.
+        // INV-471, INV-500: the protocol's reader is strict, and does not answer unreadable lines.
         false => String::from_utf8_lossy(&everywhere(&mend_bytes(&line))).into_owned(),
     }
 }
