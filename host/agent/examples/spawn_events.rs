@@ -31,7 +31,7 @@ agents:
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let workspace = tempfile::tempdir()?;
-    // Nobody here calls a tool of a stranger; a program whose agents do compiles in a child.
+    // No agent here calls a stranger's tool; a program with such agents compiles in a child.
     let sandbox = Sandbox::new(SandboxConfig::default())?;
     let agent = Agent::builder(&sandbox, workspace.path())
         .agent("boss.md", BOSS)

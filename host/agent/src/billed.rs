@@ -1,6 +1,6 @@
-//! The bills of models for the latest steps of agents. A prompt is counted before it is sent, by
-//! its bytes, and how many of those a token has differs between models and texts; some bill more
-//! than they are sent. What was billed says how much the next step takes at the least.
+//! The bills of models for the latest steps of agents. A prompt's tokens are estimated by bytes before
+//! sending; the ratio differs between models and texts, and some models bill more than they receive. Past
+//! bills give the least amount of the next step.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +11,10 @@ use belljar_model::Reply;
 use crate::agent_loop::machine::counted;
 use crate::limits::MAX_BYTES_PER_TOKEN;
 
-/// Steps of an agent that are remembered: about those of one turn.
+/// Remembered steps of an agent: about one turn's.
 const MAX_STEPS: usize = 8;
 
-/// Agents with their models that are remembered; past it all are forgotten and learnt anew.
+/// Remembered pairs of agent and model; past the bound all are forgotten and learnt anew.
 const MAX_AGENTS: usize = 1_024;
 
 /// The bills of each agent with each model. Process-wide for one tenant, and not stored.
@@ -35,7 +35,7 @@ struct Step {
 }
 
 impl Billed {
-    /// The bills of this agent with this model: looked up once for a run, and not at each step.
+    /// The bills of this agent with this model: looked up once for a run, not at each step.
     pub(crate) fn of(&self, agent: &AgentId, model: &str) -> Arc<Bills> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (agent.clone(), model.to_owned());
@@ -57,8 +57,8 @@ impl Bills {
         steps.push_back(Step { bytes, input: used.input_tokens, output: used.output_tokens });
     }
 
-    /// The fewest tokens that a step with a prompt of so many bytes takes, by what was billed; 0 =
-    /// nothing is known. A longer prompt is billed no less than a shorter one.
+    /// The fewest tokens of a step with a prompt of `bytes`, from past bills; 0 = unknown. A longer prompt is
+    /// billed no less than a shorter one.
     pub(crate) fn least(&self, bytes: u64) -> u64 {
         let steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if steps.is_empty() { 0 } else { least(&steps, bytes) }
@@ -70,7 +70,7 @@ fn least(steps: &VecDeque<Step>, bytes: u64) -> u64 {
     let more = |step: &Step| {
         step.input.saturating_add(bytes.saturating_sub(step.bytes) / MAX_BYTES_PER_TOKEN)
     };
-    // Of those that are much alike the cheapest: texts differ, and this must not be too much.
+    // The cheapest of similar steps: texts differ, and the estimate must not be too high.
     let alike = steps.iter().filter(like).map(more).min();
     let shorter = || {
         let shorter = steps.iter().filter(|step| step.bytes <= bytes);

@@ -1,6 +1,6 @@
-//! All that a caller brings to a turn besides words: earlier messages, tools of its own, results of
-//! these, the form of the answer. All of it is data of the caller's. It gives no right: a tool of the
-//! caller's is executed by the caller, and has no name that belljar knows.
+//! A caller's input to a turn besides text: earlier messages, tools with their results, and the form of the
+//! answer. All of it is data of the caller's and grants no right: a caller's tool is executed by the caller,
+//! and its name is not a tool of belljar.
 
 use std::sync::Arc;
 
@@ -35,13 +35,13 @@ pub struct Brought {
     /// Whether a step may call several of them. Default: no.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub several: bool,
-    /// The call with which the turn has to end: of one of these tools, or of that of this name.
+    /// The call that must end the turn: of any caller's tool, or of the named one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choice: Option<ToolChoice>,
     /// The results of the calls with which the turn before ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ToolResult>,
-    /// The JSON Schema that the answer has to fit; absent = it is text.
+    /// The JSON Schema of the answer; absent = text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub form: Option<Value>,
     /// Most tokens of one answer of the model.
@@ -53,10 +53,10 @@ pub struct Brought {
     /// How much the model should think.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// How its answers are sampled, and the words before which they end.
+    /// The sampling of answers, with the stop words.
     #[serde(skip_serializing_if = "Sampling::is_default")]
     pub sampling: Sampling,
-    /// Its schemas, compiled when they are first needed.
+    /// The schemas, compiled on first use.
     #[serde(skip)]
     pub schemas: Schemas,
 }
@@ -71,13 +71,13 @@ pub struct Unfit {
     pub why: String,
 }
 
-/// Why a caller's turn does not begin with what it brought.
+/// Why a caller's input is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BroughtError {
-    /// Something of it is beyond its bounds: another try fails too.
+    /// An input is beyond its bounds: a retry fails too.
     #[error(transparent)]
     Unfit(#[from] Unfit),
-    /// Its schemas were not compiled, for time or for others that wait: another try may do.
+    /// The schemas were not compiled, for lack of time or room: a retry may succeed.
     #[error(transparent)]
     Work(#[from] WorkError),
 }
@@ -88,7 +88,7 @@ impl Brought {
         *self == Self::default()
     }
 
-    /// Bytes of what is stored of it, about.
+    /// The approximate bytes of the stored part.
     pub fn bytes(&self) -> usize {
         let text = serde_json::to_string(self).map_or(0, |text| text.len());
         self.all_images().map(Image::size).fold(text, usize::saturating_add)
@@ -99,23 +99,22 @@ impl Brought {
         self.images.iter().chain(self.history.iter().flat_map(Message::images))
     }
 
-    /// The same, to give them their bytes back.
+    /// The same images, for restoring their bytes.
     pub fn all_images_mut(&mut self) -> impl Iterator<Item = &mut Image> {
         self.images.iter_mut().chain(self.history.iter_mut().flat_map(Message::images_mut))
     }
 
-    /// Checks the bounds of all of it, and that its schemas are such: they are compiled on a thread for `owner`,
-    /// and kept for its turn.
+    /// Checks the bounds of every input, and that the schemas are valid: compiled on a thread for `owner`,
+    /// and kept for the turn.
     ///
     /// # Errors
     ///
-    /// The first thing that does not fit, or that there was no time or no place for the work.
+    /// The first invalid input, or a lack of time or room for the work.
     pub async fn check(&self, owner: &str) -> Result<(), BroughtError> {
         self.compiled(owner).await.map(drop)
     }
 
-    /// The bytes that its schemas will take when they are compiled; the bounds are checked as in
-    /// [`Brought::check`].
+    /// The bytes of the compiled schemas; checks the bounds like [`Brought::check`].
     ///
     /// # Errors
     ///
@@ -125,7 +124,7 @@ impl Brought {
         memory_of(self.all_schemas(), owner).await
     }
 
-    /// Its schemas. A turn compiles them once, however often this is called.
+    /// The compiled schemas. A turn compiles them once only.
     pub(crate) async fn compiled(&self, owner: &str) -> Result<Arc<Compiled>, BroughtError> {
         self.check_bounds()?;
         self.schemas.compiled(self.all_schemas(), owner).await
@@ -162,15 +161,15 @@ impl Brought {
         Ok(())
     }
 
-    /// The messages that the model is sent before the task: these, where the last results are
-    /// those that the caller brings, and its own behind them.
+    /// The messages before the task: the history, completed with the caller's results, then the caller's
+    /// messages.
     pub fn after(&self, mut messages: Vec<Message>) -> Vec<Message> {
         self.answer(&mut messages);
         messages.extend(self.history.iter().cloned());
         messages
     }
 
-    /// Puts the results of the caller into the place that was kept for them.
+    /// Replaces the placeholders of results by the caller's results.
     pub fn answer(&self, messages: &mut [Message]) {
         let Some(Message::Tool { results }) = messages.last_mut() else { return };
         for brought in &self.results {

@@ -1,4 +1,4 @@
-//! An agent in another program: its file, its tools, its model and what it may do stand in one place.
+//! An agent in another program: file, tools, model and rights in one place.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::rights::resolve::{ResolveError, ResolvedAgent, resolve};
 use crate::run::{RunSpec, run};
 use crate::tools::approval::asker::Asker;
 
-/// An agent that can be run, as often as one likes.
+/// An agent that can be run any number of times.
 #[derive(Debug, Clone)]
 pub struct Agent {
     host: Host,
@@ -30,9 +30,9 @@ pub struct Agent {
     layers: Option<Layers>,
 }
 
-/// Makes an [`Agent`]. Its rights are what its file asks for and what the settings grant, as on the
-/// command line: without settings it reads the workspace with the tools that are there, and writes
-/// nothing. Whatever is wrong is told by [`AgentBuilder::build`].
+/// Builds an [`Agent`]. Rights are the file's requests within the settings' grants, as on the command line:
+/// without settings, the agent reads the workspace with the present tools, and writes nothing. Faults are
+/// reported by [`AgentBuilder::build`].
 #[must_use = "a builder makes nothing until `build`"]
 pub struct AgentBuilder {
     sandbox: Sandbox,
@@ -114,7 +114,7 @@ impl AgentBuildError {
 }
 
 impl Agent {
-    /// Makes an agent that works in this directory, which it sees as `/workspace`.
+    /// Builds an agent for this directory, which is `/workspace` to the agent.
     pub fn builder(sandbox: &Sandbox, workspace: impl Into<PathBuf>) -> AgentBuilder {
         AgentBuilder {
             sandbox: sandbox.clone(),
@@ -130,12 +130,12 @@ impl Agent {
         }
     }
 
-    /// Runs it on a task to its end. There is always an outcome.
+    /// Runs the agent on a task to its end. There is always an outcome.
     pub async fn run(&self, task: &str) -> Outcome {
         self.run_with(task, EventSink::none(), CancellationToken::new()).await
     }
 
-    /// The same, with every event as it happens, its subagents' too; `cancel` ends it.
+    /// The same, with every event as it happens, including subagents'; `cancel` ends the run.
     pub async fn run_with(
         &self,
         task: &str,
@@ -152,16 +152,16 @@ impl Agent {
         &self.agent
     }
 
-    /// The state that its runs share, for [`crate::run()`] with a [`RunSpec`] of one's own.
+    /// The shared state of all runs, for [`crate::run()`] with a custom [`RunSpec`].
     pub fn host(&self) -> &Host {
         &self.host
     }
 }
 
 impl AgentBuilder {
-    /// An agent file as text: frontmatter, then the system prompt. The first is the agent that is
-    /// run; it may delegate to the others, where its file does not say otherwise. `name` stands for
-    /// the file's name, `reader.md`.
+    /// An agent file as text: frontmatter, then the system prompt. The first agent is run, and may delegate
+    /// to the others, unless its file restricts delegation. `name` replaces the file's name, for example
+    /// `reader.md`.
     pub fn agent(mut self, name: &str, text: impl Into<String>) -> Self {
         self.add(Path::new("agents").join(name), text.into().into_bytes());
         self
@@ -177,15 +177,15 @@ impl AgentBuilder {
         self
     }
 
-    /// A tool that its agents can be given.
+    /// A tool that agents can be granted.
     pub fn tool(mut self, tool: StockTool) -> Self {
         self.tools.push(tool);
         self
     }
 
     /// The same from a component and its `tool.toml`; the tool has the component's name. The component
-    /// is compiled when an agent first runs: one that does not load is left out of the run, and
-    /// [`Outcome::warnings`] says why.
+    /// is compiled at the first run: a component that does not load is left out, with the reason in
+    /// [`Outcome::warnings`].
     pub fn tool_files(mut self, component: impl AsRef<Path>, manifest: impl AsRef<Path>) -> Self {
         match StockTool::read(component.as_ref(), manifest.as_ref()) {
             Ok(tool) => self.tools.push(tool),
@@ -194,7 +194,7 @@ impl AgentBuilder {
         self
     }
 
-    /// The model that all its agents talk to.
+    /// The model of all agents.
     pub fn model(self, model: Arc<dyn ChatModel>) -> Self {
         self.models(Models::single(model))
     }
@@ -211,9 +211,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Lets the agent write where no grant lets it: to an overlay of the workspace, whose layer lies in
-    /// this directory. It stays from run to run; [`Agent::layers`] has it. Where the directory lies in
-    /// the workspace, agents do not see it. Default: it only reads.
+    /// Lets the agent write without a grant: to an overlay of the workspace, whose layer is stored in this
+    /// directory. The layer stays from run to run; see [`Agent::layers`]. A directory inside the workspace is
+    /// hidden from agents. Default: read only.
     pub fn overlay_in(mut self, directory: impl Into<PathBuf>) -> Self {
         let none = OverlayQuota { bytes: 0, files: 0 };
         let directory = directory.into();
@@ -222,13 +222,13 @@ impl AgentBuilder {
         self
     }
 
-    /// The values of secrets; which of them are used is for the grants to say.
+    /// The values of secrets; the grants decide which are used.
     pub fn secrets(mut self, secrets: SecretStore) -> Self {
         self.secrets = secrets;
         self
     }
 
-    /// Who is asked where a grant says `ask`. Default: nobody, and the call is refused.
+    /// The person to ask if a grant says `ask`. Default: nobody, and the call is refused.
     pub fn asking(mut self, asker: Arc<dyn Asker>) -> Self {
         self.asker = Some(asker);
         self
@@ -291,7 +291,7 @@ impl AgentBuilder {
 }
 
 impl Agent {
-    /// Its overlays, where [`AgentBuilder::overlay_in`] gave it a place for them.
+    /// The overlays, if [`AgentBuilder::overlay_in`] set a directory.
     pub fn layers(&self) -> Option<&Layers> {
         self.layers.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Time and randomness as a run sees them: passed in, so that tests fix them.
+//! Time and randomness of a run: passed in, so that tests fix both.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -8,13 +8,12 @@ use std::sync::{Arc, LazyLock};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The wall clock and the source of random ids. Timeouts do not use it: those run on tokio's
-/// clock, which tests pause.
+/// The wall clock and the source of random ids. Timeouts run on tokio's clock instead, which tests pause.
 pub trait Clock: Send + Sync {
     /// Now, in UTC.
     fn now(&self) -> Timestamp;
 
-    /// A number that says nothing of those before it: ids of all tenants are made with it.
+    /// A random number that reveals nothing about earlier ones, because ids of all tenants are made with it.
     fn random(&self) -> u32;
 }
 
@@ -25,16 +24,16 @@ const NANOS_OF_A_MILLISECOND: u32 = 1_000_000;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
-/// A clock that stands still and counts its random numbers up: for tests.
+/// A stopped clock that counts its random numbers up: for tests.
 #[derive(Debug)]
 pub struct FixedClock {
     now: Timestamp,
     next: AtomicU32,
 }
 
-/// The id of a run, or of a row that its program names: the time in UTC to the millisecond, then
-/// the nanoseconds within it and a random number, so that ids sort by time as text and nothing in
-/// them counts what others make. Those of older programs, with a shorter suffix, stay valid.
+/// The id of a run or a named row: the UTC time in milliseconds, then the nanoseconds and a random number, so
+/// that ids sort by time as text, and no id reveals the number of others. Ids of older programs, with a
+/// shorter suffix, stay valid.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct RunId(Arc<str>);
@@ -45,8 +44,8 @@ impl Clock for SystemClock {
     }
 
     fn random(&self) -> u32 {
-        // INV-113: a keyed hash of a count. Who sees some of the numbers cannot tell how many
-        // there were between them, as a count, or a generator whose state can be found, would.
+        // INV-113: a keyed hash of a counter. A reader of some numbers cannot count the numbers between them,
+        // as with a plain counter or a generator whose state can be found.
         static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let hash = KEY.hash_one(NEXT.fetch_add(1, Ordering::Relaxed));

@@ -1,5 +1,5 @@
-//! The events of a run, as they happen: one typed stream for the terminal,
-//! `--output-format stream-json` and the server.
+//! The events of a run, as they happen: a typed stream for the terminal, `--output-format stream-json` and
+//! the server.
 //!
 //! # The schema, version 2
 //!
@@ -49,9 +49,8 @@
 //! `counts` are those of the batch: `total`, `queued`, `running`, `completed`, `partial`, `failed`,
 //! `cancelled`. Within a batch each child is started (or not), and done once.
 //!
-//! Texts of models, tools and agent files stand in events as they came. Whoever shows them
-//! to a person escapes them (`belljar_policy::Shown`). Secrets never get here: the sandbox
-//! withholds them.
+//! Texts of models, tools and agent files are unchanged in events. Code that shows them to a person escapes
+//! them (`belljar_policy::Shown`). Secrets never get here: the sandbox redacts them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -67,10 +66,10 @@ use crate::tools::approval::asker::{Approval, Reach};
 /// The version of the schema.
 pub const EVENT_VERSION: u32 = 3;
 
-/// Characters of arguments and tasks that an event repeats: enough to see what is going on.
+/// Characters of arguments and tasks in an event: enough to follow the run.
 pub(crate) const MAX_SHOWN: usize = 2_000;
 
-/// One event with its place in the run.
+/// An event with its place in the run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Event {
     /// [`EVENT_VERSION`].
@@ -79,7 +78,7 @@ pub struct Event {
     pub run: RunId,
     /// Its number, from 0.
     pub seq: u64,
-    /// Who it is about.
+    /// The agent of the event.
     #[serde(serialize_with = "as_text")]
     pub agent: Arc<str>,
     /// The kind of the event, with its fields.
@@ -204,7 +203,7 @@ pub enum EventKind {
     },
     QuestionAsked {
         id: u64,
-        /// Of a private one the part that may be stored.
+        /// For a private question, the storable part.
         question: String,
         options: Vec<String>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -308,12 +307,12 @@ pub struct TodoItem {
 
 type Listener = dyn Fn(&Event) + Send + Sync;
 
-/// Where events go: to one function, or nowhere. The function is called in the run's own
-/// task, so it returns soon and waits for nothing; it may be called from several threads.
+/// The receiver of events: a function, or none. The function runs in the run's own task, so it must return
+/// soon and must not wait; calls may come from several threads.
 #[derive(Clone, Default)]
 pub struct EventSink(Option<Arc<Listener>>, Staying);
 
-/// The agents whose text stays once it was shown, because the listener cannot take it back.
+/// The agents whose shown text stays, because the listener cannot withdraw it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Staying {
     /// Nobody's.
@@ -325,7 +324,7 @@ pub enum Staying {
     All,
 }
 
-/// A run's events: numbers them and skips making them when nobody listens.
+/// A run's events: numbers them, and makes none without a listener.
 #[derive(Clone)]
 pub struct Events {
     sink: EventSink,
@@ -349,8 +348,8 @@ impl EventSink {
         Self(Some(Arc::new(listener)), Staying::Nothing)
     }
 
-    /// The same, of a listener who cannot take back these texts: an answer that breaks off behind one
-    /// is not asked for again.
+    /// The same, for a listener that cannot withdraw these texts: an answer that breaks off after such a text
+    /// is not requested again.
     #[must_use]
     pub fn keeping(self, kept: Staying) -> Self {
         Self(self.0, self.1.max(kept))
@@ -358,7 +357,7 @@ impl EventSink {
 }
 
 impl EventSink {
-    /// Calls `listener` too, before the one that is there.
+    /// Calls `listener` too, before the present one.
     pub fn and(self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         match self.0 {
             None => Self::to(listener),
@@ -409,7 +408,7 @@ impl Events {
         }
     }
 
-    /// Sends what `make` makes, if somebody listens.
+    /// Sends the event from `make`, if there is a listener.
     pub fn emit(&self, agent: &Arc<str>, make: impl FnOnce() -> EventKind) {
         let Some(listener) = &self.sink.0 else { return };
         listener(&Event {

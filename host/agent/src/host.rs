@@ -1,4 +1,4 @@
-//! The state that a process has once: everything that a run needs and does not own.
+//! The state of a process: everything that a run needs and does not own.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::tools::hooks::Hooks;
 use belljar_catalogue::ToolCatalogue;
 use belljar_catalogue::{Library, SkillLibrary, TeamLibrary};
 
-/// The state that a process has once. Cloning shares all of it.
+/// The state of a process, shared by clones.
 #[derive(Clone)]
 pub struct Host {
     /// Runs the tools.
@@ -39,21 +39,21 @@ pub struct Host {
     pub skills: Arc<SkillLibrary>,
     /// The values of secrets.
     pub secrets: SecretStore,
-    /// Who is asked where a grant says `ask`. Default: nobody.
+    /// The person to ask if a grant says `ask`. Default: nobody.
     pub asker: Arc<dyn Asker>,
     /// Where the outcomes of subagents are kept as soon as they are there. Default: nowhere.
     pub journal: Arc<dyn Journal>,
     /// The operator's home, for its AGENTS.md. Default: none.
     pub home: Option<PathBuf>,
-    /// The tenant whose host this is, for the commands that hints name. Default: none.
+    /// The tenant of this host, for commands in hints. Default: none.
     pub tenant: Option<String>,
-    /// The data root, for the same commands, where it is not the configured one. Default: none.
+    /// The data root for such commands, if not the configured one. Default: none.
     pub data: Option<PathBuf>,
     /// Time and random ids. Default: the machine's.
     pub clock: Arc<dyn Clock>,
     /// The bills of models for the latest steps of these agents.
     pub(crate) billed: Arc<Billed>,
-    /// The agents that may be delegated to, for the catalogue and workspace they were made for.
+    /// The agents open to delegation, for the catalogue and workspace of the listing.
     listing: Arc<Mutex<Option<CachedListing>>>,
 }
 
@@ -93,7 +93,7 @@ impl Host {
         }
     }
 
-    /// A command of the operator's, for the home that this host's settings come from.
+    /// A command for the operator, for the home of this host's settings.
     pub fn for_its_tenant(&self, command: &str) -> String {
         command_of(command, self.tenant.as_deref(), self.data.as_deref())
     }
@@ -103,28 +103,27 @@ impl Host {
         self.tenant.as_deref().unwrap_or(belljar_work::OPERATOR)
     }
 
-    /// Whose threads work on the layers of sessions takes: a share of the tenant's, however many subagents
-    /// have layers of their own.
+    /// The owner of threads that work on session layers: a share of the tenant's, however many subagents have
+    /// separate layers.
     pub(crate) fn owner_of_layers(&self) -> String {
         format!("{}/layers", self.tenant.as_deref().unwrap_or_default())
     }
 
-    /// This host, knowing what models have billed while the one before it was in force.
+    /// This host, with the model bills known to the previous host.
     #[must_use]
     pub fn knowing_the_bills_of(self, before: &Self) -> Self {
         Self { billed: Arc::clone(&before.billed), ..self }
     }
 
-    /// This host for one run that begins with these agents. What they delegate to has no rights
-    /// but theirs, so their secrets are all that a tool of the run may be sent: they are looked
-    /// for in every reply to every one of them.
+    /// This host for one run that begins with these agents. Their delegates have no further rights, so the
+    /// agents' secrets are all that a tool of the run may receive: every reply to every tool is searched for
+    /// them.
     pub(crate) fn for_run<'a>(&self, agents: impl IntoIterator<Item = &'a ResolvedAgent>) -> Self {
         let names = agents.into_iter().flat_map(|agent| agent.rights.secrets()).cloned();
         Self { secrets: self.secrets.for_run(&names.collect()), ..self.clone() }
     }
 
-    /// The agents that may be delegated to in this workspace; made anew only when the library
-    /// has changed.
+    /// The agents open to delegation in this workspace; made anew only if the library has changed.
     pub(crate) fn listing(&self, workspace: &Path) -> Arc<Listing> {
         let catalog = self.library.catalog();
         let mut cached = self.listing.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The overlays of one session: a layer for each directory that its agents see through an overlay.
+//! The overlays of one session: a layer for each overlaid directory.
 //!
 //! ```text
 //! DIR/0/mount   where agents see the directory and its inode, a line; then its path
@@ -8,11 +8,11 @@
 //! DIR/forks/CHILD/0  the same layer as a subagent has it that works in its own, until it concludes
 //! ```
 //!
-//! A worktree lies among the forks too. What a process that died has left there is found by the one
-//! that resumes its turn; the next turn removes it.
+//! Worktrees are among the forks too. Worktrees of a dead process are found by the process that resumes the
+//! turn; the next turn removes them.
 //!
-//! A directory has one layer in a session, whoever of its agents asks for it: all see the same
-//! files. What was changed stays from turn to turn; a layer in which nothing was is removed.
+//! A directory has one layer in a session: all agents see the same files. Changes stay from turn to turn; an
+//! unchanged layer is removed.
 
 mod held;
 mod told;
@@ -45,7 +45,7 @@ const FORKS: &str = "forks";
 /// Layers of one session: more directories than any grant names.
 const MAX_LAYERS: usize = 256;
 
-/// The overlays of one session. Clones share them.
+/// The overlays of one session, shared by clones.
 #[derive(Clone)]
 pub struct Layers(Arc<Inner>);
 
@@ -53,10 +53,10 @@ struct Inner {
     dir: PathBuf,
     pool: OverlayPool,
     open: Mutex<BTreeMap<PathBuf, Layer>>,
-    /// Of a subagent that works in its own: whose layers they begin as.
+    /// For a subagent with separate layers: the layers they begin as.
     parent: Option<Layers>,
     forks: Mutex<BTreeMap<PathBuf, (GuestPath, Fork)>>,
-    /// Why a copy was not made before its subagent began: it is not tried again.
+    /// Why a copy was not made before the subagent began; no retry follows.
     failed: Mutex<Option<String>>,
 }
 
@@ -69,9 +69,9 @@ pub struct Layer {
     pub lower: PathBuf,
     /// Its changes.
     pub overlay: Overlay,
-    /// Where whoever applies changes keeps its journal: beside the layer, and with it.
+    /// The journal of applies, beside the layer and removed with it.
     pub journal: PathBuf,
-    /// Bytes of that when it was opened, which its pool has counted.
+    /// Bytes of the journal at opening, counted by the pool.
     journaled: u64,
     /// The layer's number in the session.
     number: usize,
@@ -105,8 +105,8 @@ pub enum LayersError {
 }
 
 impl Layers {
-    /// The layers in a directory, which is made with the first of them. It has to be private to
-    /// the host, and nobody else may work in it meanwhile. The pool has counted what lies there.
+    /// The layers in a directory, which is made with the first layer. The directory has to be private to the
+    /// host, and used by nobody else meanwhile. The pool has counted its content.
     pub fn at(dir: PathBuf, pool: OverlayPool) -> Self {
         Self::of_parent(dir, pool, None)
     }
@@ -116,8 +116,8 @@ impl Layers {
         Self(Arc::new(Inner { dir, pool, open, parent, forks, failed }))
     }
 
-    /// Layers of its own for a subagent, over these: each begins as this one's is when the subagent
-    /// first asks for it. The same address finds them again after a restart.
+    /// Separate layers for a subagent: each begins as a copy of this one's at the subagent's first request.
+    /// The same address finds them again after a restart.
     pub(crate) fn fork(&self, address: &str) -> Self {
         let name: String = Digest::of(address.as_bytes()).to_string().chars().take(32).collect();
         let dir = self.0.dir.join(FORKS).join(name);
@@ -129,8 +129,8 @@ impl Layers {
         self.0.parent.is_some()
     }
 
-    /// These copies were not made, and are not made any more: that takes long, and whoever asks later is an
-    /// async worker.
+    /// Notes that these copies failed, and are not attempted again: copying is slow, and a later request runs
+    /// on an async worker.
     pub(crate) fn not_copied(&self, why: &str) {
         *self.0.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
     }
@@ -166,9 +166,8 @@ impl Layers {
         }
     }
 
-    /// Ends layers that are a copy: what was changed in them is merged into those that they are a copy
-    /// of, or dropped. Nobody has an overlay of them any more. One that cannot be merged stays, with
-    /// what was not merged yet.
+    /// Ends layers that are copies: changes are merged into their originals, or dropped. No overlay of them
+    /// is open any more. A layer that cannot be merged stays, with the unmerged changes.
     pub(crate) fn end(&self, merge: bool, name: &str) -> Vec<Told> {
         let Some(parent) = &self.0.parent else { return Vec::new() };
         let mut told = Vec::new();
@@ -196,7 +195,7 @@ impl Layers {
         told
     }
 
-    /// Removes layers that are a copy, with all that was changed in them.
+    /// Removes layers that are copies, with all their changes.
     pub(crate) fn forget(&self) {
         if self.0.parent.is_none() {
             return;
@@ -209,8 +208,7 @@ impl Layers {
         let _ = self.0.dir.parent().map(fs::remove_dir);
     }
 
-    /// Removes the copies of subagents and worktrees that a turn has left which nobody resumes. None of
-    /// them is open.
+    /// Removes the copies of subagents and worktrees left by a turn that nobody resumes. No copy is open.
     pub fn forget_copies(&self) {
         let dir = self.0.dir.join(FORKS);
         self.remove_copies(&dir, &copies_hold(&self.0.dir));
@@ -230,8 +228,8 @@ impl Layers {
         entries.into_iter().any(|entry| is_number(&entry.file_name()))
     }
 
-    /// The paths at which layers that are a copy differ from what they began as, as agents see them: at
-    /// most so many, and how many more. Those that are open.
+    /// The paths at which open copied layers differ from their originals, as agents see them: at most `most`,
+    /// and the number of further ones.
     pub(crate) fn changed(&self, most: usize) -> Result<(Vec<PathBuf>, u64), String> {
         let (mut all, mut further) = (Vec::new(), 0);
         for (guest, fork) in self.forks().values() {
@@ -247,7 +245,7 @@ impl Layers {
         self.0.forks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The overlay of a mount's directory: the one that is open, the one on disk, or a new one.
+    /// The overlay of a mount's directory: open already, from disk, or new.
     ///
     /// # Errors
     ///
@@ -274,11 +272,11 @@ impl Layers {
         Ok(overlay)
     }
 
-    /// All layers of the session, in the order in which they were made.
+    /// All layers of the session, in the order of making.
     ///
     /// # Errors
     ///
-    /// When one of them cannot be opened.
+    /// When a layer cannot be opened.
     pub fn present(&self) -> Result<Vec<Layer>, LayersError> {
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         for known in known(&self.0.dir)? {
@@ -292,19 +290,19 @@ impl Layers {
         Ok(layers)
     }
 
-    /// Whether something was changed in those that are open.
+    /// Whether any open layer has changes.
     pub fn has_changes(&self) -> bool {
         let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.values().any(|layer| layer.overlay.used().files > 0)
     }
 
-    /// Closes all of them, so that somebody else may open them. A layer that holds nothing is
-    /// removed. Whoever still has an [`Overlay`] keeps that one open.
+    /// Closes all layers, so that others may open them. An empty layer is removed. A held [`Overlay`] stays
+    /// open.
     pub fn close(&self) {
         self.0.close();
     }
 
-    /// An overlay for each mount of these rights that is one.
+    /// An overlay for each overlaid mount of these rights.
     pub(crate) fn of(&self, rights: &Rights) -> Result<BTreeMap<GuestPath, Overlay>, LayersError> {
         self.of_until(rights, &StopSignal::never())
     }
@@ -362,7 +360,7 @@ impl Inner {
             self.pool.removed(OverlayQuota { bytes: layer.journaled, files: 0 });
             let held = layer.overlay.used();
             if held.files == 0 && held.bytes == 0 && !layer.journal.exists() {
-                // What stays is an overlay without a change, of which nothing was applied.
+                // The remaining overlay has no changes and no applied ones.
                 let _ = fs::remove_dir_all(&dir);
             } else {
                 // Without it the layer is opened to be counted.
@@ -392,12 +390,12 @@ impl std::fmt::Debug for Layers {
 struct Known {
     number: usize,
     guest: GuestPath,
-    /// The inode of the directory: another one at the same path is not what was changed.
+    /// The inode of the directory: a new directory at the same path is another one.
     inode: u64,
     lower: PathBuf,
 }
 
-/// The layers on disk, by their numbers. What has no mount was never opened.
+/// The layers on disk, by number. A layer without a mount was never opened.
 fn known(dir: &Path) -> Result<Vec<Known>, LayersError> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -442,7 +440,7 @@ fn create_private(dir: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
-/// Whoever reads it sees all of it or nothing.
+/// A reader sees all of the file or nothing.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let next = path.with_extension("next");
     fs::File::create(&next)?.write_all(bytes)?;

@@ -1,5 +1,5 @@
 //! Runs one tree of agents: the loop between a model and its tools, subagents, hooks, teams, events.
-//! It knows no store and no tenant; whoever persists a run does so through a [`Journal`].
+//! The crate has no store and no tenant; a run is stored through a [`Journal`].
 //!
 //! ```text
 //! host (what is constant) + run (the entry) ──> rights ──> agent_loop ──> Outcome
@@ -17,17 +17,17 @@
 //! - [`run()`] always gives an [`Outcome`], with all that was done until then.
 //! - A tool outside the agent's rights is neither advertised nor dispatched, and its component
 //!   is not in the jar.
-//! - A team gives no right: its agents have their own, under one budget.
-//! - A subagent's rights are an intersection with its parent's, its budget stands below its
-//!   parent's, and it shares neither store nor history with anyone.
+//! - A team grants no right: its agents have their own, under one budget.
+//! - A subagent's rights are an intersection with its parent's, its budget is below its parent's, and store
+//!   and history are separate.
 //! - The operator's [`Hooks`] see every agent's calls; they refuse, ask or narrow, and add no
 //!   right.
-//! - A run whose process died resumes from what its [`Journal`] persisted ([`Replay`]): no answer
-//!   of a model is asked for again, and no call that may have had an effect is made again.
+//! - A run whose process died resumes from its [`Journal`] ([`Replay`]): no model answer is requested again,
+//!   and no call with a possible effect is made again.
 //! - After a cancelled run has returned there is no further model call, guest effect or
 //!   receipt of it.
 //!
-//! It decides about no right itself: those come from `belljar_policy`.
+//! The crate decides about no right: decisions come from `belljar_policy`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -55,13 +55,13 @@ pub mod trace;
 pub use agent_loop::machine::{
     Partial, counted, cut_off, hold_tokens, message_bytes, prompt_bytes,
 };
-/// Types that the builder of an agent takes, so that a program of one's own needs no other crate for it.
+/// Types of the agent builder, so that a program needs no other crate.
 pub use belljar_catalogue::StockTool;
-/// The messages and tools that a caller brings, so that an entrance needs no other crate for them.
+/// The messages and tools of a caller, so that an entrance needs no other crate.
 pub use belljar_model::{
     Effort, Image, ImageError, Message, Sampling, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
-/// The parts of what a tool gives, so that an entrance needs no other crate for them.
+/// The parts of a tool's output, so that an entrance needs no other crate.
 pub use belljar_sandbox::Part;
 pub use brought::{Brought, BroughtError, Unfit};
 pub use builder::{Agent, AgentBuildError, AgentBuilder};

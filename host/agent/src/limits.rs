@@ -2,26 +2,26 @@
 
 use std::time::Duration;
 
-/// Most bytes of one call's arguments. `file_write` gets a whole file there; a larger file is
-/// written in parts. The model's own bound is higher, so this one always answers.
+/// Most bytes of one call's arguments. `file_write` gets a whole file in them; a larger file is written in
+/// parts. The model's own bound is higher, so this bound answers first.
 pub const MAX_ARGUMENT_BYTES: usize = 1 << 20;
 
-/// Most tool calls of one step that are performed. Real models ask for a handful; each call
-/// past the bound gets an error result and costs no guest.
+/// Most performed tool calls of one step. Real models make a handful; each further call gets an error result
+/// and costs no guest.
 pub const MAX_CALLS_PER_STEP: usize = 32;
 
-/// Most bytes kept of one answer's text. Several times what the largest output limit of a
-/// provider gives; a model implementation that ignores its own bound meets this one.
+/// Most kept bytes of one answer's text. Several times the largest output limit of a provider; a model
+/// implementation that ignores its own bound meets this one.
 pub const MAX_REPLY_BYTES: usize = 8 << 20;
 
-/// Images of one request to a model, those of earlier turns included.
+/// Images in one request to a model, including those of earlier turns.
 pub const MAX_IMAGES: usize = 20;
 
-/// Most bytes of all of them: what providers take in one request is 32 MB, in base64.
+/// Most bytes of all images: providers accept 32 MB in one request, in base64.
 pub const MAX_IMAGES_BYTES: usize = 16 << 20;
 
-/// Bytes of text that an image counts as: some 1,500 tokens of four bytes each, as providers bill a
-/// large one.
+/// Bytes of text that an image counts as: some 1,500 tokens of four bytes each, a provider's bill for a large
+/// image.
 pub const IMAGE_AS_TEXT: u64 = 6_000;
 
 /// Tools that a caller brings. Each costs tokens in every request, as the agent's own do.
@@ -36,38 +36,38 @@ pub const MAX_CALLER_TOOL_DESCRIPTION: usize = 8 << 10;
 /// Most bytes of all tools of a caller.
 pub const MAX_CALLER_TOOLS_BYTES: usize = 256 << 10;
 
-/// Earlier messages that a caller brings: more than any conversation that a model still follows.
+/// Earlier messages of a caller: more than any conversation that a model still follows.
 pub const MAX_CALLER_MESSAGES: usize = 4_000;
 
-/// Levels of a caller's schema, those that it refers to included.
+/// Levels of a caller's schema, including referenced ones.
 pub const MAX_SCHEMA_DEPTH: usize = 64;
 
 /// Nodes of a caller's schema. A part that a `$ref` refers to counts once for each `$ref`.
 pub const MAX_SCHEMA_WEIGHT: u64 = 4_000;
 
 /// Steps of one check of an empty value. More than [`MAX_SCHEMA_WEIGHT`] only where parts with
-/// `unevaluatedProperties` or `unevaluatedItems` stand in each other: each level looks again at those below it.
+/// `unevaluatedProperties` or `unevaluatedItems` stand in each other: each level checks the lower ones again.
 pub const MAX_SCHEMA_STEPS: u64 = 40_000;
 
-/// Most bytes of one pattern of a schema when it is compiled, in each direction. `\pL{180}` takes more.
+/// Most bytes of one compiled pattern of a schema, in each direction. `\pL{180}`, for example, takes more.
 pub const MAX_PATTERN_MEMORY: usize = 1 << 20;
 
-/// States of all patterns of one schema when they are compiled, as often as they stand there. A pattern for a
-/// date has 30, one for a name in any alphabet 400. Matching takes a step for each state and byte at worst.
+/// States of all compiled patterns of one schema, counted at each use. A pattern for a date has 30, a pattern
+/// for a name in any alphabet 400. Matching takes a step for each state and byte at worst.
 pub const MAX_SCHEMA_STATES: u64 = 20_000;
 
-/// Most bytes of all schemas of one request when they are compiled.
+/// Most bytes of all compiled schemas of one request.
 pub const MAX_SCHEMAS_MEMORY: u64 = 32 << 20;
 
-/// Bytes that the matcher of one pattern keeps of what it has found out, in each direction.
+/// Bytes of the cache of a pattern's matcher, in each direction.
 pub const PATTERN_CACHE: usize = 32 << 10;
 
-/// Steps of the checks of one answer and of its calls: nodes of the schema for each of the value, and states of
+/// Steps of the checks of one answer and of its calls: schema nodes for each node of the value, and states of
 /// patterns for each byte. Some four seconds at worst (40 ns a step, measured with `a[ab]{850}[^ab]`).
 pub const MAX_CHECK_STEPS: u64 = 100_000_000;
 
-/// Steps of matching one text of an answer with one pattern, which nothing interrupts: states of the pattern for
-/// each byte. Some 1.3 seconds at worst.
+/// Steps of matching one text with one pattern, without interruption: states of the pattern for each byte.
+/// Some 1.3 seconds at worst.
 pub const MAX_MATCH_STEPS: u64 = 1 << 25;
 
 /// Most steps of a check that says where a value does not fit: a part for every alternative is kept meanwhile.
@@ -83,11 +83,11 @@ pub const MAX_FORM_TRIES: u32 = 3;
 /// 64.
 pub const MAX_NAME_BYTES: usize = 128;
 
-/// Subagents of one parent that run at the same time where nothing is said; the next ones wait
-/// their turn. Three keep two cores and a rate-limited provider busy without a stampede.
+/// Default number of a parent's simultaneous subagents; further ones wait. Three keep two cores and a
+/// rate-limited provider busy without a stampede.
 pub const PARALLEL_CHILDREN: usize = 3;
 
-/// Subagents that one run may start. Budgets bound what they use; this bounds the records.
+/// Subagents of one run. Budgets bound their usage; this constant bounds the records.
 pub const MAX_CHILDREN_PER_RUN: usize = 4_096;
 
 /// Steps of a subagent with the profile `small`, where its grant states none: what a small context has
@@ -113,27 +113,27 @@ pub const MAX_BATCH_CONCLUSIONS: usize = 4 * MAX_CONCLUSION_BYTES;
 /// Bytes that each conclusion of a large batch may have in any case.
 pub const MIN_CONCLUSION_BYTES: usize = 2 << 10;
 
-/// How long an agent that has said its last word waits for its subagents in the background,
-/// within its own time limit. What runs longer is cancelled and named.
+/// How long a finished agent waits for its background subagents, within its own time limit. Longer ones are
+/// cancelled and named.
 pub const BACKGROUND_WAIT: Duration = Duration::from_secs(300);
 
-/// How long a person is given to answer one question. Somebody who is there answers within it;
-/// nobody there must not keep a run for ever.
+/// How long a person has to answer a question. Enough for somebody present; an absent person must not hold up
+/// a run for ever.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(600);
 
 /// Items of a `todo_write`.
 pub const MAX_TODOS: usize = 100;
 
-/// Bytes of one of them: a line, not a document.
+/// Bytes of an item: a line, not a document.
 pub const MAX_TODO_BYTES: usize = 1_000;
 
-/// Bytes of all that is to be known of one item: some pages.
+/// Bytes of an item's details: some pages.
 pub const MAX_TODO_DETAIL_BYTES: usize = 20_000;
 
 /// Bytes of a worktree's name, which stands in names of files.
 pub const MAX_WORKTREE_NAME: usize = 64;
 
-/// Changes of a worktree that a model is told one by one when it would drop them.
+/// Changes of a worktree that a model is shown one by one before dropping them.
 pub const MAX_TOLD_CHANGES: usize = 20;
 
 /// Bytes of a question to the person, and of one option.
@@ -154,12 +154,12 @@ pub const MAX_FINDING_BYTES: usize = 16 << 10;
 /// Most bytes of an AGENTS.md that goes into a prompt: some 16,000 tokens.
 pub const MAX_AGENTS_MD: u64 = 64 << 10;
 
-/// Most bytes of a child's conclusion that its parent reads: some 60,000 tokens, more than any
-/// conclusion should be.
+/// Most bytes of a child's conclusion for its parent: some 60,000 tokens, more than any conclusion should
+/// have.
 pub const MAX_CONCLUSION_BYTES: usize = 256 << 10;
 
-/// Bytes of a tool result that stays in a conversation when longer ones are taken out, because the model
-/// cannot read the conversation whole: a short result costs less than making its call again.
+/// Bytes of a tool result kept in a shortened conversation: repeating a call costs more than keeping a short
+/// result. Longer results are taken out of a conversation that exceeds the model's context.
 pub const MAX_KEPT_RESULT: usize = 1 << 10;
 
 /// Files that a child is told its parent has read, the last ones: some 40 tokens each.
@@ -175,12 +175,11 @@ pub const MAX_FRAMED_PATHS: usize = 20;
 /// request.
 pub const MAX_LISTED_AGENTS: usize = 64;
 
-/// Characters of an agent's description in that list. Authors put the examples that decide when
-/// an agent is called into it, so it is told whole in all but absurd cases.
+/// Characters of an agent's description in that list. Authors put the deciding examples into the description,
+/// so only absurd ones are cut.
 pub const MAX_LISTED_DESCRIPTION: usize = 4_000;
 
-/// Most bytes of a command hook's stdout: arguments at their own bound, escaped, and some
-/// words around them.
+/// Most bytes of a command hook's stdout: arguments at their bound, escaped, and some text around them.
 pub const MAX_HOOK_STDOUT: usize = 4 << 20;
 
 /// Most bytes kept of a command hook's stderr.
@@ -193,56 +192,54 @@ pub const MAX_HOOK_TEXT: usize = 8 << 10;
 /// Most bytes of a tool's result or of an agent's last text that a hook is told.
 pub const MAX_HOOK_RESPONSE: usize = 256 << 10;
 
-/// Most bytes of a team member's task that an outcome keeps: what it was asked, not the outputs
-/// of the stages before, which stand there already.
+/// Most bytes of a team member's task in an outcome: the request, not the outputs of earlier stages, which
+/// are stored already.
 pub const MAX_KEPT_TASK_BYTES: usize = 16 << 10;
 
 /// Skills listed in an agent's context, home before workspace. Each costs some 40 tokens in
 /// every request.
 pub const MAX_LISTED_SKILLS: usize = 64;
 
-/// Characters of a skill's description in that list: when to use it, not how.
+/// Characters of a skill's description in the list: when to use the skill, not how.
 pub const MAX_LISTED_SKILL_DESCRIPTION: usize = 300;
 
 /// Most bytes of a skill that `use_skill` gives to a model: some 16,000 tokens. Longer ones
 /// should name files to read instead.
 pub const MAX_SKILL_BYTES: usize = 64 << 10;
 
-/// Characters of a skill that its trigger adds to a task: nobody asked for it, so it costs
-/// some 1,000 tokens at most.
+/// Characters of a skill added by a trigger: nobody asked for the skill, so it costs some 1,000 tokens at
+/// most.
 pub const MAX_TRIGGERED_SKILL_CHARS: usize = 4_000;
 
-/// Skills that one task brings along by their triggers.
+/// Skills added to one task by triggers.
 pub const MAX_TRIGGERED_SKILLS: usize = 3;
 
-/// Most bytes of a task in which triggers are looked for: the request stands at its beginning,
-/// what is piped in behind it is material.
+/// Most bytes of a task that are searched for triggers: the request is at the beginning, and piped input
+/// after it is material.
 pub const MAX_TRIGGER_SCAN_BYTES: usize = 16 << 10;
 
-/// Tools that one agent is shown. Providers refuse more than 128.
+/// Tools shown to one agent, because providers refuse more than 128.
 pub const MAX_TOOLS: usize = 128;
 
-/// How long a cancellation waits for the calls under way to give their receipts: a guest stops
-/// at its next yield, a file operation on a slow disk ends by itself well within it.
+/// How long a cancellation waits for receipts of running calls: a guest stops at its next yield, and a file
+/// operation on a slow disk ends well within the limit.
 pub const CALL_CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long closing a jar may take after that. The jar has a limit of ten seconds itself and
-/// names what has not ended by then; this one holds should the jar fail to.
+/// How long closing a jar may take afterwards. The jar itself has a limit of ten seconds and names the
+/// unfinished calls; this limit holds if the jar fails to.
 pub const JAR_CLOSE_LIMIT: Duration = Duration::from_secs(12);
 
-/// How long a parent waits for its cancelled children: both limits above, one after the other,
-/// and some room.
+/// How long a parent waits for its cancelled children: both limits above in sequence, and some room.
 pub const CHILD_CLOSE_LIMIT: Duration = Duration::from_secs(20);
 
-/// How long an agent waits before it looks again whether others still keep the tokens that its next
-/// question needs.
+/// How long an agent waits before checking again whether others still hold the tokens of its next request.
 pub const ROOM_WAIT: Duration = Duration::from_millis(50);
 
-/// Bytes of prompt that one token stands for at the very most. Used only to refuse a prompt
-/// that cannot fit the token budget before it is sent: English has about four.
+/// Bytes of prompt for one token at the very most. Only for refusing a prompt that cannot fit the token
+/// budget: English has about four.
 pub const MAX_BYTES_PER_TOKEN: u64 = 16;
 
-/// Share of a budget, in percent, at which one warning event is sent.
+/// Share of a budget, in percent, at which a warning event is sent.
 pub const WARN_PERCENT: u64 = 80;
 
 /// `text` cut at `limit` bytes, on a character boundary.

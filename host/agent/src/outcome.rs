@@ -1,4 +1,4 @@
-//! How a subagent ended, with all it did: the one result of a run.
+//! The outcome of a run or a subagent: the ending, and all the work.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::AddAssign;
@@ -13,40 +13,39 @@ use serde::{Deserialize, Serialize};
 use crate::clock::RunId;
 use crate::prompt::findings::Findings;
 
-/// How an agent ended. Always made, whatever happened; what was done until then
-/// stands in it.
+/// The outcome of an agent. Always made, whatever happened, with the work up to then.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     /// How it ended.
     pub status: RunStatus,
-    /// The conclusion: the last text of the model that is not blank. Foreign text: escape it
-    /// before a person sees it.
+    /// The conclusion: the model's last text that is not blank. Foreign text: escape it before showing it to
+    /// a person.
     pub output: String,
-    /// The whole conversation: what came before the task, the task, and all that followed. Each
-    /// tool call in it has a result. Not part of a saved run.
+    /// The whole conversation: history, task, and everything after. Each tool call has a result. Not part of
+    /// a saved run.
     #[serde(skip)]
     pub messages: Vec<Message>,
-    /// The calls of its caller's tools that it ended with: whoever goes on brings their results.
+    /// The calls of the caller's tools at the end: the caller's next turn brings results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall>,
-    /// Why it did not complete; absent when it did.
+    /// Why the run did not complete; absent if completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
     /// Files that tools handed over, in the order of the calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// The host's lines about its changes, of a subagent that worked in overlays of its own.
+    /// The host's lines about merged changes, for a subagent with separate overlays.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged: Vec<String>,
-    /// The usage of this agent, without its children.
+    /// The usage of the agent, without its children.
     pub usage: Usage,
-    /// The usage of this agent and its children.
+    /// The usage of the agent and its children.
     pub total: Usage,
-    /// Its findings, where its definition sets `emitStructuredFindings`.
+    /// The findings, if the definition sets `emitStructuredFindings`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub findings: Option<Findings>,
-    /// One for each tool call of this agent that began or was refused, in the order asked. A
-    /// call that started a subagent stands in `children` instead.
+    /// A receipt for each begun or refused tool call of the agent, in the order asked. A call that started a
+    /// subagent is in `children` instead.
     pub receipts: Vec<CallReceipt>,
     /// The subagents, in the order asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -76,13 +75,13 @@ pub struct Outcome {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum RunStatus {
-    /// It said all it had to say.
+    /// Ended by itself.
     Completed,
     /// A budget ran out; the output is what there was.
     Partial,
     /// Something broke: the model, the setup, the host.
     Failed,
-    /// Somebody stopped it.
+    /// Stopped by somebody.
     Cancelled,
 }
 
@@ -90,10 +89,10 @@ pub enum RunStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum RunError {
-    /// A budget is used up: steps, tokens or fuel, of this agent or above it.
+    /// A budget is used up: steps, tokens or fuel, of the agent or of an ancestor.
     #[error("{exhausted}")]
     Budget {
-        /// Which, whose, and its limit.
+        /// The meter, the budget's owner, and the limit.
         #[serde(flatten)]
         exhausted: Exhausted,
     },
@@ -136,7 +135,7 @@ pub enum RunError {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
     },
-    /// A hook of the operator did not let it start, or ended it.
+    /// A hook of the operator refused the start, or ended the run.
     #[error("a hook stopped it: {reason}")]
     Hook {
         /// The hook's reason; escaped.
@@ -147,7 +146,7 @@ pub enum RunError {
     Caller {
         /// What, and why; safe to show.
         message: String,
-        /// Whether its images are what does not fit.
+        /// Whether the images are at fault.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         images: bool,
     },
@@ -157,13 +156,13 @@ pub enum RunError {
         /// Where the last one did not fit; escaped.
         message: String,
     },
-    /// The host had no place or no time for a piece of work that this needs: another try may do.
+    /// The host lacked room or time for some work: a retry may succeed.
     #[error("{message}; try again later")]
     Busy {
         /// The work; safe to show.
         message: String,
     },
-    /// Somebody stopped it.
+    /// Stopped by somebody.
     #[error("the run was cancelled")]
     Cancelled,
     /// A bug in belljar.
@@ -181,7 +180,7 @@ pub struct Usage {
     pub steps: u64,
     /// Input tokens, cached ones included.
     pub input_tokens: u64,
-    /// Input tokens that the provider read from its cache.
+    /// Input tokens from the provider's cache.
     pub cached_tokens: u64,
     /// Output tokens.
     pub output_tokens: u64,
@@ -194,11 +193,11 @@ pub struct Usage {
 /// A file that a tool handed over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
-    /// The call that it came from.
+    /// The id of the call.
     pub call_id: String,
     /// Its name without any path. Foreign text.
     pub name: String,
-    /// Its media type, as the tool states it. Foreign text.
+    /// The media type, as the tool states it. Foreign text.
     pub media_type: String,
     /// Its size in bytes.
     pub size: u64,
@@ -210,20 +209,19 @@ pub struct Attachment {
     pub data: Bytes,
 }
 
-/// The effects of one tool call, and its place in the run.
+/// The effects of one tool call, with its place in the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallReceipt {
-    /// The call's id in the conversation. That of a call which a tool made begins with the id of the
-    /// call that made it.
+    /// The call's id in the conversation. For a tool's call, the id begins with the outer call's id.
     pub call_id: String,
-    /// The id of the call that made it, where a tool did and not the model.
+    /// The id of the outer call, if a tool made the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// The step that asked for it, from 1.
+    /// The step of the call, from 1.
     pub step: u64,
     /// The name that the model called, cut at a bound. Foreign text.
     pub tool: String,
-    /// Who called: the agent's name, for a subagent behind its parent's: `main/scout#0`.
+    /// The calling agent's name; for a subagent, after the parent's, for example `main/scout#0`.
     pub agent: String,
     /// Why it did not succeed, cut at a bound. Foreign text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -232,8 +230,8 @@ pub struct CallReceipt {
     pub receipt: Receipt,
 }
 
-/// Puts calls that tools made behind the calls that made them; otherwise the order stays. One whose
-/// call is not there stands as if the model had made it.
+/// Moves nested calls after their outer calls; otherwise the order stays. A nested call without its outer
+/// call is placed like a model's.
 pub fn in_tree_order<T>(calls: &mut Vec<T>, receipt: impl Fn(&T) -> &CallReceipt) {
     if calls.iter().all(|call| receipt(call).parent.is_none()) {
         return;
@@ -263,13 +261,13 @@ pub fn in_tree_order<T>(calls: &mut Vec<T>, receipt: impl Fn(&T) -> &CallReceipt
 /// One subagent of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ChildSummary {
-    /// The call that started it.
+    /// The starting call.
     pub call_id: String,
     /// The parent's step, from 1.
     pub step: u64,
-    /// How many of its name this run had before it.
+    /// The number of earlier agents of the same name in the run.
     pub spawn_index: u32,
-    /// Its name behind its parent's path; no other of the run has it.
+    /// The name after the parent's path; unique in the run.
     #[serde(default)]
     pub path: String,
     /// Its origin.
@@ -280,12 +278,12 @@ pub struct ChildSummary {
     /// The context it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// How it ended, with its own receipts.
+    /// The outcome, with its own receipts.
     pub outcome: Outcome,
 }
 
 impl Outcome {
-    /// The receipts of this agent and of its subagents, each agent's in its own order.
+    /// The receipts of the agent and its subagents, each agent's in order.
     pub fn all_receipts(&self) -> Vec<&CallReceipt> {
         let mut all: Vec<&CallReceipt> = self.receipts.iter().collect();
         for child in &self.children {
@@ -294,12 +292,12 @@ impl Outcome {
         all
     }
 
-    /// Guest paths that this agent and its subagents read, sorted, each once.
+    /// Guest paths read by the agent and its subagents, sorted, each once.
     pub fn paths_read(&self) -> Vec<&str> {
         self.paths(|receipt| &receipt.paths_read)
     }
 
-    /// Guest paths that this agent and its subagents created, changed or removed.
+    /// Guest paths that the agent and its subagents created, changed or removed.
     pub fn paths_written(&self) -> Vec<&str> {
         self.paths(|receipt| &receipt.paths_written)
     }

@@ -1,4 +1,4 @@
-//! One run: an agent, its task, and all the subagents it starts.
+//! One run: an agent, a task, and all subagents.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,33 +46,32 @@ pub struct RunSpec {
     pub model: Option<String>,
     /// The workspace: for records, and for the grants of subagents. Its mount is in the rights.
     pub workspace: PathBuf,
-    /// Limits below those of the grants, as `--max-steps` gives them.
+    /// Limits below the grants' limits, for example from `--max-steps`.
     pub limits: LimitsRequest,
     /// Run a blocked agent with the granted subset.
     pub partial: bool,
     /// Earlier messages of the conversation, sent before the task as they are.
     pub history: Vec<Message>,
-    /// Makes `history` shorter where the model says that it cannot read a request whole. `None` = it
-    /// stays as it is.
+    /// Shortens `history` if the model reports that a request exceeds its context. `None` = never shortened.
     pub shorter: Option<Arc<dyn ShorterPast>>,
-    /// All that the caller brings besides words, but for its earlier messages: those stand in `history`.
+    /// The caller's input besides text, except for earlier messages, which are in `history`.
     pub brought: Brought,
     /// The budget above the run: a team's budget, a chat session's. `None` = the run
     /// has a session budget to itself.
     pub budget: Option<Budget>,
     /// The run's id. `None` = a new one.
     pub run: Option<RunId>,
-    /// The steps of this run from before its process died. `None` = it begins now. The rest
-    /// of the spec has to be what it was then.
+    /// The steps before the process died. `None` = a new run. The rest of the spec has to be the same as
+    /// then.
     pub replay: Option<Arc<Replay>>,
-    /// The finished run that is replayed: nothing that the agents do has an effect outside their overlays,
-    /// so `layers` has to be a place for overlays of its own. The rest of the spec is as it was then.
+    /// The finished run to replay: agents have no effect outside their overlays, so `layers` has to be a
+    /// separate place. The rest of the spec is the same as then.
     pub rerun: Option<Arc<Rerun>>,
     /// The number of the run's next event: how many there were before its process died.
     pub first_event: u64,
-    /// Ends single subagents. Default: one that nobody else has.
+    /// Ends single subagents. Default: a private one.
     pub control: Arc<Control>,
-    /// Where its overlays lie. `None` = there are none: what would be an overlay is read.
+    /// The place of overlays. `None` = none: overlaid mounts become read-only.
     pub layers: Option<Layers>,
 }
 
@@ -108,14 +107,14 @@ pub struct Preview {
     pub model: String,
     /// System blocks, messages and tools.
     pub request: ChatRequest,
-    /// Warnings for a person: rights that were narrowed, tools that are left out.
+    /// Warnings for a person, for example about narrowed rights or left-out tools.
     pub notes: Vec<String>,
     least_tokens: u64,
 }
 
 impl Preview {
-    /// The fewest tokens that the step takes: what its model has billed for the like of it lately,
-    /// else the fewest that the request can count as.
+    /// The fewest tokens of the step: the model's latest bill for a similar one, otherwise the least count of
+    /// the request.
     pub fn least_tokens(&self) -> u64 {
         self.least_tokens
     }
@@ -124,8 +123,8 @@ impl Preview {
 /// Runs an agent to its end. There is always an outcome, whatever happens in a model, a guest
 /// or the host itself.
 ///
-/// `cancel` ends the run: when this returns, no model call, guest effect or receipt of it
-/// follows. Dropping the future has the same effect, without the waiting and the outcome.
+/// `cancel` ends the run: once `run` returns, no model call, guest effect or receipt follows. Dropping the
+/// future has the same effect, without the wait and the outcome.
 pub async fn run(
     host: &Host,
     spec: RunSpec,
@@ -171,7 +170,7 @@ pub async fn run(
     outcome
 }
 
-/// The first request that this run would send to its model. Nothing runs.
+/// The first request of this run to its model. Nothing runs.
 pub async fn preview(host: &Host, spec: RunSpec) -> Result<Preview, RunError> {
     let spec = brought_along(host, spec);
     let run = RunId::new(&*host.clock);
@@ -192,7 +191,7 @@ pub async fn preview(host: &Host, spec: RunSpec) -> Result<Preview, RunError> {
     })
 }
 
-/// Cancels a budget when it is dropped: whatever still holds it stops at its next check.
+/// Cancels a budget on drop: remaining holders stop at their next check.
 struct Ended(Budget);
 
 impl Drop for Ended {
@@ -201,7 +200,7 @@ impl Drop for Ended {
     }
 }
 
-/// Checks a spec and makes the job of its agent, whose time begins now.
+/// Checks a spec and makes the agent's job, whose time begins now.
 pub(crate) fn job(
     shared: &Arc<Shared>,
     spec: RunSpec,
@@ -248,7 +247,7 @@ pub(crate) fn job(
         budget: budget
             .unwrap_or_else(|| Budget::root(Level::Session, caps_of_run(limits)))
             .child(Level::Subagent, caps),
-        // A time limit beyond the clock's range is none.
+        // A time limit beyond the clock's range counts as unlimited.
         deadline: now.checked_add(time).unwrap_or_else(|| now + FAR_FUTURE),
         bills: shared.host.billed.of(&agent.id, model.model.id()),
         rights,
@@ -288,8 +287,7 @@ fn log_for_the_operator(error: &RunError) {
     }
 }
 
-/// The caps of the session of a single run: those of its agent, and its last step. What
-/// is below the agent cannot take that one.
+/// The caps of a single run's session: the agent's, plus its last step, which subagents cannot take.
 pub fn caps_of_run(limits: &Limits) -> Caps {
     Caps::of(limits).with(Meter::Steps, limits.steps.saturating_add(1))
 }
@@ -297,8 +295,7 @@ pub fn caps_of_run(limits: &Limits) -> Caps {
 /// Ten years: further than any run, within every clock.
 const FAR_FUTURE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// A run with the skills that its task calls for in its context, where the agent may use skills
-/// at all.
+/// A run with the triggered skills in its context, if the agent may use skills.
 fn brought_along(host: &Host, mut spec: RunSpec) -> RunSpec {
     host.skills.refresh();
     if !spec.agent.rights.has(builtin_tools::USE_SKILL) {

@@ -1,4 +1,4 @@
-//! Messages that take the place of earlier turns, when a model says that it cannot read a request whole.
+//! Messages in place of earlier turns, for a model that cannot read the whole request.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::events::Events;
 /// Whoever keeps the earlier turns of a conversation, and can make them shorter while a turn runs.
 #[async_trait]
 pub trait ShorterPast: fmt::Debug + Send + Sync {
-    /// The messages that stand for all earlier turns from now on; `None` = they cannot be shorter than
-    /// they are. It is asked again where a later request of the same turn does not fit either.
+    /// The messages that replace all earlier turns from now on; `None` = no shorter form. Called again if a
+    /// later request of the same turn does not fit either.
     async fn shorten(&self, events: &Events, cancel: &CancellationToken) -> Option<Vec<Message>>;
 }

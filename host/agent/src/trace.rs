@@ -1,11 +1,11 @@
 //! The spans for the operator's tracer: turns, agents, answers of models and tool calls, each
 //! a span.
 //!
-//! INV-98: a span holds ids that this program made, names that somebody was granted or configured
-//! by, words of fixed lists, and counts. What a person, a model, a tool or a peer said is in none,
-//! so a tool that was refused has no name here: the model may have made that up.
+//! INV-98: a span holds ids made by this program, granted or configured names, words of fixed lists, and
+//! counts. Texts of people, models, tools and peers are never included, so a refused tool has no name here:
+//! the model may have invented it.
 //!
-//! Where nobody listens, a span is one load from memory: what it would hold is not even made.
+//! Without a listener, a span is one load from memory: its fields are not made.
 
 use belljar_model::{ModelError, Reply, Resolved};
 use belljar_policy::Shown;
@@ -18,7 +18,7 @@ use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::tools::answer::Answer;
 use crate::tools::dispatch::Decision;
 
-/// The target of belljar's spans, by which whoever listens tells them from lines of the log.
+/// The target of belljar's spans, which separates them from log lines.
 pub const TRACE_TARGET: &str = "belljar::trace";
 
 /// Most characters of a name.
@@ -30,7 +30,7 @@ const MAX_PATH: usize = 300;
 /// The name of the span of a tool call.
 const TOOL: &str = "execute_tool";
 
-/// How a turn ended: what it used is that of its subagents too.
+/// Records the ending of a turn; the usage includes subagents.
 pub fn turn_ended(span: &Span, outcome: &Outcome) {
     if span.is_disabled() {
         return;
@@ -43,7 +43,7 @@ pub fn turn_ended(span: &Span, outcome: &Outcome) {
 /// The tenant of the command line, and of an operator's own agents on a server.
 const OWN_TENANT: &str = "local";
 
-/// An agent, below the call that started it.
+/// An agent, below the starting call.
 pub(crate) fn agent(job: &Job) -> Span {
     let slug = job.agent.id.slug.as_str();
     info_span!(
@@ -68,8 +68,8 @@ pub(crate) fn agent(job: &Job) -> Span {
     )
 }
 
-/// Whose lines of the log these are: a refusal that is logged anywhere below an agent says of which
-/// tenant and which agent it is. It is for lines alone, and no part of a trace.
+/// The span for log lines below an agent: a logged refusal names its tenant and agent. Only for lines,
+/// outside of any trace.
 pub(crate) fn lines_of(job: &Job) -> Span {
     let tenant = job.shared.host.tenant.as_deref().unwrap_or(OWN_TENANT);
     info_span!(
@@ -81,7 +81,7 @@ pub(crate) fn lines_of(job: &Job) -> Span {
     )
 }
 
-/// How an agent ended, and what it used without its subagents.
+/// Records the ending of an agent, and its usage without subagents.
 pub(crate) fn agent_ended(span: &Span, outcome: &Outcome) {
     if span.is_disabled() {
         return;
@@ -143,7 +143,7 @@ pub fn unanswered(span: &Span, error: &ModelError) {
     failed(span, why);
 }
 
-/// A tool call. Refused before it is executed, it is called so.
+/// A tool call. A call refused before execution is named `refused`.
 pub(crate) fn tool_call(decision: &Decision, step: u64) -> Span {
     let tool = decision.permit().map_or("refused", |permit| permit.tool().as_str());
     info_span!(
@@ -161,7 +161,7 @@ pub(crate) fn tool_call(decision: &Decision, step: u64) -> Span {
     )
 }
 
-/// The result of a tool call, in the span that it runs in.
+/// Records the result of a tool call in its span.
 pub(crate) fn called(receipt: &Receipt) {
     let span = Span::current();
     // A call that was given up is noted outside of its own span.
@@ -177,7 +177,7 @@ pub(crate) fn called(receipt: &Receipt) {
     }
 }
 
-/// The result of handing work on, which has no receipt, told to the span of that call.
+/// Records the result of a delegation, which has no receipt, in the call's span.
 pub(crate) fn delegated(answer: &Answer) {
     let span = Span::current();
     if answer.is_error {
@@ -188,7 +188,7 @@ pub(crate) fn delegated(answer: &Answer) {
     }
 }
 
-/// That something did not end well, and in which way.
+/// Records a failure and its kind.
 pub(crate) fn failed(span: &Span, why: &'static str) {
     span.record("error.type", why);
     span.record("otel.status_code", "ERROR");

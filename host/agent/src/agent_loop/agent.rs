@@ -1,6 +1,6 @@
-//! The running agent, and what it does beyond deciding: one trait, so that the loop does not know
-//! whether its process died before. `Live` (`live.rs`) does things now; `Replaying`
-//! (`replay/replaying.rs`) stands in front of it and gives what was done before, from the journal.
+//! The running agent and its effects: one trait, so that the loop does not know whether its process died
+//! before. `Live` (`live.rs`) has effects now; `Replaying` (`replay/replaying.rs`) returns earlier results
+//! from the journal first.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -31,37 +31,37 @@ use crate::tools::hooks::state::HookState;
 use crate::tools::nested::outer::Outer;
 use crate::tools::remote::RemoteTools;
 
-/// The running agent: what its effects need.
+/// The running agent, with the means of its effects.
 pub(crate) struct Agent<'a> {
     pub(crate) job: &'a Job,
     pub(crate) ledger: &'a Arc<Ledger>,
     pub(crate) background: &'a Arc<Background>,
     pub(crate) jar: &'a CurrentJar,
     pub(crate) delegates: &'a Delegates,
-    /// Ends everything that this agent has under way.
+    /// Ends all running work of the agent.
     pub(crate) stop: &'a CancellationToken,
     /// One permit for each child at a time.
     pub(crate) slots: Arc<Semaphore>,
     /// The results of this agent's hooks.
     pub(crate) hooked: Arc<HookState>,
-    /// Its list of what is to be done, once a call has asked for it.
+    /// The agent's list of work, once a call has asked for it.
     pub(crate) todos: Mutex<Option<TodoList>>,
-    /// Its effects: done now, or replayed from before its process died.
+    /// The effects: new, or replayed from before the process died.
     pub(crate) effects: Box<dyn Effects>,
-    /// The tools whose calls may be made again: belljar's own that only read.
+    /// Tools whose calls may be repeated: belljar's own that only read.
     pub(crate) repeatable: BTreeSet<ToolName>,
-    /// The tools whose interrupted calls run again, with what they called answered from the journal.
+    /// Tools whose interrupted calls run again, with nested calls answered from the journal.
     pub(crate) replayable: BTreeSet<ToolName>,
     /// Its tools of MCP servers.
     pub(crate) remote: &'a RemoteTools,
-    /// Its tools, as one of them may call the others; empty where none may.
+    /// The tools, as code of one tool may call the others; empty if not allowed.
     pub(crate) peers: Arc<[PeerTool]>,
 }
 
 /// The agent's time, as one timer.
 pub(crate) type Timer = Pin<Box<Sleep>>;
 
-/// The notes that a model got beside results since its last answer.
+/// Notes for the model, besides results, since its last answer.
 pub(crate) type Notes = Vec<String>;
 
 /// The effects of an agent. The next process can ask for all of them again, in the same order.
@@ -70,11 +70,11 @@ pub(crate) trait Effects: Send + Sync {
     /// Says that the agent begins.
     fn begin(&self, agent: &Agent<'_>, machine: &Loop);
 
-    /// Lets hooks see that it begins. Gives what the model is to read besides its task.
+    /// Tells the start hooks. Returns their text for the model.
     async fn start(&self, agent: &Agent<'_>, timer: &mut Timer) -> Result<String, Ending>;
 
-    /// Takes the step of the model's next answer before the model is asked, so that agents that
-    /// run side by side never take more than a budget above them has.
+    /// Takes the step of the model's next answer before the request, so that parallel agents never exceed a
+    /// shared budget.
     fn take_step(&self, agent: &Agent<'_>, machine: &Loop) -> NextStep;
 
     /// Has the model answer.
@@ -96,8 +96,8 @@ pub(crate) trait Effects: Send + Sync {
         machine: &Loop,
     ) -> Answer;
 
-    /// The model asks for nothing more. Gives how the agent ends, or the input with which it continues.
-    /// `again`: a hook has kept it from ending before.
+    /// Handles an answer without calls. Returns the ending, or the input to continue with. `again`: a hook
+    /// has prevented an ending before.
     async fn finish(
         &self,
         agent: &Agent<'_>,
@@ -108,8 +108,7 @@ pub(crate) trait Effects: Send + Sync {
         timer: &mut Timer,
     ) -> Result<Input, Ending>;
 
-    /// The spawn index of a subagent, which is taken with this; `None` = the run has had as many as
-    /// it may.
+    /// Takes the spawn index of a subagent; `None` = the run has its maximum of subagents.
     fn spawn_index(
         &self,
         agent: &Agent<'_>,
@@ -118,7 +117,7 @@ pub(crate) trait Effects: Send + Sync {
         slug: &str,
     ) -> Option<u32>;
 
-    /// Has a person allow a call that starts subagents, where somebody has to be asked.
+    /// Asks a person to allow a call that starts subagents, if necessary.
     async fn permit_spawn(
         &self,
         agent: &Agent<'_>,
@@ -126,7 +125,7 @@ pub(crate) trait Effects: Send + Sync {
         permit: ToolPermit,
     ) -> Result<(), Refusal>;
 
-    /// Persists that these subagents are about to start, and tells whoever watches.
+    /// Stores that these subagents are about to start, and informs watchers.
     async fn announce(
         &self,
         agent: &Agent<'_>,
@@ -159,17 +158,16 @@ pub(crate) trait Effects: Send + Sync {
         None
     }
 
-    /// The journal of the calls that a call made, by their address.
+    /// The journal of a call's nested calls, by address.
     fn past_within(&self, _: &Agent<'_>, _: &str) -> Option<Arc<AgentPast>> {
         None
     }
 
-    /// Keeps what is recorded of calls that a call made before the process died, and did not make when
-    /// it ran again. Says how it went another way, if it did.
+    /// Keeps the recorded nested calls that a repeated call did not make. Returns the difference, if any.
     async fn left_over(&self, _: &Agent<'_>, _: &Outer, _: &Loop) -> Option<String> {
         None
     }
 
-    /// Runs a subagent to its end, without this agent's own future.
+    /// Runs a subagent to its end, independent of the parent's future.
     fn run_child(&self, agent: &Agent<'_>, child: Starting) -> BoxFuture<'static, Ended>;
 }

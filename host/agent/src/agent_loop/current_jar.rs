@@ -1,6 +1,5 @@
-//! The jar that an agent calls its tools in, and the layers that it works in: those of its job, or
-//! those of the worktree that it has entered. INV-215: the jar is closed before the layers change, and
-//! made anew for the others, so no store writes to layers that were left.
+//! The jar and the layers of an agent's tool calls: the job's, or the entered worktree's. INV-215: the jar is
+//! closed before the layers change, and made anew afterwards, so no store writes to the earlier layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
@@ -19,18 +18,18 @@ use crate::limits::JAR_CLOSE_LIMIT;
 use crate::outcome::RunError;
 use crate::tools::approval::asker::Reach;
 
-/// The jar of an agent, for the layers that it works in.
+/// The jar of an agent, for the present layers.
 pub(crate) struct CurrentJar {
     /// The components; none = there is no jar.
     tools: Vec<JarTool>,
     stop: CancellationToken,
     open: Mutex<Option<Arc<Jar>>>,
     worktree: Mutex<Option<Worktree>>,
-    /// Tools that have left a state in a jar that is gone: the next one is told.
+    /// Tools that left state in a closed jar: the next result has a note.
     anew: Mutex<BTreeSet<ToolName>>,
 }
 
-/// A copy of an agent's overlays that it has entered.
+/// A copy of an agent's overlays that the agent has entered.
 #[derive(Debug, Clone)]
 pub(crate) struct Worktree {
     pub(crate) layers: Layers,
@@ -38,12 +37,12 @@ pub(crate) struct Worktree {
     pub(crate) name: String,
     /// How many subagents the agent had started in the background before it.
     pub(crate) before: usize,
-    /// Whether it was entered by this process: otherwise it may have been left by the one that died.
+    /// Whether this process entered the worktree: otherwise the dead process may have left it.
     pub(crate) is_new: bool,
 }
 
 impl CurrentJar {
-    /// The jar with these components, which is made when it is first asked for.
+    /// The jar with these components, made on first use.
     pub(crate) fn new(tools: Vec<JarTool>, stop: CancellationToken) -> Self {
         Self {
             tools,
@@ -71,7 +70,7 @@ impl CurrentJar {
         Ok(Some(jar))
     }
 
-    /// Notes that the state which a tool's earlier calls had left is gone: its next result says so.
+    /// Notes that the state left by a tool's earlier calls is gone: the tool's next result has a note.
     pub(crate) fn begins_anew(&self, tool: &str) {
         match &*self.open() {
             Some(jar) => jar.begins_anew(tool),
@@ -85,8 +84,7 @@ impl CurrentJar {
         jar.is_some_and(|jar| jar.may_call_others(tool.as_str()))
     }
 
-    /// The means that a call of a tool would have: the rights that its store is given. A built-in
-    /// tool has none of its own.
+    /// The means of a tool's call: its store's rights. A built-in tool has no separate rights.
     pub(crate) fn reach(&self, job: &Job, tool: &ToolName) -> Reach {
         let component = self.tools.iter().find(|component| component.tools.contains_key(tool));
         let of = |component: &JarTool| Reach::of(&job.rights.for_tool(&component.ask));
@@ -103,8 +101,7 @@ impl CurrentJar {
         self.worktree().map(|worktree| worktree.layers).or_else(|| job.layers.clone())
     }
 
-    /// Has the agent work in other layers from now on. Nothing that ran in the ones before has an
-    /// effect any more when this returns.
+    /// Moves the agent to other layers. No earlier call has an effect once `moves` returns.
     pub(crate) async fn moves(&self, job: &Job, ledger: &Ledger, to: Option<Worktree>) {
         self.close(job, ledger).await;
         *self.worktree.lock().unwrap_or_else(PoisonError::into_inner) = to;
@@ -120,7 +117,7 @@ impl CurrentJar {
             Ok(Err(_)) | Err(_) => vec!["the jar".to_owned()],
         };
         if !left.is_empty() {
-            // What is left stops at its next check of the budget.
+            // Unfinished calls stop at their next check of the budget.
             job.budget.cancel();
             let named = left.into_iter().map(|what| format!("{what} of `{}`", job.path));
             ledger.entries().unfinished.extend(named);

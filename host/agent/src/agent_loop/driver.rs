@@ -1,5 +1,6 @@
-//! One agent from its first message to its outcome: performs what [`crate::agent_loop::machine::Loop`]
-//! decides. A panic in here ends this agent, with all it did until then, and nothing else.
+//! One agent from its first message to its outcome: performs the decisions of
+//! [`crate::agent_loop::machine::Loop`]. A panic in here ends this agent with its work so far, and nothing
+//! else.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
@@ -40,8 +41,8 @@ use crate::tools::hooks::state::HookState;
 use crate::tools::remote::RemoteTools;
 use crate::trace;
 
-/// Runs one agent. Returns when it has ended and nothing of it is in flight any more, or
-/// names in the outcome what is.
+/// Runs one agent. Returns once the agent has ended and none of its work is running, or names the unfinished
+/// work in the outcome.
 pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
     let (span, lines) = (trace::agent(&job), trace::lines_of(&job));
     let traced = span.clone();
@@ -81,8 +82,8 @@ pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
     Box::pin(life.instrument(span).instrument(lines))
 }
 
-/// Ends what an agent has under way when its future is dropped: its children in the background
-/// hold each other and the list they stand in, so nothing else would.
+/// Ends an agent's running work when its future is dropped: background children and their list refer to each
+/// other, so nothing else would end them.
 struct Guard {
     stop: CancellationToken,
     background: Arc<Background>,
@@ -95,7 +96,7 @@ impl Drop for Guard {
     }
 }
 
-/// The places that an agent calls its tools in: its jar, and its sessions with servers.
+/// The means of an agent's tool calls: a jar, and sessions with servers.
 type CallMeans = (Option<CurrentJar>, Option<RemoteTools>);
 
 /// The agent's life; `slot` and `means` outlive it, whatever happens in here.
@@ -212,7 +213,7 @@ impl Agent<'_> {
             () = self.time_up(timer) => self.job.late(),
             made = work => match made {
                 Ok(Some(verdicts)) => return Input::Checked(verdicts),
-                // Only its deadline stops it while it is waited for.
+                // Only the deadline ends the check while the agent waits.
                 Ok(None) => Ending::failed(undone(&late(&CHECKING))),
                 Err(error) => Ending::failed(undone(&error)),
             },
@@ -220,7 +221,7 @@ impl Agent<'_> {
         Input::Interrupted { partial: String::new(), answers: Vec::new(), ending }
     }
 
-    /// Says that the run begins, if this is the agent at its top.
+    /// Reports the beginning of the run, for the top agent.
     pub(crate) fn say_started(&self, machine: &Loop) {
         let job = self.job;
         if job.depth.is_child() {
@@ -234,8 +235,8 @@ impl Agent<'_> {
         });
     }
 
-    /// The agent has nothing more to do. While it has subagents in the background, it waits for
-    /// them and notes how they ended; then it may answer once more.
+    /// Ends an agent that makes no more calls. It first waits for background subagents and notes their
+    /// endings; then it may answer once more.
     pub(crate) async fn last_word(
         &self,
         machine: &mut Loop,
@@ -255,7 +256,7 @@ impl Agent<'_> {
         }
         let news = self.background.news();
         if news.is_empty() {
-            // It knows of all of them.
+            // The agent knows all endings.
             return Err(ending);
         }
         for news in news {
@@ -264,7 +265,7 @@ impl Agent<'_> {
         Ok(machine.reopen())
     }
 
-    /// Ends when the agent's time is up, not counting what it waited for a person.
+    /// Ends when the agent's time is up, without the time of waiting for a person.
     pub(crate) async fn time_up(&self, timer: &mut Timer) {
         loop {
             timer.as_mut().await;
@@ -278,7 +279,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Takes the step of the model's next answer, or says why there is none.
+    /// Takes the step of the model's next answer, or returns the reason against it.
     pub(crate) fn reserve_step(&self) -> NextStep {
         let budget = &self.job.budget;
         let Err(exhausted) = budget.reserve(Meter::Steps, 1) else { return NextStep::Whole };
@@ -288,8 +289,8 @@ impl Agent<'_> {
         }
     }
 
-    /// Has the model answer the conversation. `notes`: what was added to it besides results. Where the
-    /// model cannot read it whole, it is made shorter, and sent once more.
+    /// Requests the model's answer. `notes`: messages added besides results. If the conversation is too long
+    /// for the model, it is shortened and sent once more.
     pub(crate) async fn ask(
         &self,
         machine: &mut Loop,
@@ -331,8 +332,8 @@ impl Agent<'_> {
         }
     }
 
-    /// Makes a conversation shorter that its model cannot read whole: a summary takes the place of
-    /// earlier turns, else long results leave that the model has read. Whether it is shorter now.
+    /// Shortens a conversation that exceeds the model's context: a summary replaces earlier turns, or long
+    /// results already read are taken out. Returns whether anything was shortened.
     async fn shorten(&self, machine: &mut Loop, timer: &mut Timer) -> Result<bool, Ending> {
         let job = self.job;
         if let Some(past) = &job.shorter {
@@ -341,7 +342,7 @@ impl Agent<'_> {
             let made = tokio::select! {
                 made = &mut making => made,
                 () = self.time_up(timer) => {
-                    // What it stores and what it gives have to agree, so it is not dropped.
+                    // Not dropped, because the stored and the returned summary have to agree.
                     cancel.cancel();
                     making.await
                 }
@@ -393,8 +394,7 @@ impl Agent<'_> {
             let mut listen = |event| job.on_event(event, &mut partial, &mut stops);
             tokio::select! {
                 biased;
-                // Dropping the call closes its connection, so a model that is slow to notice
-                // the token does no more either.
+                // Dropping the call closes its connection, which also stops a model that ignores the token.
                 () = self.stop.cancelled() => Some(Err(ModelError::Cancelled)),
                 reply = job.model.model.chat(machine.request(), &cx, &mut listen) => Some(reply),
                 () = self.time_up(timer) => None,
@@ -414,7 +414,7 @@ impl Agent<'_> {
                 trace::answered(&span, &reply);
                 self.bill_tokens(machine, &reply);
                 job.bills.note(machine.bytes(), &reply);
-                // INV-490: behind it, since all of it was paid for.
+                // INV-490: after billing, because the whole answer was paid for.
                 stops.cut(&mut reply);
                 return Ok(reply);
             }
@@ -432,16 +432,16 @@ impl Agent<'_> {
                 job.late()
             }
         };
-        // Its provider has counted what it read and wrote, and says neither. Of an answer
-        // that had not begun nothing is known.
+        // The provider has counted both directions, and reports neither. Before an answer's beginning nothing
+        // is known.
         if partial.begun {
             self.bill_tokens(machine, &cut_off(machine.bytes(), partial.bytes));
         }
         Err(Unanswered { partial: partial.text, begun: partial.begun, ending })
     }
 
-    /// Reserves room for the next question. Where others hold what it needs, it waits for them: they
-    /// may use less.
+    /// Reserves room for the next request. Waits while others hold the needed tokens, because they may use
+    /// less.
     async fn room(&self, machine: &Loop, timer: &mut Timer) -> Result<Hold, Ending> {
         let budget = &self.job.budget;
         loop {
@@ -479,8 +479,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Sends one warning for each meter that passes [`WARN_PERCENT`]; `warned` is a set of
-    /// bits, one for each.
+    /// Sends one warning for each meter past [`WARN_PERCENT`]; `warned` is a set of bits, one for each.
     fn warn_of_budgets(&self, warned: &mut u8) {
         if !self.job.shared.events.listened() {
             return;
@@ -510,7 +509,7 @@ impl Unanswered {
         Self { partial: String::new(), begun: false, ending }
     }
 
-    /// Whether the model refused the request for its length, before it said anything.
+    /// Whether the model refused the request for its length, before any output.
     fn may_be_shorter(&self) -> bool {
         !self.begun && matches!(self.ending.error, Some(RunError::Model { too_long: true, .. }))
     }
@@ -546,7 +545,7 @@ impl Job {
     }
 }
 
-/// Ends what is left in the background: its parent is gone. What it had done is kept.
+/// Ends the remaining background subagents of an ended parent. Their work is kept.
 async fn part_with(background: &Background, job: &Job, ledger: &Ledger) {
     for (id, agent) in background.running() {
         let agent = belljar_policy::Shown::clipped(&agent, 64).to_string();

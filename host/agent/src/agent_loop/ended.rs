@@ -1,4 +1,4 @@
-//! The outcome of an agent: of one that ran, and of one that could not.
+//! The outcome of an agent, whether it ran or could not start.
 
 use std::any::Any;
 

@@ -4,8 +4,7 @@ use belljar_model::{ChatModel, ChatRequest, Image, Message};
 
 use crate::limits::{MAX_IMAGES, MAX_IMAGES_BYTES};
 
-/// INV-346: a model that reads none is sent none, whoever said what of it, and one request has a bounded
-/// number of them.
+/// INV-346: a model that reads no images gets none, whoever brought them, and a request has a bounded number.
 pub(crate) fn check(request: &ChatRequest, model: &dyn ChatModel) -> Result<(), String> {
     let images = || request.messages.iter().flat_map(Message::images);
     let count = images().count();

@@ -1,4 +1,4 @@
-//! One agent to be run, and what all agents of a run share.
+//! The job of one agent, and the shared state of a run.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ use crate::tools::approval::pause::Pause;
 use crate::tools::builtin::tool::Depth;
 use crate::tools::served::Served;
 
-/// The state that all agents of one run share.
+/// The shared state of all agents of a run.
 pub(crate) struct Shared {
     pub(crate) host: Host,
     pub(crate) run: RunId,
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     pub(crate) spawned: SpawnCount,
     /// The steps of the run from before its process died.
     pub(crate) replay: Arc<Replay>,
-    /// The finished run that this one replays.
+    /// The finished run to replay.
     pub(crate) rerun: Option<Arc<Rerun>>,
     /// Ends single subagents.
     pub(crate) control: Arc<Control>,
@@ -72,7 +72,7 @@ impl Shared {
 pub(crate) struct SpawnCount(Mutex<(usize, HashMap<String, u32>)>);
 
 impl SpawnCount {
-    /// Counts after those of the journal; the agent at the top has the first index of its slug.
+    /// Counts on from the journal; the top agent has the first index of its slug.
     pub(crate) fn after(replay: &Replay, top: &str) -> Self {
         let (children, mut by_slug) = replay.spawned();
         let first = by_slug.entry(top.to_owned()).or_default();
@@ -80,8 +80,8 @@ impl SpawnCount {
         Self(Mutex::new((children + 1, by_slug)))
     }
 
-    /// The index of the next agent of that slug, from 0; `None` when the run has had
-    /// [`MAX_CHILDREN_PER_RUN`] besides its first.
+    /// The index of the next agent with that slug, from 0; `None` when the run has had
+    /// [`MAX_CHILDREN_PER_RUN`] subagents.
     pub(crate) fn next(&self, slug: &str) -> Option<u32> {
         let mut count = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (total, by_slug) = &mut *count;
@@ -104,30 +104,30 @@ pub(crate) struct Job {
     /// Its address in the journal of the run.
     pub(crate) address: Arc<str>,
     pub(crate) agent: Arc<ResolvedAgent>,
-    /// Its rights in this run: within those of its grants and of its parent.
+    /// The rights in this run: within the grants and the parent's rights.
     pub(crate) rights: Rights,
     pub(crate) model: Resolved,
-    /// Where its overlays lie; its rights have none without.
+    /// The place of overlays; without it the rights have none.
     pub(crate) layers: Option<Layers>,
-    /// The bills of that model for this agent lately.
+    /// The model's recent bills for this agent.
     pub(crate) bills: Arc<Bills>,
-    /// Whether they are its own, to be merged when it concludes.
+    /// Whether the layers are separate, to be merged at the end.
     pub(crate) isolated: bool,
     /// Whether a client makes its calls, and no model.
     pub(crate) direct: bool,
     /// Earlier messages of the conversation.
     pub(crate) history: Vec<Message>,
-    /// Makes them shorter where its model cannot read them whole.
+    /// Shortens earlier messages for a model that cannot read them whole.
     pub(crate) shorter: Option<Arc<dyn ShorterPast>>,
     /// The first user message after them; blank = none.
     pub(crate) first: String,
-    /// All that its caller brought; nothing for a subagent.
+    /// The caller's input; empty for a subagent.
     pub(crate) brought: Brought,
     pub(crate) spawn_index: u32,
     pub(crate) budget: Budget,
     pub(crate) deadline: Instant,
     pub(crate) cancel: CancellationToken,
-    /// The time it waits for a person, which its limits do not count.
+    /// The time of waiting for a person, which does not count.
     pub(crate) pause: Arc<Pause>,
     /// Where it stands.
     pub(crate) depth: Depth,
@@ -139,7 +139,7 @@ pub(crate) struct Job {
     pub(crate) known: Option<String>,
     /// Warnings for a person before it starts.
     pub(crate) notes: Vec<String>,
-    /// The span that it was asked for in, for whoever traces it.
+    /// The span of the request, for tracers.
     pub(crate) span: Span,
 }
 

@@ -1,5 +1,4 @@
-//! The work of an agent so far. It stands outside the agent's own future, so that a panic or a
-//! drop in there loses nothing.
+//! The work of an agent so far, outside of the agent's own future, so that a panic or a drop loses nothing.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::outcome::{Attachment, CallReceipt, ChildSummary, Usage, in_tree_order};
 use crate::tools::nested::reply::AnswerForm;
 
-/// Everything that an outcome reports, kept as it happens.
+/// Everything that an outcome reports, recorded as it happens.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     entries: Mutex<Entries>,
@@ -15,10 +14,10 @@ pub(crate) struct Ledger {
     keeps_forms: bool,
 }
 
-/// The position of a call in its step, and of a child in its call.
+/// The position of a call in the step, and of a child in the call.
 pub(crate) type Place = (usize, usize);
 
-/// The entries; receipts and children with the position of their call in its step.
+/// The entries; receipts and children have the position of their call.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     pub(crate) receipts: Vec<(usize, CallReceipt)>,
@@ -32,7 +31,7 @@ pub(crate) struct Entries {
 }
 
 impl Ledger {
-    /// A ledger that keeps how answers are divided, until they are taken.
+    /// A ledger that also keeps the forms of answers, until taken.
     pub(crate) fn keeping_forms() -> Self {
         Self { keeps_forms: true, ..Self::default() }
     }
@@ -86,8 +85,7 @@ impl Ledger {
         entries.children.push((place, child));
     }
 
-    /// The record of one call: its receipt and its files. Nothing of one that started
-    /// subagents.
+    /// The record of one call: receipt and files. Empty for a call that started subagents.
     pub(crate) fn of_call(&self, step: u64, id: &str) -> (Option<CallReceipt>, Vec<Attachment>) {
         let entries = self.entries();
         let receipt = entries

@@ -1,13 +1,13 @@
-//! The agent loop as a state machine: [`Loop::step`] takes what happened and says what to do
-//! next. It calls no model and no tool, and knows no clock; its driver does.
+//! The agent loop as a state machine: [`Loop::step`] takes an event and returns the next effects. The machine
+//! calls no model and no tool, and has no clock; its driver does.
 //!
 //! ```text
 //! Begin -> AskModel -> Replied -> Call -> Answered -> AskModel -> ... -> Finish
 //!                      Replied -> Check -> Checked -> Call or Finish
 //! ```
 //!
-//! When an agent's own steps are used up, the model is asked once more, without tools. When those
-//! of a budget above are, or tokens, fuel or time, the loop ends at once with what there is.
+//! When an agent's own steps are used up, the model is asked once more, without tools. When an ancestor's
+//! steps, or tokens, fuel or time are used up, the loop ends at once with a partial result.
 
 mod counting;
 mod shortening;
@@ -41,7 +41,7 @@ pub(crate) enum Input {
     Checked(Vec<Verdict>),
     /// All calls of the step are answered, in the order asked.
     Answered(Vec<Answer>),
-    /// The agent was interrupted: its model failed, its time is up, somebody cancelled.
+    /// The agent was interrupted, for example by a failed model, a deadline or a cancellation.
     Interrupted {
         /// The text of an answer that did not end.
         partial: String,
@@ -67,9 +67,9 @@ pub(crate) struct Gauge {
 pub(crate) enum NextStep {
     /// One was taken from every budget.
     Whole,
-    /// The agent's own are used up: one was taken from those above, for its last step.
+    /// The agent's own steps are used up: an ancestor's step was taken for the last answer.
     Last(Exhausted),
-    /// There is none.
+    /// No step is left.
     None(Exhausted),
 }
 
@@ -113,9 +113,9 @@ pub(crate) struct Transcript {
 /// One agent's conversation.
 #[derive(Debug)]
 pub(crate) struct Loop {
-    /// Shared with forks that wait for their place; copied when it changes under one.
+    /// Shared with forks that wait for their place; copied when changed meanwhile.
     request: Arc<ChatRequest>,
-    /// How many of its messages are those of earlier turns.
+    /// The number of messages from earlier turns.
     past: usize,
     dispatcher: Dispatcher,
     state: State,
@@ -125,16 +125,15 @@ pub(crate) struct Loop {
     step: u64,
     output: String,
     last_step: Option<Exhausted>,
-    /// The calls of the step that runs now which the model knows under another name, as
-    /// belljar's own.
+    /// The present step's calls that the model made under another name, translated to belljar's.
     translated: Vec<Option<ToolCall>>,
-    /// The calls of the step that runs now, or with which it ended, that the caller executes.
+    /// The caller's calls of the present or the last step.
     handed: Vec<ToolCall>,
-    /// The form that its answer has to have.
+    /// The required form of the answer.
     form: Option<Schema>,
     /// The answer whose checks are being made.
     unchecked: Option<Reply>,
-    /// Why the last answer is not what it has to be, and the note to the model about that.
+    /// Why the last answer is invalid, with the note to the model.
     unfit: Option<(String, String)>,
     /// Answers that did not.
     tries: u32,
@@ -168,7 +167,7 @@ impl Ending {
 }
 
 impl Loop {
-    /// A conversation that starts with `request`, whose tools are those of `dispatcher`.
+    /// A conversation that starts with `request`, whose tools are the dispatcher's.
     pub(crate) fn new(request: ChatRequest, dispatcher: Dispatcher) -> Self {
         let bytes = prompt_bytes(&request);
         let ids = request.messages.iter().flat_map(calls_of).map(|call| call.id.clone()).collect();
@@ -196,13 +195,13 @@ impl Loop {
         Self { form, ..self }
     }
 
-    /// Whether it ends with calls that the caller executes.
+    /// Whether the loop ends with calls for the caller.
     pub(crate) fn hands_over(&self) -> bool {
         !self.handed.is_empty()
     }
 
-    /// Why the last answer does not have its form, or does not call what it has to; and the note with
-    /// which the model may try again.
+    /// Why the last answer does not fit the form or misses a required call, with the note for another
+    /// attempt.
     pub(crate) fn unfit(&self) -> Option<(&str, Option<&str>)> {
         let again = self.tries < MAX_FORM_TRIES;
         let (why, note) = self.unfit.as_ref()?;
@@ -214,12 +213,12 @@ impl Loop {
         &self.request
     }
 
-    /// Bytes of that request, as far as a model reads them.
+    /// Bytes of the request, as far as a model reads them.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The calls of the step that runs now, as the model made them.
+    /// The calls of the present step, as the model made them.
     pub(crate) fn asked(&self) -> &[ToolCall] {
         self.request.messages.last().map_or(&[], calls_of)
     }
@@ -245,8 +244,8 @@ impl Loop {
         &self.dispatcher
     }
 
-    /// The conversation. Calls that were interrupted get a result that says so: no provider
-    /// takes a conversation in which one is missing.
+    /// The conversation. Interrupted calls get a result with a note, because providers refuse a conversation
+    /// with a missing result.
     pub(crate) fn into_transcript(mut self) -> Transcript {
         self.push_results(Vec::new());
         let messages = Arc::unwrap_or_clone(self.request).messages;
@@ -273,7 +272,7 @@ impl Loop {
         Input::Begin
     }
 
-    /// Takes what happened, says what to do. After [`Effect::Finish`] there is nothing more.
+    /// Takes an event, returns effects. After [`Effect::Finish`] nothing follows.
     pub(crate) fn step(&mut self, input: Input, gauge: &Gauge) -> Vec<Effect> {
         match (self.state, input) {
             (state, Input::Interrupted { mut partial, answers, ending }) => {
@@ -320,7 +319,7 @@ impl Loop {
                 self.bytes = prompt_bytes(&self.request);
                 self.push(Message::user(LAST_STEP));
             }
-            // With no step at all, nothing was found that a last one could tell.
+            // Without any step, there are no findings for a last answer to report.
             NextStep::Last(exhausted) | NextStep::None(exhausted) => {
                 return self.end(Ending::partial(RunError::Budget { exhausted }));
             }
@@ -350,7 +349,7 @@ impl Loop {
         effects
     }
 
-    /// The texts of an answer that have to fit schemas before it is decided on.
+    /// The texts of an answer that must fit schemas, before the decision about the answer.
     fn checks(&self, reply: &Reply, gauge: &Gauge) -> Vec<Check> {
         if self.last_step.is_some() {
             return Vec::new();
@@ -407,7 +406,7 @@ impl Loop {
         self.call(reply, verdicts)
     }
 
-    /// Looks whether an answer without calls may be one, and has its form.
+    /// Checks whether an answer without calls is allowed, and has the required form.
     fn judge(&mut self, verdict: Option<Verdict>) {
         self.unfit = match &self.request.choice {
             // INV-348: whatever the provider makes of the choice.
@@ -468,7 +467,7 @@ impl Loop {
 
     /// How the agent ends when the model asks for nothing more.
     fn conclude(&self, reply: &Reply) -> Ending {
-        // An answer may be all behind the word before which it ends.
+        // An answer may consist of nothing before its stop word.
         let is_whole = self.request.sampling.stop.is_empty();
         let is_silent = is_whole && self.output.is_empty() && reply.text.trim().is_empty();
         match &reply.stop {
@@ -486,8 +485,8 @@ impl Loop {
         }
     }
 
-    /// Ids pair calls with results, so each is used once in a conversation and is never empty. INV-256:
-    /// none is like those that calls of tools get, which end in a dot and a number.
+    /// Ids pair calls with results, so each must be unique in a conversation and not empty. INV-256: no id
+    /// has the form of nested calls, which end in a dot and a number.
     fn give_own_id(&mut self, call: &mut ToolCall, position: usize) {
         call.id = truncate(std::mem::take(&mut call.id), MAX_NAME_BYTES);
         if call.id.is_empty() {
@@ -559,12 +558,12 @@ fn calls_of(message: &Message) -> &[ToolCall] {
     }
 }
 
-/// Whether an answer asks for nothing: calls of one that was filtered are not what the model wanted.
+/// Whether an answer has no valid call: calls of a filtered answer are not the model's intent.
 fn makes_no_call(reply: &Reply) -> bool {
     reply.calls.is_empty() || reply.stop == StopReason::Refusal
 }
 
-/// Whether an id is of the form that calls which tools make have.
+/// Whether an id has the form of a nested call.
 fn is_of_nested(id: &str) -> bool {
     let number = id.rsplit_once('.').map_or("", |(_, number)| number);
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())

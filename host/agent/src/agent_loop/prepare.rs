@@ -1,4 +1,4 @@
-//! Makes an agent ready for its first model call: its tools, its jar, its first request.
+//! Prepares an agent's first model call: tools, jar and first request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,11 +40,11 @@ pub(crate) struct Prepared {
     pub(crate) delegates: Delegates,
     /// The tools whose calls may be made again.
     pub(crate) repeatable: BTreeSet<ToolName>,
-    /// Those whose interrupted calls run again.
+    /// Tools whose interrupted calls run again.
     pub(crate) replayable: BTreeSet<ToolName>,
     /// Those of MCP servers.
     pub(crate) remote: RemoteTools,
-    /// The tools, as one of them may call the others.
+    /// The tools, as code of one tool may call the others.
     pub(crate) peers: Arc<[PeerTool]>,
 }
 
@@ -132,7 +132,7 @@ pub(crate) async fn prepare(
     Ok(Prepared { machine, jar, delegates, repeatable, replayable, remote, peers })
 }
 
-/// Work of the host that this needed and that was not done, as the end of a run.
+/// The end of a run whose host work was not done.
 pub(crate) fn undone(error: &WorkError) -> RunError {
     let message = error.to_string();
     match error {
@@ -156,8 +156,7 @@ fn first_request(job: &Job, system: Vec<String>, tools: Vec<ToolSpec>) -> ChatRe
     }
 }
 
-/// The messages before the first step. The last one is the person's, or has the results that the
-/// caller brings.
+/// The messages before the first step. The last is the person's, or has the caller's results.
 fn first_messages(job: &Job) -> Vec<Message> {
     let mut messages = job.history.clone();
     let answered = matches!(messages.last(), Some(Message::Tool { .. }));
@@ -172,8 +171,8 @@ fn first_messages(job: &Job) -> Vec<Message> {
     messages
 }
 
-/// Shows the tools as functions of the one that runs code, where the agent is to have them so. That
-/// tool, if it alone is shown.
+/// Shows the tools as functions of the code-running tool, if the agent is configured so. Returns the code
+/// tool if shown alone.
 fn in_code(job: &Job, ledger: &Ledger, specs: &mut Vec<ToolSpec>) -> Option<ToolName> {
     let definition = &job.agent.definition;
     let said = job.shared.host.settings.tools_as(&job.agent.id, definition.visibility);
@@ -198,7 +197,7 @@ fn in_code(job: &Job, ledger: &Ledger, specs: &mut Vec<ToolSpec>) -> Option<Tool
     ToolName::new(language.tool()).ok()
 }
 
-/// The tools that the agent may call, by the names that its model knows.
+/// The callable tools, by the model's names for them.
 fn peers(
     specs: Vec<ToolSpec>,
     dispatcher: &Dispatcher,
@@ -207,7 +206,7 @@ fn peers(
     let peer = |spec: ToolSpec| {
         let own = dispatcher.own_name(&spec.name);
         let tool = ToolName::new(own).ok().filter(|_| dispatcher.offers(own))?;
-        // It would end the jar that the call of it comes from.
+        // A worktree would end the jar of its outer call.
         if own == BuiltinTool::Worktree.name() {
             return None;
         }
@@ -218,7 +217,7 @@ fn peers(
     specs.into_iter().filter_map(peer).collect()
 }
 
-/// Whom the agent may hand work to; nobody where its place does not allow it.
+/// The agents open to delegation; nobody if the agent's depth forbids delegation.
 fn delegates(job: &Job) -> Delegates {
     let granted = |tool: BuiltinTool| job.rights.has(tool.name());
     if !job.depth.supervises() || !BuiltinTool::ALL.into_iter().any(|t| t.delegates() && granted(t))
@@ -267,11 +266,10 @@ fn system(
     system
 }
 
-/// The parent's request, byte for byte, with its open calls answered alike and the task after
-/// them. Its tools stay too, for a provider's cache: what the fork may not use is refused when
-/// it is called.
+/// The parent's request, byte for byte, with its open calls answered alike and the task at the end. Tools
+/// stay too, for a provider's cache: tools denied to the fork are refused when called.
 fn forked(parent: &ChatRequest, first: &str) -> ChatRequest {
-    // Whoever chose a call waits for it of the parent, and so does who says where an answer ends.
+    // A forced choice of tool and stop words are for the parent's answer only.
     let sampling = Sampling { stop: Vec::new(), ..parent.sampling.clone() };
     let mut request = ChatRequest { choice: None, sampling, ..parent.clone() };
     if let Some(Message::Assistant { calls, .. }) = request.messages.last() {

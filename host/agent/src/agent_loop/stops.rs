@@ -1,13 +1,13 @@
-//! The words before which an answer ends, wherever they come: also over the borders of two pieces of a
-//! stream. Nothing behind them is told, stored or called.
+//! Stop words, which end an answer wherever they occur, even across two pieces of a stream. Nothing after a
+//! stop word is shown, stored or called.
 
 use belljar_model::{Reply, StopReason, StreamEvent};
 
-/// Takes the events of one answer and lets through what stands before the first of the words.
+/// Filters the events of one answer up to the first stop word.
 #[derive(Debug)]
 pub(crate) struct Stops<'a> {
     words: &'a [String],
-    /// Text that may be the beginning of a word: it is told when it is known not to be.
+    /// Text that may begin a stop word: shown once that is ruled out.
     held: String,
     /// Whether a word has come.
     met: bool,
@@ -19,7 +19,7 @@ impl<'a> Stops<'a> {
         Self { words, held: String::new(), met: false }
     }
 
-    /// The event as it may be told; `None` = nothing of it.
+    /// The event without text after a stop word; `None` = empty.
     pub(crate) fn take(&mut self, event: StreamEvent) -> Option<StreamEvent> {
         if self.words.is_empty() {
             return Some(event);
@@ -54,12 +54,12 @@ impl<'a> Stops<'a> {
         Some(told).filter(|told| !told.is_empty())
     }
 
-    /// The text that was held back, now that no more comes.
+    /// The held-back text, at the end of the stream.
     pub(crate) fn rest(&mut self) -> Option<String> {
         Some(std::mem::take(&mut self.held)).filter(|rest| !rest.is_empty())
     }
 
-    /// Cuts a whole answer. Calls come behind its text, so it has none then.
+    /// Cuts a whole answer. Calls come after the text, so a cut answer has none.
     pub(crate) fn cut(&self, reply: &mut Reply) {
         let Some(at) = first(&reply.text, self.words) else { return };
         reply.text.truncate(at);
@@ -72,7 +72,7 @@ impl<'a> Stops<'a> {
     }
 }
 
-/// Where the word begins that is whole first: a model that writes stops there.
+/// The position of the earliest completed stop word, where a generating model would stop.
 fn first(text: &str, words: &[String]) -> Option<usize> {
     let places = words.iter().filter_map(|word| {
         let at = text.find(word.as_str())?;

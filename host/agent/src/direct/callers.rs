@@ -1,4 +1,4 @@
-//! Who waits for a call: where its reports go, and who is asked about it.
+//! The callers of running calls: receivers of reports, and people to ask.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use crate::events::{Event, EventKind};
 use crate::tools::approval::asker::{Approval, Asker, Question, Said};
 
-/// Where the reports of one call go: done, of how many, and a text. Called in the call's own task, so
-/// it returns soon and waits for nothing. The sandbox bounds their number and their length.
+/// The receiver of one call's reports: done, of how many, and a text. Runs in the call's own task, so it must
+/// return soon and must not wait. The sandbox bounds the number and length of reports.
 pub type DirectProgress = Arc<dyn Fn(u64, Option<u64>, &str) + Send + Sync>;
 
 /// The calls that run.
@@ -109,7 +109,7 @@ impl Drop for Entered {
     }
 }
 
-/// The call of the client that a call belongs to: those that tools make have its id and a number.
+/// The client's call that started this nested call: nested ids are its id and a number.
 fn first(call: &str) -> &str {
     call.split('.').next().unwrap_or(call)
 }

@@ -57,8 +57,7 @@ use crate::tools::served::Served;
 
 pub use self::callers::DirectProgress;
 
-/// The share of an amount, in percent, behind which the jar is to be made anew: the calls that run then
-/// have the rest.
+/// The share of a budget, in percent, after which a new jar is to be made: running calls have the rest.
 const WORN_PERCENT: u64 = 50;
 
 /// Ten years: there is no end of the whole, each call has its own.
@@ -71,15 +70,15 @@ pub struct DirectSpec {
     pub agent: Arc<ResolvedAgent>,
     /// The workspace, canonical.
     pub workspace: PathBuf,
-    /// The budget above; `None` = there is none.
+    /// The budget above; `None` = no budget above.
     pub budget: Option<Budget>,
-    /// Where its overlays lie. `None` = there are none: what would be an overlay is read.
+    /// The place of overlays. `None` = none: overlaid mounts become read-only.
     pub layers: Option<Layers>,
-    /// The doings of MCP servers before, in the jars that this one replaces.
+    /// The state of MCP servers from earlier jars of the session.
     pub served: Served,
 }
 
-/// One jar of an agent, and what decides about calls into it. Dropping it ends what runs.
+/// One jar of an agent, with the decisions about its calls. Dropping `DirectTools` ends running calls.
 pub struct DirectTools {
     job: Job,
     ledger: Arc<Ledger>,
@@ -110,7 +109,7 @@ pub struct DirectTool {
 /// One call of a client.
 #[derive(Default)]
 pub struct DirectCall {
-    /// No other call that runs has it; without a dot.
+    /// Unique among running calls; without a dot.
     pub id: String,
     /// The tool.
     pub tool: String,
@@ -118,23 +117,22 @@ pub struct DirectCall {
     pub arguments: String,
     /// Where the reports of the tool go.
     pub progress: Option<DirectProgress>,
-    /// Who is asked where a grant or a hook says so; without one nobody is.
+    /// The person to ask if a grant or hook demands it; `None` = nobody.
     pub asker: Option<Arc<dyn Asker>>,
     /// Ends it at once.
     pub cancel: CancellationToken,
-    /// Whether its tool, and those that this one calls, find nothing of earlier calls and leave nothing
-    /// for later ones.
+    /// Whether the tool, with nested tools, finds no state of earlier calls and leaves none.
     pub fresh: bool,
 }
 
 /// The result of one call.
 #[derive(Debug)]
 pub struct DirectResult {
-    /// Its parts, or the text that a model would read of the error. Foreign text.
+    /// The parts, or the error text that a model would read. Foreign text.
     pub outcome: Result<Vec<Part>, String>,
-    /// The files that it handed over.
+    /// The files handed over.
     pub attachments: Vec<Attachment>,
-    /// Its receipt, and those of the calls that it made.
+    /// The call's receipt, followed by those of nested calls.
     pub receipts: Vec<CallReceipt>,
     /// The tokens of models that wrote for MCP servers in the meantime.
     pub sampled: Usage,
@@ -189,7 +187,7 @@ impl DirectTools {
         &self.tools
     }
 
-    /// Whether the agent's rights have a tool, be it one that is offered to models alone.
+    /// Whether the agent's rights include a tool, even one only for models.
     pub fn permits(&self, tool: &str) -> bool {
         self.job.rights.permission(tool) != Permission::Deny
     }
@@ -199,8 +197,7 @@ impl DirectTools {
         std::mem::take(&mut self.ledger.entries().warnings)
     }
 
-    /// Whether so much of an amount is used that the next calls should have another jar, or a hook has
-    /// ended this one.
+    /// Whether later calls need a new jar, because a budget is worn or a hook has ended this one.
     pub fn is_worn(&self) -> bool {
         let budget = &self.job.budget;
         let worn = |meter: Meter| {
@@ -213,7 +210,7 @@ impl DirectTools {
             || self.hooked.halted.get().is_some()
     }
 
-    /// Makes one call. It ends at its own limits, or when it is cancelled.
+    /// Makes one call. A call ends at its limits, or when cancelled.
     pub async fn call(&self, call: DirectCall) -> DirectResult {
         let step = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let DirectCall { id, tool, arguments: text, progress, asker, cancel, fresh } = call;
@@ -236,8 +233,8 @@ impl DirectTools {
         };
         let call = own.as_ref().unwrap_or(&asked);
         let call = Call { step, position: 0, call, nested: None, fresh };
-        // INV-365: a server is told that its call has ended, and what it does is waited for, whether a client
-        // or a tool has called it. Anything else ends with its future.
+        // INV-365: a server is notified of the call's end, and its work is waited for, for clients' calls and
+        // tools' calls alike. Other calls end with their future.
         let reaches =
             |tool: &ToolName| self.remote.has(tool) || self.jar.may_call_others(&self.job, tool);
         let settles = matches!(&decision, Decision::Tool(it) if reaches(it.tool()));
@@ -279,8 +276,8 @@ impl DirectTools {
         DirectResult { outcome, attachments, receipts, sampled, cancelled, unknown }
     }
 
-    /// Ends what runs, waits until nothing of it is in flight, and closes its overlays. Names what is
-    /// not done then.
+    /// Ends running calls, waits until nothing is running, and closes the overlays. Returns the names of
+    /// unfinished calls.
     pub async fn close(self) -> Vec<String> {
         self.stop.cancel();
         self.remote.close(&self.job).await;
@@ -291,7 +288,7 @@ impl DirectTools {
         std::mem::take(&mut self.ledger.entries().unfinished)
     }
 
-    /// `stop`: ends what it does now.
+    /// `stop`: ends the present work.
     fn agent<'a>(&'a self, stop: &'a CancellationToken) -> Agent<'a> {
         Agent {
             job: &self.job,

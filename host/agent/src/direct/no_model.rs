@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use belljar_model::{CallContext, ChatModel, ChatRequest, ModelError, Reply, StreamEvent};
 
-/// Nobody asks it: it says that it ended.
+/// Never asked: any request reports an end.
 pub(super) struct NoModel;
 
 #[async_trait]

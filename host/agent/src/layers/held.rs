@@ -1,4 +1,4 @@
-//! The amount that layers hold which nobody has open.
+//! The size of closed layers.
 
 use std::fs;
 use std::path::Path;
@@ -7,9 +7,8 @@ use belljar_sandbox::{Fork, OverlayQuota};
 
 use super::{FORKS, HELD, JOURNAL, LAYER, known};
 
-/// The amount that the layers of a session hold, which lie in this directory, with what is kept for
-/// taking back and the copies of subagents. One that is open, or whose process died, counts with the
-/// files that lie there: nothing is opened.
+/// The size of a session's layers in this directory, with copies for undo and copies of subagents. An open
+/// layer, or one of a dead process, counts by its files: nothing is opened.
 pub fn held_in(dir: &Path) -> OverlayQuota {
     let mut all = copies_hold(dir);
     for known in known(dir).unwrap_or_default() {
@@ -30,7 +29,7 @@ pub(super) fn copies_hold(dir: &Path) -> OverlayQuota {
         .map(|it| copy_holds(&it.path())))
 }
 
-/// The amount that one copy holds, and those that were made of it.
+/// The size of one copy, with copies made of it.
 pub(super) fn copy_holds(dir: &Path) -> OverlayQuota {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let own = entries.map(|entry| measured(&Fork::layer_in(&entry.path())));

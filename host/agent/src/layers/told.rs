@@ -3,7 +3,7 @@
 use belljar_policy::{GuestPath, ShownPath as _};
 use belljar_sandbox::{MergeConflict, Merged};
 
-/// The end of one layer that was a copy.
+/// The ending of a copied layer.
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(super) guest: GuestPath,
@@ -45,7 +45,7 @@ impl Told {
         }
     }
 
-    /// A line for the agent that entered it.
+    /// A line for the agent that entered the worktree.
     pub(crate) fn of_worktree(&self) -> Option<String> {
         let guest = &self.guest;
         match &self.ended {

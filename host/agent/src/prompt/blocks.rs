@@ -1,5 +1,5 @@
-//! Blocks that follow an agent's own words in its system prompt: whom it can hand work to, and
-//! what AGENTS.md says. The body before them stays as it is.
+//! Blocks after an agent's body in the system prompt: agents open to delegation, and AGENTS.md. The body is
+//! not changed.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,21 +11,21 @@ use crate::limits::{MAX_AGENTS_MD, MAX_LISTED_AGENTS, MAX_LISTED_DESCRIPTION};
 use crate::tools::alias::Aliases;
 use crate::tools::builtin::tool::BuiltinTool;
 
-/// One agent as the parent's model sees it.
+/// An agent, as the parent's model sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedAgent {
     /// The name to call it by.
     pub name: String,
-    /// When to use it, in its own words. Foreign text.
+    /// When to use the agent, in the author's words. Foreign text.
     pub description: String,
-    /// The tools that it may have.
+    /// The tools that the agent may have.
     pub tools: Vec<String>,
     /// Its time limit, in seconds.
     pub timeout_seconds: u64,
 }
 
-/// The block about subagents; nothing where there is none to call. `offered` = the tools that
-/// the parent has for it, `aliases` = what it calls them.
+/// The block about subagents; empty without any. `offered` = the parent's tools for delegation, `aliases` =
+/// the model's names of them.
 pub(crate) fn subagents(
     agents: &[ListedAgent],
     offered: &[BuiltinTool],
@@ -101,7 +101,7 @@ fn listed(mut text: String, agents: &[ListedAgent]) -> String {
     text
 }
 
-/// One line: a description cannot add one that looks like another agent.
+/// One line, so that a description cannot add a line for another agent.
 fn entry(text: &mut String, agent: &ListedAgent) {
     let flat = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
     let tools = if agent.tools.is_empty() { "no tools".to_owned() } else { agent.tools.join(", ") };

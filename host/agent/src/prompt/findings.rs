@@ -1,15 +1,15 @@
 //! Findings of an agent whose definition sets `emitStructuredFindings`: typed, checked, and
-//! apart from the text that holds them.
+//! separate from the text around.
 
 use belljar_policy::Shown;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{MAX_FINDING_BYTES, MAX_FINDINGS};
 
-/// The language of the fenced block that holds them.
+/// The language of the fenced block with findings.
 const LANGUAGE: &str = "findings";
 
-/// The findings that an agent reported, or why they cannot be read.
+/// The findings of an agent, or why they cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Findings {
@@ -25,7 +25,7 @@ pub enum Findings {
     },
 }
 
-/// One finding. Foreign text: escape it before a person sees it.
+/// One finding. Foreign text: escape it before showing it to a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {

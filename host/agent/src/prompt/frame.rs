@@ -7,14 +7,13 @@ use belljar_policy::Shown;
 use crate::limits::{MAX_CONCLUSION_BYTES, MAX_FRAMED_PATHS, cut};
 use crate::outcome::{Outcome, RunStatus};
 
-/// The block that follows the body of a subagent's system prompt: what a child can count on,
-/// in one place.
+/// The block after the body of a subagent's system prompt: the rules for a child, in one place.
 pub const CHILD_CONTRACT: &str = "You are a subagent. Another agent gave you the task in the \
 first message and will read only your last message. You cannot ask it or a person anything, \
 and you cannot hand work on to other agents. Do the task with what you have; where something \
 is missing, say what, and conclude as far as you can.";
 
-/// The same for a child that stands where it may have children of its own.
+/// The same for a child that may have children.
 pub const DELEGATING_CONTRACT: &str = "You are a subagent. Another agent gave you the task in \
 the first message and will read only your last message. You cannot ask it or a person anything. \
 You may hand parts of the task on to other agents, within the same limits. Do the task with what \
@@ -26,7 +25,7 @@ pub const FINDINGS_CONTRACT: &str = "End your last message with a fenced block w
 `severity` (`info`, `low`, `medium`, `high` or `critical`), and where it applies `path` (text) \
 and `line` (number). An empty array means that there is nothing to report.";
 
-/// The text that a fork reads before its task.
+/// The text before a fork's task.
 const FORK_CONTRACT: &str = "From here on you are a copy of the agent above, started as a \
 subagent for the one task below. The calls of the step before were answered for your original; \
 you do not see how. Your original will read only your last message. You cannot ask it or a person \
@@ -35,8 +34,8 @@ anything, and you cannot fork again.";
 /// The text that a fork without children reads besides.
 const FORK_ALONE: &str = "You cannot hand work on to other agents; such calls are refused.";
 
-/// The result of each call that is open when a fork starts. Identical for all, so that the
-/// forks of one step share their whole prefix in a provider's cache.
+/// The result of each open call at a fork's start. Identical for all, so that the forks of one step share
+/// their whole prefix in a provider's cache.
 pub const FORK_PLACEHOLDER: &str = "answered for the original agent only";
 
 /// Sent as a user message when the steps are used up: the step after it has no tools.
@@ -46,10 +45,10 @@ Answer now with what you have found, and say what is left undone.";
 /// The result of a call that was under way when the agent was interrupted.
 pub const INTERRUPTED: &str = "interrupted: it is not known how far the call got";
 
-/// The result of a call that the caller executes, until it has sent one.
+/// The result of a caller's call, until the caller sends one.
 pub const HANDED_OVER: &str = "[no result: the caller has not sent one]";
 
-/// Stands for a long result that was taken out of a conversation, because its model cannot read all of it.
+/// Replaces a long result taken out of a conversation that exceeds the model's context.
 pub(crate) fn taken_out(bytes: usize) -> String {
     format!(
         "[the {bytes} bytes of this result were taken out: the conversation had become longer than \
@@ -66,7 +65,7 @@ pub(crate) fn form(schema: &serde_json::Value) -> String {
     )
 }
 
-/// Says that an answer does not have its form.
+/// The note about an answer without its required form.
 pub(crate) fn unfit(why: &str) -> String {
     format!(
         "<{NOTICE}>This answer does not fit the JSON Schema: {why}. Answer again, with one JSON \
@@ -74,7 +73,7 @@ pub(crate) fn unfit(why: &str) -> String {
     )
 }
 
-/// Why an answer that calls nothing is none, where its caller has chosen so.
+/// The note about an answer without a call that its caller requires.
 pub(crate) fn uncalled(choice: &ToolChoice) -> String {
     match choice {
         ToolChoice::Required => "it had to call one of the caller's tools".to_owned(),
@@ -137,7 +136,7 @@ const MAX_MERGED: usize = 2_000;
 /// The tag of the frame around a child's conclusion.
 const FRAME: &str = "subagent_result";
 
-/// The user message with which an agent continues that a hook keeps from stopping.
+/// The user message that continues an agent kept from stopping by a hook.
 pub fn hook_feedback(reason: &str) -> String {
     format!("Stop hook feedback: {reason}")
 }
@@ -167,8 +166,8 @@ pub(crate) fn contract(may_hand_on: bool, findings: bool) -> String {
     if findings { format!("{contract}\n\n{FINDINGS_CONTRACT}") } else { contract.to_owned() }
 }
 
-/// The message that turns a copy of a conversation into a subagent: its contract, then the
-/// task as a fresh child gets it.
+/// The message that turns a copy of a conversation into a subagent: the contract, then the task as for a
+/// fresh child.
 pub(crate) fn fork_message(task: &str, context: Option<&str>, may_hand_on: bool) -> String {
     let alone = if may_hand_on { String::new() } else { format!(" {FORK_ALONE}") };
     let task = first_message(task, context);
@@ -196,12 +195,12 @@ pub(crate) fn announcement(id: &str, conclusion: &str) -> String {
     format!("<{NOTICE}>The subagent `{id}` in the background has ended.</{NOTICE}>\n{conclusion}")
 }
 
-/// Whether a text is that message about this child.
+/// Whether a text announces the end of this child.
 pub(crate) fn announces(text: &str, id: &str) -> bool {
     text.starts_with(&announcement(id, ""))
 }
 
-/// One of several children that could not start.
+/// The note about one of several children that could not start.
 pub(crate) fn refused_child(agent: &str, why: &str) -> String {
     let agent = attribute(agent);
     format!("<{FRAME} agent=\"{agent}\" status=\"refused\">\n{}\n</{FRAME}>", escape_frame(why))
@@ -212,8 +211,8 @@ fn attribute(text: &str) -> String {
 }
 
 /// The message about a child that ended, for its parent's model: only the conclusion, framed as data and
-/// cut at `limit` bytes. Text in it that looks like the frame or like a notice of the host is
-/// escaped, so that a child cannot end the frame and speak as the host.
+/// cut at `limit` bytes. Text that looks like the frame or a host's notice is escaped, so that a child cannot
+/// end the frame and speak as the host.
 pub fn conclusion(agent: &str, outcome: &Outcome, limit: usize) -> String {
     let usage = &outcome.total;
     let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
@@ -247,7 +246,7 @@ pub fn conclusion(agent: &str, outcome: &Outcome, limit: usize) -> String {
     }
     if let Some(findings) = &outcome.findings {
         text.push_str(&escape_frame(&findings.line()));
-        // They stand at the end of the text, which is what was cut off.
+        // Findings are at the end of the text, in the part cut off.
         if is_cut {
             text.push_str(&escape_frame(&findings.block(limit)));
         }
@@ -262,7 +261,7 @@ pub fn kept_conclusion(agent: &str, status: &str, output: &str) -> String {
     format!("<{FRAME} agent=\"{}\" status=\"{status}\">\n{text}\n</{FRAME}>", attribute(agent))
 }
 
-/// Whether a child that ended so counts as a failed call for its parent.
+/// Whether a child with this status counts as a failed call for its parent.
 pub fn is_error(status: RunStatus) -> bool {
     match status {
         RunStatus::Completed | RunStatus::Partial => false,
@@ -286,14 +285,14 @@ fn paths_line(text: &mut String, what: &str, paths: &[&str]) {
     text.push('\n');
 }
 
-/// Replaces the `<` of everything that could be read as a tag of the frame or of a notice, in
-/// any letter case and with blanks in it.
+/// Escapes the `<` of every text that resembles a tag of the frame or of a notice, in any letter case and
+/// with blanks.
 fn escape_frame(text: &str) -> String {
     escape_tags(text, &[FRAME, NOTICE])
 }
 
-/// Replaces the `<` of everything that could be read as one of these tags, opening or closing,
-/// in any letter case and with blanks in it.
+/// Escapes the `<` of every text that resembles one of these tags, opening or closing, in any letter case and
+/// with blanks.
 pub fn escape_tags(text: &str, tags: &[&str]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

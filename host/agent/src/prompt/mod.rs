@@ -1,4 +1,4 @@
-//! The texts that a model reads beside results: its frame, blocks, skills.
+//! Texts for models besides results: frames, blocks, skills.
 
 pub(crate) mod blocks;
 pub(crate) mod findings;

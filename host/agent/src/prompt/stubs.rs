@@ -1,7 +1,7 @@
-//! Tools as functions: what a model reads of them where they are called from code.
+//! Tools as functions: their descriptions for a model that calls them from code.
 //!
-//! A stub is made of a tool's schema, which may be a stranger's: text that leaves its comment, and names
-//! that are none, are left out.
+//! A stub is made from a tool's schema, which may be a stranger's: text that would end its comment, and
+//! invalid names, are left out.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use belljar_model::ToolSpec;
 use serde_json::{Map, Value};
 
-/// Bytes of all stubs together. Tools past it are named alone; code asks `help` about them.
+/// Bytes of all stubs together. Further tools are only named; code asks `help` about them.
 const MAX_STUBS: usize = 48 << 10;
 
 /// Bytes of a description in a stub, of a tool or of an argument.
@@ -31,7 +31,7 @@ impl Language {
     /// All, the first first.
     pub(crate) const ALL: [Self; 2] = [Self::Python, Self::JavaScript];
 
-    /// The tool that runs it.
+    /// The tool that runs the language.
     pub(crate) fn tool(self) -> &'static str {
         match self {
             Self::Python => "run_python",
@@ -39,7 +39,7 @@ impl Language {
         }
     }
 
-    /// The typed interface of these tools, for the description of the tool that runs code.
+    /// The typed interface of these tools, for the description of the code-running tool.
     pub(crate) fn interface<'t>(self, tools: impl IntoIterator<Item = &'t ToolSpec>) -> String {
         let mut text = String::from("\n\nThe tools:\n");
         let mut unsaid = Vec::new();
@@ -109,7 +109,7 @@ impl Argument<'_> {
     }
 }
 
-/// The arguments of an object schema: those that must be given first.
+/// The arguments of an object schema, required ones first.
 fn arguments(schema: &Value) -> Vec<Argument<'_>> {
     let required = schema.get("required").and_then(Value::as_array);
     let required: BTreeSet<&str> =
@@ -234,12 +234,12 @@ fn joined(all: &[Value], one: impl Fn(&Value) -> String) -> String {
     types.join(" | ")
 }
 
-/// A text in quotes, without what would end them.
+/// A text in quotes, without characters that would end them.
 fn quoted(text: &str) -> String {
     Value::from(plain(text)).to_string()
 }
 
-/// A text in one line that cannot end the comment which it stands in.
+/// A text in one line that cannot end the surrounding comment.
 fn plain(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let words = words.replace("\"\"\"", "'''").replace("*/", "* /");

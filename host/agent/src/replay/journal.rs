@@ -1,5 +1,5 @@
-//! The port through which a run is persisted while it runs. A subagent's outcome is persisted before
-//! its parent is sent it, so nothing that a parent acted on is ever lost.
+//! The port for storing a run while it runs. A subagent's outcome is stored before its parent gets it, so
+//! nothing that a parent acted on is ever lost.
 
 use std::io;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::replay::log::StepEntry;
 /// Persists a run before it is over.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// The subagents of one call wait for a slot; in the order asked. `with` is persisted
-    /// together with them or not at all.
+    /// Notes the subagents of one call that wait for a slot, in the order asked. `with` is stored together
+    /// with them or not at all.
     async fn subagents_queued(
         &self,
         _run: &RunId,
@@ -24,13 +24,12 @@ pub trait Journal: Send + Sync {
         Ok(())
     }
 
-    /// The one with this path runs now.
+    /// Notes that the subagent at this path is running.
     async fn subagent_running(&self, _run: &RunId, _path: &str) -> io::Result<()> {
         Ok(())
     }
 
-    /// A subagent has ended. When this returns, its outcome is persisted, and `with` together with
-    /// it.
+    /// Notes the end of a subagent. On return the outcome is stored, together with `with`.
     async fn subagent_ended(
         &self,
         run: &RunId,
@@ -38,8 +37,7 @@ pub trait Journal: Send + Sync {
         with: Option<StepEntry>,
     ) -> io::Result<()>;
 
-    /// A new entry of the journal. When this returns, it is persisted, and so is all that was given
-    /// before.
+    /// Adds an entry to the journal. On return the entry is stored, and all earlier ones.
     async fn step(&self, _run: &RunId, _entry: StepEntry) -> io::Result<()> {
         Ok(())
     }
@@ -78,21 +76,21 @@ impl Journal for NoJournal {
 /// A subagent that has not begun.
 #[derive(Debug, Clone)]
 pub struct QueuedChild {
-    /// Its name behind its parent's path; no other of the run has it.
+    /// The name after the parent's path; unique in the run.
     pub path: Arc<str>,
     /// Its parent's path.
     pub parent: Arc<str>,
     /// Its parent's identity: scope and slug.
     pub parent_agent: String,
-    /// How deep it stands: 1 = its parent was started by a person.
+    /// The depth: 1 = the parent was started by a person.
     pub depth: u32,
     /// Its identity.
     pub agent: String,
     /// Its origin.
     pub origin: ChildOrigin,
-    /// How many of its name this run had before it.
+    /// The number of earlier agents of the same name in the run.
     pub spawn_index: u32,
-    /// The call that started it.
+    /// The starting call.
     pub call_id: String,
     /// Its task.
     pub task: String,

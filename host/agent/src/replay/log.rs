@@ -1,15 +1,14 @@
-//! The journal of a run, so that the next process can resume it: each answer of a model before
-//! it is acted on, each call that is about to have an effect, and the result of each call before
-//! the model is sent it.
+//! The journal of a run, so that the next process can resume it: each model answer before its effects, each
+//! call with a possible effect before its start, and each result before the model gets it.
 //!
 //! ```text
 //! agent ──StepEntry──> Journal (persisted)     Replay ──> the same agent, in the next process
 //! ```
 //!
-//! To resume, the loop is fed the journal, in the same order, instead of asking the model or a tool
-//! again. Nobody has seen anything that is not in the journal; the one exception is a call that had
-//! begun. It is answered as interrupted and not made again, unless its tool only reads, its manifest says
-//! `resume = "replay"`, or it started subagents, which resume by themselves.
+//! To resume, the loop is fed from the journal, in the same order, instead of asking the model or a tool
+//! again. No output outside of the journal was ever visible; the one exception is a begun call. Such a call
+//! is answered as interrupted and not repeated, unless its tool only reads, its manifest has `resume =
+//! "replay"`, or it started subagents, which resume by themselves.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,15 +21,15 @@ use crate::outcome::{Attachment, CallReceipt, ChildSummary, Usage};
 use crate::tools::answer::Answer;
 use crate::tools::nested::reply::AnswerForm;
 
-/// One entry of the journal, about one agent's step.
+/// One entry of the journal, about a step of an agent.
 #[derive(Debug, Clone)]
 pub struct StepEntry {
-    /// Which agent: the slug of the one at the top; for a subagent its parent's address, the
-    /// id of the call that started it and its place in that call. Does not depend on timing.
+    /// The agent: the top agent's slug; for a subagent, the parent's address, the starting call's id and the
+    /// place in that call. Independent of timing.
     pub agent: Arc<str>,
     /// The agent's step, from 1.
     pub step: u64,
-    /// The position of the call in its step, from 0; 0 for what is not about a call.
+    /// The position of the call in the step, from 0; 0 without a call.
     pub position: usize,
     /// The kind of the step.
     pub kind: StepKind,
@@ -53,10 +52,10 @@ pub enum StepKind {
         /// The subagents.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         children: Vec<PlannedChild>,
-        /// Of a call that a tool makes: a digest of its name and arguments.
+        /// For a tool's call: a digest of name and arguments.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         called: Option<String>,
-        /// Of a call that can run again: what its times and random numbers follow from.
+        /// For a repeatable call: the source of its times and random numbers.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         course: Option<LoggedCourse>,
         /// Whether a person had to allow it, and did.
@@ -67,9 +66,9 @@ pub enum StepKind {
     Result(Box<LoggedResult>),
     /// A subagent has ended.
     Child {
-        /// Its place in its call, from 0.
+        /// The place in the call, from 0.
         place: usize,
-        /// All of it but its conversation.
+        /// The summary without the conversation.
         summary: Box<ChildSummary>,
     },
     /// A model is about to write a text for an MCP server, or has.
@@ -86,12 +85,11 @@ pub enum StepKind {
 pub struct LoggedText {
     /// The server.
     pub(crate) server: String,
-    /// Its number among those for that server in the run, from 1.
+    /// The number among the run's texts for the server, from 1.
     pub(crate) number: u64,
-    /// The tokens that it takes of what is granted to the server: all that are held for it, until it is
-    /// known how many it has used.
+    /// The tokens taken from the server's grant: all held ones, until the usage is known.
     pub(crate) tokens: u64,
-    /// The tokens that it has used, once that is known.
+    /// The used tokens, once known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<Usage>,
 }
@@ -112,13 +110,13 @@ pub struct LoggedResult {
     pub content: String,
     /// Whether that is an error.
     pub is_error: bool,
-    /// Its receipt; absent where it started subagents.
+    /// The receipt; absent for a call that started subagents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<CallReceipt>,
-    /// The files that it handed over. Their contents are stored apart.
+    /// The files handed over. Their contents are stored separately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// The id of the subagent that it started in the background.
+    /// The id of the subagent started in the background.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<String>,
     /// Of a call that a tool made.
@@ -126,7 +124,7 @@ pub struct LoggedResult {
     pub(crate) nested: Option<LoggedNested>,
 }
 
-/// The part of a result that a tool needs which made the call.
+/// The part of a result for the tool that made the call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct LoggedNested {
     /// A digest of the call's name and arguments.
@@ -138,14 +136,13 @@ pub(crate) struct LoggedNested {
 /// A subagent that is about to start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PlannedChild {
-    /// Its place in its call, from 0.
+    /// The place in the call, from 0.
     pub place: usize,
-    /// Its agent's slug, by which spawn indices are counted.
+    /// The agent's slug, by which spawn indices are counted.
     pub slug: String,
     /// Its spawn index.
     pub spawn_index: u32,
-    /// The call that starts it in the background, where a tool makes that call: nobody makes it again
-    /// once the tool has ended.
+    /// The background-starting call, if made by a tool: nobody repeats it once the tool has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<ToolCall>,
 }
@@ -157,7 +154,7 @@ pub struct Replay {
     /// For each slug, how many indices were given.
     spawned: HashMap<String, u32>,
     children: usize,
-    /// For each server and text of it, the tokens that this took.
+    /// The tokens of each server's text.
     written: BTreeMap<(String, u64), u64>,
     /// The servers for which a person wants to be asked nothing more.
     muted: BTreeSet<String>,
@@ -182,7 +179,7 @@ pub(crate) struct AgentPast {
 }
 
 impl Replay {
-    /// Puts the entries of one run together, in the order in which they were persisted.
+    /// Collects the entries of one run, in the order of storing.
     pub fn of(entries: impl IntoIterator<Item = StepEntry>) -> Self {
         let mut agents: HashMap<Arc<str>, AgentPast> = HashMap::new();
         let mut replay = Self::default();
@@ -241,8 +238,8 @@ impl Replay {
         (self.children, self.spawned.clone())
     }
 
-    /// The texts that models wrote for servers, or were writing: the server, the number of the text, and
-    /// the tokens that it took.
+    /// The texts, finished or not, that models wrote for servers: the server, the number of the text, and its
+    /// tokens.
     pub(crate) fn written(&self) -> impl Iterator<Item = (&str, u64, u64)> {
         self.written.iter().map(|((server, number), tokens)| (server.as_str(), *number, *tokens))
     }
@@ -265,7 +262,7 @@ impl Replay {
         all
     }
 
-    /// The name by which the model called this one.
+    /// The model's name for this call.
     pub(crate) fn called(&self, agent: &str, step: u64, position: usize) -> Option<String> {
         let agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, reply) = agents.get(agent)?.said(step)?;
@@ -284,7 +281,7 @@ impl AgentPast {
         self.said.get(&step).map(|(notes, reply)| (notes.as_slice(), reply))
     }
 
-    /// The tokens of the texts that were written for servers in this step.
+    /// The tokens of texts written for servers in this step.
     pub(crate) fn written(&self, step: u64) -> Usage {
         let mut all = Usage::default();
         let of = self.written.iter().filter(|((of, ..), _)| *of == step);
@@ -297,7 +294,7 @@ impl AgentPast {
         self.results.get(&(step, position))
     }
 
-    /// The digest of the call that a tool made in this place.
+    /// The digest of the tool's call at this place.
     pub(crate) fn called(&self, step: u64, position: usize) -> Option<&str> {
         self.called.get(&(step, position)).map(String::as_str)
     }
@@ -312,17 +309,17 @@ impl AgentPast {
         self.asked.contains(&(step, position))
     }
 
-    /// The step and the position of each call that had begun or ended, in their order.
+    /// The step and position of each begun or ended call, in order.
     pub(crate) fn places(&self) -> BTreeSet<(u64, usize)> {
         self.results.keys().chain(self.begun.keys()).copied().collect()
     }
 
-    /// The subagents that a call was about to start; empty for other calls that had begun.
+    /// The subagents that a call was about to start; empty for other begun calls.
     pub(crate) fn begun(&self, step: u64, position: usize) -> Option<&[PlannedChild]> {
         self.begun.get(&(step, position)).map(Vec::as_slice)
     }
 
-    /// The spawn index of one that it was about to start.
+    /// The spawn index of a subagent that the call was about to start.
     pub(crate) fn spawn_index(
         &self,
         step: u64,
@@ -347,7 +344,7 @@ impl AgentPast {
         of.is_some_and(|((step, at), _)| self.child(*step, (*at, 0)).is_some())
     }
 
-    /// The subagents that had ended of one call.
+    /// The ended subagents of one call.
     pub(crate) fn children(&self, step: u64, position: usize) -> Vec<(Place, &ChildSummary)> {
         let mut all: Vec<_> = self
             .children
@@ -361,7 +358,7 @@ impl AgentPast {
 }
 
 impl LoggedResult {
-    /// A result of which nothing else is known than what the model read, and its receipt.
+    /// A result known only by the model's text, and its receipt.
     pub fn read(content: String, is_error: bool, receipt: Option<CallReceipt>) -> Self {
         let (attachments, background, nested) = (Vec::new(), None, None);
         Self { content, is_error, receipt, attachments, background, nested }
@@ -373,8 +370,7 @@ impl LoggedResult {
     }
 }
 
-/// The address of a subagent. An `@` leads to the calls that a call makes, so ids, which models write,
-/// have none.
+/// The address of a subagent. An `@` marks nested calls, so ids, which models write, must not contain one.
 pub(crate) fn address(parent: &str, call_id: &str, place: usize) -> Arc<str> {
     format!("{parent}/{}.{place}", call_id.replace('@', "%40")).into()
 }

@@ -1,4 +1,4 @@
-//! Persists a run: which parts of it, and when.
+//! Decides which parts of a run are stored, and when.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::tools::answer::Answer;
 use crate::tools::call::Call;
 
 impl Shared {
-    /// Persists that these wait. `children` is not called where nothing is persisted.
+    /// Stores that these subagents wait. `children` is not called if nothing is stored.
     pub(crate) async fn persist_queued(
         &self,
         children: impl FnOnce() -> Vec<QueuedChild> + Send,
@@ -28,7 +28,7 @@ impl Shared {
         }
     }
 
-    /// Persists that this one runs.
+    /// Stores that a subagent is running.
     pub(crate) async fn persist_running(&self, path: &str, agent: &str) {
         let journal = &self.host.journal;
         if journal.persists() {
@@ -37,7 +37,7 @@ impl Shared {
         }
     }
 
-    /// Persists the outcome of a subagent before its parent is sent it.
+    /// Stores the outcome of a subagent before its parent gets it.
     pub(crate) async fn persist_ended(&self, child: &ChildSummary, with: Option<StepEntry>) {
         let journal = &self.host.journal;
         if journal.persists() {
@@ -46,7 +46,7 @@ impl Shared {
         }
     }
 
-    /// Whether steps are persisted, so that their entries have to be made.
+    /// Whether steps are stored, so that their entries are needed.
     pub(crate) fn persists_steps(&self) -> bool {
         self.host.journal.persists_steps()
     }
@@ -61,12 +61,12 @@ impl Shared {
 }
 
 impl Job {
-    /// An entry about one of this agent's steps.
+    /// An entry about a step of the agent.
     pub(crate) fn entry(&self, step: u64, position: usize, kind: StepKind) -> StepEntry {
         StepEntry { agent: self.address.clone(), step, position, kind }
     }
 
-    /// Persists an entry about one of this agent's steps. `kind` is not called where none is.
+    /// Stores an entry about a step of the agent. `kind` is not called if nothing is stored.
     pub(crate) async fn persist_step(
         &self,
         step: u64,
@@ -93,8 +93,7 @@ impl Job {
         StepEntry { agent, step, position, kind }
     }
 
-    /// Persists that a call is about to be made that may have effects.
-    /// `asked`: a person allowed it.
+    /// Stores that a call with possible effects is about to start. `asked`: a person allowed the call.
     pub(crate) async fn persist_begun(
         &self,
         call: Call<'_>,

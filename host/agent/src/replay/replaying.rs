@@ -1,5 +1,5 @@
-//! An agent that resumes: what was done before its process died is given from the journal, in the
-//! same order, and everything after that is done now.
+//! An agent that resumes: earlier work is returned from the journal, in the same order, and later work is
+//! done now.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ use crate::tools::result;
 /// enough.
 const ENDED_WITH_THE_PROGRAM: &str = "the program ended while it ran; how far it got is not known";
 
-/// Gives what is persisted of one agent, and hands on to `after` what is not.
+/// Returns an agent's stored results, and passes everything else on to `after`.
 pub(crate) struct Replaying<E> {
     past: Arc<AgentPast>,
     /// How much is persisted of the whole run.
@@ -44,15 +44,15 @@ pub(crate) struct Replaying<E> {
 }
 
 impl<E: Effects> Replaying<E> {
-    /// Takes what is persisted of an agent whose run is resumed; once for each.
+    /// Takes an agent's stored steps from the resumed run; once for each agent.
     pub(crate) fn of(job: &Job, after: E) -> Self {
         let replay = &job.shared.replay;
         let past = replay.take(&job.address).unwrap_or_default();
         Self { past, entries: replay.len(), after }
     }
 
-    /// The journal that a call stands in: that of the agent, or of the call that makes it. `None` = that
-    /// call runs for the first time.
+    /// The journal with a call: the agent's, or the outer call's. `None` = the outer call runs for the first
+    /// time.
     fn past_of<'a>(&'a self, call: Call<'a>) -> Option<&'a AgentPast> {
         match call.nested {
             Some(nested) => nested.outer.past().map(Arc::as_ref),
@@ -68,7 +68,7 @@ impl<E: Effects> Replaying<E> {
         self.past_of(call)?.begun(call.step, call.position)
     }
 
-    /// The answer of a call that had one. Whatever it used counts as it did then.
+    /// The stored answer of a call. Its usage counts again.
     async fn answered(
         &self,
         agent: &Agent<'_>,
@@ -81,12 +81,12 @@ impl<E: Effects> Replaying<E> {
         if let (Some(nested), Some(logged)) = (call.nested, &persisted.nested) {
             nested.outer.keep(call.position, logged.form.clone());
         }
-        // What it left behind is gone with the process that it ran in.
+        // The state left by the call is gone with its process.
         agent.jar.begins_anew(&call.call.name);
         if let Some(receipt) = &persisted.receipt {
             let _ = agent.job.budget.bill(Meter::Fuel, receipt.receipt.fuel);
             if let Some(nested) = call.nested {
-                // INV-252: and it is gone from the call that makes it, as it was then.
+                // INV-252: billed to the outer call too, as before.
                 if let Some(within) = nested.within {
                     within.bill(receipt.receipt.fuel);
                 }
@@ -98,19 +98,19 @@ impl<E: Effects> Replaying<E> {
             Decision::Builtin(permit, BuiltinCall::Spawn(asked))
                 if persisted.background.is_some() =>
             {
-                // It resumes in the background, or its end is noted again.
+                // The subagent resumes in the background, or its end is noted again.
                 let request = machine.request();
                 agent.spawn(call, permit.clone(), asked.clone(), request).await;
             }
             Decision::Builtin(_, BuiltinCall::Todo(todo)) if !persisted.is_error => {
-                // The calls behind it find the list as it was.
+                // Later calls find the list in its former state.
                 let _ = agent.listed(todo, machine);
             }
             Decision::Builtin(_, BuiltinCall::Worktree(asked)) if !persisted.is_error => {
                 agent.worktree_was(call, asked).await;
             }
             Decision::Builtin(_, BuiltinCall::Result { id, .. } | BuiltinCall::Cancel { id }) => {
-                // Of one that ended later nobody knows yet.
+                // The agent does not know a later ending yet.
                 let ended = persisted.content != still_running(id);
                 if ended && (past.ended_in_background(id) || agent.background.has_ended(id)) {
                     agent.background.known(id);
@@ -130,9 +130,8 @@ impl<E: Effects> Replaying<E> {
         Some(persisted.answer())
     }
 
-    /// The answer of a call with effects that had begun and has no result: whoever made it again
-    /// might do twice what was to be done once. `None` = it had not begun, or started subagents,
-    /// which resume by themselves.
+    /// The answer of a begun call with effects and without a result: repeating the call might double an
+    /// effect. `None` = not begun, or a start of subagents, which resume by themselves.
     async fn interrupted(
         &self,
         agent: &Agent<'_>,
@@ -186,8 +185,7 @@ impl<E: Effects> Effects for Replaying<E> {
             return self.after.ask_model(agent, machine, last, notes, timer).await;
         };
         let input = reply_again(agent, machine, before, reply);
-        // INV-364: what was written for servers in this step counts as it did then, whether the calls are
-        // made again or not.
+        // INV-364: texts written for servers in this step count again, repeated or not.
         agent.bill_text(self.past.written(machine.current_step()));
         input
     }
@@ -212,7 +210,7 @@ impl<E: Effects> Effects for Replaying<E> {
             return answer;
         }
         let answer = self.after.call(agent, call, decision, machine).await;
-        // Where it did not run again, because it is refused now.
+        // If the call did not run again, because it is refused now.
         recall_within(agent, &calls_of(agent, call), machine).await;
         answer
     }
@@ -314,7 +312,7 @@ impl<E: Effects> Effects for Replaying<E> {
     }
 }
 
-/// Takes the step of an answer that is given again: it counts, and is not refused.
+/// Takes the step of a repeated answer: counted, never refused.
 pub(crate) fn step_again(agent: &Agent<'_>) -> NextStep {
     let budget = &agent.job.budget;
     let before = budget.exhausted(Meter::Steps);
@@ -322,7 +320,7 @@ pub(crate) fn step_again(agent: &Agent<'_>) -> NextStep {
     before.map_or(NextStep::Whole, NextStep::Last)
 }
 
-/// Gives an answer again, with the notes that stood before it.
+/// Returns a stored answer, with its earlier notes.
 pub(crate) fn reply_again(
     agent: &Agent<'_>,
     machine: &mut Loop,
@@ -343,8 +341,8 @@ fn calls_of(agent: &Agent<'_>, call: Call<'_>) -> Arc<str> {
     address_within(&address_of(agent.job, call), call.step, call.position)
 }
 
-/// The calls that a call made which is not made again: they count as they did then, and what they
-/// started in the background resumes.
+/// Restores the nested calls of a call that is not repeated: their usage counts again, and background
+/// subagents resume.
 async fn recall_within(agent: &Agent<'_>, address: &Arc<str>, machine: &Loop) {
     if let Some(past) = agent.job.shared.replay.take(address) {
         let left = recall(agent, &past, address, &|_| true);
@@ -352,19 +350,17 @@ async fn recall_within(agent: &Agent<'_>, address: &Arc<str>, machine: &Loop) {
     }
 }
 
-/// A call that a tool made, which is not made again, and that had started a subagent in the background
-/// which has not ended.
+/// A nested call that is not repeated, whose background subagent has not ended.
 struct Started {
-    /// The journal that it stands in, and its address.
+    /// The journal with the call, and its address.
     past: Arc<AgentPast>,
     address: Arc<str>,
     step: u64,
     position: usize,
 }
 
-/// INV-252: what is recorded of calls that a tool made, and that are not made again, stays: receipts,
-/// subagents, what they cost. `is_left` tells which of them these are. Gives those that started what
-/// has not ended.
+/// INV-252: the records of nested calls that are not repeated stay: receipts, subagents, costs. `is_left`
+/// selects the calls. Returns the calls with unended subagents.
 fn recall(
     agent: &Agent<'_>,
     past: &Arc<AgentPast>,
@@ -403,7 +399,7 @@ fn recall(
     started
 }
 
-/// A subagent that code had started in the background, and that had ended: its end is told.
+/// Reports the end of a background subagent that code had started.
 fn recall_background(agent: &Agent<'_>, id: &str, child: &ChildSummary) {
     let ChildSummary { task, outcome, .. } = child;
     let conclusion = frame::conclusion(&outcome.agent, outcome, MAX_CONCLUSION_BYTES);
@@ -411,8 +407,8 @@ fn recall_background(agent: &Agent<'_>, id: &str, child: &ChildSummary) {
     agent.background.ended(id, Ended { status: outcome.status, conclusion });
 }
 
-/// INV-252: resumes what such calls had started, by the rights that hold now. Where it cannot resume,
-/// its end says so.
+/// INV-252: resumes the subagents of such calls, with the present rights. If one cannot resume, its end has
+/// the reason.
 async fn resume(agent: &Agent<'_>, started: Vec<Started>, machine: &Loop) {
     for Started { past, address, step, position } in started {
         let made = past.begun(step, position).and_then(<[_]>::first);

@@ -1,13 +1,13 @@
-//! A finished run that is replayed: its model's answers are given again, its calls are made anew, and
-//! their results are compared with those that are stored.
+//! A replay of a finished run: stored model answers are returned, calls are made anew, and results are
+//! compared with the stored ones.
 //!
 //! ```text
 //! StepEntry (stored) ──> Rerun ──Rerunning──> the same agent, with overlays ──> ReplayedCall
 //! ```
 //!
-//! A replay has no effect outside its own overlays (INV-200): every mount that could be written is an
-//! overlay, no host is reached unless the operator says so (INV-201), no hook runs and no person is asked
-//! (INV-202). What cannot be done again that way is answered from the record, and said to be.
+//! A replay has no effect outside its own overlays (INV-200): every writable mount is an overlay, no host is
+//! reached without the operator's permission (INV-201), no hook runs and no person is asked (INV-202). Other
+//! effects are answered from the record, with a note.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ use crate::tools::hooks::Hooks;
 use crate::tools::nested::outer::is_within;
 use crate::tools::result::ending_word;
 
-/// A run that is replayed, and how its calls compare.
+/// A replayed run, with the comparison of calls.
 #[derive(Debug)]
 pub struct Rerun {
     past: Replay,
@@ -55,9 +55,9 @@ struct LeftCall {
 /// One call of a replayed run.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReplayedCall {
-    /// Who called: the agent's name, for a subagent behind its parent's.
+    /// The calling agent's name; for a subagent, after the parent's.
     pub agent: String,
-    /// The step that asked for it, from 1.
+    /// The step of the call, from 1.
     pub step: u64,
     /// Its position in the step, from 0.
     pub position: usize,
@@ -65,7 +65,7 @@ pub struct ReplayedCall {
     pub call_id: String,
     /// The name that the model called. Foreign text.
     pub tool: String,
-    /// How its result compares with the stored one.
+    /// The comparison with the stored result.
     pub result: Comparison,
     /// Why, where the result alone does not say. Foreign text.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,11 +86,11 @@ pub enum Comparison {
     Same,
     /// It was made anew, and the model would read something else.
     Differs,
-    /// It was not made: the stored result stands for it.
+    /// Not made: the stored result was used.
     FromRecord,
-    /// It was made anew or left out, and there is nothing to compare it with.
+    /// Made anew or left out, without a stored result for comparison.
     NotCompared,
-    /// The model that was asked again called something else than the stored one.
+    /// A newly asked model made a call that is not stored.
     Added,
     /// The replay did not come to it.
     Missing,
@@ -109,10 +109,10 @@ pub struct CallText {
 }
 
 impl Rerun {
-    /// Replays the run of these steps. The entries are in the order in which they were persisted.
+    /// Replays the run of these steps, in the order of storing.
     pub fn of(steps: Vec<StepEntry>) -> Self {
         let past = Replay::of(steps);
-        // Calls that tools made are compared by the results of the calls that made them.
+        // Nested calls are compared through the results of their outer calls.
         let results = past.results().into_iter().filter(|(address, ..)| !is_within(address));
         let left = results.map(|(agent, step, position, result)| {
             let receipt = result.receipt.as_ref();
@@ -143,8 +143,7 @@ impl Rerun {
         Self { asks_model: true, ..self }
     }
 
-    /// Lets tools reach the hosts that they are granted, with their secrets. What they send there is
-    /// done a second time.
+    /// Lets tools reach their granted hosts, with secrets. Requests have their effects a second time.
     #[must_use]
     pub fn with_network(self) -> Self {
         Self { network: true, ..self }
@@ -156,8 +155,7 @@ impl Rerun {
         Self { recording: Some(recording), ..self }
     }
 
-    /// The calls, in the order in which their results were there; behind them those that the replay did
-    /// not come to.
+    /// The calls, in the order of their results; then the stored calls that the replay did not reach.
     pub fn calls(&self) -> Vec<ReplayedCall> {
         let mut calls = self.made().clone();
         let why = match self.asks_model {
@@ -183,12 +181,12 @@ impl Rerun {
         calls
     }
 
-    /// The agents of which no further answer is stored, although they had not concluded.
+    /// The agents without further stored answers, although they had not concluded.
     pub fn ended_early(&self) -> Vec<String> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// INV-202: the host that a replay runs on asks nobody, runs no hook and persists nothing.
+    /// INV-202: the host of a replay asks nobody, runs no hook and stores nothing.
     pub(crate) fn host(&self, mut host: Host) -> Host {
         host.hooks = Arc::new(Hooks::default());
         host.asker = Arc::new(NoAsker);

@@ -1,5 +1,5 @@
-//! The effects of an agent that is replayed: the model's answers are those that are stored, unless it is
-//! to be asked again; calls are made anew and compared, or answered from the record.
+//! The effects of a replayed agent: stored model answers, unless the model is asked again; calls made anew
+//! and compared, or answered from the record.
 
 use std::sync::Arc;
 
@@ -42,10 +42,10 @@ const TIMING: &str = "it depends on the timing of a subagent in the background";
 
 const BUT_TIMES: &str = "but for times and dates";
 
-/// The one stock tool whose results have times in them: `date`, `ls -l`, `diff`.
+/// The only stock tool with times in its results, for example of `date`, `ls -l`, `diff`.
 const SHELL: &str = "shell";
 
-/// Replays one agent; `after` does what is done anew.
+/// Replays one agent; `after` has the new effects.
 pub(crate) struct Rerunning<E> {
     rerun: Arc<Rerun>,
     past: Arc<AgentPast>,
@@ -89,7 +89,7 @@ impl<E: Effects> Rerunning<E> {
     fn way(&self, past: &AgentPast, agent: &Agent<'_>, call: Call<'_>, decision: &Decision) -> Way {
         let begun = past.begun(call.step, call.position);
         let Some(then) = past.result(call.step, call.position) else {
-            // Its subagents have stored answers of their own.
+            // The call's subagents have stored answers of their own.
             let spawned = begun.is_some_and(|children| !children.is_empty());
             return if spawned { Way::Anew } else { Way::CutShort };
         };
@@ -136,7 +136,7 @@ impl<E: Effects> Rerunning<E> {
         self.after.call(agent, call, decision, machine).await
     }
 
-    /// How a call that was made anew compares with the stored one.
+    /// Compares a repeated call with the stored one.
     fn compare(
         &self,
         agent: &Agent<'_>,
@@ -251,7 +251,7 @@ fn refused_by(then: &LoggedResult) -> Option<&'static str> {
     }
 }
 
-/// The right that one of the two calls lacked and the other did not.
+/// The right that only one of the two calls had.
 fn by_rights(then: Option<&CallReceipt>, now: Option<&CallReceipt>) -> Option<String> {
     let facts = |call: Option<&CallReceipt>| {
         let denials = call.map(|call| call.receipt.denials.as_slice()).unwrap_or_default();
@@ -324,7 +324,7 @@ impl<E: Effects> Effects for Rerunning<E> {
         machine: &Loop,
     ) -> Answer {
         if let Some(nested) = call.nested {
-            // The result of the call that makes it is compared.
+            // The result of the outer call is compared.
             let past = nested.outer.past();
             let past = past.filter(|it| it.called(call.step, call.position) == Some(nested.called));
             let way = past.map(|past| (past, self.way(past, agent, call, &decision)));

@@ -1,13 +1,13 @@
-//! Texts without the times in them: a file that a run wrote has another time when it is replayed.
+//! Texts without times: a replayed file has another time than in the original run.
 
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
-/// The text with each word of a time or a date as `~`, and each run of blanks as one: columns move
-/// with what stands in them. A time has a colon between digits (`09:41`, `09:41:07.12`); a date is a month
-/// or a weekday by its short name, the day behind a month, or three numbers with dashes.
+/// The text with each word of a time or a date as `~`, and each run of blanks as one, because columns move. A
+/// time has a colon between digits (`09:41`, `09:41:07.12`); a date is a month or a weekday by its short
+/// name, the day behind a month, or three numbers with dashes.
 pub(crate) fn without_times(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for line in text.split('\n') {
@@ -49,7 +49,7 @@ fn is_epoch(word: &str) -> bool {
     whole.len() == 10 && digits(whole) && whole.starts_with('1')
 }
 
-/// The file beside another one that `sed -i` writes first.
+/// The temporary file of `sed -i`.
 fn is_temporary(word: &str) -> bool {
     word.contains(".bashkit-sed-")
 }

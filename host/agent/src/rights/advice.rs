@@ -1,5 +1,5 @@
-//! Whether an agent may use a tool there, which source says so, and what the operator could do about
-//! it: what `belljar explain` prints and the server answers.
+//! Whether an agent may use a tool on a target, which source decides, and the operator's remedy: the output
+//! of `belljar explain` and of the server.
 
 use std::path::Path;
 
@@ -21,13 +21,13 @@ const MAX_SHOWN: usize = 200;
 /// An answer with the remedy, where there is one.
 #[derive(Debug, Clone)]
 pub struct Advice {
-    /// Who says what, and what holds.
+    /// The decision, with the source of each part.
     pub answer: Explanation,
-    /// The lines of `belljar.toml` that would allow it, where the grants are what is missing.
+    /// The lines of `belljar.toml` that would allow the call, if the grants are at fault.
     pub grant: Option<String>,
-    /// The command that would write them.
+    /// The command that would write these lines.
     pub command: Option<String>,
-    /// The section of the agent's library, where that one decides.
+    /// The section of the agent's library, if the deciding one.
     pub section: Option<String>,
 }
 
@@ -51,12 +51,12 @@ pub enum Unasked {
 }
 
 impl ResolvedAgent {
-    /// Whether it may call a tool, and use a path or a URL with it. `write`: whether it may write
-    /// there; a tool that asks to write is there to write.
+    /// Whether the agent may call a tool, with a path or a URL as target. `write`: whether writing is meant;
+    /// a tool that asks to write always means writing.
     ///
     /// # Errors
     ///
-    /// When there is no such tool, or the target is none.
+    /// When the tool is unknown, or the target is invalid.
     pub fn advice(
         &self,
         host: &Host,
@@ -131,7 +131,7 @@ fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Unasked> {
     }
 }
 
-/// Whether the target of this tool is an agent, by its name.
+/// Whether the target of this tool is an agent's name.
 fn hands_work(tool: BuiltinTool) -> bool {
     matches!(tool, BuiltinTool::Spawn | BuiltinTool::Parallel)
 }
@@ -157,7 +157,7 @@ fn question(target: Option<&str>, write: bool) -> Result<RightsQuestion, Unasked
     Ok(RightsQuestion::Path(path, access))
 }
 
-/// The remedy that would allow it, where the grants are what is missing.
+/// The remedy, if the grants are at fault.
 pub fn missing(
     agent: &ResolvedAgent,
     tool: &str,

@@ -1,5 +1,5 @@
-//! Whether an agent may call a tool, and who decided. What a run refuses, what `belljar explain`
-//! prints, what `agents check` and the API say is withheld: all of it is this answer.
+//! Whether an agent may call a tool, and who decided. Runs, `belljar explain`, `agents check` and the API all
+//! use this decision.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ pub(crate) struct Reasons {
     pub(crate) definition: Option<Arc<AgentDefinition>>,
     /// The known tools; absent = whatever is named.
     pub(crate) tools: Option<Arc<ToolCatalogue>>,
-    /// Tools that are there and that this agent is not offered, each with the reason.
+    /// Present tools that are not offered to the agent, each with the reason.
     pub(crate) left_out: BTreeMap<ToolName, String>,
-    /// Tools that it would be granted by default if it worked on overlays, each with why it does not.
+    /// Default tools of agents with overlays, each with the reason why this agent has none.
     pub(crate) for_overlays: Arc<BTreeMap<ToolName, &'static str>>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) const NO_OVERLAY_HERE: &str = "by default it is there for overlays, a
 directory itself writable: name it under `add_tools`";
 
 impl Reasons {
-    /// The decision about a tool by these rights, which a model has named.
+    /// Decides about a tool named by a model.
     pub(crate) fn decide(&self, rights: &Rights, tool: &str) -> Explanation {
         if self.tools.as_ref().is_some_and(|tools| !tools.knows(tool)) {
             return Explanation::of_no_tool();
@@ -63,7 +63,7 @@ pub(crate) fn has_skills(skills: &SkillLibrary) -> bool {
     !skills.catalog().entries().is_empty()
 }
 
-/// The circumstances that decide which built-in tools an agent is offered.
+/// The circumstances that decide the offered built-in tools.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Means {
     /// Where it stands.
@@ -94,7 +94,7 @@ impl Means {
     }
 }
 
-/// Why a built-in tool is not offered to an agent; `None` = it is, where it is granted.
+/// Why a built-in tool is not offered to an agent; `None` = offered, if granted.
 pub(crate) fn left_out(tool: BuiltinTool, means: Means) -> Option<&'static str> {
     if !means.depth.offers(tool) {
         return Some("it is not offered at this depth of a run");
@@ -110,7 +110,7 @@ pub(crate) fn left_out(tool: BuiltinTool, means: Means) -> Option<&'static str> 
     }
 }
 
-/// Says which line of the agent's own file withholds a tool, or has it asked for.
+/// Names the line of the agent's own file that withholds a tool, or demands a question.
 pub(crate) fn name_the_field(decision: &mut Explanation, definition: &AgentDefinition, tool: &str) {
     let by = definition.decided_by(tool);
     let withheld = |vote: &&mut Vote| {
@@ -127,7 +127,7 @@ pub(crate) fn name_the_field(decision: &mut Explanation, definition: &AgentDefin
     }
 }
 
-/// The tools that an agent asks for by name, is granted and does not get, because nobody does.
+/// The tools that an agent asks for by name and is granted, but that are withheld from all agents.
 pub(crate) fn withheld(
     tools: &ToolCatalogue,
     definition: &AgentDefinition,

@@ -15,7 +15,7 @@ use crate::prompt::blocks::ListedAgent;
 use crate::rights::resolve;
 use crate::tools::builtin::tool::BuiltinTool;
 
-/// All agents of a library that may be delegated to, by the name to call them by.
+/// All agents of a library open to delegation, by the name for calls.
 #[derive(Debug, Default)]
 pub(crate) struct Listing(BTreeMap<String, Listed>);
 
@@ -27,13 +27,13 @@ struct Listed {
     timeout_seconds: u64,
 }
 
-/// The delegation that one parent may do, and to whom.
+/// The possible delegations of one parent.
 #[derive(Debug, Default)]
 pub(crate) struct Delegates {
     listing: Arc<Listing>,
     /// `None` = all of the listing.
     only: Option<BTreeSet<String>>,
-    /// The part that the operator leaves of it.
+    /// The part that the operator allows.
     granted: Option<BTreeSet<String>>,
     max_concurrent: usize,
     allowed_tools: Option<Vec<ToolName>>,
@@ -47,8 +47,7 @@ impl Listing {
             if agent.definition.visibility == Visibility::Internal || is_blocked(host, &agent.id) {
                 continue;
             }
-            // The slug alone means what it means everywhere, whether that can run or not; a
-            // namesake goes by its identity.
+            // The slug alone means the same agent everywhere, runnable or not; a namesake needs its whole id.
             let meant = catalog.bare(&agent.id.slug).is_some_and(|meant| meant.id == agent.id);
             let Ok(resolved) = resolve::resolve_child(host, &agent.id, workspace) else { continue };
             let name = match meant {
@@ -85,8 +84,8 @@ impl Delegates {
         Self { max_concurrent: 1, ..Self::default() }
     }
 
-    /// Those that neither the operator nor `parent`'s definition excludes. `granted` = what each
-    /// file of the operator says.
+    /// The agents that neither the operator nor `parent`'s definition excludes. `granted` = the rule of each
+    /// of the operator's files.
     pub(crate) fn of(
         listing: Arc<Listing>,
         granted: &[SubagentsAsk],
@@ -154,12 +153,12 @@ impl Delegates {
         .collect()
     }
 
-    /// Whether there is nobody. Copies nothing of them: it is asked for every agent of a list.
+    /// Whether the list is empty. Copies nothing, because this check runs for every listed agent.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries().next().is_none()
     }
 
-    /// The agent that goes by this name.
+    /// The agent with this name.
     pub(crate) fn find(&self, name: &str) -> Option<&AgentId> {
         let name = name.trim();
         let by_slug = || {
@@ -172,7 +171,7 @@ impl Delegates {
         exact.or_else(by_slug).or_else(by_id).map(|(_, agent)| &agent.id)
     }
 
-    /// Who keeps this parent from an agent that it does not find by this name.
+    /// The source that denies this parent an agent, if the name is unknown to the parent.
     pub(crate) fn refused_by(&self, host: &Host, name: &str) -> Source {
         let name = name.trim();
         let slug = Slug::of(name);
@@ -200,7 +199,7 @@ impl Delegates {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
-    /// Those of libraries come last: where a list is cut, a large library pushes nobody out.
+    /// Agents of libraries come last: in a cut list, a large library must not displace others.
     fn entries(&self) -> impl Iterator<Item = (&String, &Listed)> {
         let keep = |name: &String| self.only.as_ref().is_none_or(|only| only.contains(name));
         let of = move |libraries: bool| {
@@ -211,12 +210,12 @@ impl Delegates {
     }
 }
 
-/// Whether a name with its scope is this identity, in whichever of Unicode's encodings it came.
+/// Whether a name with its scope is this id, in any Unicode normalization.
 fn is_identity(name: &str, id: &AgentId) -> bool {
     name.contains('/') && name.parse::<AgentId>().is_ok_and(|named| named == *id)
 }
 
-/// Whether the operator lets nobody delegate to it.
+/// Whether the operator forbids all delegation to the agent.
 fn is_blocked(host: &Host, id: &AgentId) -> bool {
     let blocked = &host.settings.subagents.blocked_agents;
     blocked
@@ -224,8 +223,8 @@ fn is_blocked(host: &Host, id: &AgentId) -> bool {
         .any(|name| is_identity(name, id) || Slug::of(name).is_some_and(|slug| slug == id.slug))
 }
 
-/// The listed names of the agents that the operator means: identities, of which a bare name is
-/// one at home, as in grants. A namesake from elsewhere is not meant.
+/// The listed names of the operator's agents: a bare name in a list means the home's agent, as in grants,
+/// never a namesake from elsewhere.
 fn identified(listing: &Listing, names: &[String]) -> BTreeSet<String> {
     let ids: Vec<AgentId> = names.iter().filter_map(|name| name.parse().ok()).collect();
     let found = listing.0.iter().filter(|(_, agent)| ids.contains(&agent.id));
@@ -238,8 +237,8 @@ impl Listed {
     }
 }
 
-/// The listed names that a definition's own spelling means. A library's agent is meant by a bare
-/// name only where that name is its own.
+/// The listed names for a definition's own spellings. A bare name means a library's agent only if unique in
+/// the list.
 fn named(listing: &Listing, names: &[String]) -> BTreeSet<String> {
     let slugs: BTreeSet<Slug> = names.iter().filter_map(|name| Slug::of(name)).collect();
     let chosen = |name: &String, agent: &Listed| {

@@ -1,4 +1,4 @@
-//! The decision about an agent that a person starts, for whoever asks before it runs.
+//! The decision about an agent that a person starts, for checks before the run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,9 +18,8 @@ use crate::tools::builtin::tool::{BuiltinTool, Depth};
 const MAX_NAME: usize = 80;
 
 impl ResolvedAgent {
-    /// Whether it may do this with a tool when a person starts it in this workspace, and who decided.
-    /// Where the call itself is refused, that is the answer whatever it is about. `manifest` = what
-    /// the tool asks for.
+    /// Whether the agent may act with a tool when a person starts it in this workspace, and who decided. If
+    /// the call itself is refused, the target does not matter. `manifest` = the tool's requests.
     pub fn decision(
         &self,
         host: &Host,
@@ -39,8 +38,7 @@ impl ResolvedAgent {
         reached
     }
 
-    /// As [`Self::decision`] about the call of each of these tools, in their order: what is the same
-    /// for all of them is found out once.
+    /// Like [`Self::decision`] for each of these tools, in order: common parts are computed once.
     pub fn decisions(&self, host: &Host, workspace: &Path, tools: &[String]) -> Vec<Explanation> {
         let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
         let reasons = self.reasons_for(host, workspace, &tools);
@@ -102,7 +100,7 @@ impl ResolvedAgent {
         Explanation { permission: Permission::Deny, decided_by: Some(source), ..called }
     }
 
-    /// The names of the agents that it may hand work to: none where it has no tool to do so.
+    /// The names of the agents for delegation: none without a delegating tool.
     pub fn hands_to(&self, host: &Host, workspace: &Path) -> Vec<String> {
         let spawns = self.may_call(host, workspace, BuiltinTool::Spawn.name());
         if spawns.permission == Permission::Deny {

@@ -1,4 +1,4 @@
-//! Which rights an agent has in a run, and whom it may call.
+//! The rights of an agent in a run, and the agents open to its delegation.
 
 pub(crate) mod advice;
 pub(crate) mod decide;

@@ -12,8 +12,7 @@ const DEFAULT_MODEL: &str = "main";
 /// The meaning of no model in a subagent's definition.
 const PARENTS_MODEL: &str = "inherit";
 
-/// The model of an agent: what the caller asks for, else its definition, else its parent's,
-/// else `main`.
+/// The model of an agent: the caller's choice, else the definition's, else the parent's, else `main`.
 pub fn model_of(
     host: &Host,
     asked: Option<&str>,

@@ -17,7 +17,7 @@ use crate::host::Host;
 use crate::outcome::RunError;
 use crate::rights::decide::{NO_OVERLAY_HERE, NO_OVERLAYS, withheld};
 
-/// An agent together with what the operator gives it.
+/// An agent together with the operator's grants.
 #[derive(Debug, Clone)]
 pub struct ResolvedAgent {
     /// Scope and slug.
@@ -30,9 +30,9 @@ pub struct ResolvedAgent {
     pub rights: Rights,
     /// The requests that are not granted.
     pub narrowed: Vec<Narrowing>,
-    /// Whether it runs as it stands.
+    /// Whether the agent runs at present.
     pub status: AgentReadiness,
-    /// The command with which the operator unblocks it; empty where no grant would.
+    /// The operator's command that unblocks the agent; empty if no grant would.
     pub hint: String,
     /// How long it waits for a subagent before that goes to the background by itself; `None` = until
     /// it ends.
@@ -40,7 +40,7 @@ pub struct ResolvedAgent {
     /// Whether a directory that it is granted is not there: it does not start, `--partial` or
     /// not. Looked at for agents at the top; a subagent hears of it when it starts.
     pub lacks_directory: bool,
-    /// The tools that it lacks because it works on no overlay, each with the reason.
+    /// The tools that the agent lacks because it has no overlay, each with the reason.
     pub(crate) for_overlays: Arc<BTreeMap<ToolName, &'static str>>,
 }
 
@@ -61,7 +61,7 @@ pub enum ResolveError {
     /// It was there a moment ago.
     #[error("agent `{0}` is no longer there")]
     Gone(AgentId),
-    /// It is blocked, and nobody delegates to a blocked agent.
+    /// The agent is blocked, and cannot be delegated to.
     #[error("agent `{0}` is blocked")]
     Blocked(AgentId),
 }
@@ -97,8 +97,8 @@ pub fn resolve_all(host: &Host, workspace: &Path) -> Result<Vec<ResolvedAgent>, 
     Ok(catalog.agents().iter().map(|agent| at_the_top(host, agent, &workspace)).collect())
 }
 
-/// The same, each when it is asked for: those behind the first one that `last` tells, or all of them
-/// where it is absent. Behind one that is not there is none.
+/// The same agents, resolved one at a time: those after the first for which `last` is true, or all without
+/// `last`. Nothing comes after a missing one.
 pub fn resolve_behind<'a>(
     host: &'a Host,
     workspace: &Path,
@@ -115,19 +115,19 @@ pub fn resolve_behind<'a>(
     Ok(places.filter_map(move |at| Some(at_the_top(host, catalog.agents().get(at)?, &workspace))))
 }
 
-/// An agent that is not in the library: what it would be if it were. The workspace is canonical.
+/// Resolves an agent that is not in the library, as if it were. The workspace is canonical.
 pub fn resolve_entry(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
     at_the_top(host, agent, workspace)
 }
 
-/// An agent whose tools a client calls itself: that of the home with this name, or where no file says
-/// anything of it, one that asks for all that its grants give. INV-291: never one of a workspace or a
-/// library, so no file of a stranger's decides what a client may do. INV-392: nor does it have all that its
-/// grants give while its own file cannot be understood. The workspace is canonical.
+/// An agent whose tools a client calls directly: the home's agent with this name, or without a file, an agent
+/// that asks for all its grants. INV-291: never an agent of a workspace or a library, so no stranger's file
+/// decides a client's rights. INV-392: an agent whose own file cannot be parsed does not get all its grants.
+/// The workspace is canonical.
 ///
 /// # Errors
 ///
-/// When it is no name, or its file cannot be understood.
+/// When the name is invalid, or the file cannot be parsed.
 pub fn resolve_direct(
     host: &Host,
     slug: &str,
@@ -154,8 +154,8 @@ fn without_file(host: &Host, id: AgentId) -> Result<CatalogEntry, ResolveError> 
     }
 }
 
-/// The directories that these rights mount and that are not there, one a line. An agent that
-/// calls a tool does not start without them.
+/// The missing directories of these rights' mounts, one a line. An agent that calls a tool does not start
+/// without them.
 pub fn absent_directories(rights: &Rights) -> Vec<String> {
     let absent = rights.mounts().iter().filter(|mount| !mount.host.is_dir());
     absent
@@ -173,8 +173,8 @@ pub fn canonical(workspace: &Path) -> Result<PathBuf, ResolveError> {
     if path.is_dir() { Ok(path) } else { Err(error("it is no directory".to_owned())) }
 }
 
-/// An agent as a subagent, only if it is ready. Tools that its place in the session does not
-/// admit are taken out where it is started; they are no reason to call it blocked.
+/// Resolves an agent as a subagent, only if ready. Tools that its depth does not allow are removed at its
+/// start; they do not block the agent.
 pub(crate) fn resolve_child(
     host: &Host,
     id: &AgentId,
@@ -187,8 +187,7 @@ pub(crate) fn resolve_child(
 }
 
 impl ResolvedAgent {
-    /// Warnings for a person before it runs: what is missing, what its author meant
-    /// otherwise.
+    /// Warnings for a person before the run, for example missing tools or misread fields.
     pub fn notes(&self) -> Vec<String> {
         match &self.status {
             AgentReadiness::Ready => Vec::new(),
@@ -202,7 +201,7 @@ impl ResolvedAgent {
         !self.lacks_directory && !self.definition.has_lost_all_tools()
     }
 
-    /// Whether it may be run. `partial` allows a blocked agent to run with what it is given.
+    /// Checks that the agent may run. `partial` allows a blocked agent to run with its remaining tools.
     pub fn runnable(&self, partial: bool) -> Result<(), RunError> {
         match &self.status {
             AgentReadiness::Ready | AgentReadiness::ReadyWithWarnings { .. } => Ok(()),
@@ -265,7 +264,7 @@ fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgen
     }
 }
 
-/// The tools that it would be granted by default if it worked on overlays, each with why it does not.
+/// The default tools with an overlay that the agent lacks, each with the reason.
 fn for_overlays(
     settings: &Settings,
     agent: &CatalogEntry,
@@ -287,7 +286,7 @@ fn for_overlays(
     given.map(|(tool, _)| (tool, why)).filter(|(tool, _)| lacks(tool)).collect()
 }
 
-/// The command that would give the agent what it asks for; none where the file is at fault.
+/// The command that would grant the agent's requests; none if the file is at fault.
 fn command(host: &Host, agent: &CatalogEntry, narrowed: &[Narrowing]) -> String {
     let change = GrantChange::for_missing(narrowed);
     if change.is_empty() {

@@ -1,5 +1,5 @@
-//! The findings about an agent before and after it is trusted: what it asks for, what it gets, what it
-//! lacks; and about installed libraries, whether they are as they were agreed to.
+//! The findings about an agent before and after a person trusts it: requests, rights and missing rights; and
+//! whether installed libraries are unchanged since the agreement.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct Vetted {
     pub revision: Option<String>,
     /// How its files are.
     pub state: Pin,
-    /// Its agents, by their files.
+    /// The agents, by file.
     pub agents: Vec<VettedAgent>,
     /// Files that are no agents now, each with the reason. Foreign text, escaped.
     pub left_out: Vec<(String, String)>,
@@ -51,8 +51,7 @@ pub struct VettedAgent {
 }
 
 impl ResolvedAgent {
-    /// The requests of its file, one thing each. A file that names no tools asks for whatever it is
-    /// given.
+    /// The requests of the file, one item each. A file without a list of tools asks for all its grants.
     pub fn asks(&self) -> Vec<String> {
         let definition = &self.definition;
         let mut asks = Vec::new();
@@ -76,7 +75,7 @@ impl ResolvedAgent {
         asks
     }
 
-    /// The rights that it would get, one thing each.
+    /// The rights that the agent would get, one item each.
     pub fn gets(&self) -> Vec<String> {
         let rights = &self.rights;
         let offered = rights.tools().filter(|(tool, _)| self.is_offered(tool.as_str()));
@@ -105,8 +104,8 @@ impl ResolvedAgent {
         gets
     }
 
-    /// Whether its model is offered a tool that it is granted: a worktree is for agents with an overlay,
-    /// whose file asks for one by name.
+    /// Whether a granted tool is offered to the model: a worktree is for agents with an overlay, whose file
+    /// asks for it by name.
     pub fn is_offered(&self, tool: &str) -> bool {
         let means = Means::of(&self.definition, &self.rights, Depth::top(0));
         match BuiltinTool::of(tool) {
@@ -115,14 +114,14 @@ impl ResolvedAgent {
         }
     }
 
-    /// Whether a tool that it may call works on the network alone, and no host is granted: every request
-    /// of its calls is refused (INV-513).
+    /// Whether a callable tool works on the network alone, without a granted host: every request of its calls
+    /// is refused (INV-513).
     pub fn reaches_no_host(&self, host: &Host, tool: &str) -> bool {
         let asks = |owner: &Arc<ToolComponent>| !owner.manifest.ask.hosts.is_empty();
         self.rights.hosts().is_none() && host.tools.owner(tool).is_some_and(asks)
     }
 
-    /// The requests that it does not get, in a few words each.
+    /// The denied requests, in a few words each.
     pub fn lacks(&self) -> Vec<String> {
         let definition = &self.definition;
         let shown = |name: &str| Shown::clipped(name, MAX_NAME).to_string();
@@ -152,7 +151,7 @@ impl ResolvedAgent {
     }
 }
 
-/// The installed libraries, by name, each with all its agents. Reads their files.
+/// The installed libraries, by name, each with all agents. Reads the files.
 ///
 /// # Errors
 ///

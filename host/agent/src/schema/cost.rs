@@ -40,7 +40,7 @@ const BRANCHES: [&str; 3] = ["anyOf", "oneOf", "propertyNames"];
 /// The cost of a schema.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Cost {
-    /// Nodes, those behind a `$ref` as often as it stands there.
+    /// Nodes; the target of a `$ref` counts at each use.
     nodes: u64,
     /// Steps of a check for each node of the value.
     steps: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Cost {
     largest: u64,
     /// Steps below alternatives.
     branches: u64,
-    /// Steps that find out which properties or items were looked at already, and states.
+    /// Steps that find the evaluated properties or items, and states.
     marking: (u64, u64),
     /// Bytes when it is compiled.
     pub(crate) memory: u64,
@@ -74,7 +74,7 @@ struct Pattern {
 }
 
 impl Cost {
-    /// Weighs a schema, or says what of it is beyond a bound.
+    /// Weighs a schema, or names the part that is beyond a bound.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl Cost {
         self.largest.saturating_mul(size.longest)
     }
 
-    /// The most errors that a check keeps at once when a value of this size does not fit.
+    /// The most errors that a check holds at once for an invalid value of this size.
     pub(crate) fn errors(&self, size: Size) -> u64 {
         self.branches.saturating_mul(size.nodes)
     }
@@ -193,7 +193,7 @@ impl Size {
 /// The weighing of one schema.
 struct Scales<'a> {
     root: &'a Value,
-    /// Parts that something refers to; `None` = it is being weighed.
+    /// Weighed referenced parts; `None` = being weighed.
     known: BTreeMap<&'a str, Option<Cost>>,
     patterns: BTreeMap<&'a str, Pattern>,
     /// Where it is.
@@ -291,7 +291,7 @@ impl<'a> Scales<'a> {
         Ok(cost)
     }
 
-    /// The states of a pattern. One that is no regular expression is left to whoever compiles the schema.
+    /// The states of a pattern. An invalid pattern is left to the schema compiler.
     fn pattern(&mut self, pattern: &'a str) -> Result<u64, String> {
         if let Some(known) = self.patterns.get(pattern) {
             return Ok(known.states);
@@ -323,14 +323,14 @@ fn measure(pattern: &str) -> Result<Pattern, TooLarge> {
         let built = NFA::compiler().configure(config).build(&translated);
         built.map_err(|error| error.size_limit().is_some())
     };
-    // An automaton that reads backwards has no captures: the compiler refuses them there.
+    // A backward automaton has no captures: the compiler refuses them.
     let reverse = config.clone().reverse(true).which_captures(WhichCaptures::None);
     let (forward, backward) = match (build(config), build(reverse)) {
         (Ok(forward), Ok(backward)) => (forward, backward),
         (Err(true), _) | (_, Err(true)) => return Err(TooLarge),
         (Err(false), _) | (_, Err(false)) => return Ok(Pattern::default()),
     };
-    // Backwards only a cached automaton reads, which gives up where its cache is too small.
+    // Only a cached automaton reads backwards, and gives up if its cache is too small.
     let states = len(forward.states().len());
     let groups = forward.group_info().explicit_slot_len() > 0;
     let one_pass = if groups { states.saturating_mul(ONE_PASS_STATE).min(ONE_PASS) } else { 0 };

@@ -35,7 +35,7 @@ const MAX_WHY: usize = 300;
 pub(crate) const COMPILING: WorkKind =
     WorkKind { name: "compiling JSON Schemas", time: Duration::from_secs(20) };
 
-/// Checking one answer and its calls.
+/// Checking an answer and its calls.
 pub(crate) const CHECKING: WorkKind =
     WorkKind { name: "checking an answer against a JSON Schema", time: Duration::from_secs(30) };
 
@@ -59,8 +59,8 @@ pub(crate) struct Check {
 pub(crate) type Verdict = Result<(), String>;
 
 impl Schema {
-    /// Weighs a schema. INV-283, INV-400: it is small, refers to itself alone and not in a circle, its patterns
-    /// are small when they are compiled and are matched in linear time.
+    /// Weighs a schema. INV-283, INV-400: a schema is small, refers only to itself and not in a circle, and
+    /// its patterns are small when compiled and matched in linear time.
     ///
     /// # Errors
     ///
@@ -87,9 +87,9 @@ impl Schema {
         }
     }
 
-    /// Whether a text is JSON that fits, or why not. INV-401: takes the steps of that from `left` before it begins;
-    /// a text for which too few are left does not fit. INV-481: once `stop` is raised it ends, and the verdict
-    /// says nothing.
+    /// Whether a text is JSON that fits, or the reason against it. INV-401: subtracts the check's steps from
+    /// `left` before beginning; with too few left, the text does not fit. INV-481: once `stop` is raised the
+    /// check ends, and its verdict is void.
     fn check(&self, text: &str, left: &mut u64, stop: &StopSignal) -> Verdict {
         if text.len() > MAX_FORMED_BYTES {
             return Err(format!("it has more than {MAX_FORMED_BYTES} bytes"));
@@ -132,13 +132,13 @@ impl Schema {
 }
 
 impl Check {
-    /// Makes the checks of one step of a model, which share its bound. `None` = it was stopped.
+    /// Makes the checks of one model step, with a shared bound. `None` = stopped.
     pub(crate) fn all(checks: &[Self], stop: &StopSignal) -> Option<Vec<Verdict>> {
         let mut left = MAX_CHECK_STEPS;
         let check = |one: &Self| {
             stop.check().ok()?;
             let verdict = one.schema.check(&one.text, &mut left, stop);
-            // A check that was ended has not looked at all of it.
+            // A stopped check has not seen the whole value.
             stop.check().ok().map(|()| verdict)
         };
         checks.iter().map(check).collect()

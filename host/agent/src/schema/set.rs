@@ -1,4 +1,4 @@
-//! The schemas of one request: compiled once, and shared by all that check against them.
+//! The schemas of one request: compiled once, and shared by all checks.
 
 use std::any::Any;
 use std::fmt;
@@ -12,14 +12,14 @@ use crate::limits::MAX_SCHEMAS_MEMORY;
 use crate::schema::cost::Cost;
 use crate::schema::{COMPILING, Schema, late};
 
-/// The schemas that a caller brings, compiled when they are first needed. Clones share them.
+/// The schemas of a caller, compiled on first use, shared by clones.
 #[derive(Clone, Default)]
 pub struct Schemas(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
     compiled: OnceLock<Arc<Compiled>>,
-    /// Stands for their bytes, and is dropped with them.
+    /// The held bytes of the schemas, dropped with them.
     held: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -31,12 +31,12 @@ pub(crate) type At = (String, Value);
 pub(crate) struct Compiled(Vec<(Value, Schema)>);
 
 impl Schemas {
-    /// Keeps `held`, which stands for the bytes of these schemas, as long as anything has them.
+    /// Keeps `held`, the claim on the schemas' bytes, until the last clone is dropped.
     pub fn keep(&self, held: Box<dyn Any + Send>) {
         *self.0.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
     }
 
-    /// The compiled schemas of a request that has these.
+    /// The compiled schemas of a request.
     pub(crate) async fn compiled(
         &self,
         schemas: Vec<At>,
@@ -83,7 +83,7 @@ impl Compiled {
     }
 }
 
-/// The bytes that these schemas take when they are compiled.
+/// The bytes of these schemas when compiled.
 pub(crate) async fn memory_of(schemas: Vec<At>, owner: &str) -> Result<u64, BroughtError> {
     if schemas.is_empty() {
         return Ok(0);
@@ -98,7 +98,7 @@ fn weigh(schemas: &[At], stop: &StopSignal) -> Result<Vec<Cost>, BroughtError> {
     let mut costs: Vec<Cost> = Vec::with_capacity(schemas.len());
     for (at, schema) in schemas {
         let cost = Schema::weigh(schema, stop);
-        // What was not weighed to its end is late, and not unfit: only the deadline stops it.
+        // A schema whose weighing was stopped is late, not invalid: only the deadline stops the work.
         stop.check().map_err(|WorkStopped| late(&COMPILING))?;
         let cost = cost.map_err(|why| Unfit { at: at.clone(), why })?;
         sum = sum.saturating_add(cost.memory);
@@ -115,7 +115,7 @@ fn weigh(schemas: &[At], stop: &StopSignal) -> Result<Vec<Cost>, BroughtError> {
 }
 
 impl PartialEq for Schemas {
-    /// They are made of what stands beside them.
+    /// Compiled from fields that are compared already.
     fn eq(&self, _: &Self) -> bool {
         true
     }

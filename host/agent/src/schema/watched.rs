@@ -1,9 +1,9 @@
-//! A value as the checker of schemas sees it, which ends the check when nobody waits for it any more.
+//! A value for the schema checker, which ends the check when nobody waits for the verdict any more.
 //!
-//! jsonschema cannot be interrupted, but it takes any representation of JSON. This one counts the questions
-//! about its parts. Once its signal is raised, lists and objects have no more members and no part is
-//! a text, so that a check of millions of parts is over after those that it has at hand. Its verdict then
-//! says nothing, and whoever has raised the signal does not look at it.
+//! jsonschema cannot be interrupted, but accepts any representation of JSON. `Part` counts the questions
+//! about its value. Once the signal is raised, lists and objects have no further members and no part is a
+//! text, so that a check of millions of parts ends after the present ones. The verdict is void then, and the
+//! owner of the signal ignores it.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -14,13 +14,13 @@ use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, Node, NodeIdentity, Object, cmp, unique};
 use serde_json::{Map, Number, Value, map};
 
-/// Questions and bytes of texts between two looks at the signal, each of which reads a clock.
+/// Questions and bytes of texts between two checks of the signal, because each check reads a clock.
 const LOOK_EVERY: usize = 1 << 12;
 
 /// The representation.
 pub(crate) enum Watched {}
 
-/// The signal of one check, with what was asked since the last look at it.
+/// The signal of one check, with the count of questions since the last look.
 #[derive(Debug)]
 pub(crate) struct Watch<'a> {
     stop: &'a StopSignal,
@@ -31,8 +31,7 @@ pub(crate) struct Watch<'a> {
     all: Cell<usize>,
 }
 
-/// A part of a value. The name of a property that is checked as a text of its own has no watch: those
-/// who give the names have one.
+/// A part of a value. A property's name that is checked as a text has no watch: its object has.
 #[derive(Clone, Copy)]
 pub(crate) struct Part<'a> {
     value: &'a Value,

@@ -1,5 +1,5 @@
-//! Subagents that run beside their parent. Each is announced to the parent once, when it has ended
-//! and its outcome is persisted.
+//! Subagents that run beside their parent. Each is announced to the parent once, after its end, with the
+//! outcome stored.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -25,19 +25,19 @@ pub(crate) struct Background {
 
 struct Entry {
     id: String,
-    /// The call that started it.
+    /// The starting call.
     call: String,
     agent: String,
     task: String,
     cancel: CancellationToken,
-    /// Ends the task with this list, whatever happens to its owner.
+    /// Ends the task when this list is dropped, whatever happens to the owner.
     handle: Option<AbortOnDropHandle<()>>,
     done: Option<Ended>,
     /// The parent's model knows of its end.
     announced: bool,
 }
 
-/// The note to the parent's model about one that has ended.
+/// The note to the parent's model about an ended subagent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub(crate) status: crate::outcome::RunStatus,
@@ -79,19 +79,19 @@ impl Background {
         });
     }
 
-    /// The one that a call started.
+    /// The subagent started by a call.
     pub(crate) fn of_call(&self, call: &str) -> Option<String> {
         self.entries().iter().find(|entry| entry.call == call).map(|entry| entry.id.clone())
     }
 
-    /// Sets the task that runs it.
+    /// Sets the running task.
     pub(crate) fn runs(&self, id: &str, handle: AbortOnDropHandle<()>) {
         if let Some(entry) = self.entries().iter_mut().find(|entry| entry.id == id) {
             entry.handle = Some(handle);
         }
     }
 
-    /// It has ended, and its outcome is persisted.
+    /// Notes that the subagent has ended, with the outcome stored.
     pub(crate) fn ended(&self, id: &str, ended: Ended) {
         if let Some(entry) = self.entries().iter_mut().find(|entry| entry.id == id) {
             entry.done = Some(ended);
@@ -99,7 +99,7 @@ impl Background {
         self.changed.notify_waiters();
     }
 
-    /// The notes that the parent has not got yet; from now on it has.
+    /// The notes that the parent has not got yet, marked as announced.
     pub(crate) fn news(&self) -> Vec<String> {
         let mut news = Vec::new();
         for entry in self.entries().iter_mut().filter(|entry| !entry.announced) {
@@ -111,14 +111,14 @@ impl Background {
         news
     }
 
-    /// The parent has this note. The one whose end it announces needs no other.
+    /// Notes that the parent has this text, so the subagent needs no further note.
     pub(crate) fn announced(&self, text: &str) {
         for entry in self.entries().iter_mut().filter(|entry| !entry.announced) {
             entry.announced = frame::announces(text, &entry.id);
         }
     }
 
-    /// The parent had the end of this one as the result of a call.
+    /// Notes that the parent got the end as the result of a call.
     pub(crate) fn known(&self, id: &str) {
         if let Some(entry) = self.entries().iter_mut().find(|entry| entry.id == id) {
             entry.announced = true;
@@ -130,7 +130,7 @@ impl Background {
         self.entries().iter().any(|entry| entry.id == id && entry.done.is_some())
     }
 
-    /// Where one stands; from now on the parent knows of its end.
+    /// The standing of a subagent, whose end counts as announced from now on.
     pub(crate) fn look(&self, id: &str) -> Standing {
         let mut entries = self.entries();
         let Some(entry) = entries.iter_mut().find(|entry| entry.id == id) else {
@@ -145,7 +145,7 @@ impl Background {
         }
     }
 
-    /// Waits until that one has ended, or is none.
+    /// Waits until the subagent has ended; unknown ids return at once.
     pub(crate) async fn wait(&self, id: &str) -> Standing {
         loop {
             let changed = self.changed.notified();
@@ -177,7 +177,7 @@ impl Background {
         }
     }
 
-    /// Ids and agents of those that run.
+    /// Ids and agents of the running subagents.
     pub(crate) fn running(&self) -> Vec<(String, String)> {
         let entries = self.entries();
         let running = entries.iter().filter(|entry| entry.done.is_none());
@@ -189,7 +189,7 @@ impl Background {
         self.entries().len()
     }
 
-    /// Ids of those that run, without the first so many that were started.
+    /// Ids of the running subagents, without the `first` ones started.
     pub(crate) fn running_since(&self, first: usize) -> Vec<String> {
         let entries = self.entries();
         let running = entries.iter().skip(first).filter(|entry| entry.done.is_none());
@@ -201,7 +201,7 @@ impl Background {
         self.entries().iter().any(|entry| entry.done.is_none() || !entry.announced)
     }
 
-    /// A line for each, or for one; `None` = there is no such one.
+    /// A line for each subagent, or for one; `None` = an unknown id.
     pub(crate) fn list(&self, id: Option<&str>) -> Option<String> {
         let entries = self.entries();
         let chosen = entries.iter().filter(|entry| id.is_none_or(|id| entry.id == id));
@@ -224,7 +224,7 @@ impl Background {
         if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
     }
 
-    /// Ends every task that is still there. Their runs are over or given up.
+    /// Ends every remaining task. The runs are over or given up.
     pub(crate) fn abandon(&self) {
         let handles: Vec<_> =
             self.entries().iter_mut().filter_map(|entry| entry.handle.take()).collect();

@@ -1,11 +1,11 @@
-//! Ending a run, or single subagents of it, from outside, and who did.
+//! Ends a run, or single subagents, from outside, and notes the canceller.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// The subagents of one run that have not ended, and who ended which.
+/// The unended subagents of one run, and the canceller of each cancelled one.
 #[derive(Debug, Default)]
 pub struct Control(Mutex<State>);
 
@@ -14,13 +14,13 @@ struct State {
     subagents: HashMap<Arc<str>, CancellationToken>,
     /// Who ended the whole run.
     run_ended_by: Option<String>,
-    /// Who ended which subagent, by path: one for each that was there.
+    /// The canceller of each subagent, by path.
     ended_by: HashMap<Arc<str>, String>,
 }
 
 impl Control {
-    /// Ends the subagent with this path, and all below it; it counts as cancelled. `by`: who asks
-    /// for it; whoever was first stays. `false` = no such one runs or waits.
+    /// Cancels the subagent with this path, and its descendants. `by`: the caller; the first caller stays
+    /// noted. `false` = no such subagent runs or waits.
     pub fn cancel(&self, path: &str, by: &str) -> bool {
         let mut state = self.state();
         let found = state.subagents.get_key_value(path);
@@ -34,18 +34,18 @@ impl Control {
         true
     }
 
-    /// Notes who ends the whole run; whoever was first stays. It ends by its own token.
+    /// Notes the canceller of the whole run; the first stays noted. The run ends by its own token.
     pub fn run_cancelled(&self, by: &str) {
         self.state().run_ended_by.get_or_insert_with(|| by.to_owned());
     }
 
-    /// Who ended the whole run, if it was ended.
+    /// The canceller of the whole run, if any.
     pub fn run_cancelled_by(&self) -> Option<String> {
         self.state().run_ended_by.clone()
     }
 
-    /// Who ended the subagent with this path: it, one above it, or the whole run. `None` = nobody
-    /// from outside.
+    /// The canceller of the subagent at this path: of the subagent, an ancestor, or the whole run. `None` =
+    /// nobody from outside.
     pub fn cancelled_by(&self, path: &str) -> Option<String> {
         let state = self.state();
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);

@@ -1,4 +1,4 @@
-//! Subagents: planned within their parent's rights and budget, run in its slots.
+//! Subagents: planned within the parent's rights and budget, run in the parent's slots.
 
 pub(crate) mod background;
 pub(crate) mod control;

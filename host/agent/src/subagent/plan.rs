@@ -1,9 +1,8 @@
-//! One subagent: what it may do, what it starts from, and its life in its parent's slots.
+//! One subagent: its rights, its starting point, and its life in the parent's slots.
 //!
-//! A fresh child's rights are its own definition ∩ its own grants ∩ the parent's rights; a
-//! fork has those of its parent. Either way the tools that its place in the session does not
-//! admit are taken out. It gets a jar and a history of its own, and a budget below the
-//! parent's.
+//! A fresh child's rights are its definition ∩ its grants ∩ the parent's rights; a fork has the parent's.
+//! Either way, tools that its depth does not allow are removed. A child gets its own jar and history, and a
+//! budget below the parent's.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -51,9 +50,8 @@ const FORK: &str = "fork";
 const CALLED_FORK: &str = "agent:fork";
 
 impl Agent<'_> {
-    /// The agent that was asked for and its place, or why there is none. Unknown, internal and
-    /// blocked agents get one answer: the names that would do.
-    /// `place`: the child's in its call.
+    /// The requested agent and its place, or the reason against it. Unknown, internal and blocked agents get
+    /// the same answer: the allowed names. `place`: the child's in its call.
     pub(crate) fn plan(
         &self,
         call: Call<'_>,
@@ -101,8 +99,8 @@ impl Agent<'_> {
         Err(Refusal { text, reason: Reason::Denied(denied) })
     }
 
-    /// The job to be run, or the outcome of a child that cannot be. `request` is the parent's,
-    /// for a fork. The layers of one that works in its own are yet to be copied.
+    /// The job of a child, or the outcome of one that cannot start. `request` is the parent's, for a fork.
+    /// Separate layers are not copied yet.
     pub(crate) fn job_of(
         &self,
         planned: &Planned,
@@ -112,7 +110,7 @@ impl Agent<'_> {
         let job = self.job;
         let Planned { agent, path, address, spawn_index, asked, .. } = planned;
         let fork = asked.mode == Mode::Fork;
-        // A fork is the same agent, one level down: its file has bounded the tree already.
+        // A fork is the same agent, one level down: the file's bound applies to the tree already.
         let own = agent.definition.subagents.as_ref().filter(|_| !fork);
         let depth = job.depth.below(fork).bounded(own);
         let bar = |name: &ToolName| self.barred(depth, name);
@@ -179,7 +177,7 @@ impl Agent<'_> {
             first,
             brought: Brought::default(),
             spawn_index: *spawn_index,
-            // Its time begins with its turn; until then that of its parent holds.
+            // The child's time begins with its slot; until then the parent's deadline holds.
             deadline: job.deadline.checked_add(job.pause.total()).unwrap_or(job.deadline),
             pause: Pause::below(&job.pause),
             cancel,
@@ -226,7 +224,7 @@ impl Agent<'_> {
     }
 }
 
-/// Runs a child when there is room for it. It ends with this future.
+/// Runs a child once there is a slot. Dropping the future ends the child.
 pub(crate) async fn run_in_slot(job: Job, slots: Arc<Semaphore>, batch: Arc<Batch>) -> Outcome {
     let (shared, agent, path) =
         (Arc::clone(&job.shared), Arc::clone(&job.agent), Arc::clone(&job.path));
@@ -248,9 +246,9 @@ pub(crate) async fn run_in_slot(job: Job, slots: Arc<Semaphore>, batch: Arc<Batc
 
 async fn run_now(mut job: Job, shared: &Shared, agent: &ResolvedAgent, model: String) -> Outcome {
     let own = Duration::from_secs(job.rights.limits().timeout_seconds);
-    // Its parent's own time ends it too, together with what that waits for a person.
+    // The parent's own time also ends the child, extended by the parent's waits for a person.
     job.deadline = Instant::now().checked_add(own).unwrap_or(job.deadline);
-    // A task of its own, so that children use all cores; it ends with this future.
+    // A separate task, so that children use all cores; dropped with this future.
     match AbortOnDropHandle::new(tokio::spawn(run_agent(job))).await {
         Ok(outcome) => outcome,
         Err(error) => {
@@ -279,7 +277,7 @@ fn attenuated(
     grants: &belljar_policy::Grants,
     bar: &dyn Fn(&ToolName) -> Option<(Source, &'static str)>,
 ) -> (Rights, Vec<Narrowing>) {
-    // What the child asks for, else all that its parent has: a list makes it a bound.
+    // The child's requests, else all tools of the parent: a list is an upper bound.
     let wanted: Vec<ToolName> = match &asked.tools {
         Some(tools) => tools.iter().cloned().collect(),
         None => parent.tools().map(|(name, _)| name.clone()).collect(),

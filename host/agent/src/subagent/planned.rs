@@ -1,4 +1,4 @@
-//! A subagent before it runs: planned, then with all that it needs.
+//! A subagent before its run: planned, then ready to start.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use crate::rights::resolve::ResolvedAgent;
 use crate::subagent::progress::Batch;
 use crate::tools::builtin::arguments::SpawnArguments;
 
-/// A child that is planned: nothing has started, and its spawn index is taken.
+/// A planned child: nothing has started, and the spawn index is taken.
 pub(crate) struct Planned {
     pub(crate) agent: Arc<ResolvedAgent>,
     pub(crate) path: Arc<str>,
     /// Its address in the journal of the run.
     pub(crate) address: Arc<str>,
-    /// Its place in its call, from 0.
+    /// The place in the call, from 0.
     pub(crate) place: usize,
     pub(crate) spawn_index: u32,
-    /// The arguments of the call that asked for it.
+    /// The arguments of the starting call.
     pub(crate) asked: SpawnArguments,
-    /// The name under which the parent's model knows it.
+    /// The parent model's name for the child.
     pub(crate) name: String,
     /// Whether it may run on when the call that starts it has its result.
     pub(crate) outlives: bool,
@@ -31,11 +31,11 @@ pub(crate) struct Planned {
 
 /// A planned child that is about to run, in the foreground or in the background.
 pub(crate) struct Starting {
-    /// The address of whoever starts it: its parent, or a call of it.
+    /// The address of the starter: the parent, or a call of the parent.
     pub(crate) parent: Arc<str>,
-    /// Whether a tool of its parent starts it, by such a call.
+    /// Whether a tool's call starts the child.
     pub(crate) nested: bool,
-    /// The journal of what that call made.
+    /// The journal of that call's nested calls.
     pub(crate) past: Option<Arc<AgentPast>>,
     pub(crate) job: Result<Job, Box<Outcome>>,
     pub(crate) planned: Planned,
@@ -43,7 +43,7 @@ pub(crate) struct Starting {
     pub(crate) step: u64,
     /// The position of its call in the step.
     pub(crate) position: usize,
-    /// Bytes of its conclusion that its parent reads.
+    /// Bytes of the conclusion for the parent.
     pub(crate) limit: usize,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) batch: Arc<Batch>,
@@ -52,7 +52,7 @@ pub(crate) struct Starting {
 }
 
 impl Starting {
-    /// Its place among the children of its parent's step.
+    /// The place among the children of the parent's step.
     pub(crate) fn place(&self) -> Place {
         (self.position, self.planned.place)
     }

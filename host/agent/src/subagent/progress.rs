@@ -9,7 +9,7 @@ use crate::agent_loop::job::Shared;
 use crate::events::{BatchChild, Counts, EventKind, MAX_SHOWN};
 use crate::outcome::{Outcome, RunStatus, Usage};
 
-/// The subagents that one call started.
+/// The subagents of one call.
 pub(crate) struct Batch {
     shared: Arc<Shared>,
     parent: Arc<str>,
@@ -87,7 +87,7 @@ impl Batch {
         });
     }
 
-    /// One of them runs now.
+    /// Notes that a child is running.
     pub(crate) fn running(&self, child: &str) {
         let counts = {
             let counts = &mut self.state().counts;
@@ -102,7 +102,7 @@ impl Batch {
         });
     }
 
-    /// One of them has ended; `ran` = it had begun.
+    /// Notes the end of a child; `ran` = the child had begun.
     pub(crate) fn done(&self, child: &str, outcome: &Outcome, ran: bool) {
         let state = {
             let mut state = self.state();
@@ -166,7 +166,7 @@ impl State {
 }
 
 impl Counts {
-    /// The count of those that ended like this.
+    /// The count of children with this ending.
     pub fn ended(&mut self, status: RunStatus) -> &mut usize {
         match status {
             RunStatus::Completed => &mut self.completed,

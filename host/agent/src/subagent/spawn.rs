@@ -1,4 +1,4 @@
-//! Executes the calls that hand work to subagents or look after those in the background.
+//! Executes the calls that delegate to subagents or manage background ones.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl Agent<'_> {
         answer
     }
 
-    /// Starts several and waits for all. One that cannot start does not keep the others.
+    /// Starts several children and waits for all. A child that cannot start does not stop the others.
     pub(crate) async fn parallel(
         &self,
         call: Call<'_>,
@@ -144,7 +144,7 @@ impl Agent<'_> {
         let batch = self.effects.announce(self, call, &ready, heading).await;
         let each = (MAX_BATCH_CONCLUSIONS / starts.len().max(1))
             .clamp(MIN_CONCLUSION_BYTES, MAX_CONCLUSION_BYTES);
-        // All begin as their parent is now: none runs before the last one has its copy.
+        // All copies show the parent as it is now: no child runs before the last copy is made.
         let mut begun = Vec::with_capacity(starts.len());
         for start in starts {
             begun.push(match start {
@@ -155,7 +155,7 @@ impl Agent<'_> {
                 }
             });
         }
-        // Each is persisted as it ends; only what the model reads waits for the last one.
+        // Each is stored at its end; only the text for the model waits for the last one.
         let running = begun.into_iter().map(|start| {
             let batch = Arc::clone(&batch);
             async move {
@@ -187,7 +187,7 @@ impl Agent<'_> {
         }
     }
 
-    /// The conclusion of one of them.
+    /// The conclusion of a background subagent.
     pub(crate) async fn result(&self, id: &str, wait: bool) -> Answer {
         let standing = if wait {
             self.stop.run_until_cancelled(self.background.wait(id)).await
@@ -202,7 +202,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Ends one of them and waits until it has.
+    /// Cancels a background subagent and waits for its end.
     pub(crate) async fn cancel(&self, id: &str) -> Answer {
         self.background.cancel(id);
         match self.result(id, true).await {
@@ -315,7 +315,7 @@ impl Agent<'_> {
         self.background.runs(id, AbortOnDropHandle::new(tokio::spawn(task)));
     }
 
-    /// The job of a child, with its layers as its parent's are now.
+    /// The job of a child, with layers copied from the parent's present ones.
     async fn begun(
         &self,
         planned: &Planned,
@@ -327,7 +327,7 @@ impl Agent<'_> {
         Ok(job)
     }
 
-    /// Runs a child to its end, persists its outcome, and gives what the parent's model reads.
+    /// Runs a child to its end, stores the outcome, and returns the text for the parent's model.
     async fn run_child(
         &self,
         call: Call<'_>,
@@ -340,7 +340,7 @@ impl Agent<'_> {
         answer_of(self.effects.run_child(self, child).await)
     }
 
-    /// A child with all that it needs to run without this agent's own future.
+    /// A child ready to run without the parent's future.
     fn starting(
         &self,
         call: Call<'_>,
@@ -366,8 +366,8 @@ impl Agent<'_> {
         }
     }
 
-    /// Persists that subagents are about to start; `begun`: the step knows of them too, which it
-    /// does not yet.
+    /// Stores that subagents are about to start; `begun`: stores the call's beginning too, which the journal
+    /// lacks.
     pub(crate) async fn persist_queued(&self, call: Call<'_>, children: &[&Planned], begun: bool) {
         let queued = || children.iter().map(|planned| self.queued(call, planned)).collect();
         let begun = (begun && self.job.shared.persists_steps()).then(|| {
@@ -419,7 +419,7 @@ impl Entrant {
 }
 
 impl Planned {
-    /// Its entry in the journal before this call starts it.
+    /// The journal entry before the start.
     fn entry(&self, call: Call<'_>) -> PlannedChild {
         let outlives = call.nested.is_some() && self.outlives;
         PlannedChild {
@@ -432,10 +432,10 @@ impl Planned {
 }
 
 impl Starting {
-    /// The end of one that had ended with this.
+    /// The end of a child that ended before.
     pub(crate) fn ended(self, child: ChildSummary) -> Ended {
         if let Some(own) = self.job.as_ref().ok().filter(|job| job.isolated) {
-            // They were merged or dropped then; planning it has made them again.
+            // Separate layers were merged or dropped at that end; planning has made them again.
             own.layers.iter().for_each(Layers::forget);
         }
         let conclusion = frame::conclusion(&self.planned.name, &child.outcome, self.limit);
@@ -445,8 +445,8 @@ impl Starting {
         Ended { status, conclusion }
     }
 
-    /// Runs it to its end. Its outcome is persisted when this returns: no parent acts on one that
-    /// could be lost.
+    /// Runs the child to its end. The outcome is stored on return: no parent acts on an outcome that could be
+    /// lost.
     pub(crate) async fn run(self) -> Ended {
         let at = self.place();
         let Planned { path, spawn_index, asked, name, .. } = self.planned;
@@ -466,7 +466,7 @@ impl Starting {
             outcome.merged.extend(merged);
         }
         let conclusion = frame::conclusion(&name, &outcome, self.limit);
-        // Nobody reads a child's conversation, and a fork's is its parent's too.
+        // Nobody reads a child's conversation, and a fork shares its parent's.
         outcome.messages = Vec::new();
         let origin = asked.origin();
         let SpawnArguments { task, context, .. } = asked;
@@ -495,8 +495,8 @@ impl Starting {
 const COPY_LAYERS: WorkKind =
     WorkKind { name: "copying the overlay for a subagent", time: Duration::from_secs(600) };
 
-/// Copies the layers of a subagent that works in its own, on a thread: an overlay may have 2 GiB in 100,000
-/// files. Why it was not done is told when its jar is made.
+/// Copies the separate layers of a subagent on a thread: an overlay may have 2 GiB in 100,000 files. A
+/// failure is reported when the jar is made.
 async fn copy_layers(job: &Job, cancel: &CancellationToken) {
     let Some(own) = job.layers.clone().filter(Layers::is_copy) else { return };
     let (copied, rights) = (own.clone(), job.rights.clone());
@@ -517,14 +517,14 @@ async fn copy_layers(job: &Job, cancel: &CancellationToken) {
 const END_LAYERS: WorkKind =
     WorkKind { name: "merging what a subagent changed", time: Duration::from_secs(600) };
 
-/// Merges what a subagent changed in layers of its own, if it concluded, and drops it otherwise.
+/// Merges a subagent's changes in separate layers, if concluded; otherwise drops them.
 async fn end_layers(own: Layers, owner: &str, status: RunStatus, name: String) -> Vec<String> {
     let concluded = match status {
         RunStatus::Completed | RunStatus::Partial => true,
         RunStatus::Failed | RunStatus::Cancelled => false,
     };
-    // It reads and writes files, for as long as that takes. What has begun goes to its end: half a merge is
-    // neither the parent's nor the subagent's.
+    // Reads and writes files, perhaps for long. Never interrupted: half a merge would be neither the parent's
+    // nor the subagent's state.
     let ended = belljar_work::run(&END_LAYERS, owner, move |_| own.end(concluded, &name)).await;
     match ended {
         Ok(told) => told.iter().filter_map(Told::of_child).collect(),

@@ -1,9 +1,8 @@
-//! An agent's tools under the names that its author used: how they are shown to the model, and
-//! how its calls become belljar's. Pure.
+//! An agent's tools under the author's names: showing the tools to the model, and translating the calls.
+//! Pure.
 //!
-//! Everything behind this (rights, hooks, receipts, events) knows belljar's names only. A tool
-//! that is shown under another name cannot be called by its own, so what is advertised is still
-//! what can be called.
+//! All later code (rights, hooks, receipts, events) uses belljar's names only. A tool shown under another
+//! name cannot be called by its own, so the advertised names are exactly the callable ones.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +16,21 @@ use serde_json::{Map, Value, json};
 use crate::tools::answer::Answer;
 use crate::tools::call::arguments;
 
-/// The names that an agent's tools have for its model.
+/// The model's names of an agent's tools.
 #[derive(Debug, Default)]
 pub(crate) struct Aliases {
     aliases: BTreeMap<&'static str, &'static ForeignTool>,
 }
 
 impl Aliases {
-    /// Puts each tool under the names that the definition's author has for it; others, and all
-    /// in a file whose dialect is not known, keep their own.
+    /// Renames each tool to the author's names; other tools, and all in a file of an unknown dialect, keep
+    /// their own.
     pub(crate) fn put_up(definition: &AgentDefinition, specs: &mut Vec<ToolSpec>) -> Self {
         let mut shown: Vec<_> = std::mem::take(specs)
             .into_iter()
             .map(|spec| (aliases(definition, &spec.name), spec))
             .collect();
-        // A name that one tool keeps is no other's alias.
+        // An alias must not equal a name that another tool keeps.
         while let Some((tool, name)) = clash(&shown) {
             for (aliases, spec) in &mut shown {
                 aliases.retain(|alias| spec.name != tool || alias.name != name);
@@ -54,18 +53,17 @@ impl Aliases {
         all
     }
 
-    /// The alias that is called by this name.
+    /// The alias with this name.
     pub(crate) fn alias(&self, name: &str) -> Option<&'static ForeignTool> {
         self.aliases.get(name).copied()
     }
 
-    /// The names under which a tool is shown, if not under its own.
+    /// The names under which a tool is shown, if other than its own.
     pub(crate) fn names(&self, tool: &str) -> Vec<&'static str> {
         self.aliases.values().filter(|alias| alias.tool == tool).map(|alias| alias.name).collect()
     }
 
-    /// The text that the model reads: of a call under another name, an error speaks of that name and its
-    /// arguments.
+    /// The text for the model: after a call under another name, an error uses that name and its arguments.
     pub(crate) fn reword(&self, called: &str, answer: Answer) -> Answer {
         let Some(alias) = self.alias(called).filter(|_| answer.is_error) else { return answer };
         let mut content = answer.content.replace(&quoted(alias.tool), &quoted(alias.name));
@@ -92,7 +90,7 @@ fn aliases(definition: &AgentDefinition, tool: &str) -> Vec<&'static ForeignTool
     ForeignTool::offered(definition.dialect, tool, &written(definition, tool))
 }
 
-/// A tool and its alias that has the name which another tool keeps.
+/// A tool with an alias that equals another tool's kept name.
 fn clash(shown: &[(Vec<&'static ForeignTool>, ToolSpec)]) -> Option<(String, &'static str)> {
     let kept =
         || shown.iter().filter(|(aliases, _)| aliases.is_empty()).map(|(_, spec)| &spec.name);
@@ -102,7 +100,7 @@ fn clash(shown: &[(Vec<&'static ForeignTool>, ToolSpec)]) -> Option<(String, &'s
     })
 }
 
-/// The names in the file's `tools` that gave the agent this tool.
+/// The names in the file's `tools` that mean this tool.
 fn written<'d>(definition: &'d AgentDefinition, tool: &str) -> Vec<&'d str> {
     let all = definition.tools_as_written.iter().flatten();
     let own = all.map(String::as_str).filter(|name| *name == tool);
@@ -143,7 +141,7 @@ fn members(
     own: &mut Map<String, Value>,
 ) -> Result<(), String> {
     for argument in arguments {
-        // Models send `null` for what they leave out.
+        // Models send `null` for omitted arguments.
         let value = given.shift_remove(argument.name).filter(|value| !value.is_null());
         match value {
             Some(value) => place(argument, value, own)?,
@@ -210,8 +208,8 @@ fn place(argument: &Argument, value: Value, own: &mut Map<String, Value>) -> Res
     Ok(())
 }
 
-/// The value under belljar's names. One of another type is passed on as it is: the tool says
-/// what is wrong with it.
+/// The value under belljar's names. A value of another type is passed on unchanged: the tool reports the
+/// fault.
 fn translated(argument: &Argument, value: Value) -> Result<Value, String> {
     match (argument.kind, value) {
         (ArgumentKind::Word(words), Value::String(text)) => {
@@ -245,7 +243,7 @@ fn only(value: Value) -> Result<Value, &'static str> {
     }
 }
 
-/// Search terms that hold for these sites only, or for all others.
+/// Search terms for these sites only, or for all others.
 fn sites(value: &Value, only: bool) -> Option<String> {
     let plain = |text: &&str| {
         let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '/' | '_');
@@ -261,7 +259,7 @@ fn sites(value: &Value, only: bool) -> Option<String> {
     Some(if terms.is_empty() { String::new() } else { format!(" {}", terms.join(between)) })
 }
 
-/// Makes a text that is meant as it is a regular expression.
+/// Escapes a literal text as a regular expression.
 fn escape(own: &mut Map<String, Value>, of: &str) {
     if let Some(Value::String(text)) = own.get_mut(of) {
         let special = |c: char| r"\.+*?()|[]{}^$#&-~".contains(c);

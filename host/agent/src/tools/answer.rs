@@ -1,6 +1,6 @@
 //! The answer to a call.
 
-/// The text about one call that the model reads.
+/// The text about one call for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) content: String,

@@ -4,22 +4,21 @@ use belljar_model::ToolCall;
 
 use crate::tools::nested::outer::Nested;
 
-/// One call with its place.
+/// A call with its place.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) step: u64,
-    /// Its place in the step, from 0; of a call that a tool makes, in the call that makes it.
+    /// The place in the step, from 0; for a nested call, in the outer call.
     pub(crate) position: usize,
     pub(crate) call: &'a ToolCall,
-    /// The call that makes it, where a tool does.
+    /// The outer call, if a tool made this call.
     pub(crate) nested: Option<Nested<'a>>,
     /// Whether its tool is to find nothing of earlier calls.
     pub(crate) fresh: bool,
 }
 
 impl Call<'_> {
-    /// Its place among the calls that a model may make in one step. Those that tools make have a bound
-    /// of their own.
+    /// The place among the calls that a model may make in one step. Nested calls have a separate bound.
     pub(crate) fn place_in_step(&self) -> usize {
         if self.nested.is_some() { 0 } else { self.position }
     }

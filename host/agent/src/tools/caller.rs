@@ -18,20 +18,20 @@ use crate::tools::dispatch::{Decision, Provider, Refusal, check_arguments};
 /// How the names of tools begin that other servers provide: an operator may add some at any time.
 const OF_SERVERS: &str = "mcp__";
 
-/// The tools of a caller, with the schemas of their arguments. The default is none.
+/// The tools of a caller, with the schemas of their arguments. Empty by default.
 #[derive(Debug, Default)]
 pub(crate) struct CallerTools {
     tools: BTreeMap<String, Schema>,
     /// Whether a step may call several.
     several: bool,
-    /// The one that has to be called.
+    /// The tool that must be called.
     named: Option<String>,
 }
 
 impl CallerTools {
-    /// The caller's tools, shown behind the agent's own. INV-280: one with a name that the
-    /// agent or belljar itself has for a tool is none, whether the agent may call that or not, so
-    /// that nobody can take a call for one of belljar's which is the caller's.
+    /// The caller's tools, shown after the agent's own. INV-280: a tool whose name is a tool of the agent's
+    /// or of belljar's, allowed or not, is left out, so that nobody mistakes a caller's call for one of
+    /// belljar's.
     pub(crate) fn of(
         brought: &Brought,
         compiled: &Compiled,
@@ -88,15 +88,15 @@ impl CallerTools {
         self.tools.keys().map(String::as_str)
     }
 
-    /// The arguments of a call of one of these tools that have to fit a schema before it can be decided on;
-    /// `None` = there is nothing to check.
+    /// The arguments of a caller's call that must fit a schema before the decision; `None` = nothing to
+    /// check.
     pub(crate) fn check(&self, call: &ToolCall, position: usize) -> Option<Check> {
         let schema = self.tools.get(&call.name)?;
         self.admit(call, position).ok()?;
         Some(Check { schema: schema.clone(), text: arguments(call).to_owned() })
     }
 
-    /// Decides on a call, given whether its arguments fit; `None` = it is of no tool of the caller's.
+    /// Decides on a call, given whether its arguments fit; `None` = not a caller's tool.
     pub(crate) fn decide(
         &self,
         call: &ToolCall,
@@ -128,7 +128,7 @@ impl CallerTools {
         check_arguments(&call.arguments)
     }
 
-    /// Refuses all calls but the first of the caller's, where it takes one at a time.
+    /// Refuses all but the caller's first call, if one at a time is allowed.
     pub(crate) fn bound(&self, decisions: &mut [Decision]) {
         if self.several {
             return;

@@ -1,9 +1,8 @@
 //! The decision about a tool call: the second of the three places where
 //! the allowlist is enforced. Pure.
 //!
-//! A name that is unknown, misspelt or not granted gets the same answer, which names only the
-//! tools that were advertised anyway: nothing here tells a model what it may not use, nor how
-//! to get it.
+//! An unknown, misspelt or denied name gets the same answer, which names only the advertised tools: a model
+//! does not learn about denied tools, nor how to get them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,12 +31,12 @@ pub(crate) enum Provider {
     Builtin(BuiltinTool),
 }
 
-/// The tools that this agent was shown, and the rights that bound them.
+/// The tools shown to an agent, and the rights that bound them.
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
     rights: Rights,
     advertised: BTreeMap<ToolName, Provider>,
-    /// Those of them that only code calls.
+    /// Tools that only code may call.
     in_code: BTreeSet<ToolName>,
     aliases: Aliases,
     reasons: Reasons,
@@ -54,7 +53,7 @@ pub(crate) enum Decision {
     Builtin(ToolPermit, BuiltinCall),
     /// Answer at once.
     Refuse(Refusal),
-    /// The caller executes it: the agent ends with it.
+    /// For the caller to execute: the agent ends with the call.
     HandOver,
 }
 
@@ -77,8 +76,8 @@ pub(crate) enum Reason {
 }
 
 impl Dispatcher {
-    /// `advertised` is narrowed to what `rights` allow, so that a mistake above cannot widen.
-    /// `aliases` says under which names the model was shown them.
+    /// `advertised` is narrowed to `rights`, so that an earlier mistake cannot widen. `aliases` has the shown
+    /// names.
     pub(crate) fn new(
         rights: Rights,
         advertised: BTreeMap<ToolName, Provider>,
@@ -101,17 +100,17 @@ impl Dispatcher {
         Self { callers, ..self }
     }
 
-    /// Refuses what is more than one step may ask of the caller.
+    /// Refuses calls beyond the caller's bound for one step.
     pub(crate) fn bound(&self, decisions: &mut [Decision]) {
         self.callers.bound(decisions);
     }
 
-    /// The arguments of a call of the caller's that are to be checked before it is decided on.
+    /// The arguments of a caller's call to check before the decision.
     pub(crate) fn check_of(&self, call: &ToolCall, position: usize) -> Option<Check> {
         self.callers.check(call, position)
     }
 
-    /// The same, where the model was shown one tool alone: the others are called by the code that it runs.
+    /// The same, for a model that was shown one tool alone: code in it calls the others.
     pub(crate) fn through(self, code: &ToolName) -> Self {
         let in_code = self.advertised.keys().filter(|tool| *tool != code).cloned().collect();
         Self { in_code, ..self }
@@ -133,7 +132,7 @@ impl Dispatcher {
         self.advertised.contains_key(tool) && self.rights.has(tool)
     }
 
-    /// Belljar's name of a tool that the model was shown by this one.
+    /// Belljar's name for a shown tool.
     pub(crate) fn own_name<'a>(&self, shown: &'a str) -> &'a str {
         self.aliases.alias(shown).map_or(shown, |alias| alias.tool)
     }
@@ -148,7 +147,7 @@ impl Dispatcher {
         own.chain(self.callers.names())
     }
 
-    /// A call of the model as belljar's own; `None` where it is that already.
+    /// Translates a model's call into belljar's; `None` if unchanged.
     pub(crate) fn translate(&self, call: &ToolCall) -> Result<Option<ToolCall>, Refusal> {
         match self.aliases.alias(&call.name) {
             Some(alias) if self.advertised.contains_key(alias.tool) => {
@@ -166,8 +165,7 @@ impl Dispatcher {
         }
     }
 
-    /// The names of a tool: its own name, and those under which the
-    /// model was shown it.
+    /// The names of a tool: its own, and the shown ones.
     pub(crate) fn names_of<'a>(&self, tool: &'a str) -> Vec<&'a str> {
         std::iter::once(tool).chain(self.aliases.names(tool)).collect()
     }
@@ -177,9 +175,8 @@ impl Dispatcher {
         self.aliases.reword(called, answer)
     }
 
-    /// As [`Dispatcher::decide`], on a call that the model asks for itself. INV-240: what it was not
-    /// shown as a tool it cannot call as one, though code that it runs can. `verdict`: of
-    /// [`Dispatcher::check_of`].
+    /// Like [`Dispatcher::decide`], on a model's own call. INV-240: a tool that was not shown cannot be
+    /// called directly, though code can. `verdict`: of [`Dispatcher::check_of`].
     pub(crate) fn decide_asked(
         &self,
         call: &ToolCall,
@@ -197,7 +194,7 @@ impl Dispatcher {
         Decision::Refuse(self.not_allowed(denied))
     }
 
-    /// Decides on the call at `position` (from 0) of its step, which is under belljar's name.
+    /// Decides on the call at `position` (from 0) of its step, under belljar's name.
     pub(crate) fn decide(&self, call: &ToolCall, position: usize) -> Decision {
         if position >= MAX_CALLS_PER_STEP {
             let text = format!("too many calls in one step: at most {MAX_CALLS_PER_STEP}");
@@ -257,8 +254,8 @@ impl Decision {
 }
 
 impl Refusal {
-    /// The warning about one of several subagents that was refused: the others run, so
-    /// the call itself does not fail.
+    /// The warning about a refused one of several subagents: the others run, so the call itself does not
+    /// fail.
     pub(crate) fn of_child(&self, agent: Option<&str>) -> String {
         let agent = Shown::clipped(agent.unwrap_or("general-purpose"), 64);
         let why = match &self.reason {
@@ -274,8 +271,8 @@ impl Refusal {
     }
 }
 
-/// The arguments are one JSON object within the bound. They are not rewritten: the tool gets
-/// the model's own bytes, but for half a surrogate pair, which is U+FFFD (INV-471).
+/// Checks that the arguments are one JSON object within the bound. They are passed on byte for byte, except
+/// that half a surrogate pair becomes U+FFFD (INV-471).
 pub(crate) fn check_arguments(arguments: &str) -> Result<(), Refusal> {
     if arguments.len() > MAX_ARGUMENT_BYTES {
         let text = format!(

@@ -1,7 +1,6 @@
 //! Executes the calls of one step. Calls to the jar start together, in the order asked: the
-//! jar decides which of them overlap. Subagents start together too, but not beside
-//! tools, because they promise nothing about what they change. What acts on the session itself
-//! is done one after the other. Answers keep the order asked.
+//! jar decides which overlap. Subagents start together too, but not beside tools, because they may change any
+//! file. Calls that act on the session itself run one after another. Answers keep the order asked.
 
 use std::sync::Arc;
 
@@ -54,7 +53,7 @@ impl Agent<'_> {
         let fresh = false;
         let placed =
             placed.map(|(position, call)| Call { step, position, call, nested: None, fresh });
-        // What the caller executes has no result yet, and is nothing that happens here.
+        // The caller's calls have no result yet, and nothing is executed here.
         let (theirs, own): (Vec<_>, Vec<_>) =
             placed.zip(decisions).partition(|(_, decision)| matches!(decision, Decision::HandOver));
         for (call, _) in theirs {
@@ -71,8 +70,8 @@ impl Agent<'_> {
         Input::Answered(answers.into_iter().flatten().collect())
     }
 
-    /// Executes calls side by side. After a cancellation it waits for what is in flight, up
-    /// to a limit, and names what is not done by then.
+    /// Executes calls side by side. After a cancellation, waits for running calls up to a limit, and names
+    /// the unfinished ones.
     async fn together(
         &self,
         group: Group<'_>,
@@ -142,7 +141,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Executes one call, and says which.
+    /// Executes one call, and returns it with the answer.
     pub(crate) async fn one(
         &self,
         call: Call<'_>,
@@ -152,7 +151,7 @@ impl Agent<'_> {
         (call.position, self.effects.call(self, call, decision, machine).await)
     }
 
-    /// Executes one call, with the hooks around it, and persists its result.
+    /// Executes one call, with the hooks around it, and stores the result.
     pub(crate) async fn execute(
         &self,
         call: Call<'_>,
@@ -176,7 +175,7 @@ impl Agent<'_> {
                 self.call_tool(call, permit, machine).await
             }
         };
-        // The jar has taken the size of what it gives itself.
+        // The jar has subtracted the size of its own results.
         let answer = match call.nested.is_some() && (answer.is_error || !by_jar) {
             true => self.within_output(answer),
             false => answer,
@@ -192,7 +191,7 @@ impl Agent<'_> {
         answer
     }
 
-    /// INV-254: all that a tool is told by those that it calls counts as output.
+    /// INV-254: all results that a tool reads from nested calls count as output.
     fn within_output(&self, answer: Answer) -> Answer {
         let size = u64::try_from(answer.content.len()).unwrap_or(u64::MAX);
         match self.job.budget.reserve(Meter::Output, size) {
@@ -203,8 +202,8 @@ impl Agent<'_> {
 
     async fn call_tool(&self, call: Call<'_>, permit: ToolPermit, machine: &Loop) -> Answer {
         let again = self.effects.had_begun(call);
-        // INV-258: whoever allowed it then is not asked once more; where nobody had to, and has to now,
-        // somebody is.
+        // INV-258: a call allowed before needs no second question; if only now a question is required, the
+        // person is asked.
         let permit = match self.effects.was_asked(call) {
             true => without_asking(permit, Instead::AllowedBefore),
             false => permit,
@@ -241,8 +240,8 @@ impl Agent<'_> {
         self.note(call, executed)
     }
 
-    /// Where the tool's own reports go; nowhere when nobody listens. The sandbox bounds their
-    /// number and their length.
+    /// The receiver of the tool's reports; nobody without a listener. The sandbox bounds their number and
+    /// length.
     pub(crate) fn progress(&self, call: Call<'_>, permit: &ToolPermit) -> Option<ProgressSink> {
         let events = &self.job.shared.events;
         if !events.listened() {
@@ -321,7 +320,7 @@ impl Agent<'_> {
         });
     }
 
-    /// Records a call that was executed, and gives the answer that the model reads.
+    /// Records an executed call, and returns the answer for the model.
     pub(crate) fn note(&self, call: Call<'_>, executed: Executed) -> Answer {
         let error = result::error_of(&executed);
         let Executed { answer, attachments, mut receipt, form } = executed;
@@ -360,12 +359,12 @@ impl Agent<'_> {
     }
 }
 
-/// The id of the call that makes it.
+/// The id of the outer call.
 fn parent(call: Call<'_>) -> Option<String> {
     call.nested.map(|nested| nested.outer.id().to_owned())
 }
 
-/// Splits the calls where their kind changes. A refusal goes with whatever it stands beside.
+/// Splits the calls at each change of kind. A refusal joins its neighbours.
 pub(crate) fn groups<'c>(calls: impl Iterator<Item = (Call<'c>, Decision)>) -> Vec<Group<'c>> {
     let mut groups: Vec<(Option<Kind>, Group<'c>)> = Vec::with_capacity(1);
     for (call, decision) in calls {

@@ -1,4 +1,4 @@
-//! A tool call, from the model's words to the result that it reads.
+//! A tool call, from the model's request to its result.
 
 pub(crate) mod alias;
 pub(crate) mod answer;

@@ -1,5 +1,5 @@
-//! The tools of MCP servers that an agent has: called in sessions of its own, which begin with the first
-//! call and end with the agent. INV-313: no two agents share a session.
+//! The tools of MCP servers: called in the agent's own sessions, which begin with the first call and end with
+//! the agent. INV-313: no two agents share a session.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::agent_loop::job::Job;
 pub(crate) struct RemoteTools(BTreeMap<ToolName, Arc<Connection>>);
 
 impl RemoteTools {
-    /// Sessions for these tools, one for each server. None has begun.
+    /// Sessions for these tools, one for each server, not begun yet.
     pub(crate) fn of(tools: BTreeMap<ToolName, Arc<Server>>) -> Self {
         let mut sessions: BTreeMap<String, Arc<Connection>> = BTreeMap::new();
         let tools = tools.into_iter().map(|(tool, server)| {
@@ -32,8 +32,8 @@ impl RemoteTools {
         self.0.contains_key(tool)
     }
 
-    /// Calls a tool, in a session of its own where it is to be `fresh` (INV-350). In a replay nothing is
-    /// sent (INV-201), unless the operator says so.
+    /// Calls a tool, in a separate session if `fresh` (INV-350). In a replay nothing is sent (INV-201),
+    /// unless the operator allows it.
     pub(crate) async fn call(
         &self,
         job: &Job,
@@ -69,7 +69,7 @@ impl RemoteTools {
     pub(crate) async fn close(&self, job: &Job) {
         let mut sessions: Vec<&Arc<Connection>> = self.0.values().collect();
         sessions.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        // What is cancelled is still told that it is over.
+        // A cancelled call's server is still told about the end.
         let never = CancellationToken::new();
         let closing =
             sessions.into_iter().map(|session| session.close(spec(job, &never, None, None)));

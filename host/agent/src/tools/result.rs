@@ -1,4 +1,4 @@
-//! From what a tool returned to what the model reads, and to what the outcome keeps.
+//! From a tool's output to the text for the model, and the parts for the outcome.
 
 use belljar_sandbox::{CallError, CallResult, Denial, Ending, Part, Receipt, ToolErrorKind};
 
@@ -16,12 +16,12 @@ pub(crate) struct Executed {
     pub(crate) answer: Answer,
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) receipt: Receipt,
-    /// How its answer is told to a tool that made the call.
+    /// The form of the answer for a tool that made the call.
     pub(crate) form: AnswerForm,
 }
 
-/// Joins text and JSON parts by line feeds; an attachment becomes one line that names it, and
-/// its content goes to the person, not to the model.
+/// Joins text and JSON parts by line feeds; an attachment becomes one line with its name, and its content
+/// goes to the person, not to the model.
 pub(crate) fn of_call(call_id: &str, result: CallResult) -> Executed {
     let mut attachments = Vec::new();
     let mut form = AnswerForm::default();
@@ -79,7 +79,7 @@ fn kind(error: &CallError) -> ToolErrorKind {
     }
 }
 
-/// A call that was refused here, without a sandbox: its receipt says why.
+/// A call refused without a sandbox, with the reason in its receipt.
 pub(crate) fn of_refusal(tool: &str, arguments: &str, refusal: Refusal) -> Executed {
     let mut receipt = Receipt::empty(cut(tool, MAX_NAME_BYTES), "", arguments);
     receipt.ending = match &refusal.reason {
@@ -116,8 +116,7 @@ pub(crate) fn of_abandoned(tool: &str, arguments: &str) -> Executed {
     Executed { answer, attachments: Vec::new(), receipt, form }
 }
 
-/// A call that had begun when the process died: nobody knows what it did, so it is not made
-/// again.
+/// A call that had begun when the process died: its effects are unknown, so it is not repeated.
 pub(crate) fn of_interrupted(tool: &str, arguments: &str) -> Executed {
     let mut receipt = Receipt::empty(cut(tool, MAX_NAME_BYTES), "", arguments);
     receipt.ending = Ending::HostFault("the program ended during this call".to_owned());
@@ -126,7 +125,7 @@ pub(crate) fn of_interrupted(tool: &str, arguments: &str) -> Executed {
     Executed { answer, attachments: Vec::new(), receipt, form }
 }
 
-/// A call that made others in another way than before its process died.
+/// A call whose nested calls differ from those before its process died.
 pub(crate) fn of_diverged(mut receipt: Receipt, how: String) -> Executed {
     receipt.ending = Ending::Refused("it went another way than recorded".to_owned());
     let answer = Answer { content: how, is_error: true };
@@ -134,8 +133,8 @@ pub(crate) fn of_diverged(mut receipt: Receipt, how: String) -> Executed {
     Executed { answer, attachments: Vec::new(), receipt, form }
 }
 
-/// Why a call did not succeed, for the person: what was refused with its facts, which the
-/// model does not see; else what the model read.
+/// Why a call did not succeed, for the person: the refusal with facts, which the model does not see;
+/// otherwise the model's text.
 pub(crate) fn error_of(executed: &Executed) -> Option<String> {
     if !executed.answer.is_error {
         return None;

@@ -1,32 +1,31 @@
-//! The doings of MCP servers in one run: which of them a person wants to hear nothing more of, and the
-//! tokens that models have used for them.
+//! The state of MCP servers in one run: the servers muted by a person, and the tokens used for each.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::replay::log::Replay;
 
-/// Forms of a server to which nobody came, one after the other; nobody is waited for again in that run. The
-/// time of a wait is none of the run's, so without a bound a server would keep a run, and its place, for days.
+/// Unanswered forms of a server in a row, after which no further wait is made in the run. Waits do not count
+/// as the run's time, so without a bound a server could hold a run, and its place, for days.
 const MAX_MISSED: u32 = 3;
 
-/// The servers of one run, or of all jars that one session of a client has in turn: clones are the same.
+/// The servers of one run, or of all successive jars of a client's session, shared by clones.
 #[derive(Debug, Clone, Default)]
 pub struct Served(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Those for which a person wants to be asked nothing more.
+    /// The servers that a person has muted.
     muted: HashSet<String>,
-    /// How many forms of each nobody came to, since somebody did.
+    /// The unanswered forms of each server since the last answered one.
     missed: HashMap<String, u32>,
     /// The tokens of each, used or held, and its texts.
     written: HashMap<String, (u64, u64)>,
 }
 
 impl Served {
-    /// After those of a run whose process died. INV-364: they have no more tokens than they had then, and
-    /// whoever wanted to be asked nothing more is not.
+    /// The state after a run whose process died. INV-364: servers get no fresh tokens, and muted servers stay
+    /// muted.
     pub(crate) fn after(replay: &Replay) -> Self {
         let served = Self::default();
         let mut state = served.state();
@@ -40,9 +39,8 @@ impl Served {
         served
     }
 
-    /// Holds tokens for one text of a prompt that is counted as so many, and of at most so many more;
-    /// gives the number of the text, and how long it may be. INV-364: used and held together never pass
-    /// what is granted.
+    /// Holds tokens for one text: the prompt's estimate, and at most `most` further ones; returns the text's
+    /// number and largest length. INV-364: used and held tokens together never exceed the grant.
     pub(crate) fn hold(
         &self,
         server: &str,
@@ -62,7 +60,7 @@ impl Served {
         Some((*texts, most))
     }
 
-    /// Puts the tokens that were used in the place of those that were held.
+    /// Replaces the held tokens by the used ones.
     pub(crate) fn settle(&self, server: &str, held: u64, used: u64) {
         let mut state = self.state();
         if let Some((all, _)) = state.written.get_mut(server) {
@@ -75,7 +73,7 @@ impl Served {
         self.state().muted.contains(server)
     }
 
-    /// Nobody is asked for it any more.
+    /// Mutes a server: nobody is asked any more.
     pub(crate) fn mute(&self, server: &str) {
         self.state().muted.insert(server.to_owned());
     }
@@ -85,7 +83,7 @@ impl Served {
         self.state().missed.get(server).is_some_and(|missed| *missed >= MAX_MISSED)
     }
 
-    /// Somebody came to a form of it, or nobody.
+    /// Notes whether a person came to a form.
     pub(crate) fn waited(&self, server: &str, came: bool) {
         let mut state = self.state();
         let missed = state.missed.entry(server.to_owned()).or_default();

@@ -21,13 +21,13 @@ pub fn counted(prompt: u64, reply: &Reply) -> Usage {
 /// The part of an answer that has arrived.
 #[derive(Debug, Default)]
 pub struct Partial {
-    /// Its text, as far as it is kept.
+    /// The text, as far as kept.
     pub(crate) text: String,
-    /// Bytes of all that it said, its thinking included.
+    /// Bytes of all output, including reasoning.
     pub bytes: u64,
-    /// It has begun to answer, so what it read was counted.
+    /// The answer has begun, so the prompt was billed.
     pub begun: bool,
-    /// The bytes of each attempt that began and broke off: its provider counted what it read for it.
+    /// The bytes of each attempt that broke off: the provider billed the prompt for each.
     pub lost: Vec<u64>,
 }
 
@@ -49,8 +49,7 @@ impl Partial {
     }
 }
 
-/// An answer that broke off after so many bytes, by what it used: a token for every four bytes of
-/// the prompt and of the answer.
+/// The estimated usage of an answer that broke off: a token for every four bytes of prompt and answer.
 pub fn cut_off(prompt: u64, bytes: u64) -> Reply {
     let stop = StopReason::Other("cut off".to_owned());
     let (input_tokens, output_tokens) = (prompt / 4, bytes / 4);
@@ -58,18 +57,18 @@ pub fn cut_off(prompt: u64, bytes: u64) -> Reply {
     Reply { text: String::new(), calls: Vec::new(), reasoning: None, usage, stop }
 }
 
-/// The fewest tokens that a model can count this request as.
+/// The fewest tokens that a model can count for this request.
 pub(crate) fn least_tokens(prompt: u64) -> u64 {
     prompt / MAX_BYTES_PER_TOKEN
 }
 
-/// Reserves room for a request that is about to be sent, so that agents side by side do not each find
-/// the same tokens left. What it will use is taken to be its prompt, at four bytes a token, or what
-/// was `billed` for one like it, if that is more; 0 = nothing is known of that.
+/// Reserves room for a request before sending it, so that parallel agents do not count on the same tokens.
+/// The estimate is the prompt at four bytes a token, or `billed`, a similar request's bill, if larger; 0 =
+/// unknown.
 ///
 /// # Errors
 ///
-/// The budget in which not even the fewest tokens are left that the prompt can count as.
+/// The budget that cannot hold even the fewest tokens of the prompt.
 pub fn hold_tokens(budget: &Budget, prompt: u64, billed: u64) -> Result<Hold, Exhausted> {
     let likely = (prompt / 4).max(billed);
     budget.hold(Meter::Tokens, least_tokens(prompt), likely)

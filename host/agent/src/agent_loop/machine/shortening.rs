@@ -1,4 +1,4 @@
-//! Makes a conversation shorter that its model cannot read whole.
+//! Shortens a conversation that exceeds the model's context.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::limits::MAX_KEPT_RESULT;
 use crate::prompt::frame;
 
 impl Loop {
-    /// The same conversation, whose first messages are those of earlier turns.
+    /// The same conversation, whose first `past` messages belong to earlier turns.
     pub(crate) fn behind(self, past: usize) -> Self {
         Self { past, ..self }
     }
@@ -23,8 +23,8 @@ impl Loop {
         self.bytes = prompt_bytes(&self.request);
     }
 
-    /// Takes the text out of this turn's long results, except those that came after the model's last
-    /// answer: the model has not read them yet. Gives the bytes by which the conversation is shorter.
+    /// Takes the text out of this turn's long results, except for unread ones after the model's last answer.
+    /// Returns the number of bytes saved.
     pub(crate) fn cut_results(&mut self) -> u64 {
         let request = Arc::make_mut(&mut self.request);
         let own = request.messages.get_mut(self.past..).unwrap_or_default();

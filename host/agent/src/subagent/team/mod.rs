@@ -4,14 +4,12 @@
 //! task ──> stage 1 ──> output, framed ──> stage 2 (side by side) ──> outputs, framed ──> ...
 //! ```
 //!
-//! - A team gives no right. Each agent runs with its own grants; where the team's file comes
-//!   from a workspace or a library, its rights are those ∩ what the operator grants that team's
-//!   identity, so that a stranger's file cannot speak to an agent of the operator's with more
-//!   than a stranger's agent would have.
+//! - A team gives no right. Each agent runs with its own grants; if the team's file comes from a workspace or
+//!   a library, the rights are narrowed by the operator's grants for the team's id, so that a stranger's file
+//!   gets no more from an operator's agent than from a stranger's.
 //! - One budget stands above all stages ([`Level::Team`]).
-//! - What an agent wrote is passed on in the same frame as a subagent's conclusion: marked as
-//!   another agent's text, with what imitates the frame escaped. The person's own task is
-//!   passed on as it stands.
+//! - An agent's output is passed on in the same frame as a subagent's conclusion: marked as another agent's
+//!   text, with imitations of the frame escaped. The person's own task is passed on unchanged.
 //! - Nothing runs unless all agents of the team can.
 //! - There is always an outcome, with all that was done until then.
 //!

@@ -1,4 +1,4 @@
-//! How a team ended, with all that its agents did.
+//! The ending of a team, with all its agents' work.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -10,20 +10,19 @@ use crate::outcome::{ChildSummary, Outcome, RunError, RunStatus, Usage};
 /// How a team ended. Always made, whatever happened.
 #[derive(Debug, Clone, Serialize)]
 pub struct TeamOutcome {
-    /// The run; all its agents share it.
+    /// The run, shared by all agents.
     pub run: RunId,
     /// The team's identity: scope and slug.
     pub team: String,
     /// `completed` when every stage did; `partial` when one ended early, or a budget of the
     /// team ran out after some stage; `failed` when a stage failed.
     pub status: RunStatus,
-    /// The output of the last stage that has one. Foreign text: escape it before a person
-    /// sees it.
+    /// The output of the last stage with one. Foreign text: escape it before showing it to a person.
     pub output: String,
-    /// Why it did not complete; absent when it did.
+    /// Why the team did not complete; absent if completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
-    /// The stages that began, in their order.
+    /// The stages that began, in order.
     pub stages: Vec<StageOutcome>,
     /// How many stages the team has.
     pub planned: usize,
@@ -55,14 +54,14 @@ pub struct StageOutcome {
 pub struct MemberOutcome {
     /// Where it stands in events and receipts: `team/scout#0`.
     pub path: String,
-    /// How many of its name this run had before it.
+    /// The number of earlier agents of the same name in the run.
     pub spawn_index: u32,
-    /// The task it was given, cut at a bound: the whole of it is the outputs before.
+    /// The task, cut at a bound: the rest consists of earlier outputs.
     pub task: String,
     /// The context it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// How it ended, with its receipts.
+    /// The outcome, with receipts.
     pub outcome: Outcome,
 }
 
@@ -77,8 +76,8 @@ impl TeamOutcome {
         self.stages.iter_mut().flat_map(|stage| &mut stage.agents)
     }
 
-    /// The agent that decided how the team ended, with its stage, where one did: of the last
-    /// stage that ended so, the first that did not complete.
+    /// The agent that decided the team's ending, with the stage, if any: in the last stage with that ending,
+    /// the first agent that did not complete.
     pub fn culprit(&self) -> Option<(usize, &MemberOutcome)> {
         if self.status == RunStatus::Completed {
             return None;
@@ -89,8 +88,8 @@ impl TeamOutcome {
         of(self.status).or_else(other).map(|agent| (stage.stage, agent))
     }
 
-    /// The same as the outcome of one run whose subagents are the team's agents: the form in
-    /// which runs are saved and receipts are shown. `step` is the stage.
+    /// The same as the outcome of a run whose subagents are the team's agents: the form of saved runs and
+    /// receipts. `step` is the stage.
     pub fn to_outcome(&self) -> Outcome {
         let children: Vec<ChildSummary> = self
             .stages

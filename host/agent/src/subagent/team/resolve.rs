@@ -1,4 +1,4 @@
-//! From a team's name to its agents with their rights, and what stands in the way.
+//! From a team's name to its agents with their rights, and the obstacles.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ pub struct ResolvedTeam {
     pub definition: Arc<TeamDefinition>,
     /// The agents of each stage, in the order written; fewer where there are problems.
     pub(crate) stages: Vec<Vec<Arc<ResolvedAgent>>>,
-    /// Why the team cannot run: an agent that nobody knows, or one that is blocked. Each names
-    /// its line and, where there is one, the way out.
+    /// Why the team cannot run: unknown or blocked agents. Each problem names the line and, if known, the
+    /// remedy.
     pub problems: Vec<Diagnostic>,
 }
 
-/// Finds a team and its agents: refreshes the libraries first, so that an edit counts at once.
+/// Finds a team and its agents, after refreshing the libraries, so that an edit counts at once.
 pub fn resolve_team(
     host: &Host,
     name: &str,
@@ -162,7 +162,7 @@ fn within_team(
     workspace: &Path,
 ) -> Result<ResolvedAgent, Problem> {
     match team.scope {
-        // The operator wrote it, and says with it what their agents should do.
+        // The operator wrote the file, and decides in it the work of all agents.
         Scope::Home => return Ok(agent),
         Scope::Library(_) | Scope::Workspace(_) => {}
     }

@@ -52,8 +52,7 @@ pub struct TeamSpec {
 
 /// Runs a team to its end. There is always an outcome.
 ///
-/// `cancel` ends the run: when this returns, no model call, guest effect or receipt of it
-/// follows.
+/// `cancel` ends the run: once `run_team` returns, no model call, guest effect or receipt follows.
 pub async fn run_team(
     host: &Host,
     spec: TeamSpec,
@@ -82,7 +81,7 @@ pub async fn run_team_as(
         Ok(()) => run_of.stages().await,
         Err(error) => (RunStatus::Failed, Some(error)),
     };
-    // Whatever may still hold this budget stops at its next check.
+    // Any remaining holder of the budget stops at its next check.
     run_of.budget.cancel();
     let stages = run_of.done;
     let mut total = Usage::default();
@@ -132,7 +131,7 @@ struct Run<'a> {
     budget: Budget,
     /// When the time of the whole is up, and how much it was in seconds.
     deadline: Option<(Instant, u64)>,
-    /// The time its agents wait for a person, which the limit does not count.
+    /// The time of waiting for a person, which does not count.
     pause: Arc<Pause>,
     done: Vec<StageOutcome>,
 }
@@ -166,7 +165,7 @@ impl<'a> Run<'a> {
         };
         let now = Instant::now();
         let deadline = least(own.timeout_seconds, asked.timeout_seconds).and_then(|seconds| {
-            // A time limit beyond the clock's range is none.
+            // A time limit beyond the clock's range counts as unlimited.
             Some((now.checked_add(Duration::from_secs(seconds))?, seconds))
         });
         Self {
@@ -331,7 +330,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs one agent; its time begins when this is first polled.
+    /// Runs one agent; its time begins when the future is first polled.
     async fn member(&self, start: Start, batch: &Batch) -> MemberOutcome {
         let Start { stage, mut spec, index, path } = start;
         batch.running(&path);
@@ -366,8 +365,7 @@ impl<'a> Run<'a> {
         };
         job.pause = Pause::below(&self.pause);
         let budget = job.budget.clone();
-        // A task of its own, so that the agents of a stage use all cores; it ends with this
-        // future.
+        // A separate task, so that the agents of a stage use all cores; dropped with this future.
         let outcome = match AbortOnDropHandle::new(tokio::spawn(run_agent(job))).await {
             Ok(outcome) => outcome,
             Err(error) => {
@@ -392,7 +390,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Why a stage ended as it did: the first of its agents' reasons that fits.
+/// Why a stage ended with this status: the first fitting error of its agents.
 fn first_error(stage: &StageOutcome, status: RunStatus) -> Option<RunError> {
     let error = |of: &MemberOutcome| of.outcome.error.clone();
     let same = stage.agents.iter().filter(|agent| agent.outcome.status == status);

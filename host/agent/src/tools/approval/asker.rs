@@ -4,45 +4,45 @@ use async_trait::async_trait;
 use belljar_policy::{Mount, ToolName, ToolRights};
 use serde::Serialize;
 
-/// A question to a person. Foreign text: escape it before it is shown.
+/// A question to a person. Foreign text: escape it before showing it.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// Its number in the run, as the event says it.
+    /// The number in the run, as in the event.
     pub id: u64,
-    /// Who wants to call: the agent's name, for a subagent behind its parent's.
+    /// The calling agent's name; for a subagent, after the parent's.
     pub agent: &'a str,
     /// The tool.
     pub tool: &'a ToolName,
-    /// Its arguments, as the model wrote them.
+    /// The arguments, as the model wrote them.
     pub arguments: &'a str,
     /// The means that the call would have.
     pub reach: &'a Reach,
 }
 
-/// A question whose answer is the person's own. All of it but the number is foreign text.
+/// A question whose answer stays private. All but the number is foreign text.
 #[derive(Debug, Clone, Copy)]
 pub struct PrivateQuestion<'a> {
-    /// Its number in the run, as the event says it.
+    /// The number in the run, as in the event.
     pub id: u64,
     /// Who asks.
     pub agent: &'a str,
-    /// The words that the person reads, which may repeat what they have said.
+    /// The text for the person, which may repeat earlier answers.
     pub question: &'a str,
-    /// The words that may be stored in their place.
+    /// The text for storage instead.
     pub noted: &'a str,
     /// Answers to choose from.
     pub options: &'a [String],
 }
 
-/// The means of a call: it can touch this, and nothing beside it. As a person may know it: without
-/// where a directory lies on the host, and without the value of a secret.
+/// The means of a call: everything that the call can touch. In a form for a person: without a directory's
+/// place on the host, and without the values of secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Reach {
     /// Directories.
     pub mounts: Vec<ReachedMount>,
     /// Rules of hosts.
     pub hosts: Vec<String>,
-    /// Names of secrets that the host would join to its requests.
+    /// Names of secrets that the host would join to requests.
     pub secrets: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ impl Reach {
 pub enum Approval {
     /// Go on, this once.
     Yes,
-    /// Go on, and do not ask again about this agent and tool in this run.
+    /// Allow, and ask no more about this agent and tool in this run.
     ForRun,
     /// Do not.
     No,
@@ -115,33 +115,33 @@ impl Said {
     }
 }
 
-/// Somebody who can be asked.
+/// A person who can be asked.
 #[async_trait]
 pub trait Asker: Send + Sync {
     /// Asks, and waits for the answer. The run's time limit and its cancellation end the wait.
     async fn ask(&self, question: Question<'_>) -> Approval;
 
-    /// The question with this number comes up in the call with this id. Default: nobody needs to know.
+    /// Notes that the question with this number belongs to the call with this id. Default: ignored.
     fn concerns(&self, id: u64, call: &str) {
         let _ = (id, call);
     }
 
-    /// Asks the person what the agent at the root wants to know. All of it but the number is
-    /// foreign text. Default: nobody is there.
+    /// Puts the root agent's question to the person. All but the number is foreign text. Default: nobody is
+    /// present.
     async fn clarify(&self, id: u64, agent: &str, question: &str, options: &[String]) -> Said {
         let _ = (id, agent, question, options);
         Said::Nobody
     }
 
-    /// As [`Asker::clarify`]; whoever stores questions stores of this what is noted, and of its answer that
-    /// there is one. Default: nothing is stored here.
+    /// Like [`Asker::clarify`]; storage gets only the noted text, and the fact of an answer. Default: nothing
+    /// is stored here.
     async fn clarify_privately(&self, question: PrivateQuestion<'_>) -> Said {
         let PrivateQuestion { id, agent, question, noted: _, options } = question;
         self.clarify(id, agent, question, options).await
     }
 }
 
-/// Nobody: what stands where no front end offers a person.
+/// Nobody: the asker without a front end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoAsker;
 

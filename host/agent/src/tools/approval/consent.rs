@@ -1,5 +1,5 @@
-//! The one place where a permit that needs an answer becomes a permit that needs none; `cargo xtask tidy`
-//! refuses that step anywhere else.
+//! The one place that turns a permit which needs an answer into an answered one; `cargo xtask tidy` refuses
+//! this step anywhere else.
 
 use belljar_policy::ToolPermit;
 
@@ -8,13 +8,13 @@ use belljar_policy::ToolPermit;
 pub(crate) enum Instead {
     /// A hook of the operator allows this very call.
     HookAllows,
-    /// INV-258: the journal says that a person allowed it, before the process died.
+    /// INV-258: a person allowed the call before the process died, by the journal.
     AllowedBefore,
-    /// A replay makes it, and nothing that it does has an effect.
+    /// A replay makes the call, without effects.
     NoEffect,
 }
 
-/// The permit after a person's yes. Only the code that asks sees this.
+/// The permit after a person's yes. Only the asking code may call `said_yes`.
 pub(super) fn said_yes(permit: ToolPermit) -> ToolPermit {
     permit.consented()
 }

@@ -1,5 +1,5 @@
-//! Time that an agent spends waiting for a person: it counts against no time limit, neither
-//! the agent's own nor that of the agents above it, which wait with it.
+//! The time of an agent's waits for a person: it counts against no time limit, neither the agent's own nor
+//! that of its ancestors, which wait too.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The waiting of one agent and of all below it.
+/// The waiting time of one agent and its descendants.
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
     above: Option<Arc<Pause>>,
@@ -25,7 +25,7 @@ struct State {
     total: Duration,
 }
 
-/// An open question. It is closed when this is dropped.
+/// An open question, closed on drop.
 #[derive(Debug)]
 pub(crate) struct Waiting(Arc<Pause>);
 

@@ -27,8 +27,7 @@ pub(crate) const SAID_NO: &str = "the person who was asked said no";
 const CANCELLED: &str = "the question was cancelled where it was shown, without a yes or a no";
 
 impl Agent<'_> {
-    /// Asks the person at the root where the grant says so, unless they have said already that
-    /// it holds for the run.
+    /// Asks the person at the root if the grant demands a question, unless already allowed for the run.
     pub(crate) async fn permitted(
         &self,
         call: Call<'_>,
@@ -59,7 +58,7 @@ impl Agent<'_> {
             None => (DenyCode::NobodyToAsk, "the run was cancelled while a person was asked"),
         };
         let facts = format!("{facts} (tool `{}`)", permit.tool());
-        // Who wants to be asked: a hook about this one call, else whoever the decision names.
+        // The source of the question: a hook about this call, otherwise the decision's source.
         let by = match permit.needs_own_answer() {
             true => Source::Hook,
             false => {
@@ -115,8 +114,8 @@ impl Agent<'_> {
         }
     }
 
-    /// Puts a question that comes up in a call to the person at the root. `noted`: their answer is their own,
-    /// and of the question no more is stored than this (INV-366).
+    /// Puts a question about a call to the person at the root. `noted`: the answer is private, and only this
+    /// text is stored of the question (INV-366).
     pub(crate) async fn put(
         &self,
         call: Call<'_>,
@@ -162,7 +161,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Does what a call asks of the agent's list, and shows that to whoever watches.
+    /// Executes a call on the agent's list of work, and shows the list to watchers.
     pub(crate) fn todo(&self, call: &TodoCall, machine: &Loop) -> Answer {
         match self.listed(call, machine) {
             Ok((content, items)) => {
@@ -185,7 +184,7 @@ impl Agent<'_> {
         machine: &Loop,
     ) -> Result<(String, Vec<TodoItem>), String> {
         let mut todos = self.todos.lock().unwrap_or_else(PoisonError::into_inner);
-        // The calls of this step have no answer yet: what they do is in the list that is kept.
+        // The calls of this step have no answers yet: their effects are in the kept list.
         let list = todos
             .get_or_insert_with(|| TodoList::of(&machine.request().messages, machine.dispatcher()));
         let content = list.apply(call)?;
@@ -199,7 +198,7 @@ fn unanswered(why: &str) -> Answer {
     Answer { content, is_error: true }
 }
 
-/// Whether nobody came to an earlier question about a call beside or above this one, which a tool makes.
+/// Whether nobody came to an earlier question about a sibling or outer call.
 fn is_alone(call: Call<'_>) -> bool {
     call.nested.is_some_and(|nested| nested.outer.is_alone())
 }

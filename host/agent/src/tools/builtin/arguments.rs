@@ -1,5 +1,5 @@
-//! The arguments of a built-in tool, checked for their form. Whether there is
-//! such an agent, and whether it may be called, is not known here.
+//! The arguments of a built-in tool, checked for their form. Whether an agent exists and may be called is
+//! checked elsewhere.
 
 use belljar_policy::Shown;
 use serde::Deserialize;
@@ -66,7 +66,7 @@ impl SpawnArguments {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Isolation {
-    /// In overlays of its own, merged into its parent's when it concludes.
+    /// In separate overlays, merged into the parent's at the end.
     Worktree,
 }
 
@@ -87,7 +87,7 @@ pub(crate) enum Mode {
 pub(crate) struct Todo {
     pub(crate) content: String,
     pub(crate) status: TodoStatus,
-    /// How it is called while it is worked on; accepted, and not needed.
+    /// The label during the work; accepted, and not needed.
     #[serde(default)]
     pub(crate) active_form: Option<String>,
 }
@@ -99,7 +99,7 @@ pub(crate) enum TodoCall {
     Write(Vec<Todo>),
     /// One more.
     Create { content: String, detail: Option<String> },
-    /// One with all that is known of it.
+    /// One item with all details.
     Get { id: String },
     /// All.
     List,
@@ -107,7 +107,7 @@ pub(crate) enum TodoCall {
     Update { id: String, change: TodoChange },
 }
 
-/// A change to one thing to be done; what is absent stays.
+/// A change to one item; absent fields stay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TodoChange {
     pub(crate) content: Option<String>,
@@ -115,9 +115,9 @@ pub(crate) struct TodoChange {
     pub(crate) status: Option<TodoStatus>,
     /// It is removed.
     pub(crate) delete: bool,
-    /// Those that wait for it.
+    /// The items that wait for this one.
     pub(crate) blocks: Vec<String>,
-    /// Those that it waits for.
+    /// The items that this one waits for.
     pub(crate) blocked_by: Vec<String>,
 }
 
@@ -130,7 +130,7 @@ pub(crate) enum WorktreeCall {
         #[serde(default)]
         name: Option<String>,
     },
-    /// Merges the changes there into the layers that it is a copy of.
+    /// Merges the changes into the original layers.
     Keep {
         /// Meant for the other ending; nothing is discarded here.
         #[serde(default, rename = "discard_changes")]

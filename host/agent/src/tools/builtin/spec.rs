@@ -1,4 +1,4 @@
-//! The built-in tools as a model sees them: what it reads decides whether it uses them well.
+//! The built-in tools as a model sees them: good descriptions make a model use them well.
 
 use belljar_model::ToolSpec;
 use serde_json::{Value, json};

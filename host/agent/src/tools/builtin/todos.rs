@@ -1,5 +1,5 @@
-//! The agent's list of what is to be done. It stands in the conversation, and is read from there: so a
-//! later turn has it, a fork has that of its parent, and a run that resumes has it again.
+//! The agent's list of work. The list is part of the conversation, and is parsed from it: so a later turn, a
+//! fork and a resumed run all have it.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ struct Item {
     content: String,
     detail: String,
     status: TodoStatus,
-    /// The ids of those that it waits for.
+    /// The ids of the items to wait for.
     blocked_by: BTreeSet<u64>,
 }
 
@@ -185,7 +185,7 @@ impl TodoList {
         text
     }
 
-    /// The tasks that it waits for and that are not done.
+    /// The unfinished tasks that an item waits for.
     fn waits_for(&self, item: &Item) -> String {
         let open = |id: &&u64| {
             self.items.iter().any(|other| {

@@ -1,6 +1,5 @@
-//! The tools that the host itself provides, and the one place that says which of them an agent
-//! is offered: they depend on where it stands in the session. They are granted like all other
-//! tools, so being offered one is no right to it.
+//! The host's own tools, and the one place that decides which are offered to an agent, by its depth. They are
+//! granted like all other tools, so an offer is no right.
 
 use belljar_definition::{SubagentsAsk, builtin_tools};
 use belljar_policy::ToolName;
@@ -22,11 +21,11 @@ pub(crate) enum BuiltinTool {
 /// Where an agent stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Depth {
-    /// Agents above it; 0 = a person started it.
+    /// The number of agents above; 0 = started by a person.
     pub(crate) level: u32,
     /// The deepest that a subagent may stand.
     pub(crate) max_depth: u32,
-    /// It carries on a copy of its parent's conversation.
+    /// Continues a copy of the parent's conversation.
     pub(crate) forked: bool,
 }
 
@@ -62,7 +61,7 @@ impl BuiltinTool {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// Whether it hands work to other agents, or looks after work that was handed on.
+    /// Whether the tool delegates, or manages delegated work.
     pub(crate) fn delegates(self) -> bool {
         match self {
             Self::Spawn | Self::Parallel | Self::Status | Self::Result | Self::Cancel => true,
@@ -82,7 +81,7 @@ impl Depth {
         Self { level: self.level.saturating_add(1), forked: self.forked || forked, ..self }
     }
 
-    /// The same for an agent whose own file allows so many levels below it at most.
+    /// The same for an agent whose own file limits the levels below.
     pub(crate) fn bounded(self, asked: Option<&SubagentsAsk>) -> Self {
         let levels = asked.and_then(|asked| asked.max_depth);
         let deepest = levels.map_or(u32::MAX, |levels| self.level.saturating_add(levels));

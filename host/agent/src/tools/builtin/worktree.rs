@@ -1,8 +1,8 @@
-//! A copy of an agent's overlays that it enters and leaves while it works.
+//! A copy of an agent's overlays that the agent enters and leaves.
 //!
-//! The copy is a fork of the layers that the agent works in, as a subagent with `isolation: worktree`
-//! has one (`layers.rs`). It lies on disk under the address of the call that entered it, so a run that
-//! resumes finds it again; one that ends inside leaves it by itself.
+//! The copy is a fork of the agent's layers, as for a subagent with `isolation: worktree` (`layers.rs`). It
+//! is stored under the address of the entering call, so a resumed run finds it again; an agent that ends
+//! inside leaves it automatically.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::tools::answer::Answer;
 use crate::tools::builtin::arguments::WorktreeCall;
 use crate::tools::call::Call;
 
-/// It copies and merges files, for as long as that takes.
+/// Copying and merging files, perhaps for long.
 const WORKTREE: WorkKind =
     WorkKind { name: "making or ending a worktree", time: Duration::from_secs(600) };
 
@@ -38,7 +38,7 @@ places. What you change, and what subagents that you start change, stays in it u
 At the end of your turn it is kept.";
 
 impl Agent<'_> {
-    /// The layers that this agent, and those that it starts, work in.
+    /// The layers of this agent, and of its new subagents.
     pub(crate) fn layers(&self) -> Option<Layers> {
         self.jar.layers(self.job)
     }
@@ -56,8 +56,8 @@ impl Agent<'_> {
         }
     }
 
-    /// A call that had this result in the process that died: those behind it find the agent where it
-    /// was. Nothing is copied, merged or dropped again.
+    /// Restores the place of an agent after a call that had this result in the dead process. Nothing is
+    /// copied, merged or dropped again.
     pub(crate) async fn worktree_was(&self, call: Call<'_>, asked: &WorktreeCall) {
         let to = match asked {
             WorktreeCall::Enter { name } => self.layers().map(|layers| Worktree {
@@ -66,7 +66,7 @@ impl Agent<'_> {
             }),
             WorktreeCall::Keep { .. } | WorktreeCall::Remove { .. } => {
                 if let Some(worktree) = self.jar.worktree() {
-                    // Of subagents that had ended in there, which began to resume.
+                    // Copies of ended subagents, which had begun to resume.
                     worktree.layers.forget();
                 }
                 None
@@ -95,7 +95,7 @@ impl Agent<'_> {
         let layers = layers.ok_or_else(|| NONE.to_owned())?;
         let worktree = self.planned(call, &layers, name);
         let (own, rights) = (worktree.layers.clone(), self.job.rights.clone());
-        // It copies files, for as long as that takes.
+        // Copies files, perhaps for long.
         let owner = self.job.shared.host.owner_of_layers();
         let made = belljar_work::run(&WORKTREE, &owner, move |stop| {
             own.of_until(&rights, stop).map(drop).map_err(|error| {
@@ -125,7 +125,7 @@ impl Agent<'_> {
                 "subagents still work in the worktree: {ids}. Wait for them first"
             ));
         }
-        // The process that died had left it: its answer alone is missing.
+        // The dead process had left the worktree: only the answer is missing.
         if !worktree.is_new && !worktree.layers.is_made() {
             self.jar.moves(self.job, self.ledger, None).await;
             worktree.layers.forget();
@@ -141,7 +141,7 @@ impl Agent<'_> {
         if !keep && !discard {
             self.spares(&worktree).await?;
         }
-        // No store has one of its overlays open from here on.
+        // From here on no store has an overlay of the worktree open.
         self.jar.close(self.job, self.ledger).await;
         let told = ended(self.job, &worktree, keep).await;
         let lines: Vec<String> = told.iter().filter_map(Told::of_worktree).collect();
@@ -157,7 +157,7 @@ impl Agent<'_> {
         Ok([text.to_owned()].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
     }
 
-    /// An error that names what was changed in a worktree; none where nothing was.
+    /// An error with the changed paths of a worktree; `Ok` without changes.
     async fn spares(&self, worktree: &Worktree) -> Result<(), String> {
         let (layers, rights) = (worktree.layers.clone(), self.job.rights.clone());
         let owner = self.job.shared.host.owner_of_layers();
@@ -188,8 +188,8 @@ impl Agent<'_> {
     }
 }
 
-/// Leaves the worktree that an agent is in at its end, and gives what is to be known of that. The
-/// agent at the top keeps what it changed, for a person to decide on; a subagent if it concluded.
+/// Leaves the worktree at an agent's end, and returns a note. A top agent's changes are kept for a person's
+/// decision, a subagent's if it concluded.
 pub(crate) async fn end(
     jar: &CurrentJar,
     job: &Job,
@@ -217,7 +217,7 @@ async fn ended(job: &Job, worktree: &Worktree, keep: bool) -> Vec<Told> {
     let owner = job.shared.host.owner_of_layers();
     // As at the end of a subagent: half a merge is nobody's.
     let done = belljar_work::run(&WORKTREE, &owner, move |_| {
-        // What a process that died has left is opened first.
+        // A worktree left by a dead process is opened first.
         worktree.layers.of(&rights)?;
         Ok::<_, LayersError>(worktree.layers.end(keep, &worktree.name))
     });

@@ -37,9 +37,9 @@ struct Said {
 }
 
 impl Agent<'_> {
-    /// Runs the hooks before a call that the rights allow. New arguments stand in `changed`, and
-    /// the call is decided on again with them, as if the model had written them. What the hooks
-    /// would have the model read follows the result: it stands in `notes`.
+    /// Runs the hooks before an allowed call. New arguments are put into `changed`, and the call is decided
+    /// on again, as if the model had written them. Texts for the model are put into `notes`, and follow the
+    /// result.
     pub(crate) async fn before_call(
         &self,
         call: Call<'_>,
@@ -121,7 +121,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Runs the hooks after a call that succeeded; what they say follows its result.
+    /// Runs the hooks after a successful call; their texts follow the result.
     pub(crate) async fn after_call(
         &self,
         call: Call<'_>,
@@ -151,8 +151,8 @@ impl Agent<'_> {
         answer
     }
 
-    /// Runs the hooks before a subagent's first model call. Gives what the model is to read
-    /// besides its task, or how the agent ends because one refuses.
+    /// Runs the hooks before a subagent's first model call. Returns their text for the model, or the ending
+    /// if one refuses.
     pub(crate) async fn before_start(&self, timer: &mut Timer) -> Result<String, Ending> {
         let event = HookEvent::SubagentStart;
         let names = self.names();
@@ -176,12 +176,12 @@ impl Agent<'_> {
             }
             Ok(notes)
         };
-        // That it is late or cancelled, the loop itself sees.
+        // The loop itself notices a deadline or a cancellation.
         self.in_time(timer, work).await.unwrap_or_else(|| Ok(String::new()))
     }
 
-    /// Runs the hooks of an agent that is about to end. Gives what keeps it going, once, where
-    /// it has concluded by itself.
+    /// Runs the hooks of an ending agent. Returns the text that continues it, once, if it concluded by
+    /// itself.
     pub(crate) async fn before_end(
         &self,
         said: &str,

@@ -9,7 +9,7 @@ use belljar_sandbox::{LoadError, Need, Wasm, inspect};
 
 use super::{Action, Hook, Hooks};
 
-/// One hook and whether what it runs is there.
+/// One hook, and whether its program or component exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookCheck {
     /// When it runs.
@@ -18,13 +18,13 @@ pub struct HookCheck {
     pub matcher: String,
     /// The command or the component's path; escaped and cut.
     pub name: String,
-    /// The problem; `None` = nothing that can be seen without running it. Escaped.
+    /// The problem, escaped; `None` = nothing visible without running the hook.
     pub problem: Option<String>,
 }
 
 impl Hooks {
-    /// Looks for the program of each command, and reads each component, its digest and its
-    /// contract. Compiles nothing.
+    /// Looks for the program of each command, and reads each component with digest and contract. Compiles
+    /// nothing.
     pub async fn check(&self, workspace: &Path) -> Vec<HookCheck> {
         let mut checks = Vec::with_capacity(self.0.len());
         for hook in &self.0 {
@@ -58,7 +58,7 @@ impl Hook {
     }
 }
 
-/// Why the component is no hook that loads, as far as its bytes tell.
+/// Why a component cannot load as a hook, as far as its bytes show.
 fn unfit(wasm: &Wasm) -> Option<String> {
     let found = match inspect(wasm.bytes()) {
         Ok(found) => found,
@@ -90,7 +90,7 @@ fn is_there(program: &str, workspace: &Path, places: &[PathBuf]) -> bool {
     if program.contains('/') {
         return executable(workspace.join(program));
     }
-    // Builtins of the shell that are programs too, such as `echo`, are found as those.
+    // Builtins of the shell that are programs too, for example `echo`, are found as programs.
     places.iter().any(|place| executable(place.join(program)))
 }
 

@@ -1,5 +1,5 @@
-//! Runs one command: JSON on stdin, a bare environment, bounded output, and nothing of it left
-//! when it is late or cancelled.
+//! Runs one command: JSON on stdin, a bare environment, bounded output, and no remaining process after a
+//! deadline or a cancellation.
 
 use std::path::Path;
 use std::pin::pin;
@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limits::{MAX_HOOK_STDERR, MAX_HOOK_STDOUT};
 
-/// How long output is read after the command has ended: what it wrote is in the pipe by then,
-/// but something that it left behind may hold the pipe open.
+/// How long output is read after the command's end: its own output is in the pipe by then, but a process left
+/// behind may hold the pipe open.
 const OUTPUT_GRACE: Duration = Duration::from_millis(100);
 
 /// How long a killed command may take to be gone.
@@ -44,8 +44,8 @@ pub(crate) async fn start(
     started.map_err(|error| format!("it cannot start: {error}"))
 }
 
-/// Feeds a command that was started, and hears it out. An error says why there is no result; the
-/// command's whole process group is gone then.
+/// Feeds a started command, and reads its output. An error has the reason; the command's whole process group
+/// is gone then.
 pub(crate) async fn run(
     mut child: Running,
     input: &str,
@@ -57,7 +57,7 @@ pub(crate) async fn run(
     let ended = {
         let feed = async {
             if let Some(mut stdin) = stdin {
-                // A command that does not read its input closes the pipe.
+                // A command that ignores its input closes the pipe.
                 let _ = stdin.write_all(input.as_bytes()).await;
             }
         };

@@ -10,7 +10,7 @@ use crate::agent_loop::job::Job;
 use crate::limits::{MAX_HOOK_RESPONSE, cut};
 use crate::tools::call::Call;
 
-/// One event, without the directory, which depends on who is told.
+/// One event, without the directory, which depends on the receiver.
 #[derive(Debug, Clone)]
 pub(crate) struct HookInput(Map<String, Value>);
 
@@ -66,7 +66,7 @@ impl HookInput {
         self.text(&workspace.to_string_lossy())
     }
 
-    /// For a component, which learns no path of this machine.
+    /// The input of a component, without paths of this machine.
     pub(crate) fn for_component(&self) -> String {
         self.text(WORKSPACE)
     }

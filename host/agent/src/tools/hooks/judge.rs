@@ -1,4 +1,4 @@
-//! Asks one hook about one event, whichever kind it is.
+//! Asks one hook of any kind about one event.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use super::{Action, Component, Hook, Judgement, Verdict, command, output};
 const MAX_COMPONENT: u64 = 64 << 20;
 
 impl Hook {
-    /// Its answer. An error says for the person why there is none.
+    /// The hook's answer. An error has the reason for the person.
     pub(crate) async fn ask(
         &self,
         sandbox: &Sandbox,

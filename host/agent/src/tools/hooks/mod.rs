@@ -1,6 +1,5 @@
 //! Hooks: commands and components of the operator that see tool calls before and after they
-//! happen, and agents when they start and stop. They take away or ask; nothing that a hook
-//! says adds a right.
+//! happen, and agents when they start and stop. Hooks deny or ask; no answer of a hook adds a right.
 //!
 //! ```text
 //! apply (when) ──> judge (one hook) ──> command ──> output (what its answer means)
@@ -8,8 +7,8 @@
 //! ```
 //!
 //! The hooks of one call run one after another in the order of `belljar.toml`, each with the
-//! arguments that those before it left, and so do those of one step's calls: a call is never
-//! overtaken because its hook is slow.
+//! arguments left by earlier ones. So do the hooks of one step's calls: a slow hook never lets another call
+//! overtake.
 
 mod apply;
 mod check;
@@ -30,7 +29,7 @@ use tokio::sync::OnceCell;
 
 pub use check::HookCheck;
 
-/// Characters of a command that stand for it in events and warnings.
+/// Characters of a command in events and warnings.
 const MAX_HOOK_NAME: usize = 80;
 
 /// The operator's hooks, ready to run. The default has none.
@@ -51,7 +50,7 @@ pub(crate) struct Hook {
 enum Action {
     Command {
         text: String,
-        /// Starts it; absent where this process may do so itself.
+        /// Starts the command; absent if this process may start programs itself.
         broker: Option<Broker>,
     },
     Component(Component),
@@ -65,7 +64,7 @@ struct Component {
     wasm: OnceCell<Wasm>,
 }
 
-/// The answer of one hook, whichever kind it is.
+/// The answer of one hook of any kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Judgement {
     verdict: Verdict,
@@ -110,7 +109,7 @@ impl Hooks {
         self
     }
 
-    /// Those for this event and one of these names, in the order of the file.
+    /// The hooks for this event and one of these names, in the order of the file.
     fn matching(&self, event: HookEvent, names: &[&str]) -> impl Iterator<Item = &Hook> {
         self.0.iter().filter(move |hook| hook.event == event && hook.matcher.matches(names))
     }

@@ -40,7 +40,7 @@ struct Specific {
     additional_context: Option<String>,
 }
 
-/// The judgement of a command that ran; an error = it gave no answer that can be understood.
+/// Parses the judgement of a command; an error = no intelligible answer.
 pub(crate) fn read(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
     match ran.code {
         Some(0) => parse(event, ran),
@@ -58,8 +58,8 @@ pub(crate) fn read(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
     }
 }
 
-/// Whether a decision may stand in an output that is no JSON object as a whole: a banner before it, a debug line
-/// around it, another program's form of it.
+/// Whether an output that is no JSON object may contain a decision, for example after a banner, among debug
+/// lines, or in another program's format.
 fn names_decision(stdout: &[u8]) -> bool {
     const WORDS: [&str; 5] =
         ["decision", "hookspecificoutput", "stopreason", "\"continue\"", "'continue'"];

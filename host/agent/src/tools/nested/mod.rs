@@ -1,6 +1,5 @@
-//! Calls that tools make. They are calls of the agent like those of its model: the same decision, the
-//! same hooks, the same person, the same budgets, and a receipt each, below that of the call that
-//! makes them.
+//! Calls that tools make. Nested calls are treated like a model's: the same decision, hooks, person and
+//! budgets, and a receipt each, below the outer call's.
 //!
 //! ```text
 //! a tool ──PeersPort──> serve (beside the call, in the same task) ──> Effects::call, as for the model's

@@ -1,4 +1,4 @@
-//! A call that makes others: where those stand, and what was recorded of them.
+//! A call with nested calls: their places, and their records.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use crate::tools::nested::room::Room;
 
 /// A call that makes others.
 pub(crate) struct Outer {
-    /// Its id, which those of the calls in it begin with.
+    /// The id, which begins the ids of nested calls.
     id: String,
     /// The address of those in the journal.
     address: Arc<str>,
@@ -21,34 +21,33 @@ pub(crate) struct Outer {
     past: Option<Arc<AgentPast>>,
     /// How many there are.
     made: AtomicUsize,
-    /// The forms of their answers, until they are told.
+    /// The forms of their answers, until returned.
     forms: Mutex<HashMap<usize, AnswerForm>>,
-    /// The places of those that were made as they are recorded, or are not recorded at all.
+    /// The places of nested calls that match the record, or have none.
     followed: Mutex<HashSet<usize>>,
     /// How it went another way than recorded.
     diverged: OnceLock<String>,
-    /// The room that their receipts have, with those of all calls below one of the model.
+    /// The room for receipts, shared by all calls below one model call.
     room: Arc<Room>,
-    /// Nobody answered a question about one of those calls.
+    /// Nobody answered a question about a nested call.
     alone: Arc<AtomicBool>,
 }
 
 /// The place of a call that a tool makes.
 #[derive(Clone, Copy)]
 pub(crate) struct Nested<'a> {
-    /// The call that makes it.
+    /// The outer call.
     pub(crate) outer: &'a Outer,
-    /// The bounds that the jar holds it to; `None` = the call that made it has ended, and only what it
-    /// had started resumes.
+    /// The jar's bounds for the call; `None` = the outer call has ended, and only its subagents resume.
     pub(crate) within: Option<&'a Within>,
-    /// The name that the tool called, which may be an alias.
+    /// The name as called, perhaps an alias.
     pub(crate) asked: &'a str,
     /// The digest of the call as it was made, before any hook.
     pub(crate) called: &'a str,
 }
 
 impl Outer {
-    /// `nested`: its own place, where a tool makes it.
+    /// `nested`: the call's own place, if a tool made it.
     pub(crate) fn new(
         id: &str,
         address: Arc<str>,
@@ -76,7 +75,7 @@ impl Outer {
         &self.address
     }
 
-    /// The journal of its calls; `None` = it runs for the first time.
+    /// The journal of the nested calls; `None` = running for the first time.
     pub(crate) fn past(&self) -> Option<&Arc<AgentPast>> {
         self.past.as_ref()
     }
@@ -108,8 +107,8 @@ impl Outer {
         forms.remove(&place).unwrap_or_default()
     }
 
-    /// INV-235: compares a call with the one that is recorded at its place. Says whether it is that one,
-    /// or there is none.
+    /// INV-235: compares a call with the recorded one at the place. Returns whether they match, or nothing is
+    /// recorded.
     pub(crate) fn follows(&self, place: usize, step: u64, called: &str) -> bool {
         if self.diverged.get().is_some() {
             return false;
@@ -127,13 +126,13 @@ impl Outer {
         false
     }
 
-    /// Whether the call at a place was made, and is not another one than the recorded one.
+    /// Whether the call at a place was made, and matches the record.
     pub(crate) fn has_made(&self, place: usize) -> bool {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner).contains(&place)
     }
 
-    /// INV-251: it has ended. Says how it went another way than recorded, which it also did where it
-    /// did not make all the calls that are.
+    /// INV-251: ends the call. Returns the difference from the record, including recorded calls that were not
+    /// made.
     pub(crate) fn ends(&self, past: &AgentPast) -> Option<String> {
         let unmade = past.places().iter().filter(|(_, place)| !self.has_made(*place)).count();
         match self.diverged() {
@@ -145,13 +144,13 @@ impl Outer {
         }
     }
 
-    /// The room that the receipts of its calls share.
+    /// The shared room for receipts of nested calls.
     pub(crate) fn room(&self) -> &Room {
         &self.room
     }
 
-    /// INV-259: nobody answered in time, and no call waits for a person again below that of the model.
-    /// A thousand such waits would be a week.
+    /// INV-259: nobody answered in time, so no further call below the model's waits for a person. A thousand
+    /// such waits would take a week.
     pub(crate) fn nobody_came(&self) {
         self.alone.store(true, Ordering::Relaxed);
     }
@@ -167,19 +166,19 @@ impl Outer {
     }
 }
 
-/// A digest of a call, by which it is known again.
+/// A digest of a call, for recognition.
 pub(crate) fn called(call: &ToolCall) -> String {
     let ToolCall { name, arguments, .. } = call;
     Digest::of(format!("{}:{name}{arguments}", name.len()).as_bytes()).to_string()
 }
 
-/// The address in the journal of the calls that a call makes. No subagent has it: in the id of a call that
-/// started one there is no `@`.
+/// The address in the journal of a call's nested calls. Subagents' addresses differ: an id of a starting call
+/// has no `@`.
 pub(crate) fn address_within(caller: &str, step: u64, position: usize) -> Arc<str> {
     format!("{caller}@{step}.{position}").into()
 }
 
-/// Whether an address is that of calls which a call makes.
+/// Whether an address belongs to nested calls.
 pub(crate) fn is_within(address: &str) -> bool {
     address.contains('@')
 }

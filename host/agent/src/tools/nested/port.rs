@@ -1,4 +1,4 @@
-//! The way from a tool's store to its agent: calls go to whoever drives the call that makes them.
+//! The way from a tool's store to its agent: calls go to the driver of the outer call.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use belljar_sandbox::{PeerCall, PeerError, PeerResult, PeerTool, Peers, ToolErro
 use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
-/// Requests that wait. A guest waits for its own answer, so there is never a second one.
+/// Waiting requests. A guest waits for each answer, so there is never a second one.
 const MAX_WAITING: usize = 1;
 
 /// Calls to be made.
@@ -23,7 +23,7 @@ pub(crate) struct PeersPort {
 }
 
 impl PeersPort {
-    /// Both ends. `tools`: those that the agent has.
+    /// Makes both ends. `tools`: the agent's tools.
     pub(crate) fn open(tools: Arc<[PeerTool]>) -> (Arc<Self>, mpsc::Receiver<Request>) {
         let (requests, receiver) = mpsc::channel(MAX_WAITING);
         (Arc::new(Self { tools, requests }), receiver)

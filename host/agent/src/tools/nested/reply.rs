@@ -1,14 +1,14 @@
-//! From the text that a model would read to what a tool is told that made the call.
+//! From a model's text to the result for the tool that made the call.
 
 use belljar_sandbox::{Output, Part, PeerError, PeerResult, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 
 use crate::tools::answer::Answer;
 
-/// How the text of an answer is divided, for a tool that reads it.
+/// The division of an answer's text, for a tool that reads it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AnswerForm {
-    /// Its parts, in order; none = it is one text.
+    /// The parts, in order; empty = a single text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) pieces: Vec<Piece>,
     /// The contract's variant of an error.
@@ -30,7 +30,7 @@ impl AnswerForm {
         Self { kind: Some(kind), ..Self::default() }
     }
 
-    /// The answer as the tool is told it. Text behind the last part, which hooks add, is a part of its own.
+    /// The answer in the tool's form. Text after the last part, added by hooks, becomes a separate part.
     pub(crate) fn tell(&self, answer: &Answer) -> PeerResult {
         if answer.is_error {
             let kind = self.kind.unwrap_or(ToolErrorKind::Failed);

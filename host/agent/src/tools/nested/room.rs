@@ -1,12 +1,12 @@
-//! The room that receipts of nested calls have. There can be a thousand below one call of the model, and
-//! each could keep as much as that one.
+//! The room for receipts of nested calls. A model call can have a thousand nested ones, and each could keep
+//! as much as a whole receipt.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use belljar_sandbox::Receipt;
 
-/// Bytes of what all calls below one call of the model said and touched that their receipts keep: about
-/// as much as the receipt of a single call has at the most.
+/// Bytes kept of the texts and touched files of all calls below one model call: about the maximum of a single
+/// receipt.
 const MAX_KEPT: u64 = 1 << 20;
 
 /// The rest of it.
@@ -20,8 +20,8 @@ impl Default for Room {
 }
 
 impl Room {
-    /// INV-253: takes the room that a receipt needs. Where there is none, what the call said and touched
-    /// is left out of it and counted; its first refusal stays.
+    /// INV-253: takes the room of a receipt. Without room, texts and touched files are left out and counted;
+    /// the first refusal stays.
     pub(crate) fn fit(&self, receipt: &mut Receipt) {
         let needed = size(receipt);
         let take = |left: u64| left.checked_sub(needed);

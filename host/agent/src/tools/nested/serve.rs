@@ -1,5 +1,4 @@
-//! Makes the calls that a tool asks for while its own call runs, in the same task: whatever ends the
-//! one ends the others.
+//! Makes the nested calls of a tool during its own call, in the same task: the end of one is the end of all.
 
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ use crate::tools::nested::port::{PeersPort, Request};
 use crate::tools::result::{self, Executed};
 
 impl Agent<'_> {
-    /// Calls a component of the jar, and makes the calls that it makes.
+    /// Calls a component of the jar, and makes its nested calls.
     pub(crate) async fn call_jar(
         &self,
         jar: &Jar,
@@ -74,8 +73,8 @@ impl Agent<'_> {
         self.executed(call, &outer, ended, machine).await
     }
 
-    /// The result of a call that made others; `None` = it was given up, as it went another way than
-    /// recorded.
+    /// The result of a call with nested calls; `None` = given up, because the nested calls differ from the
+    /// record.
     async fn executed(
         &self,
         call: Call<'_>,
@@ -96,8 +95,7 @@ impl Agent<'_> {
         }
     }
 
-    /// INV-241: what the times and random numbers of a call follow from, if its tool can run again: as
-    /// they did before, where it does.
+    /// INV-241: the source of a repeatable call's times and random numbers: the recorded one, if any.
     pub(crate) fn course_of(&self, call: Call<'_>, permit: &ToolPermit) -> Option<LoggedCourse> {
         if !self.replayable.contains(permit.tool()) {
             return None;
@@ -112,15 +110,15 @@ impl Agent<'_> {
         })
     }
 
-    /// INV-232: ends what a call had under way that has ended itself. After a cancellation all of it
-    /// ends by itself, and is noted; otherwise it is given up.
+    /// INV-232: ends the nested calls of an ended call. After a cancellation they end by themselves, and are
+    /// noted; otherwise they are given up.
     async fn let_end(&self, answering: impl Future<Output = Vec<PeerResult>>) {
         if self.stop.is_cancelled() || self.job.budget.is_cancelled() {
             let _ = answering.await;
         }
     }
 
-    /// Makes calls side by side as far as their kinds allow, as those of one step. One result for each.
+    /// Makes calls side by side as far as their kinds allow, like a step's calls. Returns a result for each.
     async fn answer_all(
         &self,
         asked: Vec<PeerCall>,
@@ -169,7 +167,7 @@ impl Agent<'_> {
     }
 }
 
-/// The calls that have no result yet. Dropped, they are given up: each has a receipt that says so.
+/// The calls without a result yet. On drop they are given up, each with a receipt.
 struct Open<'a, 'j> {
     agent: &'a Agent<'j>,
     calls: Vec<Call<'a>>,
@@ -184,8 +182,8 @@ impl Drop for Open<'_, '_> {
     }
 }
 
-/// INV-230: decides about a call that a tool makes. To it, names that its agent lacks, that its
-/// manifest does not ask for and that exist nowhere are the same.
+/// INV-230: decides about a tool's call. To the tool, a name that its agent lacks, that its manifest does not
+/// request or that does not exist is the same.
 fn decide(
     call: &ToolCall,
     within: &Within,
@@ -195,15 +193,15 @@ fn decide(
     let own = match dispatcher.translate(call) {
         Ok(own) => own,
         Err(refusal) => {
-            // Of a name that it may not call it learns nothing, its arguments' form included.
+            // About a denied name the tool learns nothing, not even whether the arguments are well formed.
             let known = peers.iter().any(|it| it.name == call.name && reaches(within, it));
             let refused = || not_allowed(call, within, dispatcher, peers);
             return (None, Decision::Refuse(if known { refusal } else { refused() }));
         }
     };
     let tool = own.as_ref().unwrap_or(call).name.as_str();
-    // INV-255: what it is not shown it cannot call either, and a name that it may not call tells nothing,
-    // not even that its component waits.
+    // INV-255: a tool that was not shown cannot be called, and a denied name reveals nothing, not even that
+    // its component waits.
     let is_peer = peers.iter().any(|peer| peer.tool.as_str() == tool);
     let decision = if !is_peer || !within.may_call(tool) || !dispatcher.offers(tool) {
         Decision::Refuse(not_allowed(call, within, dispatcher, peers))
@@ -222,8 +220,8 @@ fn reaches(within: &Within, peer: &PeerTool) -> bool {
     within.may_call(peer.tool.as_str()) && !within.waits(peer.tool.as_str())
 }
 
-/// The refusal of a call that its tool may not make. Whoever refuses that tool to the agent itself has
-/// decided, or else the manifest of the tool that calls.
+/// The refusal of a tool's call. The decision's source is the agent's own, otherwise the calling tool's
+/// manifest.
 fn not_allowed(
     call: &ToolCall,
     within: &Within,
