@@ -1,4 +1,4 @@
-//! Embeds the page, `web/dist`: each file as it is, and packed where that makes it smaller.
+//! Embeds the page, `web/dist`: each file unchanged, and packed if smaller.
 //!
 //! A build script rather than a macro, because cargo then sees every file: a changed or a new one
 //! rebuilds the program.
@@ -21,7 +21,7 @@ const SHELL: &str = "index.html";
 /// Hex digits of the digest: enough to tell one build from another.
 const DIGITS: usize = 16;
 
-/// Media types by the ends of names. What has none of these ends is no part of a page.
+/// Media types by file endings. A file with another ending is not part of a page.
 const TYPES: &[(&str, &str)] = &[
     ("css", "text/css; charset=utf-8"),
     ("html", "text/html; charset=utf-8"),

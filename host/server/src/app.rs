@@ -35,7 +35,7 @@ use crate::tenants::{OpenError, Services, Tenants};
 /// How the server behaves.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// The names that it goes by.
+    /// The names of the server.
     pub names: Names,
     /// Whether callers without a key are let in as the operator, as long as there never was a key:
     /// on a loopback address alone. [`crate::may_listen`] says whether an address is one.
@@ -48,7 +48,7 @@ pub struct ServerConfig {
     /// Connections of all addresses at a time, WebSockets included. Default: what
     /// [`connections_within`] the descriptors of the process.
     pub connections: u32,
-    /// Connections of one address at a time, WebSockets included; of IPv6, of its first 64 bits.
+    /// Simultaneous connections of one address, including WebSockets; for IPv6, of its first 64 bits.
     /// Default: [`DEFAULT_ADDRESS_CONNECTIONS`], and at most a quarter of all.
     pub address_connections: u32,
     /// Bytes of requests and answers of all tenants that are held at a time. Default:
@@ -56,14 +56,14 @@ pub struct ServerConfig {
     pub bytes_in_flight: u64,
     /// The same of one tenant. Default: [`crate::DEFAULT_TENANT_BYTES_IN_FLIGHT`].
     pub tenant_bytes_in_flight: u64,
-    /// Keys a minute that one address may present and that do not open; then its requests are
-    /// refused for a while without a look at their key. Default: [`DEFAULT_ADDRESS_FAILURES`].
+    /// Invalid keys that one address may present in a minute; afterwards its requests are refused for a while
+    /// without a check of their key. Default: [`DEFAULT_ADDRESS_FAILURES`].
     pub address_failures: u32,
     /// How often an open stream or WebSocket looks whether its key still opens. Default:
     /// [`DEFAULT_KEY_CHECK`].
     pub key_check: Duration,
-    /// For how long what the operator says of issuers counts before it is looked at again, whoever sends
-    /// tokens. Default: [`DEFAULT_ISSUER_CHECK`].
+    /// How long the operator's settings of issuers are used before they are read again, whoever sends tokens.
+    /// Default: [`DEFAULT_ISSUER_CHECK`].
     pub issuer_check: Duration,
     /// How long a stream or WebSocket may be open, whatever opened it. Default: [`DEFAULT_STREAM_LIFE`].
     pub stream_life: Duration,
@@ -72,17 +72,17 @@ pub struct ServerConfig {
     /// How often the audit log gets a line with what strangers did meanwhile. Default:
     /// [`crate::DEFAULT_STRANGER_NOTES`].
     pub stranger_notes: Duration,
-    /// Places of the host that no answer names, beside those of its tenants.
+    /// Places of the host that no answer names, beside the tenants' own.
     pub hidden: Vec<HiddenPlace>,
     /// Days for which lines of the audit log are kept. Default: [`crate::DEFAULT_AUDIT_DAYS`].
     pub audit_days: u32,
-    /// Whether a turn on OpenAI's wires that is not to be stored goes on when its caller is gone.
-    /// Default: it is cancelled.
+    /// Whether a turn over OpenAI's API that is not to be stored goes on when its caller is gone. Default:
+    /// cancelled.
     pub finish_left_turns: bool,
 }
 
-/// Requests a second of one key where nothing is said: more than a person's tools make, less than
-/// what keeps others from being answered.
+/// Default requests a second of one key: more than a person's tools make, less than a load that blocks
+/// others.
 pub const DEFAULT_RATE: u32 = 1_000;
 
 /// Connections of one address where nothing is said: with the other bounds of a connection, half a
@@ -92,8 +92,8 @@ pub const DEFAULT_ADDRESS_CONNECTIONS: u32 = 2_048;
 /// Most connections of all addresses, however many descriptors there are.
 const MAX_CONNECTIONS: u64 = 16_384;
 
-/// Descriptors that are kept for what else a server opens: the store and its connections, files and
-/// connections of tools, child processes. A quarter of them, within these bounds.
+/// Descriptors reserved for other uses of the server, for example the store, files and connections of tools,
+/// child processes. A quarter of all descriptors, within these bounds.
 const RESERVE: std::ops::RangeInclusive<u64> = 64..=2_048;
 
 /// Connections of all addresses that a process may have with so many descriptors, and leave itself
@@ -104,16 +104,15 @@ pub fn connections_within(descriptors: u64) -> u32 {
     u32::try_from(left).unwrap_or(u32::MAX)
 }
 
-/// Keys that do not open where nothing is said: one a second, from a program that was not told of
-/// its new key.
+/// Default bound of invalid keys: one a second, for example from a program with an old key.
 pub const DEFAULT_ADDRESS_FAILURES: u32 = 60;
 
-/// How often streams look at their key where nothing is said. Those of one key share a read of the
-/// store, so what a revoked key yet sees is what happens within two of these.
+/// Default interval in which streams check their key. Streams of one key share a read of the store, so a
+/// revoked key's streams end within two intervals.
 pub const DEFAULT_KEY_CHECK: Duration = Duration::from_secs(1);
 
-/// How old a look at the settings of issuers may be where nothing is said: a rule that is taken away lets
-/// nobody in for longer than this and the look itself.
+/// Default age of the issuers' settings: a removed rule admits nobody for longer than this age and the read
+/// itself.
 pub const DEFAULT_ISSUER_CHECK: Duration = Duration::from_secs(1);
 
 /// How long streams may be open where nothing is said: a day, by which a token without an end is sent anew.
@@ -122,7 +121,7 @@ pub const DEFAULT_STREAM_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often it is looked for deleted tenants where nothing is said.
 pub const DEFAULT_TENANT_CHECK: Duration = Duration::from_secs(5);
 
-/// How old what a request shows of its tenant's settings may be. Turns look again themselves.
+/// Largest age of a tenant's settings in answers. Turns read the settings themselves.
 const LOOKED_AT: Duration = Duration::from_secs(1);
 
 /// How long running turns get where nothing is said.
@@ -166,7 +165,7 @@ struct Inner {
     sockets: Bounded,
 }
 
-/// The context of a handler: who calls, and the sessions of that tenant.
+/// The context of a handler: the caller, and the sessions of the caller's tenant.
 pub(crate) struct Ctx {
     pub(crate) app: App,
     pub(crate) caller: Caller,
@@ -174,8 +173,7 @@ pub(crate) struct Ctx {
 }
 
 impl App {
-    /// A server over a store. `tenants` opens those who are called for; `admission` is what all of
-    /// them share.
+    /// A server over a store. `tenants` opens tenants on demand; `admission` is shared by all.
     pub fn new(
         config: ServerConfig,
         store: Store,
@@ -224,7 +222,7 @@ impl App {
         Ok(self.0.services.recover(&tenants).await)
     }
 
-    /// Looks whether each tenant could be served, and gives those that could not, by name.
+    /// Checks whether each tenant could be served, and returns the failing ones, by name.
     ///
     /// # Errors
     ///
@@ -236,21 +234,21 @@ impl App {
         Ok(self.0.services.check(&tenants).await)
     }
 
-    /// Opens the operator's own tenant, so that what becomes of its settings is known before
-    /// anybody calls. What keeps it from being opened is in the log.
+    /// Opens the operator's own tenant, so that faults of its settings are known before the first call.
+    /// Faults are logged.
     pub async fn open_own(&self) {
         // Whoever calls it is told the same.
         let _ = self.0.services.of(TENANT, TENANT).await;
     }
 
-    /// Reads the settings of every tenant that is open again, whether files have changed or not;
-    /// the others are read when they are opened. Turns that run keep theirs.
+    /// Reads the settings of every open tenant again, whether files have changed or not; other tenants' are
+    /// read at opening. Running turns keep their settings.
     pub async fn reload(&self) {
         self.0.services.look(Look::Anew).await;
     }
 
-    /// How many tenants may call, the operator's own included, and how many of them could not be
-    /// served when they were looked at last.
+    /// The number of tenants that may call, including the operator's own, and how many of them could not be
+    /// served at the last check.
     ///
     /// # Errors
     ///
@@ -270,8 +268,8 @@ impl App {
         Ok(!self.0.config.open || self.0.store.registry().keys_needed().await?)
     }
 
-    /// A token for the operator, who is to follow it to the page: `/login#once=TOKEN`. It opens once,
-    /// for [`crate::LINK_MINUTES`] minutes, with the rights of an admin of the operator's own tenant.
+    /// A token with which the operator opens the page: `/login#once=TOKEN`. Valid once, for
+    /// [`crate::LINK_MINUTES`] minutes, with an admin's rights in the operator's own tenant.
     ///
     /// # Errors
     ///
@@ -280,10 +278,10 @@ impl App {
         self.0.links.offer(Instant::now())
     }
 
-    /// Gives the messages at `/mcp` to a handler of the embedding program: `make` is given belljar's own,
-    /// one for each session and for each message outside such, to be asked for the rest. Who calls is
-    /// known before, and nothing that it does widens what belljar's own may. To be said before the
-    /// server serves; later it changes nothing.
+    /// Sets the handler of messages at `/mcp` to the embedding program's: `make` gets belljar's own handler,
+    /// one for each session and for each message outside of sessions, and may pass messages on. The caller is
+    /// authenticated before, and the new handler cannot widen the rights of belljar's own. Call it before
+    /// serving; later it has no effect.
     ///
     /// # Errors
     ///
@@ -297,8 +295,8 @@ impl App {
         Ok(())
     }
 
-    /// Takes tokens of these issuers beside belljar's own keys, as their settings say it. To be said before
-    /// the server serves; what is said first counts.
+    /// Accepts tokens of these issuers beside belljar's own keys, by the issuers' settings. Call it before
+    /// serving; the first call counts.
     pub fn trust(&self, issuers: Arc<dyn Issuers>) {
         self.0.gatekeeper.take_tokens(Tokens::new(issuers, self.0.config.issuer_check));
     }
@@ -377,7 +375,7 @@ impl App {
         &self.0.metrics
     }
 
-    /// The door of MCP, made when somebody first comes to it.
+    /// The MCP door, made on first use.
     pub(crate) fn mcp(&self) -> Result<&Door, Problem> {
         if let Some(door) = self.0.mcp.get() {
             return Ok(door);
@@ -419,7 +417,7 @@ impl std::fmt::Debug for App {
 }
 
 impl Ctx {
-    /// A session of this tenant. One of another tenant's is not there.
+    /// A session of this tenant. Another tenant's session counts as missing.
     pub(crate) async fn session(&self, id: &str) -> Result<StoredSession, Problem> {
         if !is_id(id) {
             return Err(Problem::not_found("session", id));

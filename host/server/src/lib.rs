@@ -1,4 +1,4 @@
-//! HTTP and WebSocket in front of sessions: who calls, what that caller may do, and the answer.
+//! HTTP and WebSocket in front of sessions: authentication, rights of callers, and answers.
 //!
 //! ```text
 //! listen ──> guard (names) ──> gate (key or login, scope, rate) ──> a handler ──> Service of the tenant
@@ -7,19 +7,18 @@
 //!
 //! Promises of this crate:
 //!
-//! - [`ROUTES`] is the one list of what can be called: the router, the OpenAPI document and the
-//!   test of who may do what are made of it.
-//! - A handler works with the store and the sessions of its caller's tenant. What is another
-//!   tenant's answers exactly as what is not there.
+//! - [`ROUTES`] is the only list of routes: the router, the OpenAPI document and the test of callers' rights
+//!   are made from it.
+//! - A handler works with the store and the sessions of its caller's tenant. Another tenant's object is
+//!   answered exactly like a missing one.
 //! - Keys are compared in constant time, and revoked ones open nothing any more, not even a
 //!   stream that is open (within half a minute).
-//! - Without a key nobody is let in, unless there is no key at all and the address is a loopback
-//!   one.
-//! - Every buffer, body, head, wait and number of things has a bound; whoever goes past one gets
-//!   a problem that says so, and holds up nobody else.
+//! - Without a key nobody is admitted, unless no key exists at all and the address is a loopback one.
+//! - Every buffer, body, head, wait and count has a bound; a caller who exceeds a bound gets a problem with
+//!   its name, and does not slow others.
 //! - Every failure is problem details; none names a path of the host.
 //!
-//! It decides about no right of an agent, and runs none: that is `belljar_session`'s.
+//! The crate decides about no right of an agent, and runs none: `belljar_session` does.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -21,7 +21,7 @@ use crate::stream::ws;
 use crate::app::App;
 
 impl App {
-    /// Everything that the server answers: the API, and the page that shows it.
+    /// All answers of the server: the API, and the page.
     pub fn router(&self) -> Router {
         let mut router = Router::new();
         for route in ROUTES {

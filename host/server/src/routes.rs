@@ -1,5 +1,5 @@
 //! The one table of routes: the router, the rights of callers, the OpenAPI document and the
-//! tests of who may do what are all made of it.
+//! tests of callers' rights are made from it.
 
 use belljar_store::MAX_ATTACHMENT_BYTES;
 
@@ -14,11 +14,11 @@ pub struct Route {
     pub op: Op,
     /// Its method.
     pub verb: Verb,
-    /// Its path; `{name}` stands for a part of it.
+    /// The path; `{name}` is a parameter, for example `/v1/sessions/{id}`.
     pub path: &'static str,
-    /// The least that its caller needs.
+    /// The least scope of the caller.
     pub needs: Needs,
-    /// The object that its path names, which has to be the caller's own.
+    /// The object in the path, which must belong to the caller's tenant.
     pub object: Object,
 }
 
@@ -33,7 +33,7 @@ pub enum Verb {
     Delete,
 }
 
-/// The least that a caller needs. Each level includes those before it.
+/// The least scope of a caller. Each level includes the earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Needs {
     /// Not even a key.
@@ -42,9 +42,9 @@ pub enum Needs {
     ReadOnly,
     /// A key that may talk.
     Member,
-    /// A key that may change what its tenant has.
+    /// A key that may change its tenant's objects.
     Admin,
-    /// An admin's key of the operator's own tenant: what it shows is everybody's.
+    /// An admin's key of the operator's own tenant: the answer shows all tenants.
     Operator,
 }
 
@@ -55,9 +55,9 @@ pub enum Object {
     None,
     /// A session.
     Session,
-    /// A session and one of its attachments.
+    /// A session with one of its attachments.
     Attachment,
-    /// A session and one of its open questions.
+    /// A session with one of its open questions.
     Question,
     /// An agent of the tenant.
     Agent,
@@ -283,11 +283,11 @@ pub const ROUTES: &[Route] = &[
 ];
 
 impl Route {
-    /// Whether the gate writes a call to the audit log: it changes something, and does so when
-    /// it answers.
+    /// Whether the gate writes a call to the audit log: calls that change something by the time of their
+    /// answer.
     pub fn is_audited(&self) -> bool {
-        // All but the last two write their lines themselves, when the turn begins, when it is known who
-        // logs in, and when a client of MCP does something. The last two are told something to look at, and change nothing.
+        // Most write their lines themselves: when the turn begins, when the person of a login is known, or
+        // when an MCP client acts. The last two only trigger a check, and change nothing.
         let itself = matches!(
             self.op,
             Op::Chat
@@ -316,7 +316,7 @@ impl Route {
         )
     }
 
-    /// Bytes that it holds before it begins, as it may read so much at once.
+    /// Bytes held before the handler begins, because it may read so much at once.
     pub(crate) fn holds(&self) -> u64 {
         match self.op {
             Op::ListMessages
@@ -330,7 +330,7 @@ impl Route {
             | Op::ReadResponse
             | Op::ListInputItems
             | Op::Preview => PAGE_BYTES,
-            // One file of the largest size there is, twice: as it is read and as it is sent.
+            // A file of the largest size, twice: read and sent.
             Op::ReadAttachment => 2 * MAX_ATTACHMENT_BYTES as u64,
             _ => 0,
         }
@@ -343,19 +343,19 @@ impl Route {
 }
 
 impl Route {
-    /// Whether it is a part of the API that its document describes: MCP has its own.
+    /// Whether the route is part of the API document: MCP has its own description.
     pub fn is_described(&self) -> bool {
         !matches!(self.op, Op::McpSend | Op::McpListen | Op::McpEnd | Op::McpMetadata)
     }
 
-    /// Whether it is one of OpenAI's wires, whose failures have a shape of their own.
+    /// Whether the route is part of OpenAI's API, whose errors have a separate form.
     pub fn is_openai(&self) -> bool {
         openai::speaks(self.path)
     }
 }
 
 impl Op {
-    /// The least that it needs, by whichever entrance it comes.
+    /// The least scope, by any entrance.
     pub(crate) fn needs(self) -> Needs {
         // The table holds every operation, as its test says.
         ROUTES.iter().find(|route| route.op == self).map_or(Needs::Operator, |route| route.needs)

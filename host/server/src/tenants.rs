@@ -1,7 +1,7 @@
-//! From a tenant to its sessions. A tenant is opened when it is first needed and stays open.
+//! From a tenant to its sessions. A tenant is opened on first use and stays open.
 //!
-//! Tenants are told apart by their ids: one that is deleted and made again has another id, and
-//! nothing of what its predecessor has open here.
+//! Tenants are distinguished by id: a tenant deleted and made again has another id, and no access to its
+//! predecessor's open objects.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,26 +17,26 @@ use tokio::sync::OnceCell;
 use crate::http::outward::Outward;
 use crate::http::problem::Problem;
 
-/// How long a caller is asked to wait before it tries a tenant again that could not be opened.
+/// How long a caller is asked to wait before retrying a tenant that could not be opened.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// How long no call opens such a tenant again: reading it costs the same each time. Short, so that
-/// one that was mended is served at once.
+/// How long such a tenant is not opened again, because each attempt costs the same. Short, so that a mended
+/// tenant is served at once.
 const OPENED_AGAIN: Duration = Duration::from_secs(1);
 
-/// Opens tenants: reads their settings and puts their hosts together.
+/// Opens tenants: reads settings and builds hosts.
 #[async_trait]
 pub trait Tenants: Send + Sync {
-    /// The sessions of a tenant that a key has vouched for. Called once for each tenant
-    /// that opens, and again for one that did not.
+    /// Opens the sessions of an authenticated tenant. Called once for each tenant that opens, and again after
+    /// a failure.
     ///
     /// # Errors
     ///
     /// When it cannot be served now. The text goes to the operator's log; a caller is told less.
     async fn open(&self, tenant: &Tenant) -> Result<Service, OpenError>;
 
-    /// Whether a tenant could be opened. Asked of every one when the server starts, of a new one
-    /// soon after it is made, and again of one that could not. Opens nothing. Default: yes.
+    /// Whether a tenant could be opened. Checked for every tenant at the server's start, for a new one soon
+    /// after its making, and again after a failure. Opens nothing. Default: yes.
     ///
     /// # Errors
     ///
@@ -45,8 +45,8 @@ pub trait Tenants: Send + Sync {
         Ok(())
     }
 
-    /// Whether the tenant of this id was granted something that this process cannot give before it
-    /// is started again, as far as it has looked. Default: no.
+    /// Whether the tenant with this id has a grant that this process cannot give before a restart, as far as
+    /// checked. Default: no.
     fn waits_for_restart(&self, _id: &str) -> bool {
         false
     }
@@ -55,10 +55,10 @@ pub trait Tenants: Send + Sync {
 /// Why a tenant cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Its files lie where this process may not reach.
+    /// The files are where this process has no access.
     #[error("{0}")]
     OutOfReach(String),
-    /// Its settings are not valid, or its host cannot be set up.
+    /// The settings are invalid, or the host cannot be set up.
     #[error("{0}")]
     Setup(String),
 }
@@ -70,7 +70,7 @@ pub(crate) struct Services {
     outward: Arc<Outward>,
     /// By their ids.
     open: Mutex<HashMap<String, Arc<OnceCell<Service>>>>,
-    /// How each was found when it was looked at last, by their ids.
+    /// The result of each tenant's last check, by id.
     found: Mutex<HashMap<String, Found>>,
     /// No tenant takes turns any more, be it opened later.
     closing: AtomicBool,
@@ -112,19 +112,19 @@ impl Services {
         Self { opener, registry, outward, open, found, closing: AtomicBool::new(false) }
     }
 
-    /// The sessions of a tenant, by its name and id. Callers of one that is being opened wait for
-    /// each other. What is wrong with one that does not open is in the log once, however many ask.
+    /// The sessions of a tenant, by name and id. Callers of an opening tenant wait for each other. A fault is
+    /// logged once, however many callers ask.
     pub(crate) async fn of(&self, tenant: &str, id: &str) -> Result<Service, Problem> {
         if let Some(problem) = self.recently(id) {
             return Err(problem);
         }
         let cell = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            // Only ids of keys that exist come here, so it is as long as the list of tenants.
+            // Only ids of existing keys reach this map, so it is no longer than the list of tenants.
             Arc::clone(open.entry(id.to_owned()).or_default())
         };
         let opening = async || {
-            // Somebody who was faster may have found how it is.
+            // A faster caller may have the result already.
             match self.recently(id) {
                 Some(problem) => Err(Opening::Known(problem)),
                 None => self.open(tenant, id).await.map_err(Opening::Failed),
@@ -134,7 +134,8 @@ impl Services {
             Err(Opening::Known(problem)) => Err(problem),
             Ok(open) => {
                 self.found().insert(id.to_owned(), Found::Served);
-                // Asked when it can be found: whoever drains sees it, or this sees who drains.
+                // Checked once the tenant can be found: either `drain` sees the tenant, or this check sees
+                // `drain`.
                 if self.closing.load(Ordering::SeqCst) {
                     open.take_no_turns();
                 }
@@ -187,13 +188,13 @@ impl Services {
         }
     }
 
-    /// How many are served by the settings that were valid last, because those of now are not.
+    /// The number of tenants that are served by earlier settings, because the present ones are invalid.
     pub(crate) fn on_older_settings(&self) -> usize {
         self.all().iter().filter(|service| service.is_on_older_settings()).count()
     }
 
-    /// INV-153: looks at those of `there` that are not known to be served. Gives the names of
-    /// those that have just been found not to be, and why.
+    /// INV-153: checks the tenants of `there` that are not known to be served. Returns the newly failing ones
+    /// with the reasons.
     pub(crate) async fn check(&self, there: &[Tenant]) -> Vec<(String, OpenError)> {
         let enabled: HashMap<&str, &Tenant> = there
             .iter()
@@ -243,11 +244,11 @@ impl Services {
         open.values().filter_map(|cell| cell.get().cloned()).collect()
     }
 
-    /// Opens these tenants and resumes their interrupted turns. Gives how many.
+    /// Opens these tenants and resumes their interrupted turns. Returns the number of turns.
     pub(crate) async fn recover(&self, tenants: &[Tenant]) -> usize {
         let mut turns = 0;
         for tenant in tenants {
-            // Those that cannot be opened are in the log, and their turns wait for the next start.
+            // A tenant that cannot be opened is logged, and its turns wait for the next start.
             let Ok(service) = self.of(&tenant.name, &tenant.id).await else { continue };
             match service.recover().await {
                 Ok(recovered) => turns += recovered,
@@ -257,21 +258,20 @@ impl Services {
         turns
     }
 
-    /// The ids of those that are open.
+    /// The ids of the open tenants.
     pub(crate) fn ids(&self) -> Vec<String> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
-    /// INV-101: closes those of `open` that are not `there` any more: their turns are stopped where
-    /// they are, and nothing more of them is written. One that was deleted and made again is
-    /// another tenant.
+    /// INV-101: closes tenants of `open` that are not `there` any more: their turns are stopped, and nothing
+    /// more of theirs is stored. A tenant deleted and made again is another one.
     pub(crate) fn close_deleted(&self, open: &[String], there: &[Tenant]) {
         let there: HashSet<&str> = there.iter().map(|tenant| tenant.id.as_str()).collect();
         for id in open.iter().filter(|id| !there.contains(id.as_str())) {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(cell) = open.get(id) else { continue };
             let Some(service) = cell.get().cloned() else {
-                // One that is being opened has no turns, and is looked at again.
+                // An opening tenant has no turns, and is checked again later.
                 if Arc::strong_count(cell) == 1 {
                     open.remove(id);
                 }
@@ -285,7 +285,7 @@ impl Services {
         }
     }
 
-    /// Takes no more turns, and lets those that run end, up to a limit.
+    /// Refuses new turns, and waits for the running ones up to a limit.
     pub(crate) async fn drain(&self, limit: Duration) {
         self.closing.store(true, Ordering::SeqCst);
         let all = self.all();

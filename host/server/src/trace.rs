@@ -1,7 +1,7 @@
 //! The span of a request, for the operator's tracer (INV-98).
 //!
-//! Requests of callers who were let in have one: a stranger fills no collector, and chooses no
-//! trace to appear in. What is refused is counted, and stands in the audit log.
+//! Requests of admitted callers have a span: a stranger must not fill a collector, nor choose a trace.
+//! Refused requests are counted, and are in the audit log.
 
 use axum::http::{HeaderMap, StatusCode};
 use belljar_agent::TRACE_TARGET;
@@ -17,11 +17,10 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use crate::http::auth::Caller;
 use crate::routes::{Op, Route};
 
-/// Where a caller says of which trace its request is a part.
+/// The header that names the trace of a request.
 const TRACEPARENT: &str = "traceparent";
 
-/// A request of a caller who was let in. What is asked for again and again by machines that watch
-/// has none.
+/// A request of an admitted caller. Requests that machines repeat, for example health checks, have no span.
 pub(crate) fn request(route: &Route, caller: &Caller, headers: &HeaderMap) -> Span {
     if route.op == Op::Metrics {
         return Span::none();
@@ -49,7 +48,7 @@ pub(crate) fn request(route: &Route, caller: &Caller, headers: &HeaderMap) -> Sp
     span
 }
 
-/// The answer to a request. A failure of the caller's own is none of the server's.
+/// Records the answer. A caller's own failure is not the server's.
 pub(crate) fn answered(span: &Span, status: StatusCode) {
     if span.is_disabled() {
         return;
@@ -61,8 +60,8 @@ pub(crate) fn answered(span: &Span, status: StatusCode) {
     }
 }
 
-/// The span that a caller says its request belongs to, if it says so once and in the form of the
-/// W3C. What else it may say of it (`tracestate`) is not passed on.
+/// The span that a caller names as the request's parent, if named once and in the form of the W3C. Other
+/// fields (`tracestate`) are not passed on.
 fn remote_parent(headers: &HeaderMap) -> Option<Context> {
     if headers.get_all(TRACEPARENT).iter().count() != 1 {
         return None;

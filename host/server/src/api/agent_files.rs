@@ -1,4 +1,4 @@
-//! Files that would be agents and are not: those that cannot be understood, and drafts.
+//! Files that would be agents but are not: unreadable files and drafts.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use utoipa::ToSchema;
 use crate::api::agent_text::DiagnosticBody;
 use crate::api::scope::{InScope, scope_word};
 
-/// Most files of each kind that are listed: whoever has more mends these first.
+/// Most listed files of each kind: an author with more mends these first.
 const MAX_FILES: usize = 200;
 
-/// Most findings about one file. The first ones are what its author mends first.
+/// Most findings about one file, the first ones, which an author mends first.
 const MAX_FINDINGS: usize = 5;
 
 /// Most characters of a file's name.
@@ -132,7 +132,7 @@ fn taken(path: &Path, first: &str) -> Diagnostic {
     Diagnostic { hint, ..Diagnostic::of_file(path, NAME_TAKEN, message) }
 }
 
-/// A path below the folder of its scope: where that lies on the host is not for a peer.
+/// A path below the folder of its scope, because a peer must not learn the place on the host.
 fn below(host: &Host, scope: &Scope, path: &Path) -> String {
     let roots = host.library.roots().iter().filter(|root| root.scope == *scope);
     let below = roots.filter_map(|root| path.strip_prefix(&root.dir).ok()).next();

@@ -20,14 +20,14 @@ use crate::routes::Needs;
 
 /// A text that was read.
 pub(crate) struct AgentText {
-    /// The name of its agent; `None` = it is no agent that can be used.
+    /// The name of the agent; `None` = the text is no usable agent.
     pub(crate) slug: Option<Slug>,
-    /// The definition in it, with what it would be given.
+    /// The definition, with the rights that it would get.
     pub(crate) definition: Option<DefinitionBody>,
     /// Its system prompt.
     pub(crate) body: Option<String>,
     pub(crate) diagnostics: Vec<DiagnosticBody>,
-    /// The agent that it would be if it were kept.
+    /// The agent that the text would be, if stored.
     pub(crate) agent: Option<Box<ResolvedAgent>>,
 }
 
@@ -153,7 +153,7 @@ impl AgentText {
         Self { slug: None, definition: None, body: None, diagnostics, agent: None }
     }
 
-    /// That it is no agent, and why.
+    /// The problem of a text that is no agent, with the reason.
     pub(crate) fn refused(&self) -> Problem {
         let why = self.diagnostics.iter().find(|found| found.is_error());
         let why = why.map_or_else(|| "it is no agent".to_owned(), DiagnosticBody::line);
@@ -163,7 +163,7 @@ impl AgentText {
 }
 
 impl DefinitionBody {
-    /// The same, with what the operator of this host would type; `admin`: whoever asks may know.
+    /// The same, with the operator's command; `admin`: the caller may see it.
     pub(crate) fn with_command(agent: &ResolvedAgent, host: &Host, admin: bool) -> Self {
         let blocked = matches!(agent.status, AgentReadiness::Blocked { .. });
         let hint = Some(&agent.hint).filter(|hint| admin && blocked && !hint.is_empty());
@@ -207,8 +207,8 @@ fn no_model(agent: &ResolvedAgent, host: &Host) -> Option<String> {
     }
 }
 
-/// Whether a text is for the person at the server's own machine: it names a command, an option of
-/// one, or a file there.
+/// Whether a text is for the person at the server's own machine, because of a command, an option or a file in
+/// it.
 fn is_for_the_operator(text: &str) -> bool {
     let option = |rest: &str| rest.starts_with(|letter: char| letter.is_ascii_lowercase());
     let names = ["`belljar ", "belljar.toml"];
@@ -222,7 +222,7 @@ const INSTEAD: [(&str, &str); 3] = [
     ("lenient", "begin the file with `---`, or ask the operator to have such files read"),
 ];
 
-/// A hint as it helps whoever calls: one that names the operator's commands or files is another.
+/// A hint for the caller: a hint with the operator's commands or files is replaced.
 fn for_callers(hint: &str) -> String {
     if !is_for_the_operator(hint) {
         return hint.to_owned();

@@ -1,4 +1,4 @@
-//! Agents of a tenant: those of its files, and those that its admins keep here.
+//! Agents of a tenant: agents of files, and agents stored here by admins.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -144,20 +144,20 @@ pub(crate) async fn list(
     };
     let on_disk = on_disk(&ctx).await?;
     let (wanted, broken, drafts) = unused_files(&ctx, wanted, query.after.is_none()).await?;
-    // Those that are kept here are in the catalogue too, as far as their texts can be used.
+    // Stored agents are in the catalogue too, if their texts can be used.
     let is_listed = |agent: &&ResolvedAgent| {
         let scope = scope(&agent.id);
         scope != KEPT && wanted.holds(&scope)
     };
     let files = on_disk.iter().filter(is_listed).map(Listed::File);
     let all: Vec<Listed> = files.chain(slugs.iter().map(|slug| Listed::Kept(slug))).collect();
-    // Behind one that is not there is none.
+    // After a missing agent the page is empty.
     let seen = query.after.map_or(0, |after| {
         all.iter().position(|one| one.name() == after).map_or(all.len(), |at| at + 1)
     });
     let (mut agents, mut bytes, mut last) = (Vec::new(), 0, None);
     for one in all.iter().skip(seen) {
-        // INV-115: one text at a time, and no more than a page of what is said of them.
+        // INV-115: one text at a time, and at most a page of findings.
         if bytes >= PAGE_BYTES {
             return Ok(Json(Agents { agents, next: last, broken, drafts }));
         }
@@ -169,8 +169,7 @@ pub(crate) async fn list(
     Ok(Json(Agents { agents, next: None, broken, drafts }))
 }
 
-/// The files that are no agents, where they are wanted. Looks at files, so it does not hold up other
-/// requests.
+/// The files that are no agents, if requested. Reads files, so run on a thread.
 async fn unused_files(
     ctx: &Ctx,
     wanted: InScope,
@@ -196,7 +195,7 @@ enum Listed<'a> {
 }
 
 impl Listed<'_> {
-    /// By which a page names its last one.
+    /// The name of the last agent of a page.
     fn name(&self) -> String {
         match self {
             Self::File(agent) => format!("{}/{}", scope(&agent.id), agent.id.slug),
@@ -222,8 +221,8 @@ pub(crate) fn size(row: &impl Serialize) -> i64 {
     serde_json::to_vec(row).map_or(0, |json| i64::try_from(json.len()).unwrap_or(i64::MAX))
 }
 
-/// `GET /v1/agents/{slug}`. Of several of one name the one in `scope`; without it, the first that is
-/// there: kept here, then as files come.
+/// `GET /v1/agents/{slug}`. Of several agents of one name, the one in `scope`; without `scope`, the first:
+/// stored here, then in the order of files.
 pub(crate) async fn read(
     ctx: Ctx,
     PathOf(slug): PathOf<String>,
@@ -333,7 +332,7 @@ pub(crate) async fn validate(
     Ok(Json(Validated { valid: definition.is_some(), definition, diagnostics }))
 }
 
-/// A name as it stands in a path. One of another form is nobody's.
+/// Checks a name in a path. A malformed name belongs to nobody.
 fn checked(slug: &str) -> Result<Slug, Problem> {
     Slug::try_from(slug.to_owned()).map_err(|_| Problem::not_found("agent", slug))
 }
@@ -348,7 +347,7 @@ fn if_match(headers: &HeaderMap) -> Result<i64, Problem> {
     text.parse().map_err(|_| Problem::new(Kind::Changed, "`If-Match` names no version of it"))
 }
 
-/// Refuses a text that is no agent of this name.
+/// Refuses a text that is not an agent of this name.
 async fn usable(ctx: &Ctx, slug: &Slug, text: &str) -> Result<(), Problem> {
     let read = read_text(ctx, slug.as_str(), text).await?;
     match read.slug {
@@ -385,7 +384,7 @@ async fn saved(ctx: &Ctx, slug: &Slug, status: StatusCode) -> Result<Response, P
     ctx.service.reload_agents().await?;
     match ctx.store().agent(slug.as_str()).await? {
         Some(row) => kept(ctx, row, status).await,
-        // Somebody has deleted it since.
+        // The agent was deleted meanwhile.
         None => Err(Problem::not_found("agent", slug.as_str())),
     }
 }

@@ -1,4 +1,4 @@
-//! Files that tools handed over: listed, and sent so that no browser takes them for a page.
+//! Files handed over by tools: listed, and sent in a form that no browser renders as a page.
 
 use std::fmt::Write as _;
 
@@ -83,7 +83,7 @@ pub(crate) async fn read(
     Ok(response)
 }
 
-/// To be saved, not shown, under its name: its letters, digits, `.`, `-` and `_` as they are.
+/// A header to save a file, not show it, under its name: letters, digits, `.`, `-` and `_` are kept.
 fn disposition(name: &str) -> String {
     let mut text = "attachment; filename*=UTF-8''".to_owned();
     for byte in name.bytes().take(MAX_NAME) {

@@ -1,4 +1,4 @@
-//! The audit log: who changed what, and what was refused. Written here, read by a tenant's admins.
+//! The audit log: changes with their actors, and refusals. Written here, read by a tenant's admins.
 
 use belljar_agent::RunId;
 use belljar_store::{AuditEntry, Store, Write};
@@ -68,8 +68,8 @@ pub(crate) async fn read(
 }
 
 impl App {
-    /// Adds a line to the log of the caller's tenant, and waits until it is on disk. None is added to
-    /// that of another tenant which has its name by now.
+    /// Adds a line to the log of the caller's tenant, and waits until stored. A later tenant of the same name
+    /// gets no line.
     pub(crate) async fn audit(&self, caller: &Caller, action: &str, object: String, detail: Value) {
         let store = self.store().of(&caller.tenant, &caller.tenant_id);
         self.audit_of(&store, &caller.actor, action, object, detail).await;

@@ -14,7 +14,7 @@ use crate::app::Ctx;
 use crate::http::problem::{Kind, Problem};
 use crate::http::respond::{Json, JsonBody, PathOf, QueryOf, Told};
 
-/// Most changes in one answer, and that are decided about without saying how many they are.
+/// Most changes in one answer, and in a decision without their number.
 const MAX_FILES: usize = 5_000;
 
 /// Most bytes of a patch: as much as a page may have.
@@ -326,8 +326,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// INV-270: what is decided about was listed. A list has no more than [`MAX_FILES`] changes, so who
-    /// decides about more says that they know how many there are, and as of when.
+    /// INV-270: only listed changes can be decided about. A list has at most [`MAX_FILES`] changes, so a
+    /// decision about more has to state their number, and the time of the look.
     fn has_all(
         &self,
         place: &DirectoryReview,
@@ -380,7 +380,7 @@ fn guest(place: Option<String>) -> Result<GuestPath, Problem> {
     GuestPath::new(&place).map_err(|error| Problem::invalid(error.to_string()))
 }
 
-/// INV-410: the lines of the files that are shown are counted, and those of no others.
+/// INV-410: counts the lines of the shown files only.
 fn body(
     place: DirectoryLook,
     with_patch: bool,
@@ -393,8 +393,7 @@ fn body(
     Ok(shown_place(&guest, &changes, is_interrupted, with_patch, skip))
 }
 
-/// Changes that would run later, those in conflict, then the others: however the list is cut, the first stand
-/// in its first part.
+/// Changes that would run later, then conflicts, then the others: a cut list keeps the important ones.
 fn ranked(changes: &Changes) -> impl Iterator<Item = &FileChange> {
     let rank = |file: &&FileChange| match (file.runs_later, &file.conflict) {
         (Some(_), _) => 0,

@@ -1,7 +1,7 @@
-//! `POST /v1/chat`: one turn, answered at its end or event by event; at once where a person is asked.
+//! `POST /v1/chat`: one turn, answered at its end or event by event; at once if a person is asked.
 //!
-//! A turn belongs to its session, not to the request that began it: when the caller goes away it
-//! runs on, and is cancelled only by whoever says so.
+//! A turn belongs to its session, not to the request that began it: when the caller goes away the turn runs
+//! on, until it ends or is cancelled.
 
 use axum::extract::{FromRequest as _, Request};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -17,10 +17,10 @@ use crate::http::respond::{JsonBody, accepts, json_as};
 use crate::stream::follow::{Hears, follow};
 use crate::stream::sse::Frames;
 
-/// The header of an answer that names its session.
+/// The header with the session of an answer.
 const SESSION: HeaderName = HeaderName::from_static("belljar-session");
 
-/// The header that names the agent's message: its turn.
+/// The header with the agent's message, and so the turn.
 const MESSAGE: HeaderName = HeaderName::from_static("belljar-message");
 
 /// The media type that asks for a stream.
@@ -35,7 +35,7 @@ pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem
     if let Some(session) = &request.session {
         ctx.session(session).await?;
     }
-    // On its own, so that a turn is noted even where its caller goes away while it begins.
+    // In a task, so that the audit line is written even if the caller goes away meanwhile.
     let beginning = async move {
         let turn = ctx.service.begin(request).await?;
         note_begun(&ctx, &turn, "http").await;
@@ -54,8 +54,7 @@ pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem
     Ok(named(&turn, json_as(status, "application/json", &answered)))
 }
 
-/// The turn at its end; without `wait` also as soon as it waits for a person, with the questions
-/// (INV-511).
+/// The turn at its end; without `wait` also once it waits for a person, with the questions (INV-511).
 async fn answered(ctx: &Ctx, turn: &RunningTurn, wait: bool) -> Result<Answered, Problem> {
     loop {
         let asked = tokio::select! {
@@ -70,7 +69,7 @@ async fn answered(ctx: &Ctx, turn: &RunningTurn, wait: bool) -> Result<Answered,
             return Ok(answered);
         }
         let questions = questions::of_turn(ctx, turn);
-        // Where there is none by now, somebody else has answered it.
+        // Without a question, somebody else has answered meanwhile.
         if !questions.is_empty() {
             return Ok(answered.asking(questions));
         }
@@ -105,7 +104,7 @@ impl Hears for Whole {
     }
 }
 
-/// Says in the head of an answer which turn it is about, before any of it is there.
+/// Adds the turn's ids to the head of an answer, before any of the body.
 fn named(turn: &RunningTurn, mut response: Response) -> Response {
     for (name, id) in [(SESSION, &turn.session), (MESSAGE, &turn.message)] {
         if let Ok(value) = HeaderValue::from_str(id) {

@@ -1,4 +1,4 @@
-//! `GET /v1/sessions/{id}/contents`: what goes with a session; and resuming it.
+//! `GET /v1/sessions/{id}/contents`: the objects deleted with a session; and resuming a session.
 
 use belljar_session::ServiceError;
 use belljar_store::Contents;

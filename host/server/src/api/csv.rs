@@ -1,4 +1,4 @@
-//! Receipts as a table for a spreadsheet: RFC 4180, and no cell that one would take for a formula.
+//! Receipts as a table for a spreadsheet: RFC 4180, without cells that look like formulas.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::http::outward::Outward;
 
-/// The columns: their names, and where a receipt has them.
+/// The columns: names, and the fields of a receipt.
 const COLUMNS: [(&str, Column); 27] = [
     ("created", |it| it.receipt.created.to_string()),
     ("message", |it| it.message.clone()),
@@ -42,7 +42,7 @@ const COLUMNS: [(&str, Column); 27] = [
 /// The text of a cell.
 type Column = fn(&StoredReceipt) -> String;
 
-/// Most bytes of one cell: what a spreadsheet takes.
+/// Most bytes of one cell, a spreadsheet's limit.
 const MAX_CELL: usize = 32_000;
 
 /// Receipts as a file to save. `more`: there are older ones, which a line at the end says.
@@ -71,9 +71,9 @@ fn row(cells: impl Iterator<Item = String>) -> String {
     format!("{}\r\n", cells.join(","))
 }
 
-/// INV-266: a cell that no spreadsheet computes. What a line or a cell could end with stands in quotes;
-/// and since some readers end cells at `;` or a tab, quotes or not, each part that one of them would
-/// take for a cell of its own has a `'` in front where it begins like a formula.
+/// INV-266: a cell that no spreadsheet computes. Texts with separators are quoted; and because some readers
+/// split at `;` or a tab even in quotes, each possible cell that begins like a formula, for example with `=`,
+/// gets a leading `'`.
 fn cell(text: &str) -> String {
     let mut text: String = text.chars().filter(|letter| *letter != '\0').collect();
     if let Some((end, _)) = text.char_indices().find(|(at, _)| *at >= MAX_CELL) {
@@ -139,7 +139,7 @@ fn list(receipt: &StoredReceipt, name: &str) -> String {
     all.filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
 }
 
-/// The refusals, a line each: the code, what was refused, and the facts of it.
+/// The refusals, a line each: code, object and facts.
 fn denials(receipt: &StoredReceipt) -> String {
     let all = effect(receipt, "denials").and_then(Value::as_array).into_iter().flatten();
     let line = |denial: &Value| {

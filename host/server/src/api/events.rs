@@ -1,4 +1,4 @@
-//! `GET /v1/sessions/{id}/events`: what happened in a session and what happens, from any event on.
+//! `GET /v1/sessions/{id}/events`: past and future events of a session, after any event.
 
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -10,7 +10,7 @@ use crate::http::respond::{PathOf, QueryOf};
 use crate::stream::pump::Pump;
 use crate::stream::sse::{Frames, Pulse};
 
-/// Where a client that was cut off says what it saw last.
+/// The header with the last event seen by a reconnecting client.
 const LAST_EVENT_ID: &str = "last-event-id";
 
 /// Stored events that are read at once.
@@ -32,7 +32,7 @@ pub(crate) async fn watch(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let session = ctx.session(&id).await?.id;
-    // A client that reconnects sends both: what it saw last counts.
+    // A reconnecting client sends both: the last seen event counts.
     let after = seen_last(&headers)?.or(query.after);
     if after.is_some_and(|after| after < 0) {
         return Err(Problem::invalid("`after` is below 0"));
@@ -56,7 +56,7 @@ fn seen_last(headers: &HeaderMap) -> Result<Option<i64>, Problem> {
     id.map(Some).ok_or_else(|| Problem::invalid("`Last-Event-ID` is no id of an event"))
 }
 
-/// Sends what is stored, to its end, or to that of the caller's key.
+/// Sends the stored events, until their end or the end of the caller's key.
 async fn stored(ctx: &Ctx, session: &str, mut after: i64, frames: &Frames) {
     loop {
         if !ctx.app.gatekeeper().admitted(&ctx.caller).await {
@@ -90,7 +90,7 @@ fn kind_of(json: &str) -> Option<String> {
     serde_json::from_str::<Typed>(json).ok().map(|event| event.r#type)
 }
 
-/// Sends what is stored and what comes, until one of the two sides goes away.
+/// Sends stored and new events, until either side closes.
 async fn follow(ctx: &Ctx, mut events: Pump, frames: &Frames) {
     let _counted = ctx.app.metrics().streams.one();
     let mut pulse = Pulse::new(ctx);

@@ -1,4 +1,4 @@
-//! `GET /v1/explain`: may this agent use that tool there, and which of the sources says so.
+//! `GET /v1/explain`: may this agent use that tool on a target, and which source decides.
 
 use belljar_agent::{Advice, Unasked};
 use belljar_policy::Vote;

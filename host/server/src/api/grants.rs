@@ -1,4 +1,4 @@
-//! `GET /v1/grants`: what an agent effectively has, and who narrowed it.
+//! `GET /v1/grants`: an agent's effective rights, and their limiting sources.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ pub(crate) async fn read(
     Ok(Json(GrantsBody::of(&find(&ctx, name).await?)))
 }
 
-/// An agent of the tenant, by its name. Looks at files, so it does not hold up other requests.
+/// An agent of the tenant, by name. Reads files, so run on a thread.
 pub(crate) async fn find(ctx: &Ctx, name: String) -> Result<ResolvedAgent, Problem> {
     let service = ctx.service.clone();
     let asked = name.clone();

@@ -1,5 +1,5 @@
-//! `/healthz` and `/readyz`: for whoever decides whether to restart this process, and whether to
-//! send it requests. Neither names what is in it, and neither needs a key.
+//! `/healthz` and `/readyz`: for a supervisor that restarts this process, and for a balancer that sends
+//! requests. Neither shows any content, and neither needs a key.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::http::problem::Problem;
 use crate::http::respond::Json;
 
-/// Groups of writes that wait when this process is too far behind to be sent more.
+/// Waiting groups of writes beyond which this process should get no more requests.
 const TOO_FAR_BEHIND: usize = 8_192;
 
 /// That all is well.

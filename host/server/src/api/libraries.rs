@@ -1,5 +1,4 @@
-//! `GET /v1/libraries`: what was installed from others, whether it is still that, and what a person
-//! should look at in it.
+//! `GET /v1/libraries`: installed libraries, whether they are unchanged, and findings for a person.
 
 use belljar_agent::{Vetted, VettedAgent, vetted_libraries};
 use belljar_definition::suspicion::RULES;

@@ -1,5 +1,5 @@
-//! `POST /v1/login`, `POST /v1/logout` and `GET /v1/me`: a browser's login, which stands for the key
-//! that it was let in with.
+//! `POST /v1/login`, `POST /v1/logout` and `GET /v1/me`: a browser's login, made with a key and of the same
+//! rights.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ use crate::page;
 /// How long a login lasts, however much it is used.
 const LASTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Logins that one key has at a time; the oldest ends when there is one more.
+/// Simultaneous logins of one key; a further login ends the oldest.
 const MAX_LOGINS: u32 = 32;
 
 /// Most bytes of the body: a key with room to spare.
@@ -129,7 +129,7 @@ pub(crate) async fn login(
     Ok(response)
 }
 
-/// Stores a login of somebody who was let in; gives its text, and the caller that it stands for.
+/// Stores a login of an admitted caller; returns the cookie's text, and the caller by login.
 async fn keep(app: &App, caller: Caller) -> Result<(String, Caller), Problem> {
     let secret = NewSecret::of(LOGIN)
         .map_err(|error| Problem::bug(&format!("the system gives no random bytes: {error}")))?;

@@ -1,5 +1,5 @@
-//! Counters, and the page that Prometheus reads. Nothing in it names a session; it is for the
-//! operator alone, and names tenants, so many and no more.
+//! Counters, and the page that Prometheus reads. No label names a session; the page is for the operator
+//! alone, and names a bounded number of tenants.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,8 +18,8 @@ use crate::routes::Op;
 /// Upper ends of the histogram's buckets, in seconds. Streams end in the last one.
 const BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 600.0];
 
-/// Most tenants with series of their own, the first by name; a collector keeps each for ever. The
-/// others' turns count together, as those of no name.
+/// Most tenants with separate series, the first by name, because a collector keeps each series for ever. The
+/// others' turns count together, without a name.
 const MAX_TENANTS: usize = 500;
 
 /// The counts.
@@ -44,7 +44,7 @@ pub(crate) struct Metrics {
 #[derive(Debug, Default)]
 pub(crate) struct Gauge(AtomicI64);
 
-/// One of them, until it is dropped.
+/// Counts one while alive.
 pub(crate) struct Counted<'a>(&'a AtomicI64);
 
 impl Gauge {
@@ -65,12 +65,12 @@ impl Drop for Counted<'_> {
 }
 
 impl Metrics {
-    /// Counts a request of somebody who has proven no key.
+    /// Counts a request without a valid key.
     pub(crate) fn stranger(&self) {
         self.strangers.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts an answer. `route` is `None` where no route fits the request.
+    /// Counts an answer. `route` = `None` for an unknown route.
     pub(crate) fn answered(&self, route: Option<Op>, status: u16, took: Duration) {
         let key = (route.map_or("none", Op::name), status);
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +90,7 @@ impl Metrics {
 
 /// `GET /metrics`.
 pub(crate) async fn read(State(app): State<App>) -> Response {
-    // No route or name in it is of the host: should one come to be, it does not leave.
+    // No label comes from the host today; a later one would be hidden here.
     let page = app.outward().plain(&page(&app));
     let mut response = page.into_string().into_response();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -208,7 +208,7 @@ fn by_tenant(page: &mut Page, tallied: BTreeMap<String, Tallied>) {
     }
 }
 
-/// A value of a label, and what counts as it.
+/// A value of a label, with its counter.
 type Series = (&'static str, fn(&Tallied) -> u64);
 
 #[derive(Default)]

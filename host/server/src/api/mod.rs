@@ -1,4 +1,4 @@
-//! One file for each kind of thing that can be asked for.
+//! One file for each kind of object.
 
 pub(crate) mod agent_files;
 pub(crate) mod agent_text;

@@ -1,4 +1,4 @@
-//! `POST /v1/preview`: exactly what the model would be sent, without sending it.
+//! `POST /v1/preview`: the exact request to the model, without sending it.
 
 use belljar_agent::ResolvedAgent;
 use belljar_policy::Shown;
@@ -132,7 +132,7 @@ pub(crate) async fn preview(
     Ok(Json(Previewed { model: preview.model, request, notes, blocks }))
 }
 
-/// INV-269: the agent that a text would be, for whoever could save it. Nothing is kept.
+/// INV-269: the agent that a text would be, for callers who could store it. Nothing is stored.
 async fn unsaved(ctx: &Ctx, text: &str) -> Result<ResolvedAgent, Problem> {
     if !ctx.caller.may(Needs::Admin) {
         return Err(Problem::new(Kind::Scope, "only an admin's key previews a text")

@@ -149,7 +149,7 @@ pub(crate) async fn answer(
     Ok(Json(Accepted { accepted: true }))
 }
 
-/// Hands an answer to the turn that waits for it.
+/// Hands an answer to the waiting turn.
 pub(crate) fn give(
     ctx: &Ctx,
     session: &str,

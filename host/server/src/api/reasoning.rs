@@ -1,4 +1,4 @@
-//! Messages without the reasoning of models, which is for those models alone.
+//! Messages without the reasoning of models, which only goes back to the models.
 
 use serde_json::Value;
 

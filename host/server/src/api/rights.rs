@@ -1,4 +1,4 @@
-//! `GET /v1/rights`: which agent may use which tool, and who decided; with all else that it has.
+//! `GET /v1/rights`: which agent may use which tool, and who decided; with all other rights.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -120,7 +120,7 @@ pub(crate) async fn read(
         let (host, workspace) = (service.host(), service.workspace());
         let seen = query.after.map(|after| move |id: &AgentId| name_of(id) == after);
         let seen = seen.as_ref().map(|seen| seen as &dyn Fn(&AgentId) -> bool);
-        // No more of them than this page shows.
+        // Only the agents of this page are resolved.
         let agents = resolve_behind(&host, workspace, seen).map_err(|error| error.to_string())?;
         let (mut rows, mut bytes, mut next) = (Vec::new(), 0, None);
         for agent in agents {

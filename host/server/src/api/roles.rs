@@ -1,4 +1,4 @@
-//! `GET /v1/roles`: the models that agents and sessions may name, and the parts that they play.
+//! `GET /v1/roles`: the models that agents and sessions may name, with their roles.
 
 use belljar_policy::Shown;
 use serde::Serialize;

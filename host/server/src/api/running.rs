@@ -1,4 +1,4 @@
-//! The work that runs now, and ending it.
+//! Running work, and its cancellation.
 
 use belljar_policy::Shown;
 use belljar_session::{CancelOutcome, Service};
@@ -134,7 +134,7 @@ pub(crate) async fn cancel(
     Ok(Told { body, changed })
 }
 
-/// Ends the turn of a session, or one subagent of it.
+/// Cancels the turn of a session, or one subagent.
 pub(crate) fn end(ctx: &Ctx, session: &str, body: CancelBody) -> Result<Cancelled, Problem> {
     let actor = &*ctx.caller.actor;
     let cancelled = match &body.subagent {

@@ -1,14 +1,14 @@
-//! The scopes of agents, as callers are told them and ask for them.
+//! The scopes of agents, in answers and requests.
 
 use belljar_definition::{AgentId, Scope, Slug};
 use belljar_policy::Shown;
 
 use crate::http::problem::Problem;
 
-/// The scope of agents that are kept here: `library/api/NAME` is what every route takes for one.
+/// The scope of stored agents: every route accepts `library/api/NAME` for one.
 pub(crate) const KEPT: &str = "library/api";
 
-/// The scope that is asked for: `None` = every one.
+/// The requested scope: `None` = all.
 #[derive(Debug)]
 pub(crate) struct InScope(Option<String>);
 
@@ -50,7 +50,7 @@ pub(crate) fn scope_word(scope: &Scope) -> String {
     }
 }
 
-/// The name by which a request finds an agent: its slug, or `library/NAME/slug`.
+/// The name that finds an agent: the slug, or `library/NAME/slug`.
 pub(crate) fn name_of(id: &AgentId) -> String {
     match &id.scope {
         Scope::Home | Scope::Workspace(_) => id.slug.to_string(),

@@ -23,9 +23,9 @@ const MAX_SEARCH: usize = 200;
 /// Most messages of a page with all that was said: each may be as large as a model's context.
 const MAX_FULL: u32 = 20;
 
-/// Fields of a message's metadata that are seen; a field is shown once it stands here.
+/// Visible fields of a message's metadata; other fields are hidden.
 const OF_MESSAGES: &[&str] = &[
-    // Of what a person said: with what the turn began.
+    // Of a person's message: the settings of the turn.
     "actor",
     "limits",
     "partial",
@@ -407,7 +407,7 @@ async fn table(
     Ok(csv::response(ctx.app.outward(), &rows, more))
 }
 
-/// The sessions of turns that run, as they are listed.
+/// The sessions of running turns, as listed.
 async fn those_that_run(
     ctx: &Ctx,
     running: &BTreeSet<String>,
@@ -432,14 +432,14 @@ async fn those_that_run(
     Ok(found)
 }
 
-/// The rows behind the one of this id, as many as a page has.
+/// The rows after the one with this id, a page at most.
 fn page_behind(
     mut rows: Vec<StoredSession>,
     before: Option<&str>,
     limit: Limit,
 ) -> (Vec<StoredSession>, Option<String>) {
     if let Some(before) = before {
-        // Behind one that is not there is none.
+        // After a missing row the page is empty.
         let seen = rows.iter().position(|row| row.id == before);
         rows.drain(..seen.map_or(rows.len(), |at| at + 1));
     }
@@ -548,13 +548,13 @@ impl ReceiptBody {
     }
 }
 
-/// Who cancelled what this row is about.
+/// The canceller in this row.
 fn canceller(row: &Value) -> Option<String> {
     row.get("cancelled_by").and_then(Value::as_str).map(str::to_owned)
 }
 
-/// The parts of a value that may be seen. INV-93: a row holds what only this machine needs too, as
-/// where the command line put a run's files.
+/// The visible parts of a value. INV-93: a row also holds values for this machine only, for example the place
+/// of a run's files.
 fn shown(value: Value, parts: &[&str]) -> Value {
     let Value::Object(all) = value else { return Value::Object(serde_json::Map::new()) };
     Value::Object(all.into_iter().filter(|(name, _)| parts.contains(&name.as_str())).collect())

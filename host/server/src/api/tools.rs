@@ -1,5 +1,4 @@
-//! The tools of a tenant: what they are called, take and ask for. What an agent may use of them
-//! is another question, which `grants` answers.
+//! The tools of a tenant: names, arguments and requests. An agent's rights to them are answered by `grants`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -73,8 +72,8 @@ pub(crate) struct ToolsQuery {
     agent: Option<String>,
 }
 
-/// `GET /v1/tools`. A tool that was never described is compiled first. That goes on when it
-/// takes longer than a call may, so that a later call finds it done.
+/// `GET /v1/tools`. A tool without a stored description is compiled first. Compiling goes on beyond the
+/// call's time limit, so that a later call finds the result.
 pub(crate) async fn list(
     ctx: Ctx,
     QueryOf(query): QueryOf<ToolsQuery>,
@@ -177,7 +176,7 @@ fn of_servers(host: &Host) -> impl Iterator<Item = ToolBody> {
     })
 }
 
-/// All tools, by name, for what else is said of them.
+/// All tools, by name, for further facts.
 pub(crate) async fn described(ctx: &Ctx) -> Result<Vec<ToolBody>, Problem> {
     let host = ctx.service.host();
     let described = tokio::spawn(async move { tools(&host).await }).await;
@@ -189,7 +188,7 @@ pub(crate) async fn described(ctx: &Ctx) -> Result<Vec<ToolBody>, Problem> {
 const IMPORTS: WorkKind =
     WorkKind { name: "looking at a component", time: Duration::from_secs(120) };
 
-/// The imports of a component. The first time all of it is looked at, which holds up nobody.
+/// The imports of a component. The first look reads the whole file, on a thread.
 async fn imports(component: &Arc<ToolComponent>) -> Vec<String> {
     let component = Arc::clone(component);
     let look = move |_: &StopSignal| component.imports().to_vec();

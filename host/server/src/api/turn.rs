@@ -1,5 +1,4 @@
-//! A turn as it is asked for and as it is answered: the same for a blocking call, a stream and a
-//! WebSocket.
+//! A turn in requests and answers: the same for a blocking call, a stream and a WebSocket.
 
 use std::collections::BTreeMap;
 
@@ -194,7 +193,7 @@ fn limits(asked: &BTreeMap<String, u64>) -> Result<LimitsRequest, Problem> {
     Ok(limits)
 }
 
-/// Writes to the audit log that a turn was begun, and by which entrance.
+/// Writes the beginning of a turn to the audit log, with the entrance.
 pub(crate) async fn note_begun(ctx: &Ctx, turn: &RunningTurn, by: &str) {
     let Ctx { app, caller, .. } = ctx;
     let object = format!("session {} message {}", turn.session, turn.message);
@@ -246,7 +245,7 @@ impl Answered {
     }
 }
 
-/// The words about a turn that the server stopped before its end.
+/// The text about a turn that the server stopped before its end.
 fn unfinished(session: &str) -> String {
     format!(
         "the server stopped before this turn had ended; it is stored, and resumed when the server \

@@ -19,7 +19,7 @@ const DEFAULT_DAYS: i64 = 30;
 /// Most rows of an answer: a year of thirty agents, and about 2 MiB.
 const MAX_ROWS: usize = 10_000;
 
-/// From which day on, and what is counted apart.
+/// The first day, and the separately counted parts.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UsageQuery {
@@ -96,7 +96,7 @@ pub(crate) async fn read(
     };
     let by = query.by.as_deref().map(By::read).transpose()?;
     let since = since.to_string();
-    // One look at the store, so that days and parts have the same sum.
+    // One read of the store, so that days and parts have equal sums.
     let parts = ctx.store().usage_parts(&since).await?;
     let mut days: Vec<UsageRow> = Vec::new();
     for UsagePart { row, .. } in &parts {

@@ -22,14 +22,14 @@ use crate::routes::Needs;
 /// The prefix of a key in a WebSocket's list of subprotocols: a browser can send it no other way.
 pub(crate) const SUBPROTOCOL: &str = "bearer.";
 
-/// For how long a server that needs no keys believes that it still needs none.
+/// How long a server without keys assumes that it still needs none.
 const RECHECK: Duration = Duration::from_secs(1);
 
-/// Somebody who may call.
+/// An admitted caller.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) tenant: Arc<str>,
-    /// Which of all tenants that ever had that name.
+    /// The tenant's id, unique among all tenants that ever had the name.
     pub(crate) tenant_id: Arc<str>,
     scope: KeyScope,
     /// `key:<id>`, `token:<issuer>#<subject>`, `login:<id>` of whoever came by the operator's link, or
@@ -37,9 +37,9 @@ pub(crate) struct Caller {
     pub(crate) actor: Arc<str>,
     /// The key, to be noted as used.
     pub(crate) key: Option<Arc<str>>,
-    /// The login of its browser; `None` = it sends its key itself.
+    /// The login of the caller's browser; `None` = the caller sends a key.
     pub(crate) login: Option<Login>,
-    /// The token of an issuer that it sends in place of a key.
+    /// The issuer's token sent in place of a key.
     token: Option<Arc<Holder>>,
     /// When it was let in.
     came: Instant,
@@ -64,8 +64,8 @@ pub(crate) struct Gatekeeper {
     noted: AtomicBool,
     /// Whether the log says that a client's key was passed over.
     told: AtomicBool,
-    /// The findings about keys and logins whose streams are open, and when: all streams of one share a
-    /// look.
+    /// The last checks of keys and logins with open streams, and their times: all streams of one key share a
+    /// check.
     looks: Mutex<HashMap<Held, (Instant, bool)>>,
     /// The tokens that are taken beside keys.
     tokens: OnceLock<Tokens>,
@@ -75,16 +75,16 @@ pub(crate) struct Gatekeeper {
     longest: Duration,
 }
 
-/// A thing that a caller holds, by its id.
+/// A caller's credential, by id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Held {
     Key(Arc<str>),
     Login(Arc<str>),
-    /// With the tenant and the scope that it was let in with.
+    /// With the tenant and the scope at admission.
     Token(Arc<str>, Arc<str>, &'static str),
 }
 
-/// The part of a request that says who sent it.
+/// The part of a request that names the sender.
 #[derive(Debug, PartialEq, Eq)]
 enum Credential<'a> {
     Key(&'a str),
@@ -109,18 +109,18 @@ impl Caller {
         self.scope.as_str()
     }
 
-    /// Under which name it is refused.
+    /// The name under which refusals are logged.
     pub(crate) fn proven(&self) -> Proven<'_> {
         let Self { tenant, tenant_id, actor, .. } = self;
         Proven { tenant, tenant_id, actor, bounded_as: actor }
     }
 
-    /// Whether it is whoever is at this machine, because there are no keys.
+    /// Whether the caller is the person at this machine, without keys.
     pub(crate) fn is_anybody(&self) -> bool {
         self.key.is_none() && self.login.is_none() && self.token.is_none()
     }
 
-    /// The name under which bounds of one key hold for it: that of the key, or of the holder of a token.
+    /// The name for bounds of one key: the key's, or the token holder's.
     pub(crate) fn bounded_as(&self) -> Option<&Arc<str>> {
         self.key.as_ref().or_else(|| self.token.as_ref().map(|_| &self.actor))
     }
@@ -142,7 +142,7 @@ impl Caller {
         Self { tenant_id, tenant, scope, actor, key, login, token, came }
     }
 
-    /// The operator, who has followed the link of this server.
+    /// The operator, by this server's link.
     pub(crate) fn by_link() -> Self {
         Self { actor: "link".into(), ..Self::local() }
     }
@@ -180,7 +180,7 @@ fn scope_of(scope: TokenScope) -> KeyScope {
     }
 }
 
-/// The name of a login in the audit log: that of the key that it stands for.
+/// The name of a login in the audit log: its key's name.
 fn actor_of(login: &StoredLogin) -> String {
     match &login.key {
         Some(key) => format!("key:{key}"),
@@ -189,8 +189,8 @@ fn actor_of(login: &StoredLogin) -> String {
 }
 
 impl Gatekeeper {
-    /// `open`: callers without a key are the person at this machine, as long as there never was
-    /// a key. `fresh`: how old what is known of a key may be where [`Self::admitted`] is asked.
+    /// `open`: callers without a key are the person at this machine, as long as no key ever existed. `fresh`:
+    /// the largest age of a check in [`Self::admitted`].
     pub(crate) fn new(
         registry: Registry,
         clock: Arc<dyn Clock>,
@@ -217,7 +217,7 @@ impl Gatekeeper {
         }
     }
 
-    /// Who sent this request.
+    /// The sender of this request.
     pub(crate) async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Stranger> {
         match presented(headers) {
             Ok(Some(Credential::Key(text))) if self.passes_over(text).await => Ok(Caller::local()),
@@ -226,7 +226,7 @@ impl Gatekeeper {
                 Some(_) | None => self.by_key(text).await,
             },
             Ok(Some(Credential::Login(text))) => match self.by_login(text).await {
-                // Its browser need not send what is left of another time: nobody has to.
+                // A browser may send the remains of earlier logins: no login is needed.
                 Err(_) if self.is_open().await => Ok(Caller::local()),
                 known => known,
             },
@@ -237,8 +237,9 @@ impl Gatekeeper {
         }
     }
 
-    /// Whether a key says nothing here: clients of OpenAI's API always send one, such as `none` or `ollama`, and a
-    /// server on loopback without keys needs none. A key in this server's own form is looked up.
+    /// Whether to ignore an unknown key: clients of OpenAI's API always send one, for example `none` or
+    /// `ollama`, and a server on loopback without keys needs none. A key in this server's own form is looked
+    /// up.
     async fn passes_over(&self, text: &str) -> bool {
         if text.starts_with(keys::KEY) || !self.is_open().await {
             return false;
@@ -253,7 +254,7 @@ impl Gatekeeper {
         true
     }
 
-    /// Whoever does not say who it is. Where an issuer is trusted, a token of it would do as well as a key.
+    /// A caller without a credential. If an issuer is trusted, a token is accepted as well as a key.
     async fn without_word(&self) -> Stranger {
         let trusted = match self.tokens.get() {
             Some(tokens) => tokens.are_trusted().await,
@@ -289,7 +290,7 @@ impl Gatekeeper {
             Ok(tenant) => tenant.filter(|tenant| !tenant.disabled),
             Err(error) => return Err(Stranger::for_now(error.into())),
         };
-        // The log of one that is disabled has nobody to read it.
+        // The log of a disabled tenant has no readers.
         let Some(tenant) = tenant else { return Err(Stranger::of_nobody(&holder)) };
         Ok(Caller {
             tenant: tenant.name.into(),
@@ -303,8 +304,8 @@ impl Gatekeeper {
         })
     }
 
-    /// INV-376: whether the holder of a token would be let in as it was: its token lasts, and the rules
-    /// and its tenant are as they were.
+    /// INV-376: whether the holder of a token would still be admitted equally: the token is valid, and the
+    /// rules and the tenant are unchanged.
     async fn still_holds(&self, caller: &Caller) -> Result<bool, StoreError> {
         let (Some(tokens), Some(holder)) = (self.tokens.get(), &caller.token) else {
             return Ok(false);
@@ -337,7 +338,8 @@ impl Gatekeeper {
         let proven = opens.then(|| actor_of(&login));
         let tenant = Whose { name: login.tenant.into(), id: login.tenant_id.into() };
         let claimed = Some(Claim { tenant, proven });
-        // Who has its secret guesses nothing: a page that was open when its key ended.
+        // A caller with the login's secret is not guessing: for example a page left open beyond its key's
+        // end.
         Err(Stranger { claimed, tried: !opens, ..refused() })
     }
 
@@ -347,7 +349,7 @@ impl Gatekeeper {
 
     /// The holder of a key.
     pub(crate) async fn by_key(&self, text: &str) -> Result<Caller, Stranger> {
-        // Why a key does not open is for the log: a stranger learns nothing of which keys exist.
+        // The reason against a key is for the log: a stranger must not learn which keys exist.
         let refused = || Stranger { tried: true, ..Stranger::because("the key is not valid") };
         let Some(presented) = Presented::parse(keys::KEY, text) else { return Err(refused()) };
         let stored = match self.registry.find_key(presented.id).await {
@@ -376,8 +378,8 @@ impl Gatekeeper {
         })
     }
 
-    /// As [`Self::still_admits`], by a look that may be as old as streams look: for many of them a
-    /// read of the store for each key, and not for each stream.
+    /// Like [`Self::still_admits`], from a check as old as allowed for streams: many streams of one key share
+    /// a read of the store.
     pub(crate) async fn admitted(&self, caller: &Caller) -> bool {
         if self.was_long(caller) {
             return false;
@@ -397,8 +399,8 @@ impl Gatekeeper {
         admitted
     }
 
-    /// INV-382: whether the stream of a caller was open for as long as one may be, whatever it was let in
-    /// by: a token that never ends is sent anew, and looked at as one that comes.
+    /// INV-382: whether a caller's stream has reached the largest duration, whatever its credential: a token
+    /// without an end has to be sent again, and is checked anew.
     pub(crate) fn was_long(&self, caller: &Caller) -> bool {
         caller.came.elapsed() >= self.longest
     }
@@ -407,8 +409,8 @@ impl Gatekeeper {
         self.looks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a caller whose connection stays open may still be there: its key was not revoked, and
-    /// its login has not ended.
+    /// Whether a caller with an open connection is still admitted: the key was not revoked, and the login has
+    /// not ended.
     pub(crate) async fn still_admits(&self, caller: &Caller) -> bool {
         let found = match caller.held() {
             None => return self.is_open().await,
@@ -433,9 +435,8 @@ impl Gatekeeper {
         }
     }
 
-    /// INV-110: whether there never was a key, so that callers without one may be let in. A key that
-    /// is made meanwhile closes the door for good: revoking it, or removing its tenant, does not
-    /// open it again.
+    /// INV-110: whether no key ever existed, so that callers without a key are admitted. A new key ends this
+    /// for good: revoking the key, or removing its tenant, does not restore it.
     async fn is_open(&self) -> bool {
         if !self.open.load(Ordering::Relaxed) {
             return false;
@@ -471,8 +472,8 @@ impl Gatekeeper {
         }
     }
 
-    /// INV-377: whoever has trusted an issuer wants to know who calls, also when it is trusted no more,
-    /// and when the server was started anew.
+    /// INV-377: an operator who has trusted an issuer wants authentication, even after the trust ends, and
+    /// after a restart.
     async fn need_keys(&self) {
         self.open.store(false, Ordering::Relaxed);
         if self.noted.load(Ordering::Relaxed) {
@@ -504,8 +505,8 @@ pub async fn has_keys(registry: &Registry) -> Result<bool, StoreError> {
     Ok(registry.keys(None).await?.iter().any(|key| key.revoked.is_none()))
 }
 
-/// The thing that a request carries to say who sent it: a key in `Authorization` or among a
-/// WebSocket's subprotocols, or else a login in its cookie.
+/// The credential of a request: a key in `Authorization` or among a WebSocket's subprotocols, otherwise a
+/// login in its cookie.
 fn presented(headers: &HeaderMap) -> Result<Option<Credential<'_>>, Problem> {
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     let Some(line) = lines.next() else {

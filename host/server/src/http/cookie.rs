@@ -1,7 +1,7 @@
 //! The cookie of a login: how it is read, set and taken away.
 //!
-//! A cookie is its host's and not its port's, so each port has one of a name of its own: two servers
-//! on one machine do not log each other's browsers out.
+//! A cookie belongs to a host, not to a port, so each port has a cookie name of its own: two servers on one
+//! machine do not log each other's browsers out.
 
 use std::time::Duration;
 
@@ -10,16 +10,14 @@ use axum::http::{HeaderMap, HeaderValue, header};
 /// The name where a server is called by no port.
 const NAME: &str = "belljar";
 
-/// The prefix of a name that browsers take from this very host alone, by https and for every path:
-/// neither a program on another port nor a page of a sibling domain can put one in its place.
+/// The prefix of a name that browsers accept from this very host alone, by https and for every path: neither
+/// a program on another port nor a page of a sibling domain can replace the cookie.
 const HOST_ALONE: &str = "__Host-";
 
-/// A path that somebody else's cookie of this name may be for, which one for every path does not take
-/// away.
+/// A path for which a foreign cookie of this name may be set, which a removal for every path does not cover.
 const OTHER_PATH: &str = "/v1";
 
-/// The login in the cookie of a request. Of several of one name nobody knows which is this server's:
-/// they are none.
+/// The login in the cookie of a request. Several cookies of one name are ambiguous, and count as none.
 pub(crate) fn sent(headers: &HeaderMap) -> Option<&str> {
     let name = name(headers);
     let alone = format!("{HOST_ALONE}{name}");
@@ -47,28 +45,28 @@ fn called<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a st
     pairs.filter(move |(key, _)| key.trim() == name).map(|(_, value)| value.trim())
 }
 
-/// The header that gives a browser its login. A page that came by https has it kept for that, and
-/// for this host, alone.
+/// The header that sets a browser's login. If the page came by https, the cookie is limited to https and to
+/// this host.
 pub(crate) fn set(headers: &HeaderMap, login: &str, lasts: Duration) -> Option<HeaderValue> {
     let prefix = if by_https(headers) { HOST_ALONE } else { "" };
     line(headers, prefix, login, "/", lasts.as_secs())
 }
 
-/// The headers that take it away, whoever has set it.
+/// The headers that remove the cookie, whoever set it.
 pub(crate) fn forget(headers: &HeaderMap) -> impl Iterator<Item = HeaderValue> {
     let of = [("", "/"), ("", OTHER_PATH), (HOST_ALONE, "/")];
     of.into_iter().filter_map(|(prefix, path)| line(headers, prefix, "", path, 0))
 }
 
-/// Behind a proxy with TLS: the browser says so itself, and nobody else can for it.
+/// Behind a proxy with TLS: only the browser can state this.
 fn by_https(headers: &HeaderMap) -> bool {
     let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     origin.is_some_and(|origin| origin.starts_with("https://"))
 }
 
-/// INV-265: whether a browser came by https to a name that is not its own machine's: it is told to come
-/// by nothing else from then on. It says so itself, by the page that asks or by a cookie that it keeps
-/// for https; over http it would not listen.
+/// INV-265: whether a browser came by https to another name than its own machine's: it is told to use https
+/// alone from then on. The browser shows it by the page's origin or by a cookie limited to https; over http
+/// it would ignore the header.
 pub(crate) fn is_to_stay_with_https(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let host = host.rsplit_once(':').map_or(host, |(host, _)| host).to_ascii_lowercase();

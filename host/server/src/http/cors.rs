@@ -1,5 +1,5 @@
-//! The answer to browsers about pages that may call from elsewhere: the origins that the operator
-//! lists, and no others. Those are refused before this is reached (`guard.rs`).
+//! CORS answers: the operator's listed origins, and no others. Other origins are refused earlier
+//! (`guard.rs`).
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::http::guard::parse_origin;
 /// For how long a browser need not ask again.
 const MAX_AGE: Duration = Duration::from_secs(600);
 
-/// Answers for these origins, which are written as [`parse_origin`] writes them. An answer names
-/// the one origin that asked, and no cookie is ever a key here.
+/// A layer for these origins, in the form of [`parse_origin`]. An answer names only the asking origin, and
+/// cookies are never accepted from another one.
 pub(crate) fn layer(origins: Vec<String>) -> CorsLayer {
     let listed = move |origin: &HeaderValue, _: &Parts| {
         let origin = origin.to_str().ok().and_then(parse_origin);

@@ -1,5 +1,4 @@
-//! The gate that every request passes before its handler: its names, its caller, that caller's
-//! scope and rate; and what is noted of it after.
+//! The gate before every handler: names, caller, scope and rate; and the notes afterwards.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -28,22 +27,20 @@ use crate::openai;
 use crate::routes::{Needs, Op, Route, Verb};
 use crate::trace;
 
-/// How long a call may take that waits for no turn. Describing a tool for the first time compiles
-/// it, which takes some seconds on a slow machine.
+/// How long a call without a turn may take. Describing a tool for the first time compiles it, for some
+/// seconds on a slow machine.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Characters of a path in the audit log.
 const MAX_OBJECT: usize = 200;
 
-/// The paths that need neither a key nor a name: whoever asks for them knows the machine by its
-/// address.
+/// The paths without a key or a checked name: their callers know the machine by its address.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
-/// How long a browser that came by https comes by nothing else: half a year after it was here last.
+/// How long a browser that came by https uses https alone: half a year after its last visit.
 const STAY_WITH_HTTPS: &str = "max-age=15552000";
 
-/// Outermost: what a browser must not do with any answer, an answer even where a handler has a
-/// bug, and only what may leave.
+/// Outermost layer: security headers for browsers, an answer even after a handler's bug, and hidden places.
 pub(crate) async fn protect(State(app): State<App>, request: Request, next: Next) -> Response {
     let shaped = openai::speaks(request.uri().path());
     let mut response = match AssertUnwindSafe(next.run(request)).catch_unwind().await {
@@ -67,11 +64,11 @@ pub(crate) async fn protect(State(app): State<App>, request: Request, next: Next
     response
 }
 
-/// Then the names that the request was sent to and came from; counts what comes of it.
+/// Then the checks of host name and origin; counts the answers.
 pub(crate) async fn check_names(State(app): State<App>, request: Request, next: Next) -> Response {
     let started = Instant::now();
     let named = match HEALTH.contains(&request.uri().path()) {
-        // INV-114: whatever it asks for, by whichever address it got here.
+        // INV-114: a guest's request is refused, for any path and by any address.
         _ if request.headers().contains_key(GUEST_MARK) => {
             Err(Problem::new(Kind::Scope, "this server is not for the tools of agents"))
         }
@@ -99,8 +96,7 @@ pub(crate) async fn check_names(State(app): State<App>, request: Request, next: 
     response
 }
 
-/// The line of a request, where somebody wants one: its query and its headers may hold anything, and
-/// are in none.
+/// The log line of a request, if wanted: query and headers may hold secrets, and are left out.
 fn access_log(request: &str, response: &Response, took: Duration) {
     let caller = response.extensions().get::<Caller>();
     let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
@@ -135,7 +131,7 @@ pub(crate) async fn check_caller(
                 let span = trace::request(route, &caller, request.headers());
                 let called = caller.clone();
                 request.extensions_mut().insert(caller.clone());
-                // INV-115: what it holds comes back with the end of its answer.
+                // INV-115: the held bytes are freed at the end of the answer.
                 let flight = app.flights().of(&caller.tenant, caller.bounded_as());
                 request.extensions_mut().insert(flight.clone());
                 let outward = Arc::clone(app.outward());
@@ -161,14 +157,13 @@ pub(crate) async fn check_caller(
     response
 }
 
-/// Whether a call changes anything by its caller: whoever is not logged in ends no login, and writes no
-/// line that says so.
+/// Whether a logout has an effect: without a login, nothing ends, and no line is written.
 fn ends_something(route: &Route, caller: &Caller) -> bool {
     route.op != Op::Logout || caller.login.is_some()
 }
 
-/// The answer to whoever is not let in. A browser forgets a login that has ended: it would be taken
-/// for somebody who tries many.
+/// The answer to a refused caller. The browser drops an ended login, because repeated use would count as
+/// guessing.
 fn refused(problem: Problem, request: &Request) -> Response {
     let over = problem.kind() == Kind::NoKey && cookie::is_sent(request.headers());
     let challenge = metadata::challenge(&problem, request);
@@ -184,8 +179,8 @@ fn refused(problem: Problem, request: &Request) -> Response {
     response
 }
 
-/// A call that changes something, and its line in the audit log. Goes on when its caller goes
-/// away: what was begun is noted in any case.
+/// A changing call, with its line in the audit log. Goes on when the caller goes away: a begun change is
+/// logged in any case.
 async fn audited(
     app: App,
     route: &'static Route,
@@ -197,7 +192,7 @@ async fn audited(
     let called = async move {
         let response = call(route, request, next).await;
         let status = response.status();
-        // Of what took too long nobody knows whether it happened.
+        // After a timeout nobody knows whether the change happened.
         let changed = response.extensions().get::<Unchanged>().is_none();
         if changed && (status.is_success() || status.is_server_error()) {
             let detail = json!({ "status": status.as_u16() });
@@ -211,7 +206,7 @@ async fn audited(
     }
 }
 
-/// The caller, if this route is open to it; `None` where it is open to everybody.
+/// The caller, if admitted to this route; `None` for a public route.
 async fn admitted(
     app: &App,
     route: &Route,
@@ -249,15 +244,14 @@ async fn admitted(
     Ok(Some(caller))
 }
 
-/// INV-99: an address that tried too many keys waits, before the next one is looked up, which is what
-/// trying many costs.
+/// INV-99: an address with too many invalid keys waits before the next look-up, which makes guessing slow.
 pub(crate) fn slow_down(app: &App, address: &str) -> Result<(), Problem> {
     let Some(wait) = app.tried().wait(address, Instant::now()) else { return Ok(()) };
     app.stranger(None, Kind::TooMany);
     Err(Problem::too_many("too many keys that do not open came from this address", wait))
 }
 
-/// Notes that somebody was not let in; gives what it is told.
+/// Notes a refused caller; returns the answer.
 pub(crate) async fn turn_away(
     app: &App,
     stranger: Stranger,
@@ -268,7 +262,7 @@ pub(crate) async fn turn_away(
     if tried {
         app.tried().take(address, Instant::now());
     }
-    // INV-380: an issuer may have any number of subjects, so it is they together that are bounded.
+    // INV-380: an issuer may have any number of subjects, so their refusals are bounded together.
     let issuer = issuer.map(|issuer| format!("token:{issuer}"));
     if let Some(issuer) = &issuer
         && let Taken::After(wait) = app.rates().take(issuer, Instant::now())
@@ -288,7 +282,7 @@ pub(crate) async fn turn_away(
     problem
 }
 
-/// Takes one from what the caller's key may do, and notes now and then that it is used.
+/// Subtracts a request from the caller's rate, and notes the key's use now and then.
 pub(crate) fn spend(app: &App, caller: &Caller) -> Result<(), Problem> {
     match app.rates().take(&caller.actor, Instant::now()) {
         Taken::After(wait) => Err(Problem::too_many("too many requests with this key", wait)),

@@ -1,6 +1,5 @@
-//! Checks before anything else: under which name the server was called, and from which page. A page
-//! of a stranger reaches a server on this machine through the person's own browser; it can choose
-//! neither of the two.
+//! Checks before anything else: the server's name in the request, and the page of origin. A stranger's page
+//! reaches a server on this machine through the person's own browser, and can choose neither.
 
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri, header};
@@ -13,7 +12,7 @@ use crate::http::problem::{Kind, Problem};
 /// Most characters of a name that are repeated.
 const MAX_SHOWN: usize = 100;
 
-/// The names that this server goes by, and the pages that may call it.
+/// The names of this server, and the pages that may call it.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     hosts: Vec<HostName>,
@@ -36,7 +35,7 @@ pub struct NameError {
 }
 
 impl Names {
-    /// The names of this machine itself, with the port that is listened on.
+    /// The names of this machine itself, with the listening port.
     pub fn loopback(port: u16) -> Self {
         let name = |host: &str| HostName { host: host.to_owned(), port: Some(port) };
         let hosts = ["localhost", "127.0.0.1", "[::1]"].map(name).into();
@@ -68,12 +67,12 @@ impl Names {
         Ok(self)
     }
 
-    /// The answer to browsers about the origins that may call; `None` = there are none but its own.
+    /// The CORS layer for the allowed origins; `None` = only the server's own.
     pub(crate) fn cors(&self) -> Option<CorsLayer> {
         (!self.origins.is_empty()).then(|| cors::layer(self.origins.clone()))
     }
 
-    /// Checks the name that a request was sent to, and the page that sent it.
+    /// Checks the host name of a request, and the page that sent it.
     pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let called = self.check_host(uri, headers)?;
         let mut origins = headers.get_all(header::ORIGIN).iter();
@@ -90,9 +89,9 @@ impl Names {
             .hint("the operator of this server names the origins that may"))
     }
 
-    /// INV-262: checks that a request which a browser sends a cookie with comes from a page of this
-    /// server, and of no other: not even one that may call with a key of its own. `told`: it has to
-    /// say so, since it may change something.
+    /// INV-262: checks that a request with a cookie comes from a page of this server alone: not even from a
+    /// page that may call with a key. `told`: the origin must be stated, because the request may change
+    /// something.
     pub(crate) fn check_own(
         &self,
         uri: &Uri,
@@ -121,9 +120,9 @@ impl Names {
             .hint("a program sends its key: `Authorization: Bearer bj_…`"))
     }
 
-    /// INV-271: checks that a request of somebody who needs no key does not come from a page of another
-    /// site, which is sent no answer and could make the server work all the same. Programs do not say
-    /// where they come from; a page whose origin the operator lists has been let in.
+    /// INV-271: checks that a request without a key does not come from a page of another site, which gets no
+    /// answer but could cause work all the same. Programs state no origin; a page with a listed origin was
+    /// admitted before.
     pub(crate) fn check_nobodys(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
         let own = site.is_none_or(|site| matches!(site, b"same-origin" | b"none"));
@@ -142,7 +141,7 @@ impl Names {
             let name = HostName::parse(text)?;
             self.hosts.iter().any(|own| own.fits(&name)).then_some(name)
         };
-        // A request that names its host twice means one of them for somebody else.
+        // A request with two host names means another one to some proxy.
         let alone = hosts.next().is_none();
         let same = uri.authority().is_none_or(|authority| known(authority.as_str()).is_some());
         match known(text).filter(|_| alone && same) {
@@ -198,8 +197,7 @@ pub(crate) fn parse_origin(text: &str) -> Option<String> {
     })
 }
 
-/// Whether a page came from this server: under http, or under https through a proxy that kept
-/// the name.
+/// Whether a page came from this server: by http, or by https through a proxy that kept the name.
 fn is_same(origin: &str, called: &HostName) -> bool {
     let HostName { host, port } = called;
     ["http", "https"].iter().any(|scheme| {

@@ -1,5 +1,4 @@
-//! Bodies that keep something until they are sent: the bytes that they were given, the place of
-//! their connection.
+//! Bodies that hold a resource until sent, for example the bytes in flight, or the place of a connection.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -8,11 +7,11 @@ use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-/// Bytes that are handed to the connection at once. It asks for the next ones when it has sent
-/// most of these, so an answer is done when its client has taken it, and not before.
+/// Bytes handed to the connection at once. The connection asks for the next piece when most of this one is
+/// sent, so an answer ends only when its client has taken it.
 const PIECE: usize = 16 << 10;
 
-/// A body, in pieces, with what it keeps until its last one.
+/// A body, in pieces, with a resource held until the last one.
 pub(crate) struct Holding<T> {
     body: Body,
     /// The rest of a frame.
@@ -21,7 +20,7 @@ pub(crate) struct Holding<T> {
 }
 
 impl<T: Send + Unpin + 'static> Holding<T> {
-    /// `body`, which drops `held` at its end.
+    /// Wraps `body`, and drops `held` at its end.
     pub(crate) fn wrap(body: Body, held: T) -> Body {
         Body::new(Self { body, rest: Bytes::new(), held: Some(held) })
     }
@@ -59,7 +58,7 @@ impl<T: Unpin> HttpBody for Holding<T> {
     fn size_hint(&self) -> SizeHint {
         let rest = u64::try_from(self.rest.len()).unwrap_or(u64::MAX);
         let mut hint = self.body.size_hint();
-        // In this order: the lower bound is never above the upper one.
+        // In this order, because the lower bound must not exceed the upper one.
         if let Some(upper) = hint.upper() {
             hint.set_upper(upper.saturating_add(rest));
         }

@@ -1,10 +1,10 @@
-//! The bytes of requests and answers that are held at a time: of the whole server, of each tenant
-//! and of each key, so that one tenant's unfinished bodies and slow readers take nothing from
-//! another, and one key's not all from the other keys of its tenant.
+//! The bytes of requests and answers in memory at a time: of the whole server, of each tenant and of each
+//! key, so that a tenant's unfinished bodies and slow readers take nothing from another tenant, nor a key all
+//! from the tenant's other keys.
 //!
-//! A request holds what its body has brought so far; an answer what it is made of, until its client
-//! has taken it. What reads much of the store holds a page's worth before it reads. All of it comes
-//! back when the answer is sent or given up.
+//! A request holds the bytes of its body so far; an answer holds its own bytes until sent. A handler that
+//! reads much of the store holds a page's bytes first. All bytes are freed when the answer is sent or given
+//! up.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,15 +23,14 @@ pub const DEFAULT_BYTES_IN_FLIGHT: u64 = 512 << 20;
 /// Bytes in flight of one tenant where nothing is said: a quarter.
 pub const DEFAULT_TENANT_BYTES_IN_FLIGHT: u64 = 128 << 20;
 
-/// The bytes of a stream of events: those that wait between the store and its client. As many of
-/// one tenant at a time as its bytes hold, a thousand by default.
+/// The bytes of a stream of events between the store and its client. A tenant's bytes allow a thousand
+/// simultaneous streams by default.
 pub(crate) const STREAM_BYTES: u64 = 128 << 10;
 
-/// The bytes of a WebSocket: its buffers, and what belongs to it.
+/// The bytes of a WebSocket: buffers and state.
 pub(crate) const SOCKET_BYTES: u64 = 32 << 10;
 
-/// The bytes of a route that reads much before it answers: a page of rows as they are read, as they
-/// are parsed and as they are written.
+/// The bytes of a route that reads much before its answer: a page of rows as read, parsed and written.
 pub(crate) const PAGE_BYTES: u64 = 16 << 20;
 
 /// How long such a route waits for others to be done.
@@ -40,11 +39,10 @@ const WAIT: Duration = Duration::from_secs(5);
 /// When it is worth another try.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Of a tenant's bytes, those that one key may hold: the rest is for its other keys, however little
-/// the one may do otherwise.
+/// The share of a tenant's bytes for one key: the rest is for other keys.
 const OF_ONE_KEY: (u32, u32) = (3, 4);
 
-/// Keys that are remembered beyond those that hold anything.
+/// Keys remembered beyond those with held bytes.
 const MAX_IDLE_KEYS: usize = 1_024;
 
 /// The bytes behind one permit of the semaphores.
@@ -61,7 +59,7 @@ pub(crate) struct Flights {
     keys: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
 }
 
-/// The bytes of one request and its answer. Clones share them; the last one gives them back.
+/// The bytes of one request and its answer. The last clone frees them.
 #[derive(Debug, Clone)]
 pub(crate) struct InFlight(Arc<Inner>);
 
@@ -82,7 +80,7 @@ struct Held {
 }
 
 impl Flights {
-    /// So many bytes of all tenants, and of one of them.
+    /// Bounds of bytes for all tenants, and for each.
     pub(crate) fn new(all: u64, of_one: u64) -> Self {
         let (all, most) = (units(all).max(1), units(of_one).max(1));
         let all = Arc::new(Semaphore::new(whole(all)));
@@ -90,7 +88,7 @@ impl Flights {
         Self { most, all, tenants: Mutex::default(), keys: Mutex::default() }
     }
 
-    /// A request of a tenant, by one of its keys where it needs any, which holds nothing yet.
+    /// A new request of a tenant, by a key if any, without held bytes.
     pub(crate) fn of(&self, tenant: &Arc<str>, key: Option<&Arc<str>>) -> InFlight {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
         let own = tenants.entry(Arc::clone(tenant));
@@ -114,8 +112,8 @@ impl Flights {
 }
 
 impl InFlight {
-    /// Holds at least so many bytes, if they are there. More than a key or a tenant may have at all
-    /// counts as all that it may have.
+    /// Holds at least so many bytes, if free. More than the bound of a key or a tenant counts as the whole
+    /// bound.
     pub(crate) fn try_hold(&self, bytes: u64) -> Result<(), Problem> {
         let more = self.missing(bytes);
         if more == 0 {
@@ -159,8 +157,8 @@ impl InFlight {
         held.units -= less;
     }
 
-    /// The answer with what it takes, until it is sent: its bytes, or for one without a stated
-    /// length those of a stream. Where they are not there the answer is a problem instead.
+    /// Wraps the answer so that its bytes are held until sent; without a stated length, the bytes of a
+    /// stream. If too few are free, returns a problem instead.
     pub(crate) fn carry(self, response: Response) -> Response {
         let exact = response.body().size_hint().exact();
         if let Err(problem) = self.try_hold(exact.unwrap_or(STREAM_BYTES)) {
@@ -172,7 +170,7 @@ impl InFlight {
         response.map(|body| Holding::wrap(body, self))
     }
 
-    /// Units that it would take beside those that are held.
+    /// The missing units for so many bytes.
     fn missing(&self, bytes: u64) -> u32 {
         units(bytes).min(self.0.most).saturating_sub(self.held().units)
     }
@@ -195,8 +193,8 @@ impl InFlight {
 }
 
 impl Inner {
-    /// Each bound that a request stands below, with the problem where it is reached: the narrowest
-    /// first, so that whoever waits there keeps nothing from others.
+    /// Each bound of a request, with the problem for a full one: the narrowest first, so that a waiter blocks
+    /// no other caller.
     fn bounds(&self) -> impl Iterator<Item = (&Arc<Semaphore>, fn() -> Problem)> {
         let key = self.key.iter().map(|key| (key, key_full as fn() -> Problem));
         key.chain([

@@ -1,8 +1,8 @@
-//! The text of API keys: `bj_<id>_<secret>`, made, read and compared; and of logins, which are
-//! `bl_…`, and of links that open once, `bo_…`. None is taken for another.
+//! The text of API keys: `bj_<id>_<secret>`, made, read and compared; and of logins (`bl_…`) and one-time
+//! links (`bo_…`). The kinds are never confused.
 //!
 //! The id is 16 lower-case hex digits and no secret. The secret is 32 random bytes in base64url
-//! (43 characters); what is stored of it is its SHA-256.
+//! (43 characters); only the SHA-256 is stored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -21,11 +21,11 @@ const ID_DIGITS: usize = 2 * ID_BYTES;
 const SECRET_BYTES: usize = 32;
 const SECRET_LETTERS: usize = 43;
 
-/// The digest of no secret: what a key that is not there is compared with, so that it takes as
-/// long as one that is.
+/// A digest without a secret: an unknown key is compared with it, so that the check takes the same time as
+/// for a known key.
 const NOBODY: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// A key that was just made. Its text is shown once and not kept.
+/// A new key. The text is shown once and not stored.
 pub struct NewSecret {
     /// The id that the key is looked up by.
     pub id: String,
@@ -35,7 +35,7 @@ pub struct NewSecret {
     pub hash: String,
 }
 
-/// A key as a caller presents it. Nothing of it is checked but its form.
+/// A key as presented by a caller. Only the form is checked.
 pub(crate) struct Presented<'a> {
     pub(crate) id: &'a str,
     secret: &'a str,
@@ -73,8 +73,8 @@ impl<'a> Presented<'a> {
         fits.then_some(Self { id, secret })
     }
 
-    /// Whether the secret is the one whose digest is stored; `None` = there is no such key. Takes
-    /// the same time whatever the answer is.
+    /// Whether the secret matches the stored digest; `None` = an unknown key. Takes the same time in every
+    /// case.
     pub(crate) fn opens(&self, stored: Option<&str>) -> bool {
         let expected = stored.unwrap_or(NOBODY);
         let same = digest(self.secret).as_bytes().ct_eq(expected.as_bytes());

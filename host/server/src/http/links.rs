@@ -1,5 +1,5 @@
-//! Links that open once: tokens that this process has given to its operator, and that nobody has
-//! followed yet. They are in its memory alone, as digests, so a restart ends them.
+//! One-time links: unused tokens that this process has given to its operator. They are in memory only, as
+//! digests, so a restart ends them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,7 +16,7 @@ const LASTS: Duration = Duration::from_secs(60 * LINK_MINUTES);
 /// Most links at a time; the oldest goes first.
 const MAX_LINKS: usize = 8;
 
-/// The links that nobody has followed.
+/// The unused links.
 #[derive(Debug, Default)]
 pub(crate) struct Links(Mutex<Vec<Link>>);
 
@@ -28,7 +28,7 @@ struct Link {
 }
 
 impl Links {
-    /// Makes one, and gives its token.
+    /// Makes a link, and returns the token.
     pub(crate) fn offer(&self, now: Instant) -> Result<String, getrandom::Error> {
         let NewSecret { id, text, hash } = NewSecret::of(ONCE)?;
         let mut links = self.open(now);
@@ -39,7 +39,7 @@ impl Links {
         Ok(text)
     }
 
-    /// INV-263: whether this token opens: once, and while it is young.
+    /// INV-263: whether this token is valid: once, and within its time.
     pub(crate) fn take(&self, token: &str, now: Instant) -> bool {
         let Some(presented) = Presented::parse(ONCE, token) else { return false };
         let mut links = self.open(now);
@@ -52,7 +52,7 @@ impl Links {
         opens
     }
 
-    /// Those that are young enough.
+    /// The links within their time.
     fn open(&self, now: Instant) -> MutexGuard<'_, Vec<Link>> {
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|link| now.saturating_duration_since(link.made) < LASTS);

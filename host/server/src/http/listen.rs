@@ -1,4 +1,4 @@
-//! Listening: which address is allowed, how many connections there are, and how it ends.
+//! Listening: allowed addresses, the number of connections, and the shutdown.
 
 use std::convert::Infallible;
 use std::io;
@@ -32,7 +32,7 @@ use crate::http::problem::{PROBLEM_JSON, Problem};
 /// How long the head of a request may take to arrive; also how long an idle connection is kept.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Most bytes of a request's head, its line and all that ends it included.
+/// Most bytes of a request's head, including the request line.
 const MAX_HEAD: usize = 32 << 10;
 
 /// Most headers of a request.
@@ -44,18 +44,18 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 /// The pause after the system has refused a connection, for example for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a client may take nothing of what it is sent, answers and events alike. Then its
-/// connection is closed, and what made the answer ends.
+/// How long a client may take nothing of an answer or of events. Afterwards the connection is closed, and the
+/// answer's handler ends.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Connections at a time that are told why they are not taken; more are closed without a word.
-/// They have no place, so this many descriptors are theirs beside it.
+/// Simultaneous connections that are told why they are refused; further ones are closed without a word. They
+/// have no place, so they need as many descriptors besides.
 const MAX_TOLD: usize = 32;
 
-/// Most bytes that are taken from a connection too many before it is closed.
+/// Most bytes read from a refused connection before it is closed.
 const MAX_UNREAD: u64 = 64 << 10;
 
-/// After how long a connection too many may try again, and how long it may take to hear that.
+/// After how long a refused connection may try again, and how long sending that answer may take.
 const FULL_WAIT: Duration = Duration::from_secs(5);
 const FULL_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -67,9 +67,8 @@ pub struct NoKeys {
     pub address: SocketAddr,
 }
 
-/// Whether this address may be listened on: any where there are keys, else a loopback one alone.
-/// Gives whether callers without a key may be let in as the operator as long as there never was
-/// one.
+/// Checks that this address may be listened on: any if keys exist, otherwise a loopback one. Returns whether
+/// callers without a key are admitted as the operator, as long as no key ever existed.
 ///
 /// # Errors
 ///
@@ -80,11 +79,10 @@ pub fn may_listen(address: SocketAddr, has_keys: bool) -> Result<bool, NoKeys> {
 }
 
 impl App {
-    /// Answers until `stop` is cancelled. Then takes no more turns and lets those that run end (up
-    /// to [`crate::ServerConfig::drain`]; the rest is journalled and resumed at the next start).
-    /// Meanwhile it answers everything else, on connections old and new: whoever waits for a turn
-    /// can watch it, answer its questions and cancel it. Then takes no more connections, and
-    /// returns when all are closed.
+    /// Serves until `stop` is cancelled. Then refuses new turns and waits for the running ones (up to
+    /// [`crate::ServerConfig::drain`]; the rest have journals and are resumed at the next start). Meanwhile
+    /// all other requests are answered, on old and new connections: a person can watch a turn, answer its
+    /// questions and cancel it. Then refuses connections, and returns when all are closed.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
         let router = self.router();
         let told = Arc::new(Semaphore::new(MAX_TOLD));
@@ -132,7 +130,7 @@ impl App {
         cut: &CancellationToken,
     ) {
         let cut = cut.child_token();
-        // INV-99, INV-111: so many of one address, and of all, that others find a place.
+        // INV-99, INV-111: bounded for each address, and in all, so that others find a place.
         let peer = match self.peers().enter(from.into(), cut.clone()) {
             Ok(peer) => peer,
             Err(Full::Address) => {
@@ -163,14 +161,14 @@ impl App {
         });
     }
 
-    /// Closes tenants that are deleted while they are served, and looks whether new ones can be and
-    /// whether the settings of the others have changed, until this is dropped.
+    /// Closes deleted tenants, checks new ones, and checks the settings of the others for changes, until
+    /// dropped.
     async fn watch_tenants(self) {
         let mut ticks = tokio::time::interval(self.config().tenant_check);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            // Before the tenants are read: one that is opened meanwhile may be new.
+            // Before the tenants are read: a tenant opened meanwhile may be new.
             let open = self.services().ids();
             match self.store().registry().tenants().await {
                 Ok(there) => {
@@ -183,13 +181,13 @@ impl App {
                 }
                 Err(error) => tracing::error!(%error, "the tenants cannot be read"),
             }
-            // So that what is wrong with a file is said before somebody begins a turn.
+            // So that a faulty file is logged before a turn begins.
             self.services().look(Look::IfChanged).await;
         }
     }
 }
 
-/// One connection, to its end.
+/// Serves one connection to its end.
 async fn talk<IO>(io: IO, router: Router, peer: PeerPlace, stopped: &CancellationToken)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -240,7 +238,7 @@ async fn turn_away(mut stream: TcpStream, problem: Problem) -> io::Result<()> {
     tokio::io::copy(&mut request, &mut tokio::io::sink()).await.map(drop)
 }
 
-/// A problem as a whole answer, for a connection that nobody reads a request from.
+/// A problem as a whole response, for a connection whose request is not read.
 fn whole(problem: &Problem) -> Vec<u8> {
     let row = problem.kind().row();
     let reason = StatusCode::from_u16(row.status).ok().and_then(|code| code.canonical_reason());

@@ -1,6 +1,6 @@
-//! The traffic of a connection: how fast its client takes what it is sent, and the bytes of a
-//! WebSocket's message that is not whole yet. Those lie in a buffer that nobody here sees, so they
-//! are counted where they arrive, against what their tenant may have in flight.
+//! The traffic of a connection: the client's speed of reading, and the bytes of an unfinished WebSocket
+//! message. Such bytes are in a library's buffer, so they are counted on arrival, against the tenant's bytes
+//! in flight.
 
 use std::io;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::http::in_flight::{InFlight, SOCKET_BYTES};
 use crate::http::pace::Pace;
 
-/// Counts what arrives on one connection, once it is a WebSocket.
+/// Counts the arriving bytes of a connection, once it is a WebSocket.
 #[derive(Debug, Default)]
 pub(crate) struct Meter(Mutex<Option<Begun>>);
 
@@ -22,7 +22,7 @@ struct Begun {
     bytes: u64,
 }
 
-/// A connection whose bytes a [`Meter`] counts, and whose client keeps a [`Pace`].
+/// A connection with a [`Meter`] for its bytes, and a [`Pace`] for its client.
 #[derive(Debug)]
 pub(crate) struct Metered<IO> {
     io: IO,
@@ -36,7 +36,7 @@ impl Meter {
         *self.begun() = Some(Begun { flight, bytes: 0 });
     }
 
-    /// A message is whole: what comes now belongs to the next one.
+    /// Ends a message: later bytes belong to the next one.
     pub(crate) fn whole(&self) {
         if let Some(begun) = &mut *self.begun() {
             begun.bytes = 0;
@@ -55,7 +55,7 @@ impl Meter {
         let mut begun = self.begun();
         let Some(begun) = &mut *begun else { return Ok(()) };
         begun.bytes = begun.bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
-        // As it arrives, and as it is put together.
+        // Twice: as received, and as assembled.
         let held = begun.bytes.saturating_mul(2).saturating_add(SOCKET_BYTES / 2);
         let held = begun.flight.try_hold(held.max(SOCKET_BYTES));
         held.map_err(|_| io::Error::other("its tenant has too many bytes in flight"))

@@ -1,4 +1,4 @@
-//! The layers that every connection and every request passes, whatever it asks for.
+//! The layers that every connection and every request passes.
 
 pub(crate) mod auth;
 pub(crate) mod cookie;

@@ -1,10 +1,9 @@
 //! Everything that leaves: each JSON answer, event and message, the metrics and the name of a file,
 //! as a [`Public`] text.
 //!
-//! A [`Public`] text names no place of the host that this server knows of. Only [`Outward`] makes
-//! one, and answers, streams and sockets take nothing else: what did not pass it is not sent. Two
-//! things are not searched: what somebody else said, in the fields of [`SAID`], and the bytes of a
-//! file that a tool handed over.
+//! A [`Public`] text names no known place of the host. Only [`Outward`] makes one, and answers, streams and
+//! sockets accept nothing else: an unchecked text cannot be sent. Two kinds are not searched: other people's
+//! texts, in the fields of [`SAID`], and the bytes of a tool's file.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -16,14 +15,13 @@ use belljar_definition::{KeySetting, Settings};
 use belljar_policy::Shown;
 use serde_json::{Map, Value};
 
-/// Fields whose texts are shown as they are, since nothing of them is the host's: what a person or
-/// a model said; the text of an agent, which an admin reads here and writes back; the arguments of
-/// a call, on which a person decides. Nobody who writes them was told of a place of the host.
+/// Fields whose texts are sent unchanged, because the host wrote none of them: texts of a person or a model;
+/// the text of an agent, which an admin reads and writes back; the arguments of a call, on which a person
+/// decides. Their authors know no place of the host.
 const SAID: [&str; 3] = ["text", "body", "arguments"];
 
-/// Of what a model was sent, the part that the host puts together: a person's words with notices,
-/// frames and material around them. The person's own words stand by themselves in the message that
-/// has a place in its session.
+/// Whether a message to a model was assembled by the host: a person's words with notices, frames and material
+/// around them. The person's own words are separate in the message of the session.
 fn is_put_together(fields: &Map<String, Value>) -> bool {
     fields.get("role").is_some_and(|role| role == "user") && !fields.contains_key("place")
 }
@@ -36,19 +34,19 @@ const MIN_PLACE: usize = 3;
 pub struct HiddenPlace {
     /// The directory or file, absolute.
     pub path: PathBuf,
-    /// The name in its stead: `/workspace`. Empty = what lies below it is named from there on,
+    /// The replacement, for example `/workspace`. Empty = paths below are shown relative, for example
     /// `agents/scout.md`.
     pub name: String,
 }
 
 impl HiddenPlace {
-    /// A place, and what stands in its stead.
+    /// A place, with its replacement.
     pub fn new(path: impl Into<PathBuf>, name: impl Into<String>) -> Self {
         Self { path: path.into(), name: name.into() }
     }
 }
 
-/// A text that names no hidden place. Only [`Outward`] makes one.
+/// A text without hidden places. Only [`Outward`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Public(String);
 
@@ -62,7 +60,7 @@ impl Public {
     }
 }
 
-/// An event as a message of a WebSocket, which names no hidden place either. Clones share it.
+/// An event as a message of a WebSocket, without hidden places. Shared by clones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PublicEvent(Utf8Bytes);
 
@@ -76,7 +74,7 @@ impl PublicEvent {
     }
 }
 
-/// Events that are kept for the others who watch the same session: those that are on their way.
+/// Events kept for other watchers of the same session, while on their way.
 const MAX_SHARED: usize = 32;
 
 /// Bytes of an event that is kept so.
@@ -86,7 +84,7 @@ const MAX_SHARED_BYTES: usize = 16 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Outward {
     known: RwLock<Arc<Known>>,
-    /// The newest events that several watch, as they leave by these places.
+    /// The newest events with several watchers, with places hidden.
     events: Mutex<VecDeque<(Arc<str>, PublicEvent)>>,
 }
 
@@ -94,8 +92,7 @@ pub(crate) struct Outward {
 struct Known {
     /// The longest first: a place below another is found before it.
     places: Vec<(String, String)>,
-    /// Those that lie below no other, as they stand in JSON: where none of them occurs, no place
-    /// does.
+    /// The places below no other, in JSON form: if none occurs in a text, no place does.
     marks: Vec<String>,
 }
 
@@ -117,7 +114,7 @@ impl Outward {
         next.places.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         next.marks = next.marks();
         *known = Arc::new(next);
-        // Before the other lock is taken, which is held while this one is read.
+        // Released before the other lock, under which this one is taken elsewhere.
         drop(known);
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -131,7 +128,7 @@ impl Outward {
         self.hide(&places);
     }
 
-    /// Makes JSON fit to leave. What is no JSON does not leave: `null` stands in its stead.
+    /// Hides the places in JSON. Invalid JSON becomes `null`.
     pub(crate) fn say(&self, json: String) -> Public {
         let known = self.known();
         if !known.marks.iter().any(|mark| json.contains(mark.as_str())) {
@@ -141,14 +138,13 @@ impl Outward {
         Public(hidden.unwrap_or_default().to_string())
     }
 
-    /// The same for an event of a session, as a message of a WebSocket: made once for all who watch
-    /// that session.
+    /// The same for an event of a session, as a message of a WebSocket: made once for all watchers.
     pub(crate) fn event(&self, json: &Arc<str>) -> PublicEvent {
         let make = || {
             let text = format!("{{\"type\":\"event\",\"event\":{json}}}");
             PublicEvent(self.say(text).into_string().into())
         };
-        // Two are whoever asks and the block that it came with: nobody else does.
+        // Two references are the caller's and the block's: there is no other watcher.
         if json.len() > MAX_SHARED_BYTES || Arc::strong_count(json) <= 2 {
             return make();
         }

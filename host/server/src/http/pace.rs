@@ -1,6 +1,5 @@
-//! The least rate at which a client takes what it is sent. A client that takes a byte now and then
-//! is never silent for long, and would keep the bytes of its answer in memory for as long as it
-//! likes.
+//! The least rate at which a client reads. A client that takes a byte now and then is never silent for long,
+//! and could hold an answer's bytes in memory without end.
 
 use std::io;
 use std::pin::Pin;
@@ -9,15 +8,15 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Bytes a second that a client takes at least, on the whole, while there is something for it: what
-/// the slowest of lines carries. A page of 4 MiB is held for a quarter of an hour at most.
+/// Bytes a second that a client has to take on average while data waits: the rate of the slowest lines. A
+/// page of 4 MiB is held for a quarter of an hour at most.
 const LEAST_RATE: u32 = 4 << 10;
 
-/// How long it may take none at all, after it took enough: a line that fails for a moment.
+/// How long a client may take nothing after taking enough: a line that fails for a moment.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// The pace of one connection. The time that its writer is kept waiting is used up, and what is
-/// taken gives it back; a writer that has nothing to say waits for nobody.
+/// The pace of one connection. Waiting of the writer uses up the time, and taken bytes restore it; a writer
+/// without data does not wait.
 #[derive(Debug)]
 pub(crate) struct Pace {
     /// For how long the writer may yet be kept waiting.

@@ -8,7 +8,7 @@ const DEFAULT_ROWS: u32 = 50;
 /// Most rows of a page.
 pub(crate) const MAX_ROWS: u32 = 200;
 
-/// Bytes behind which a page takes no more rows: one row may be larger.
+/// Bytes after which a page takes no more rows: one row may be larger.
 pub(crate) const PAGE_BYTES: i64 = 2 << 20;
 
 /// How many rows are wanted.
@@ -16,7 +16,7 @@ pub(crate) const PAGE_BYTES: i64 = 2 << 20;
 pub(crate) struct Limit(u32);
 
 impl Limit {
-    /// A number that is too large is an error: a caller that counts on it would miss rows.
+    /// A number that is too large is an error, because a caller that counts on it would miss rows.
     pub(crate) fn of(asked: Option<u32>) -> Result<Self, Problem> {
         match asked {
             None => Ok(Self(DEFAULT_ROWS)),
@@ -25,7 +25,7 @@ impl Limit {
         }
     }
 
-    /// One more than is shown, which tells whether there are more.
+    /// One more than shown, as a sign of further rows.
     pub(crate) fn and_one(self) -> u32 {
         self.0 + 1
     }
@@ -47,7 +47,7 @@ impl Limit {
 /// The largest number that every reader of JSON has exactly.
 pub(crate) const MOST: usize = (1 << 53) - 1;
 
-/// The rows of a page, and what names the last of them where there are more behind it.
+/// The rows of a page, and the name of the last one if there are more.
 pub(crate) fn page_of<T>(
     mut rows: Vec<T>,
     limit: Limit,

@@ -1,9 +1,9 @@
 //! Who is at the other end of a connection, as far as limits go: an address may have so many
 //! connections at a time, and all addresses together no more than there are descriptors for.
 //!
-//! Addresses of this machine are no exception: everybody on it may connect. Behind a proxy all
-//! callers come from one address, so its operator raises the limits; what a proxy says of who is
-//! behind it is not believed, because everybody can say it.
+//! Addresses of this machine are no exception: every user may connect. Behind a proxy all callers come from
+//! one address, so its operator raises the limits; a proxy's header with the caller's address is not
+//! believed, because anybody can send it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,15 +12,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// The part of all places that connections may have beyond them which were told to close, and have
-/// not done so yet: an eighth, well within the descriptors that are kept in reserve.
+/// The part of all places for connections that were told to close and have not done so yet: an eighth, well
+/// within the reserved descriptors.
 const CLOSING_SHARE: usize = 8;
 
-/// An address as limits know it: of IPv6 the first 64 bits, since whoever has one has them all.
+/// An address for limits: of IPv6 the first 64 bits, because their holder has all the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Peer(IpAddr);
 
-/// The bits of an IPv6 address that say whose it is.
+/// The bits of an IPv6 address that identify its holder.
 const NETWORK: u128 = u128::MAX << 64;
 
 impl From<IpAddr> for Peer {
@@ -40,9 +40,9 @@ impl fmt::Display for Peer {
 
 /// The connections of the server, WebSockets included, by address.
 ///
-/// A connection that asks for nothing holds a place only as long as nobody needs it: where the
-/// places are taken, one of the address that has most makes room: the one that was idle for longest
-/// of those whose caller was never let in, and where there are none, of all.
+/// An idle connection keeps its place only while nobody needs it: if all places are taken, a connection of
+/// the address with the most makes room: the longest idle one without an admitted caller, otherwise the
+/// longest idle of all.
 #[derive(Debug)]
 pub(crate) struct Peers {
     /// Connections of one address.
@@ -55,13 +55,13 @@ pub(crate) struct Peers {
 #[derive(Debug, Default)]
 struct State {
     open: HashMap<Peer, Vec<Arc<Line>>>,
-    /// All that are open, those included that were told to close.
+    /// All open connections, including those told to close.
     count: usize,
     /// How often a connection became idle so far.
     idled: u64,
 }
 
-/// One connection as its neighbours know it.
+/// One connection, for the choice of the one to close.
 #[derive(Debug)]
 struct Line {
     cut: CancellationToken,
@@ -75,13 +75,12 @@ struct Work {
     busy: u32,
     /// Since when it has been idle: the lower, the longer.
     since: u64,
-    /// Whether a caller was let in by it. Who only connects, or is refused, does not close the
-    /// connection of somebody who was not, even where all come from one address, as behind a
-    /// proxy.
+    /// Whether a caller was admitted on it. A stranger's connection never displaces an admitted caller's,
+    /// even from the same address, for example behind a proxy.
     let_in: bool,
 }
 
-/// A connection of an address, until it is dropped. A WebSocket keeps that of its request.
+/// The place of an address's connection, until dropped. A WebSocket keeps its request's place.
 #[derive(Debug)]
 pub(crate) struct PeerPlace {
     peers: Arc<Peers>,
@@ -89,7 +88,7 @@ pub(crate) struct PeerPlace {
     line: Arc<Line>,
 }
 
-/// A request that is being answered: its connection is not closed to make room.
+/// A request in progress: its connection is not closed to make room.
 #[derive(Debug)]
 pub(crate) struct Busy(Arc<PeerPlace>);
 
@@ -108,7 +107,7 @@ impl Peers {
         Arc::new(Self { most: most.min(total), total, state: Mutex::default() })
     }
 
-    /// One more connection of an address; `cut` closes it.
+    /// Enters one more connection of an address; `cut` closes it.
     pub(crate) fn enter(
         self: &Arc<Self>,
         peer: Peer,
@@ -118,7 +117,7 @@ impl Peers {
         if state.of(peer) >= self.most && !state.make_room(peer) {
             return Err(Full::Address);
         }
-        // One that was told to close has its descriptor for a moment longer.
+        // A connection told to close has its descriptor for a moment longer.
         let most = self.total.saturating_add(self.total / CLOSING_SHARE);
         let full = state.count >= self.total && !state.make_room_of_most();
         if full || state.count >= most {
@@ -138,7 +137,7 @@ impl Peers {
 }
 
 impl State {
-    /// Connections of an address, without those that were told to close.
+    /// Connections of an address, without those told to close.
     fn of(&self, peer: Peer) -> usize {
         self.open.get(&peer).map_or(0, Vec::len)
     }
@@ -148,8 +147,8 @@ impl State {
         self.idled
     }
 
-    /// Closes the connection of an address that nobody was let in by and that has been idle for
-    /// longest, else the one of all; `false` = none is idle.
+    /// Closes the address's longest idle connection without an admitted caller, otherwise its longest idle
+    /// one; `false` = none idle.
     fn make_room(&mut self, peer: Peer) -> bool {
         let Some(lines) = self.open.get_mut(&peer) else { return false };
         let idle = lines.iter().enumerate().filter_map(|(at, line)| Some((line.idle()?, at)));
@@ -161,7 +160,7 @@ impl State {
         true
     }
 
-    /// The same of the address that has most connections, else of the next one.
+    /// The same for the address with the most connections, otherwise for the next one.
     fn make_room_of_most(&mut self) -> bool {
         let mut peers: Vec<(usize, Peer)> =
             self.open.iter().map(|(peer, lines)| (lines.len(), *peer)).collect();
@@ -171,7 +170,7 @@ impl State {
 }
 
 impl Line {
-    /// The lower, the sooner it makes room; `None` = it is at work.
+    /// The lower, the sooner to make room; `None` = busy.
     fn idle(&self) -> Option<(bool, u64)> {
         let work = *self.work();
         (work.busy == 0).then_some((work.let_in, work.since))

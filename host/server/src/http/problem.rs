@@ -1,7 +1,7 @@
 //! Every way in which a request can fail, as problem details (RFC 9457).
 //!
-//! One table says type, status and title of each. Details are for people: whatever a stranger
-//! wrote stands in them escaped. What happened inside stays in the log.
+//! One table has the type, status and title of each. Details are for people: strangers' texts are escaped.
+//! Internal facts stay in the log.
 
 use std::time::Duration;
 
@@ -171,13 +171,13 @@ impl Problem {
         Self::new(Kind::Invalid, detail)
     }
 
-    /// Nothing goes by that name in this tenant. Says the same of what is another tenant's.
+    /// A missing object of this tenant. The same for another tenant's.
     pub(crate) fn not_found(what: &str, id: &str) -> Self {
         let id = Shown::clipped(id, MAX_SHOWN);
         Self::new(Kind::NotFound, format!("there is no {what} `{id}`"))
     }
 
-    /// Something that should not happen did. `what` goes to the log alone.
+    /// A bug. `what` is for the log alone.
     pub(crate) fn bug(what: &str) -> Self {
         tracing::error!(what, "a request failed");
         Self::new(Kind::Bug, "something went wrong in the server; its log says more")
@@ -193,7 +193,7 @@ impl Problem {
         Self { retry_after: Some(after), ..Self::new(Kind::TooMany, detail) }
     }
 
-    /// With what to do about it.
+    /// Adds the remedy.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -214,7 +214,7 @@ impl Problem {
         self
     }
 
-    /// The parameter at fault and the word for it, as far as they were said.
+    /// The parameter at fault and its code, if known.
     pub(crate) fn at(&self) -> (Option<&str>, Option<&'static str>) {
         match self.at.as_deref() {
             Some((param, code)) => (param.as_deref(), *code),
@@ -390,7 +390,7 @@ impl From<ServiceError> for Problem {
 }
 
 impl Problem {
-    /// A session that does one thing at a time.
+    /// The problem of a session that does one thing at a time.
     pub(crate) fn busy(session: &str) -> Self {
         let id = Shown::clipped(session, MAX_SHOWN);
         Self::new(Kind::Busy, format!("session `{id}` is already answering"))
@@ -398,8 +398,7 @@ impl Problem {
     }
 }
 
-/// The answer where no agent, or several, have the name. The file that may hold it is the
-/// operator's to correct.
+/// The problem of an unknown or ambiguous agent's name. A broken file is the operator's to correct.
 fn no_agent(found: &NotFound) -> Problem {
     let detail = match found.ambiguous {
         true => format!("several agents are called `{}`", found.name),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Most buckets that are kept. A full one says nothing, so those go first.
+/// Most buckets in memory. A full bucket has no information, so full ones are dropped first.
 const MAX_BUCKETS: usize = 10_000;
 
 /// How often the use of a key is noted in the store: seconds would cost a write for each request.
@@ -35,7 +35,7 @@ struct Bucket {
 /// The result of taking one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// There was one. `note`: it is time to note that the key was used.
+    /// Allowed. `note`: time to note the key's use.
     Yes { note: bool },
     /// There was none; there will be after this.
     After(Duration),
@@ -76,8 +76,8 @@ impl Rates {
         if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(key) {
             let full = Duration::from_secs_f64(self.most / self.per_second);
             buckets.retain(|_, bucket| now.saturating_duration_since(bucket.at) < full);
-            // All of them at work: the fuller half goes, which has taken the least. Whoever is to wait
-            // waits on, however many others come.
+            // All buckets in use: the fuller half is dropped, with the fewest requests. A throttled key stays
+            // throttled, however many others come.
             if buckets.len() >= MAX_BUCKETS {
                 let mut lefts: Vec<f64> =
                     buckets.values().map(|bucket| self.left(bucket, now)).collect();

@@ -22,8 +22,8 @@ use crate::http::in_flight::InFlight;
 use crate::http::outward::Outward;
 use crate::http::problem::{Kind, Problem};
 
-/// Most bytes of a request's body: a long task with what belongs to it. Larger things are files of
-/// the workspace.
+/// Most bytes of a request's body: a long task with its context. Larger material belongs in files of the
+/// workspace.
 pub const MAX_BODY: usize = 4 << 20;
 
 /// How long a body may take to arrive.
@@ -41,7 +41,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
-/// Marks the answer to a call that changed nothing. INV-413: the audit log has no line of that.
+/// Marks the answer to a call without a change. INV-413: such a call has no line in the audit log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unchanged;
 
@@ -61,7 +61,7 @@ impl<T: Serialize> IntoResponse for Told<T> {
     }
 }
 
-/// JSON that is to be an answer. It has no body before [`say`] has made it fit to leave.
+/// JSON for an answer, which has no body before [`say`] has hidden the host's places.
 #[derive(Clone)]
 struct Unsaid(String);
 
@@ -74,7 +74,7 @@ pub(crate) fn say(outward: &Outward, response: &mut Response) {
     *response.body_mut() = Body::from(body);
 }
 
-/// Gives an answer another body in JSON, in the place of the one that it has.
+/// Replaces the body of an answer by other JSON.
 pub(crate) fn say_instead(response: &mut Response, value: &impl Serialize) {
     match serde_json::to_string(value) {
         Ok(json) => {
@@ -124,8 +124,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// A body that says it is JSON, with the same bounds; as it came, but for half a surrogate pair, which is
-/// U+FFFD (INV-471), and for whole numbers, which are integers however they are written (INV-500).
+/// Reads a body with a JSON content type, with the same bounds, unchanged except that half a surrogate pair
+/// becomes U+FFFD (INV-471), and a whole number an integer (INV-500).
 pub(crate) async fn json_bytes(request: Request) -> Result<Vec<u8>, Problem> {
     if !is_json(request.headers()) {
         let detail = "the body has to be `application/json`";
@@ -150,8 +150,8 @@ fn changed(bytes: Vec<u8>, how: impl Fn(&[u8]) -> Cow<'_, [u8]>) -> Vec<u8> {
     }
 }
 
-/// A small body in JSON of somebody who may be nobody: at most so many bytes, within
-/// [`BODY_TIMEOUT`]. A parser's message may repeat a secret, so it is not told.
+/// Reads a small JSON body of a caller who may be a stranger: at most `most` bytes, within [`BODY_TIMEOUT`].
+/// A parser's message may repeat a secret, so it is left out.
 pub(crate) async fn small_body<T: DeserializeOwned>(
     request: Request,
     most: usize,
@@ -197,7 +197,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.eq_ignore_ascii_case("application/json")
 }
 
-/// A whole body. It holds the bytes that have come, and as many again for what is read from them.
+/// Reads a whole body. Holds the bytes received, and as many again for the parsed form.
 async fn collect(mut body: Body, flight: &InFlight) -> Result<Vec<u8>, Problem> {
     let too_long = || {
         Problem::new(Kind::TooLarge, format!("the body has more than {MAX_BODY} bytes")).hint(
@@ -261,7 +261,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathOf<
     }
 }
 
-/// Whether a caller names this media type among those that it accepts; `*/*` names none.
+/// Whether a caller accepts this media type by name; `*/*` does not count.
 pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
     let lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|part| {

@@ -1,9 +1,8 @@
-//! Refusals in the audit log: each one of a caller whose key was proven by itself, and what
-//! strangers do as counts.
+//! Refusals in the audit log: a line for each caller with a valid key, and counts for strangers.
 //!
-//! A stranger costs no line of its own, so it can neither fill the log nor use up what is kept for
-//! others; and it is nobody's name that stands there, since it has proven none. A caller that is
-//! refused very often is counted as well once it has had its lines, under its own name.
+//! A stranger's refusal has no separate line, so strangers can neither fill the log nor use up others'
+//! storage; the log names nobody for them, because no key was proven. Frequent refusals of a known caller are
+//! counted as well, after its lines, under its own name.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,14 +17,14 @@ use crate::http::problem::Kind;
 use crate::http::rate::Taken;
 use crate::http::turned_away::{Proven, Whose};
 
-/// The name of somebody who has proven none.
+/// The name for a caller without a proven key.
 const NOBODY: &str = "nobody";
 
-/// Refusals of one key that have a line each, a minute, and as many at once.
+/// Lines for the refusals of one key in a minute, and at once.
 pub(crate) const LINES_PER_MINUTE: u32 = 60;
 
-/// Most names whose refusals are counted at a time: tenants and keys. What comes then counts as
-/// strangers of the operator's tenant.
+/// Most names with counted refusals at a time: tenants and keys. Further ones count as strangers of the
+/// operator's tenant.
 const MAX_COUNTED: usize = 10_000;
 
 /// How often counts become lines where nothing is said.
@@ -39,8 +38,8 @@ const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
-/// Whose log, and under which name; `None` = a stranger. INV-157: a tenant that is made again
-/// under the same name is another, and hears nothing of who was refused before.
+/// The log's tenant, and the caller's name; `None` = a stranger. INV-157: a tenant made again under the same
+/// name is another, and gets no refusals of its predecessor.
 type Refused = (Whose, Option<Arc<str>>);
 
 /// Refusals that have no line yet: how many of each kind.
@@ -66,8 +65,7 @@ impl Counts {
 }
 
 impl App {
-    /// Notes that a caller was refused whose key was proven: a line by itself, or, of one that is
-    /// refused very often, a count.
+    /// Notes the refusal of a caller with a proven key: a separate line, or a count if frequent.
     pub(crate) async fn refused(&self, who: Proven<'_>, object: &str, kind: Kind) {
         if matches!(self.refusals().take(who.bounded_as, Instant::now()), Taken::After(_)) {
             let whose = Whose { name: who.tenant.into(), id: who.tenant_id.into() };
@@ -78,8 +76,7 @@ impl App {
         self.audit_of(&store, who.actor, "refused", object.to_owned(), detail).await;
     }
 
-    /// Counts that somebody was refused who has proven nothing. `claimed`: the tenant whose key it
-    /// pretended to have.
+    /// Counts the refusal of a stranger. `claimed`: the tenant of the claimed key.
     pub(crate) fn stranger(&self, claimed: Option<Whose>, kind: Kind) {
         self.metrics().stranger();
         self.counts().add((claimed.unwrap_or_else(Whose::operator), None), kind);
@@ -99,7 +96,7 @@ impl App {
         }
     }
 
-    /// Writes counts and deletes lines whose time is over, until this is dropped.
+    /// Writes counts and deletes expired lines, until dropped.
     pub(crate) async fn keep_audit(self) {
         let mut notes = interval(self.config().stranger_notes);
         let mut looks = interval(PRUNE_EVERY);

@@ -1,4 +1,4 @@
-//! Whoever is not let in, and what is known of it.
+//! A refused caller, and the known facts.
 
 use std::sync::Arc;
 
@@ -7,40 +7,37 @@ use belljar_store::TENANT;
 use crate::http::problem::{Kind, Problem};
 use crate::http::tokens::{self, Holder};
 
-/// Somebody who may not.
+/// A caller who is refused.
 pub(crate) struct Stranger {
     pub(crate) problem: Problem,
-    /// Whose key it says it has; `None` = of nobody here.
+    /// The claimed owner of the key; `None` = unknown here.
     pub(crate) claimed: Option<Claim>,
-    /// It presented a key, which does not open: it may be trying many.
+    /// The key is invalid: the caller may be guessing.
     pub(crate) tried: bool,
-    /// The issuer that signed its token: what such tokens may ask for in vain is bounded for all of them
-    /// together.
+    /// The issuer that signed the token: refused tokens of one issuer have a common bound.
     pub(crate) issuer: Option<Arc<str>>,
 }
 
-/// The claims of somebody who is not let in about itself.
+/// The claims of a refused caller.
 pub(crate) struct Claim {
-    /// The tenant of the key that it names.
+    /// The tenant of the named key.
     pub(crate) tenant: Whose,
-    /// `key:<id>`, where it had the key's secret as well: one that was revoked, or whose tenant is
-    /// disabled. Anybody may name the id of a key.
+    /// `key:<id>`, if the secret matched: the key was revoked, or its tenant is disabled. Anybody may name
+    /// the id of a key.
     pub(crate) proven: Option<String>,
 }
 
-/// Whoever has presented the secret of a key: the only name under which the audit log says that
-/// somebody was refused.
+/// A caller with a proven secret: the only name under which the audit log notes a refusal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Proven<'a> {
     pub(crate) tenant: &'a str,
     pub(crate) tenant_id: &'a str,
     pub(crate) actor: &'a str,
-    /// The name under which the lines of the log are bounded that this may cost, and what comes beyond
-    /// them is counted.
+    /// The name whose lines in the log are bounded; further refusals are counted.
     pub(crate) bounded_as: &'a str,
 }
 
-/// A tenant by its name, and which of all that ever had it.
+/// A tenant by name, with the unique id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Whose {
     pub(crate) name: Arc<str>,
@@ -54,14 +51,14 @@ impl Whose {
         Self { id: Arc::clone(&name), name }
     }
 
-    /// Under which name one with its key is refused.
+    /// The name for refusals of a caller with the tenant's key.
     pub(crate) fn proven<'a>(&'a self, actor: &'a str) -> Proven<'a> {
         Proven { tenant: &self.name, tenant_id: &self.id, actor, bounded_as: actor }
     }
 }
 
 impl Stranger {
-    /// Somebody with a link that opens nothing.
+    /// A caller with an invalid link.
     pub(crate) fn with_link() -> Self {
         let problem = Problem::new(Kind::NoKey, "this link opens nothing any more")
             .hint("a link opens once, within minutes; `belljar serve` prints one when it starts");
@@ -91,7 +88,7 @@ impl Stranger {
         Self { claimed, issuer, ..Self::for_now(tokens::nobody()) }
     }
 
-    /// Somebody of whom nothing is known, for this reason.
+    /// An unknown caller, with this problem.
     pub(super) fn for_now(problem: Problem) -> Self {
         Self { problem, claimed: None, tried: false, issuer: None }
     }

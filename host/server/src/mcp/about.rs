@@ -1,4 +1,4 @@
-//! The word of the door of MCP on itself: whose tokens open it.
+//! The MCP door's description of its tokens.
 
 use axum::extract::{Request, State};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use super::metadata::{DOOR, base};
 use crate::app::App;
 use crate::http::respond::Json;
 
-/// Who gives out what opens this door: the operator makes keys, and may trust issuers of tokens.
+/// The sources of keys and tokens for this door: the operator makes keys, and may trust issuers.
 #[derive(Debug, Serialize)]
 pub(crate) struct Metadata {
     resource: String,

@@ -31,10 +31,10 @@ const PREFIX: &str = "agent_";
 /// Characters of an agent's description.
 const MAX_DESCRIPTION: usize = 1_000;
 
-/// How often it is looked for a question whose event is there already.
+/// How often to look for a question whose event has arrived already.
 const QUESTION_LOOK: Duration = Duration::from_millis(20);
 
-/// The note of this entrance on a turn, by which it is found again.
+/// This entrance's note on a turn, for its later look-up.
 #[derive(Serialize, Deserialize)]
 struct Note {
     wire: NoteWire,
@@ -71,8 +71,8 @@ pub(super) async fn list(client: &Client) -> Result<Vec<Tool>, ServiceError> {
     Ok(all(client).await?.into_iter().map(|agent| agent.tool()).collect())
 }
 
-/// The agents that are for people and run as they stand, where the client's grants have subagents and
-/// there is a model. Of several of one name each has its whole one.
+/// The agents for people that are ready to run, if the client's grants have subagents and a model is set.
+/// Agents of equal names are listed by their whole names.
 async fn all(client: &Client) -> Result<Vec<AgentTool>, ServiceError> {
     let host = client.service.host();
     if host.models.is_empty() || !client.direct().await?.may_spawn().await? {
@@ -99,8 +99,8 @@ async fn all(client: &Client) -> Result<Vec<AgentTool>, ServiceError> {
     Ok(open.map(tool).collect())
 }
 
-/// The name of an agent as a tool: letters that the protocol takes. One of another script stands there
-/// by its number, so that no two agents have one name.
+/// The name of an agent as a tool: letters that the protocol allows. A letter of another script becomes its
+/// number, so that no two agents have one name.
 fn name_of(agent: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
     let letter = |c: char| match c {
@@ -132,8 +132,7 @@ impl AgentTool {
     }
 }
 
-/// Has an agent do a task: as a task of the protocol where the client knows those, else until it has
-/// ended.
+/// Runs an agent on a task: as a task of the protocol if the client supports tasks, otherwise until the end.
 pub(super) async fn call(
     client: &Client,
     request: CallToolRequestParams,
@@ -186,7 +185,7 @@ async fn begin(client: &Client, name: &str, arguments: &str) -> Result<RunningTu
         ..TurnRequest::default()
     };
     let (service, actor) = (client.service.clone(), Arc::clone(&client.actor));
-    // On its own: what was begun is noted even where its client goes away meanwhile.
+    // In a task: the audit line is written even if the client goes away meanwhile.
     let beginning = client.service.spawn(async move {
         let turn = service.begin(request).await?;
         let object = format!("session {} message {}", turn.session, turn.message);
@@ -199,7 +198,7 @@ async fn begin(client: &Client, name: &str, arguments: &str) -> Result<RunningTu
     begun.map_err(|error| refused(&error))
 }
 
-/// Waits for the end of a turn, tells its progress, and asks what it asks.
+/// Waits for the end of a turn, reports progress, and passes on questions.
 async fn follow(
     client: &Client,
     turn: RunningTurn,
@@ -237,7 +236,7 @@ async fn follow(
             },
             _ = looks.tick(), if asks => {
                 let open = client.service.questions(Some(&turn.session));
-                // It is about to be there, or was answered, which the next event says.
+                // The question is about to appear, or was answered, as the next event shows.
                 let Some((_, question)) = open.into_iter().next() else { continue };
                 match put(client, &turn, &question, cx, bound).await? {
                     Some(asked) => return Ok(asked),
@@ -249,7 +248,7 @@ async fn follow(
     ended(client, &turn.message).await
 }
 
-/// Puts a question to the person; gives the answer that asks for more, where that is the way.
+/// Puts a question to the person; returns the answer that demands more input, if the client works that way.
 async fn put(
     client: &Client,
     turn: &RunningTurn,
@@ -296,7 +295,7 @@ async fn put(
     Ok(None)
 }
 
-/// The name of a question among those of its turn.
+/// The key of a question among the turn's questions.
 pub(super) fn key_of(question: u64) -> String {
     format!("question-{question}")
 }
@@ -347,8 +346,8 @@ fn said(kind: &str, json: &str) -> Option<String> {
     Some(text)
 }
 
-/// A turn that came by this door, of this key. INV-294: another key's task, another tenant's and none
-/// at all are the same to whoever asks.
+/// A turn of this door and this key. INV-294: another key's task, another tenant's and a missing one are
+/// answered alike.
 pub(super) async fn stored(client: &Client, message: &str) -> Result<StoredTurnOf, ErrorData> {
     let none = || ErrorData::invalid_params("there is no such task", None);
     if !is_id(message) {

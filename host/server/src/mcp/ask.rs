@@ -53,13 +53,12 @@ pub(super) fn request(form: ElicitRequestParams) -> InputRequest {
     InputRequest::Elicitation(ElicitRequest::new(form))
 }
 
-/// The person's word, from what a client brings: `action` and, where that is `accept`, `content`.
+/// The person's answer, from the client's result: `action` and, for `accept`, `content`.
 pub(super) fn answer(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
     let accepted = brought["action"] == "accept";
     let text = brought["content"]["answer"].as_str().filter(|_| accepted);
     match kind {
-        // INV-390: a form that is closed is neither a no nor left blank, and a word that nobody knows is
-        // none.
+        // INV-390: a closed form is neither a refusal nor a blank answer, and an unknown action is no answer.
         _ if !accepted && brought["action"] != "decline" => PersonAnswer::Cancelled,
         QuestionKind::Permission { .. } => PersonAnswer::Permission(approval(text)),
         QuestionKind::Clarify { .. } if !accepted => PersonAnswer::Declined,

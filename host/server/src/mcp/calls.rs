@@ -25,7 +25,7 @@ use super::{ask, content};
 /// The name of the one question about a call.
 const PERMISSION: &str = "permission";
 
-/// Reports of a tool that wait for its client.
+/// Reports of a tool waiting for its client.
 const MAX_REPORTS: usize = 64;
 
 /// How the person behind a client is asked.
@@ -83,7 +83,7 @@ pub(super) async fn call(
     let name = request.name.into_owned();
     let arguments = text_of(request.arguments);
     let way = Way::of(&cx);
-    // What a state is bound to, where there is or could be one: it has all of the arguments.
+    // The binding of a state, if there is or could be one: it includes all arguments.
     let has_state = request.request_state.is_some() || matches!(way, Way::Later);
     let bound = match has_state {
         true => bound_to(&client.bound_to(), &name, &arguments),
@@ -107,7 +107,7 @@ pub(super) async fn call(
         arguments,
         progress: cx.meta.get_progress_token().map(|_| {
             let report: DirectProgress = Arc::new(move |done, total, text: &str| {
-                // Where the client is behind, it is told the next one.
+                // A client that is behind misses this report, and gets the next one.
                 let _ = reports.try_send((done, total, text.to_owned()));
             });
             report
@@ -134,7 +134,7 @@ pub(super) async fn call(
     Ok(content::of_call(direct.id(), done).into())
 }
 
-/// The person's word that a client brings with the state which it was given.
+/// The person's answer that a client brings with its state.
 fn allowed(
     client: &Client,
     state: &str,
@@ -189,7 +189,7 @@ impl Progress {
         Self { token, last: None }
     }
 
-    /// A report; one that would go back counts as one more.
+    /// Sends a report; one that would go back counts as one more than the last.
     pub(super) async fn say(
         &mut self,
         peer: &Peer<RoleServer>,
@@ -238,7 +238,7 @@ impl CallAsker {
 #[async_trait]
 impl Asker for CallAsker {
     async fn ask(&self, question: Question<'_>) -> Approval {
-        // A call that a tool makes cannot be made again: what it did before would be done twice.
+        // A nested call cannot be repeated: earlier effects would happen twice.
         let own = question.tool.as_str() == self.tool;
         let brought = || self.allowed.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(word) = own.then(brought).flatten() {
@@ -268,8 +268,8 @@ impl Asker for CallAsker {
         }
     }
 
-    /// A question that comes up in the call, of an MCP server for example. A client that would have to
-    /// make the call again is not asked: what was done before would be done twice.
+    /// A question during the call, for example of an MCP server. A client that would have to repeat the call
+    /// is not asked, because earlier effects would happen twice.
     async fn clarify(&self, _id: u64, agent: &str, question: &str, options: &[String]) -> Said {
         let (question, options) = (question.to_owned(), options.to_vec());
         let form = ask::form(agent, &QuestionKind::Clarify { question, options });
@@ -279,7 +279,7 @@ impl Asker for CallAsker {
     }
 }
 
-/// Puts a form to the person behind a client: the word in its one field.
+/// Shows a form to the client's person; returns the text of its only field.
 async fn put(peer: &Peer<RoleServer>, form: ElicitRequestParams) -> Said {
     let Ok(answer) = peer.create_elicitation(form).await else { return Said::Nobody };
     match answer.action {

@@ -1,4 +1,4 @@
-//! A client: whose service it talks to, under which name, and its jar.
+//! A client: its service, its name, and its jar.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,26 +11,26 @@ use super::flow::Waits;
 use super::state::States;
 use super::watch::Touched;
 
-/// The agent of the home whose grants are those of clients, be there a file of it or not.
+/// The agent of the home whose grants are the clients', with or without a file.
 pub const MCP_IDENTITY: &str = "mcp";
 
 /// A client, for as long as its session lasts.
 pub(crate) struct Client {
     pub(crate) service: Service,
-    /// Who it is in the audit log: `key:<id>` or `local`.
+    /// The name in the audit log: `key:<id>` or `local`.
     pub(crate) actor: Arc<str>,
-    /// The states that it was given to bring back.
+    /// The states that the client may bring back.
     pub(crate) states: Arc<States>,
-    /// Its requests that wait for a person or an agent.
+    /// The client's requests that wait for a person or an agent.
     pub(crate) waits: Arc<Waits>,
-    /// The changes of what its session has to read.
+    /// The changes of readable resources in the client's session.
     pub(crate) touched: Touched,
-    /// Whether nobody but this client could answer a question.
+    /// Whether only this client could answer a question.
     pub(crate) alone: bool,
-    /// Its session of the protocol, by a number that no other of this process has; `None` = it is outside
-    /// such.
+    /// The client's session of the protocol, by a number unique in this process; `None` = outside of
+    /// sessions.
     pub(crate) session: Option<u64>,
-    /// The name that it gives itself.
+    /// The client's own name.
     name: String,
     direct: OnceCell<DirectSession>,
     calls: AtomicU64,
@@ -49,7 +49,7 @@ impl Client {
         Self { service, actor, states, waits, touched, alone, session, name, direct, calls }
     }
 
-    /// Its jar, made when it is first asked for.
+    /// The client's jar, made on first use.
     pub(crate) async fn direct(&self) -> Result<&DirectSession, ServiceError> {
         let open = || self.service.direct(MCP_IDENTITY, &self.name, &self.actor);
         self.direct.get_or_try_init(open).await
@@ -60,7 +60,7 @@ impl Client {
         self.direct.initialized()
     }
 
-    /// The tenant: its id, or its name where it has none.
+    /// The tenant's id, or its name if there is no id.
     pub(crate) fn tenant(&self) -> &str {
         let store = self.service.store();
         store.tenant_id().unwrap_or(store.tenant())
@@ -71,13 +71,13 @@ impl Client {
         format!("mcp-{}", self.calls.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Whom its states are bound to: its tenant, its key and its session.
+    /// The binding of the client's states: tenant, key and session.
     pub(crate) fn bound_to(&self) -> String {
         let session = self.session.map_or_else(String::new, |session| session.to_string());
         format!("{}/{session}/{}", self.tenant(), self.actor)
     }
 
-    /// Ends what its tools have under way; all that was done is stored then.
+    /// Ends the client's running calls; all effects are stored on return.
     pub(crate) async fn close(&self) {
         if let Some(direct) = self.direct.get() {
             direct.close().await;
@@ -85,8 +85,8 @@ impl Client {
     }
 }
 
-/// A service that did nothing, as the protocol says it: what the caller can do about is told, and the
-/// rest is in the operator's log.
+/// The protocol's error for a refused request: remedies for the caller are included, and the rest is in the
+/// operator's log.
 pub(crate) fn refused(error: &ServiceError) -> ErrorData {
     match error {
         ServiceError::NoSession(_)

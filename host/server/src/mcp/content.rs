@@ -1,4 +1,4 @@
-//! From what a tool gave to what the protocol calls its content.
+//! From a tool's output to the protocol's content.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use super::uri;
 
-/// Bytes of a file that stand in an answer; a larger one is a link.
+/// Bytes of a file inside an answer; a larger file is a link.
 const MAX_INLINE: u64 = 256 << 10;
 
 /// The same of text, which a model reads.
 const MAX_INLINE_TEXT: u64 = 64 << 10;
 
-/// The result of a call that was made. `session` has its files.
+/// The result of a finished call. `session` has the files.
 pub(super) fn of_call(session: &str, done: DirectDone) -> CallToolResult {
     let DirectDone { result, files } = done;
     let parts = match result.outcome {
@@ -35,7 +35,7 @@ pub(super) fn of_call(session: &str, done: DirectDone) -> CallToolResult {
     answer
 }
 
-/// The one JSON object that a tool gave, where it gave one.
+/// The only JSON object of a tool's output, if there is exactly one.
 fn structured(parts: &[Part]) -> Option<Value> {
     let mut found = parts.iter().filter_map(|part| match part {
         Part::Json(text) => serde_json::from_str::<Value>(text).ok(),
@@ -61,7 +61,7 @@ fn of_file(session: &str, id: &str, file: &Attachment) -> ContentBlock {
     }
 }
 
-/// The content of a file: as text where it is one.
+/// The content of a file: as text if possible.
 pub(super) fn contents(uri: String, media_type: &str, data: &[u8]) -> ResourceContents {
     match std::str::from_utf8(data) {
         Ok(content) if is_text(media_type) => {

@@ -1,4 +1,4 @@
-//! The sessions of the door on HTTP, and whose they are.
+//! The HTTP door's sessions, with their owners.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -33,20 +33,20 @@ use crate::http::respond::MAX_BODY;
 /// The header with the id of a session.
 const SESSION: &str = "mcp-session-id";
 
-/// Sessions of the protocol that one key has at a time.
+/// Simultaneous sessions of one key.
 const MAX_SESSIONS: usize = 64;
 
-/// Those that all keys of one tenant have: a rule of an issuer may let in any number of subjects, and each
-/// of them counts as a key.
+/// Simultaneous sessions of one tenant: an issuer's rule may admit any number of subjects, and each counts as
+/// a key.
 const MAX_SESSIONS_OF_TENANT: usize = 256;
 
-/// How long a client outside sessions keeps its jar behind its last message.
+/// How long a client outside of sessions keeps its jar after the last message.
 const IDLE: Duration = Duration::from_secs(300);
 
 /// Characters of a client's name.
 const MAX_NAME: usize = 100;
 
-/// Who calls: a tenant by its id, and a name of the audit log.
+/// The caller: a tenant's id, and a name in the audit log.
 type Key = (Arc<str>, Arc<str>);
 
 /// Whoever is let in with a request, known before its message is read.
@@ -80,13 +80,13 @@ impl<H: ServerHandler> Protocol for StreamableHttpService<H, LocalSessionManager
 pub(crate) struct Door {
     protocol: Box<dyn Protocol>,
     sessions: Arc<LocalSessionManager>,
-    /// Who began which session.
+    /// The owner of each session.
     owners: Mutex<HashMap<String, Key>>,
 }
 
 impl Door {
-    /// INV-299: names and origins are checked by the guard that stands before every route, so the
-    /// protocol's own check is left to it.
+    /// INV-299: names and origins are checked by the guard before every route, so the protocol's own check is
+    /// off.
     pub(crate) fn new<H: ServerHandler>(
         stopped: CancellationToken,
         make: impl Fn(McpHandler) -> H + Send + Sync + 'static,
@@ -119,7 +119,7 @@ impl Door {
         if let Some(id) = &named
             && self.owners().get(id) != Some(&whose)
         {
-            // INV-296: another key's session is answered as one that is not there.
+            // INV-296: another key's session is answered like a missing one.
             let mut none = Response::new(Full::from("Not Found: Session not found").boxed());
             *none.status_mut() = StatusCode::NOT_FOUND;
             return Ok(none);
@@ -131,19 +131,19 @@ impl Door {
         if let Some(id) = begun.filter(|_| named.is_none())
             && let Err(full) = self.begins(id, whose).await
         {
-            // It was begun for nobody.
+            // Nobody may use the new session.
             let _ = self.sessions.close_session(&id.into()).await;
             return Err(Problem::too_many(full, Duration::from_secs(30)));
         }
-        // An end that is under way is one: clients of the protocol wait for these two words alone.
+        // A running shutdown counts as finished: clients of the protocol accept only these two statuses.
         if ends && response.status() == StatusCode::ACCEPTED {
             *response.status_mut() = StatusCode::NO_CONTENT;
         }
         Ok(response)
     }
 
-    /// Notes whose a session is, unless its key has too many of those that are still there, or its tenant
-    /// has. INV-383: no number of subjects takes the places of another tenant.
+    /// Notes the owner of a session, unless the key or its tenant has too many living ones. INV-383: any
+    /// number of subjects leaves the places of another tenant free.
     async fn begins(&self, id: &str, whose: Key) -> Result<(), String> {
         // Held, so that none begins in between and is forgotten at once.
         let alive = self.sessions.sessions.read().await;
@@ -181,7 +181,7 @@ impl Keys {
         Client::new(service, actor, Arc::clone(&self.states), name)
     }
 
-    /// The client of a key outside sessions; those that said nothing for long are let go.
+    /// The client of a key outside of sessions; long silent clients are dropped.
     fn pooled(&self, guest: &Guest, name: String) -> Arc<Client> {
         let whose = guest.key();
         let now = Instant::now();
@@ -218,11 +218,11 @@ impl Clients for Keys {
         let named = cx.client_info();
         let named = named.map_or_else(String::new, |it| format!("{} {}", it.name, it.version));
         let client = self.pooled(&guest, named);
-        // Now, so that a tenant that is full says so here.
+        // Made now, so that a full tenant is reported here.
         if let Err(error) = client.direct().await {
-            // However many come that have no place, nothing of them stays.
+            // Callers without a place leave nothing behind, however many come.
             let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-            // But for one that another request of the key has found a place for meanwhile.
+            // Unless another request of the key has found a place meanwhile.
             if let Entry::Occupied(entry) = pool.entry(guest.key())
                 && Arc::ptr_eq(&entry.get().0, &client)
                 && !client.is_placed()

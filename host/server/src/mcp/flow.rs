@@ -16,9 +16,8 @@ use rmcp::{ErrorData, RoleServer};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-/// Requests that are worked on, or whose answers are not taken yet. INV-298: a client that sends more,
-/// or reads nothing, is not read from: what it costs is bounded, and it is its own connection that
-/// stands still.
+/// Requests in progress, or with unread answers. INV-298: a client that sends more, or reads nothing, is not
+/// read from: its cost is bounded, and only its own connection blocks.
 const MAX_OPEN: usize = 256;
 
 /// How long no place may become free before it counts as held up, where some wait for a person.
@@ -33,7 +32,7 @@ pub(super) struct Flow<T> {
     inner: T,
     open: Arc<Open>,
     waits: Arc<Waits>,
-    /// An answer of its own, which is on its way. Nothing is read before it is taken.
+    /// The flow's own answer, on its way. Nothing is read before it is sent.
     telling: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Since when no place was free.
     full: Option<Instant>,
@@ -45,14 +44,14 @@ struct Open {
     ids: Mutex<HashMap<RequestId, usize>>,
 }
 
-/// The requests that wait for what may take as long as it likes: a person, an agent, or a change.
+/// The requests that wait without a time limit: for a person, an agent, or a change.
 #[derive(Default)]
 pub(crate) struct Waits {
     count: AtomicUsize,
     more: Notify,
 }
 
-/// One of them, until it is dropped.
+/// Counts a waiting request, until dropped.
 pub(crate) struct Waiting<'a>(&'a Waits);
 
 impl Waits {
@@ -96,7 +95,7 @@ impl Open {
         *ids.entry(id.clone()).or_default() += 1;
     }
 
-    /// Gives the place of a request back: it is answered, or its client does not want the answer.
+    /// Frees the place of a request: it is answered, or the client does not want the answer.
     fn end(&self, id: &RequestId) {
         let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(count) = ids.get_mut(id) else { return };
@@ -147,8 +146,8 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Flow<T> {
             // Dropped before a message has come, a place comes back.
             let mut place = self.open.places.try_acquire().ok();
             if place.is_none() {
-                // Where what is open waits, what could end a wait has to be read: answers of a person,
-                // and cancellations.
+                // While all open requests wait, messages that could end a wait have to be read: a person's
+                // answers, and cancellations.
                 let full = *self.full.get_or_insert_with(Instant::now);
                 place = tokio::select! {
                     biased;

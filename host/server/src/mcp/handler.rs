@@ -24,7 +24,7 @@ use super::{agents, calls, prompts, resources, tasks};
 /// For how long a client may believe a list.
 const LIST_TTL_MS: u64 = 1_000;
 
-/// The words about this server that a model reads.
+/// The description of this server for a model.
 const INSTRUCTIONS: &str = "Tools run in a WebAssembly sandbox that sees a workspace as /workspace \
 and nothing else of this machine. What they write there goes to an overlay: the person at this machine \
 looks at it and applies it. Tools whose names begin with agent_ hand a whole task to an agent.";
@@ -32,7 +32,7 @@ looks at it and applies it. Tools whose names begin with agent_ hand a whole tas
 /// Where the client of a message is found.
 #[async_trait]
 pub(super) trait Clients: Send + Sync + 'static {
-    /// The client that begins a session of the protocol with this handler.
+    /// The client that begins a session of the protocol through this handler.
     async fn begin(
         &self,
         info: &InitializeRequestParams,
@@ -42,11 +42,11 @@ pub(super) trait Clients: Send + Sync + 'static {
     /// The client of a message outside such a session.
     async fn of(&self, cx: &RequestContext<RoleServer>) -> Result<Arc<Client>, ErrorData>;
 
-    /// Whether a message may be one of this client's.
+    /// Whether a message may come from this client.
     fn may_be(&self, client: &Client, cx: &RequestContext<RoleServer>) -> bool;
 }
 
-/// The answers of belljar in one session of the protocol, or to one message outside such.
+/// Belljar's answers in one session of the protocol, or to one message outside of sessions.
 pub struct McpHandler {
     clients: Arc<dyn Clients>,
     /// The client of the session.
@@ -61,7 +61,7 @@ impl McpHandler {
         Self { clients, client, logs: Logs::new(), watched: Watched::default() }
     }
 
-    /// INV-296: the client of a session is the one that began it; the id alone opens nothing.
+    /// INV-296: the client of a session is the one that began it; knowing the id is not enough.
     async fn client(&self, cx: &RequestContext<RoleServer>) -> Result<Arc<Client>, ErrorData> {
         match self.client.get() {
             Some(client) if self.clients.may_be(client, cx) => Ok(Arc::clone(client)),
@@ -71,7 +71,7 @@ impl McpHandler {
     }
 }
 
-/// The methods that this server answers, for telling wrong parameters from an unknown method.
+/// The supported methods, to distinguish wrong parameters from an unknown method.
 const METHODS: [&str; 17] = [
     "initialize",
     "server/discover",
@@ -115,7 +115,7 @@ impl ServerHandler for McpHandler {
         cx.peer.set_peer_info(request.clone());
         let answer = self.negotiate_initialize(&request)?;
         let client = self.clients.begin(&request, &cx).await?;
-        // One that begins twice stays who it was.
+        // A client that begins twice keeps its identity.
         let _ = self.client.set(client);
         Ok(answer)
     }
@@ -260,8 +260,8 @@ impl ServerHandler for McpHandler {
         Some(watch::accepted(requested))
     }
 
-    /// A request that the library could not read: a method of the protocol with parameters that do not fit, or
-    /// a method that is unknown.
+    /// A request that the library could not parse: a known method with invalid parameters, or an unknown
+    /// method.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

@@ -60,15 +60,16 @@ pub(crate) async fn answer(ctx: Ctx, request: Request) -> Response {
     response.map(|body| Body::new(Hidden { body, outward, line: BytesMut::new(), over, primed }))
 }
 
-/// Whether a client takes an event with an empty `data` line, which the library puts before every answer so that
-/// a lost stream can be resumed. Revision 2025-11-25 introduced that event; clients of earlier ones parse its data
-/// as JSON and drop the server. A request without a version is of an earlier one, or begins a session.
+/// Whether a client accepts an event with an empty `data` line, which the library sends before every answer
+/// so that a lost stream can be resumed. Revision 2025-11-25 introduced the event; clients of earlier ones
+/// parse the data as JSON and drop the server. A request without a version is of an earlier revision, or
+/// begins a session.
 fn takes_priming(headers: &HeaderMap) -> bool {
     let version = headers.get(VERSION).and_then(|version| version.to_str().ok());
     version.is_some_and(|version| version >= FIRST_PRIMED)
 }
 
-/// INV-297: ends when its caller may not be there any more, or is dropped with the body that it is for.
+/// INV-297: ends when the caller is no longer admitted, or is dropped with the response body.
 fn while_admitted(ctx: Ctx) -> Over {
     let (over, dropped) = (CancellationToken::new(), CancellationToken::new());
     let (ends, gone) = (over.clone(), dropped.clone());
@@ -92,11 +93,11 @@ struct Over {
     _dropped: DropGuard,
 }
 
-/// A body whose lines are made fit to leave, as every answer of this server is (INV-93).
+/// A body whose lines have the host's places hidden, like every answer of this server (INV-93).
 struct Hidden {
     body: BoxBody<Bytes, Infallible>,
     outward: Arc<Outward>,
-    /// The rest of what came, which is no whole line yet.
+    /// The received part of an unfinished line.
     line: BytesMut,
     over: Over,
     /// The client takes an event whose data is empty.
@@ -107,7 +108,7 @@ impl Hidden {
     fn said(&self, text: &[u8]) -> Vec<u8> {
         let mut said = Vec::with_capacity(text.len());
         for line in text.split_inclusive(|byte| *byte == b'\n') {
-            // Without its data an event is passed over by every reader, and its id still counts.
+            // Readers skip an event without data, and its id still counts.
             if !self.primed && line.trim_ascii_end() == b"data:" {
                 continue;
             }

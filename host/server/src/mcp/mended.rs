@@ -1,6 +1,6 @@
-//! The bytes of a client on their way to the protocol's own reader, which is strict and leaves a request
-//! that it cannot read without an answer: half a surrogate pair is U+FFFD before (INV-471), and a whole
-//! number an integer (INV-500).
+//! The bytes of a client on the way to the protocol's own parser, which is strict and leaves unreadable
+//! requests without an answer: half a surrogate pair becomes U+FFFD (INV-471), and a whole number an integer
+//! (INV-500).
 
 use std::io;
 use std::pin::Pin;

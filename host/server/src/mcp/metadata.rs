@@ -1,4 +1,4 @@
-//! The door of MCP to whoever has no key: its path, and where to read about keys for it.
+//! The MCP door for callers without a key: the path, and the address of facts about keys.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -8,10 +8,10 @@ use crate::http::problem::{Kind, Problem};
 /// The path of the door.
 pub(crate) const DOOR: &str = "/mcp";
 
-/// Where a client reads who gives keys for it.
+/// The address at which a client reads about keys.
 pub(crate) const PATH: &str = "/.well-known/oauth-protected-resource/mcp";
 
-/// The challenge to whoever comes to this door without a key that opens.
+/// The challenge to a caller without a valid key.
 pub(crate) fn challenge(problem: &Problem, request: &Request) -> Option<HeaderValue> {
     if request.uri().path() != DOOR || problem.kind() != Kind::NoKey {
         return None;
@@ -22,7 +22,7 @@ pub(crate) fn challenge(problem: &Problem, request: &Request) -> Option<HeaderVa
     HeaderValue::try_from(format!("Bearer resource_metadata=\"{metadata}\"{error}")).ok()
 }
 
-/// Where this server is, as the client wrote it; the guard has checked the name.
+/// This server's address, as the client wrote it; the guard has checked the name.
 pub(super) fn base(headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let proxied = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");

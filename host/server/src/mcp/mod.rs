@@ -6,8 +6,8 @@
 //! HTTP `/mcp` ────┴──> Handler ──> Client ──> Service::begin (an agent, in a session of its own)
 //! ```
 //!
-//! The protocol itself is `rmcp`'s. It decides nothing: who calls is known before a message is read,
-//! and what a caller may do is asked of the same service as at every other entrance.
+//! The protocol itself is `rmcp`'s, without any decision: the caller is authenticated before a message is
+//! read, and rights are decided by the same service as at every other entrance.
 
 pub(crate) mod about;
 mod agents;

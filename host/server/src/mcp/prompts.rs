@@ -25,7 +25,7 @@ const MAX_TASK: usize = 1 << 20;
 pub(super) async fn list(client: &Client) -> Vec<Prompt> {
     let host = client.service.host();
     let skills = Arc::clone(&host.skills);
-    // It reads directories. An error: they stay as they are.
+    // Run on a thread, because directories are read. On an error the skills do not change.
     let _ = client.service.look_up(move || skills.refresh()).await;
     let catalog = host.skills.catalog();
     let skills = catalog.entries().iter().take(MAX_LISTED);
@@ -42,7 +42,7 @@ pub(super) async fn list(client: &Client) -> Vec<Prompt> {
         .collect()
 }
 
-/// A skill in its frame, and behind it the task.
+/// A skill in its frame, followed by the task.
 pub(super) fn get(
     client: &Client,
     request: &GetPromptRequestParams,

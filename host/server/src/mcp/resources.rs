@@ -50,7 +50,8 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// Reads one. INV-295: of the caller's own tenant; of another one's and of none it is the same error.
+/// Reads a resource. INV-295: only the caller's own tenant's; another tenant's and a missing one return the
+/// same error.
 pub(super) async fn read(client: &Client, uri: String) -> Result<ReadResourceResult, ErrorData> {
     let asked = json!({ "uri": uri });
     let none = || ErrorData::resource_not_found("there is no such resource", Some(asked.clone()));
@@ -90,8 +91,8 @@ pub(super) async fn read(client: &Client, uri: String) -> Result<ReadResourceRes
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-/// Whether a session is one of the caller's tenant. INV-349: the files, receipts and changes of a
-/// client's own session, which may be all that its calls gave and wrote, are for the key that began it.
+/// Whether a session belongs to the caller's tenant. INV-349: the files, receipts and changes of a client's
+/// own session, for example outputs of its calls, are only for the key that began the session.
 async fn may_read(client: &Client, session: &str) -> bool {
     let Ok(stored) = client.service.store().session(session).await else { return false };
     if stored.agent != format!("home/{MCP_IDENTITY}") {

@@ -1,5 +1,5 @@
-//! `requestState`: what a client is given where it has to ask a person first, and brings back with the
-//! answer. INV-292: signed, bound to tenant, key, session and request, good for a quarter of an hour, once.
+//! `requestState`: a text that a client gets when a person has to be asked first, and brings back with the
+//! answer. INV-292: signed, bound to tenant, key, session and request, valid for a quarter of an hour, once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 /// How long a person may take.
 const LASTS: Duration = Duration::from_secs(15 * 60);
 
-/// States of a tenant that were brought back and have not expired. INV-391: whoever has so many waits until
-/// one of them expires, and no other tenant does.
+/// Unexpired used states of a tenant. INV-391: a tenant with so many waits until one expires, and no other
+/// tenant does.
 const MAX_USED: usize = 16_384;
 
-/// States that were brought back, each until it expires.
+/// The used states, each until it expires.
 type Used = HashMap<String, Instant>;
 
 /// The states of a process.
@@ -34,7 +34,7 @@ pub(crate) struct States {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub(crate) enum About {
-    /// A call of a tool, which is made when a person allows it.
+    /// A call of a tool, made when a person allows it.
     Call,
     /// A question of a turn, which waits for the answer.
     Question { session: String, message: String, question: u64 },
@@ -48,7 +48,7 @@ struct Sealed {
 }
 
 impl States {
-    /// With a key of its own, which dies with the process.
+    /// States with a new key, which ends with the process.
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
         Self::that_last(LASTS)
     }
@@ -56,7 +56,7 @@ impl States {
     fn that_last(lasts: Duration) -> Result<Self, getrandom::Error> {
         let mut key = [0_u8; 32];
         getrandom::fill(&mut key)?;
-        // Thirty-two bytes are what it asks for.
+        // The codec requires thirty-two bytes.
         let codec = RequestStateCodec::new_unchecked(key.to_vec());
         Ok(Self { codec, used: Mutex::default(), lasts, most: MAX_USED })
     }
@@ -72,7 +72,7 @@ impl States {
         sealed.map_err(|_| failed())
     }
 
-    /// Takes a state that a client of this tenant brings back.
+    /// Uses a state that a client of this tenant brings back.
     pub(crate) fn open(&self, state: &str, bound: &str, tenant: &str) -> Result<About, ErrorData> {
         let refused = || ErrorData::invalid_params("`requestState` is not valid here", None);
         let opened = self.codec.open_json_with::<Sealed>(state, bound.as_bytes());
@@ -80,7 +80,7 @@ impl States {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if !used.contains_key(tenant) {
-            // What tenants have left behind goes when another one comes.
+            // Expired states of other tenants are removed when a new tenant comes.
             used.retain(|_, of| {
                 of.retain(|_, until| *until > now);
                 !of.is_empty()
@@ -98,7 +98,7 @@ impl States {
     }
 }
 
-/// The request that a state is bound to, besides who sends it.
+/// The request that a state is bound to, with its sender.
 pub(crate) fn bound_to(client: &str, tool: &str, arguments: &str) -> String {
     format!("{client}\n{tool}\n{arguments}")
 }

@@ -1,4 +1,4 @@
-//! The door on the standard streams: one process, one client.
+//! The door on the standard streams: a single client for the process.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::state::States;
 /// Most bytes of a message: two bodies of the largest size that HTTP takes.
 const MAX_LINE: usize = 8 << 20;
 
-/// Who the one client is in the audit log.
+/// The single client's name in the audit log.
 const LOCAL: &str = "local";
 
 /// Characters of a client's name.
@@ -40,9 +40,9 @@ pub enum StdioError {
     Ended(String),
 }
 
-/// Serves the client at the other end of the standard streams, until it closes them or `stop` is cancelled.
-/// When this returns, nothing of its tools runs, and what they did is stored. Turns that it began are
-/// the service's, which has its own end.
+/// Serves the client at the standard streams, until the client closes them or `stop` is cancelled. On return,
+/// no tool runs, and all effects are stored. Turns begun by the client belong to the service, which has its
+/// own shutdown.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ pub async fn serve_stdio(service: Service, stop: CancellationToken) -> Result<()
         Ok(running) => {
             running.waiting().await.map_err(|error| StdioError::Ended(error.to_string()))
         }
-        // A client that left before it said anything is none.
+        // A client that left before its first message is no error.
         Err(_) if stop.is_cancelled() => Ok(QuitReason::Cancelled),
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(QuitReason::Closed),
         Err(error) => Err(StdioError::Begin(error.to_string())),

@@ -1,5 +1,5 @@
-//! The tasks extension: a turn of an agent is a task, and its id is the turn's. What it is stands in the
-//! store, so it outlives its client and the host.
+//! The tasks extension: a turn of an agent is a task, and its id is the turn's. The state is in the store, so
+//! it outlives client and host.
 
 use belljar_session::{StoredTurnOf, is_at_work};
 use belljar_store::MessageStatus;
@@ -29,7 +29,7 @@ pub(super) fn task(stored: &StoredTurnOf) -> Task {
         .with_poll_interval_ms(POLL_MS)
 }
 
-/// How a task stands. One whose host died is resumed by whoever asks first.
+/// The state of a task. A task whose host died is resumed by the first query.
 pub(super) async fn get(client: &Client, id: &str) -> Result<GetTaskResult, ErrorData> {
     let turn = stored(client, id).await?;
     let payload = match turn.turn.state.status {
@@ -96,7 +96,7 @@ fn asked(client: &Client, turn: &StoredTurnOf) -> TaskPayload {
     TaskPayload::InputRequired { input_requests }
 }
 
-/// Resumes a turn whose process has died, unless somebody has.
+/// Resumes a turn whose process has died, unless resumed already.
 async fn resume(client: &Client, turn: &StoredTurnOf) {
     let session = &turn.turn.state.session.id;
     let runs = client.service.running().iter().any(|running| running.session == *session);

@@ -27,7 +27,7 @@ pub(super) fn changes(session: &str) -> String {
     format!("{SCHEME}{session}/changes")
 }
 
-/// The meaning of a name; `None` = there is none.
+/// Parses a URI; `None` = unknown.
 pub(super) fn parse(uri: &str) -> Option<Named> {
     let mut parts = uri.strip_prefix(SCHEME)?.split('/');
     let session = parts.next().filter(|id| is_id(id))?.to_owned();

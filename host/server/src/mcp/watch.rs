@@ -1,5 +1,5 @@
-//! Subscriptions: a client is told when what it reads of its own session has changed. INV-295: of no other
-//! session, be it of the same tenant.
+//! Subscriptions: a client is notified of changes to its own session's resources. INV-295: of no other
+//! session, even of the same tenant.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -83,7 +83,7 @@ pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     accepted
 }
 
-/// Tells a client of the newer revision what changes, until it leaves.
+/// Notifies a client of the newer revision about changes, until it leaves.
 pub(super) async fn listen(client: &Client, cx: &SubscriptionContext) -> Result<(), ErrorData> {
     let _waiting = client.waits.begin();
     let uris = cx.accepted().resource_subscriptions.clone().unwrap_or_default();
@@ -91,7 +91,7 @@ pub(super) async fn listen(client: &Client, cx: &SubscriptionContext) -> Result<
         own(client, uri).await?;
     }
     let mut versions = client.touched.0.subscribe();
-    // Calls that ended since it was told that it listens are among those.
+    // Calls that ended after the confirmation of listening are included.
     let mut before = Versions::default();
     loop {
         let now = *versions.borrow_and_update();
@@ -101,7 +101,7 @@ pub(super) async fn listen(client: &Client, cx: &SubscriptionContext) -> Result<
             }
         }
         if now.files != before.files {
-            // An error: it did not ask for this.
+            // An error: the client did not subscribe to this.
             let _ = cx.sink().notify_resource_list_changed().await;
         }
         before = now;
@@ -120,7 +120,7 @@ fn has_changed(uri: &str, before: Versions, now: Versions) -> bool {
     }
 }
 
-/// Whether a resource is the session's own, and one that changes.
+/// Whether a resource is the session's own, and can change.
 async fn own(client: &Client, uri: &str) -> Result<(), ErrorData> {
     let none = || ErrorData::resource_not_found("there is no such resource to watch", None);
     let (Named::Receipts { session } | Named::Changes { session }) =

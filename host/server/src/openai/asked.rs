@@ -1,4 +1,4 @@
-//! From a request to the turn that it is: a new session, or the next turn of one.
+//! From a request to its turn: in a new session, or the next of an old one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,9 +12,9 @@ use crate::openai::entries::{Parts, no_call, no_result};
 use crate::openai::ids;
 use crate::openai::params::invalid;
 
-/// The turn of a request that names no response: its conversation is all that it sends. Where that
-/// ends with results for the calls with which the last turn of a session ended, and for an agent of the
-/// same name, it is the next turn of that session, which knows what the agent did itself.
+/// The turn of a request without a previous response: the conversation is in the request. If it ends with
+/// results for the calls at the end of a session's last turn, for the same agent, the turn is the session's
+/// next, and the agent knows its own earlier work.
 pub(crate) async fn of_conversation(
     ctx: &Ctx,
     model: &str,
@@ -31,8 +31,8 @@ pub(crate) async fn of_conversation(
     Ok(new_session(ctx, model, task, context, Brought { history, images, ..brought }))
 }
 
-/// The last turn of a session whose calls all of these results are for. INV-281: found in the
-/// caller's own tenant or nowhere; an id of another tenant's is as good as one that somebody made up.
+/// The last turn of a session that waits for all these results. INV-281: searched in the caller's own tenant
+/// only; another tenant's id is treated like an invented one.
 async fn waiting(ctx: &Ctx, model: &str, parts: &Parts) -> Result<Option<StoredTurnOf>, Problem> {
     let mut messages = parts.results.iter().map(|(id, _)| ids::of_call(id).map(|call| call.0));
     let Some(Some(message)) = messages.next() else { return Ok(None) };
@@ -51,14 +51,14 @@ async fn waiting(ctx: &Ctx, model: &str, parts: &Parts) -> Result<Option<StoredT
     Ok(same.then_some(turn))
 }
 
-/// Whether a turn is of the agent that goes by this name: the whole one, or the last part of it.
+/// Whether a turn belongs to the agent with this name: the whole one, or its last part.
 fn of_agent(turn: &StoredTurnOf, model: &str) -> bool {
     let agent = turn.turn.state.session.agent.as_str();
     agent == model || agent.rsplit('/').next() == Some(model)
 }
 
-/// The turn of a request that goes on from a response. INV-282: from the last one of a session in
-/// that session; from an earlier one in a new session with the conversation up to there.
+/// The turn after a previous response. INV-282: after the last one of a session, in that session; after an
+/// earlier one, in a new session with the conversation up to it.
 pub(crate) async fn of_response(
     ctx: &Ctx,
     model: &str,
@@ -130,7 +130,7 @@ fn new_session(
     }
 }
 
-/// One result for each call that the turn ended with, by the ids that the agent knows.
+/// A result for each call at the end of the turn, by the agent's ids.
 fn results_of(
     turn: &StoredTurnOf,
     results: &[(String, String)],

@@ -1,4 +1,4 @@
-//! The beginning of a turn from one of these wires.
+//! The beginning of a turn over OpenAI's API.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(crate) struct ToBegin {
     pub(crate) by: &'static str,
     /// The parts of the request that are left out.
     pub(crate) left: Arc<Unserved>,
-    /// Whether it goes on when its caller goes away.
+    /// Whether the turn goes on when its caller goes away.
     pub(crate) stays: bool,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Begun {
     pub(crate) awaited: Awaited,
 }
 
-/// Begins a turn, and notes it in the audit log even where its caller goes away meanwhile.
+/// Begins a turn, with an audit line even if its caller goes away meanwhile.
 pub(crate) async fn begin(ctx: Ctx, to_begin: ToBegin) -> Result<Begun, Problem> {
     let beginning = async move {
         let ToBegin { request, model, by, left, stays } = to_begin;
@@ -66,7 +66,7 @@ pub(crate) async fn begin(ctx: Ctx, to_begin: ToBegin) -> Result<Begun, Problem>
     begun.map_err(|error| Problem::bug(&format!("a turn ended early: {error}")))?
 }
 
-/// The fault of a request that does not fit: that of its model first, as OpenAI has it.
+/// The fault of an invalid request: an unknown model first, as at OpenAI.
 pub(crate) async fn first_unknown(ctx: &Ctx, model: &str, problem: Problem) -> Problem {
     if problem.kind() != Kind::Invalid {
         return problem;
@@ -77,8 +77,8 @@ pub(crate) async fn first_unknown(ctx: &Ctx, model: &str, problem: Problem) -> P
     }
 }
 
-/// INV-402: the bytes that the request's schemas take when they are compiled are in flight until its turn has
-/// ended, also where its answer has gone out before.
+/// INV-402: the bytes of the request's compiled schemas are in flight until the turn has ended, even if the
+/// answer was sent before.
 async fn hold_schemas(ctx: &Ctx, request: &TurnRequest, bytes: u64) -> Result<(), Problem> {
     let caller = &ctx.caller;
     if bytes > 0 {
@@ -89,7 +89,7 @@ async fn hold_schemas(ctx: &Ctx, request: &TurnRequest, bytes: u64) -> Result<()
     Ok(())
 }
 
-/// Something that the caller brings does not fit: named as its wire names it.
+/// The problem of an invalid input, named as in the request's API.
 fn unfit_at(unfit: Unfit, by: &str, left: &Unserved) -> Problem {
     let at = match unfit.at.as_str() {
         "form" if by == RESPONSES => "text.format.schema".to_owned(),

@@ -89,7 +89,7 @@ pub(crate) async fn complete(ctx: Ctx, request: Request) -> Result<Response, Pro
     let JsonBody(body) = JsonBody::<CompletionBody>::from_request(request, &()).await?;
     let (stream, model) = (body.stream.unwrap_or_default(), body.model.clone());
     let usage = body.stream_options.clone().unwrap_or_default().include_usage;
-    // What a stream has said, it cannot take back.
+    // Streamed text cannot be withdrawn.
     let stays = if stream { Staying::Top } else { Staying::Nothing };
     let goes_on = body.store == Some(true);
     let mut left = Unserved::default();
@@ -142,7 +142,7 @@ async fn answered(ctx: &Ctx, turn: &RunningTurn, model: &str) -> Response {
 }
 
 impl CompletionBody {
-    /// The turn that it asks for.
+    /// The requested turn.
     async fn turn(self, ctx: &Ctx, left: &mut Unserved) -> Result<TurnRequest, Problem> {
         check(params::CHAT, &self.others, left)?;
         form::metadata(self.metadata.as_ref())?;

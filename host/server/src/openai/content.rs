@@ -17,7 +17,7 @@ pub(crate) struct Content {
     pub(crate) images: Vec<Image>,
 }
 
-/// The content of somebody who may send images. `at`: where it stands.
+/// Content from a sender who may send images. `at`: the place in the request.
 pub(crate) fn read(content: Option<&Value>, at: &str) -> Result<Content, Problem> {
     let mut images = Vec::new();
     let mut texts = Vec::new();
@@ -50,8 +50,7 @@ pub(crate) fn text(content: Option<&Value>, at: &str) -> Result<String, Problem>
     Ok(content.text)
 }
 
-/// Items without the bytes of their images, which are stored apart: each has the name of its file in the
-/// place of them.
+/// Items without the bytes of their images, which are stored separately: each has its file's name instead.
 pub(crate) fn without_bytes(items: &mut [Value]) {
     let lists = items.iter_mut().filter_map(|item| item.get_mut("content")?.as_array_mut());
     for part in lists.flatten() {
@@ -61,7 +60,7 @@ pub(crate) fn without_bytes(items: &mut [Value]) {
     }
 }
 
-/// The address of a part that is an image; `null` where it has none.
+/// The address of an image part; `null` if missing.
 fn image_url(part: &Value) -> Option<&Value> {
     let url = part.get("image_url").unwrap_or(&Value::Null);
     match part.get("type").and_then(Value::as_str)? {
@@ -71,7 +70,7 @@ fn image_url(part: &Value) -> Option<&Value> {
     }
 }
 
-/// INV-287: nothing is fetched for a caller; an image is what its request has of it.
+/// INV-287: nothing is fetched for a caller; an image must be inside the request.
 fn image(url: &Value, at: &str) -> Result<Image, Problem> {
     let data = "send its bytes as `data:image/png;base64,...`";
     let Some(url) = url.as_str() else {

@@ -1,4 +1,4 @@
-//! The entries of a conversation, whichever wire they came by, and what becomes of them in a turn.
+//! The entries of a conversation, from either API, and their use in a turn.
 //!
 //! | entry | becomes |
 //! | --- | --- |
@@ -35,7 +35,7 @@ pub(crate) struct Parts {
     pub(crate) context: Option<String>,
     /// The conversation before the results and the task.
     pub(crate) history: Vec<Message>,
-    /// Results behind it, by the ids of their calls.
+    /// The results at the end, by the ids of their calls.
     pub(crate) results: Vec<(String, String)>,
     /// The task; empty where there are results or images alone.
     pub(crate) task: String,
@@ -75,7 +75,7 @@ pub(crate) fn sort(entries: Vec<Entry>, param: &str) -> Result<Parts, Problem> {
     if let Some(Message::Assistant { calls, .. }) = history.last()
         && !calls.is_empty()
     {
-        // Whatever becomes of them, they have to fit.
+        // Checked in any case.
         paired(calls, results.clone(), param)?;
     }
     let context = Some(context.join("\n\n")).filter(|text| !text.trim().is_empty());
@@ -110,7 +110,7 @@ fn split_end(entries: &mut Vec<Entry>, is: impl Fn(&&Entry) -> bool) -> Vec<Entr
     entries.split_off(entries.len() - count)
 }
 
-/// Entries as messages. Every call but those of the last has its result behind it.
+/// Entries as messages. Every call except for the last entry's is followed by its result.
 fn history(entries: Vec<Entry>, param: &str) -> Result<Vec<Message>, Problem> {
     let mut messages: Vec<Message> = Vec::new();
     let mut entries = entries.into_iter().peekable();
@@ -125,7 +125,7 @@ fn history(entries: Vec<Entry>, param: &str) -> Result<Vec<Message>, Problem> {
                 }
             }
             Entry::Assistant { text, mut calls } => {
-                // Each item of a response has one call; those of one step belong together.
+                // Each item of a response has one call; a step's calls belong together.
                 while let Some(Entry::Assistant { text: more, calls: others }) =
                     entries.next_if(is_calls_alone)
                 {

@@ -67,7 +67,7 @@ fn words(kind: Kind) -> (&'static str, Option<&'static str>) {
     }
 }
 
-/// INV-285: gives an answer that is a problem the shape of these wires; all others stay.
+/// INV-285: converts a problem into the form of OpenAI's API; other answers stay.
 pub(crate) fn shape(response: &mut Response) {
     let Some(problem) = response.extensions_mut().remove::<Problem>() else { return };
     respond::say_instead(response, &ErrorBody::of(&problem));
@@ -75,7 +75,7 @@ pub(crate) fn shape(response: &mut Response) {
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
 }
 
-/// An error of the service on these wires: an agent that is not there is a model that is not.
+/// An error of the service in OpenAI's form: a missing agent is a missing model.
 pub(crate) fn of_service(error: ServiceError, model: &str) -> Problem {
     match error {
         ServiceError::NoAgent(_) => no_model(model),
@@ -86,7 +86,7 @@ pub(crate) fn of_service(error: ServiceError, model: &str) -> Problem {
     }
 }
 
-/// There is no agent of this name that may be talked to.
+/// The problem of a missing or internal agent.
 pub(crate) fn no_model(model: &str) -> Problem {
     Problem::not_found("model", model)
         .hint("`GET /v1/models` lists them")

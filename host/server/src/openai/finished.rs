@@ -1,6 +1,5 @@
-//! A turn as these wires show it: the texts that the agent said, the calls that it ended with, how
-//! it ended. Made of what is stored, so an answer, a stream's end and a response that is read later
-//! say the same.
+//! A turn in OpenAI's terms: the agent's texts, the calls at the end, and the ending. Made from stored data,
+//! so an answer, a stream's end and a later read agree.
 
 use belljar_agent::{Message, RunError, RunStatus, ToolCall, Usage, frame};
 use belljar_session::StoredTurnOf;
@@ -13,13 +12,13 @@ use crate::http::problem::{Kind, Problem};
 pub(crate) enum Standing {
     /// It runs, or will.
     Running,
-    /// It said all it had to say, or has calls for its caller.
+    /// Ended by itself, or with calls for its caller.
     Done,
     /// A limit ended it.
     Cut,
     /// Something broke.
     Failed,
-    /// Somebody stopped it.
+    /// Stopped by somebody.
     Cancelled,
 }
 
@@ -111,7 +110,7 @@ impl Finished {
             Some(
                 error @ (RunError::Setup { .. } | RunError::Hook { .. } | RunError::Caller { .. }),
             ) => Problem::new(Kind::Agent, error.to_string()).code(self.code()),
-            // The caller can do something about it: it is not the server that is not there.
+            // The caller can mend this: the server is not unavailable.
             Some(error @ RunError::Model { too_long: true, .. }) => {
                 Problem::new(Kind::Invalid, error.to_string()).code(self.code())
             }
@@ -147,8 +146,7 @@ impl Finished {
     }
 }
 
-/// The texts of the agent among messages, from one of them on. What stands for an answer that there
-/// is none of was not said.
+/// The agent's texts among messages, from an index on. A placeholder for a missing answer is left out.
 fn said(messages: &[Message], from: usize) -> Vec<String> {
     let stands_for = [frame::STOPPED, frame::LIMITED, frame::BROKEN, frame::NOTED];
     let texts = messages.iter().skip(from).filter_map(|message| match message {

@@ -55,10 +55,10 @@ pub(crate) fn temperature(asked: Option<f64>) -> Result<Option<f64>, Problem> {
 /// How many words may end an answer.
 const MAX_STOPS: usize = 4;
 
-/// Bytes of one of them.
+/// Bytes of one stop word.
 const MAX_STOP_BYTES: usize = 1_024;
 
-/// How a caller wants answers sampled, as it says it.
+/// The caller's wishes for sampling, unparsed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Asked<'a> {
     pub(crate) top_p: Option<f64>,
@@ -85,7 +85,7 @@ pub(crate) fn sampling(asked: Asked<'_>) -> Result<Sampling, Problem> {
     })
 }
 
-/// The words before which answers end: one, or a list.
+/// The stop words: a single one, or a list.
 fn stops(given: Option<&Value>) -> Result<Vec<String>, Problem> {
     let unfit = || {
         let detail = format!("`stop` has to be a text or a list of at most {MAX_STOPS} of them");
@@ -107,7 +107,7 @@ fn stops(given: Option<&Value>) -> Result<Vec<String>, Problem> {
     }
 }
 
-/// A number of tokens that is one.
+/// A valid number of tokens.
 pub(crate) fn tokens(asked: Option<u64>, param: &str) -> Result<Option<u64>, Problem> {
     match asked {
         Some(0) => Err(invalid(param, format!("`{param}` has to be at least 1"))),

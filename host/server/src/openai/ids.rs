@@ -1,5 +1,5 @@
-//! The ids of these wires, made of the id of an agent's message and nothing else. They are no
-//! secret: whoever guesses one of another tenant's finds nothing.
+//! The ids of OpenAI's API, made from the id of an agent's message and nothing else. They are no secret: a
+//! guessed id of another tenant's finds nothing.
 
 use crate::http::ids::is_id;
 
@@ -21,12 +21,12 @@ pub(crate) fn of_response(id: &str) -> Option<&str> {
     id.strip_prefix("resp_").filter(|message| is_id(message))
 }
 
-/// The id of the call at this place among those that a turn ended with.
+/// The id of a call at the end of a turn, by place.
 pub(crate) fn call(message: &str, place: usize) -> String {
     format!("call_{message}_{place}")
 }
 
-/// The message and the place of a call; `None` = it is none of ours.
+/// The message and the place of a call; `None` = not our id.
 pub(crate) fn of_call(id: &str) -> Option<(&str, usize)> {
     let (message, place) = id.strip_prefix("call_")?.rsplit_once('_')?;
     // Written as it is made: no other text is the same call.

@@ -1,4 +1,4 @@
-//! The input of a response as entries, and as the items that it is listed as.
+//! The input of a response as entries, and as listed items.
 
 use belljar_agent::ToolCall;
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ fn entry(item: &Value, at: &str, left: &mut Unserved) -> Result<Option<Entry>, P
             return Err(unsupported(at, "references to items are not supported")
                 .hint("send the item, or `previous_response_id`"));
         }
-        // Calls of tools that were left out, with their results, and what else other providers keep.
+        // Calls of left-out tools with their results, and items of other providers.
         Some(kind) => {
             left.add_kind(at, kind);
             return Ok(None);

@@ -1,13 +1,12 @@
-//! A caller that waits for its turn, and what becomes of the turn when it goes away.
+//! A caller that waits for its turn, and the turn's fate when the caller goes away.
 
 use belljar_session::{RunningTurn, Service};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::Ctx;
 
-/// Somebody who waits for a turn that nobody will read later: a turn that is neither to be stored nor in
-/// the background. INV-492: dropped before [`Awaited::over`], it cancels that turn and no other, unless the
-/// server itself is stopping.
+/// A caller waiting for a turn that nobody will read later: neither stored nor in the background. INV-492:
+/// dropped before [`Awaited::over`], it cancels exactly that turn, unless the server itself is stopping.
 #[derive(Debug)]
 pub(crate) struct Awaited(Option<Waiting>);
 
@@ -26,7 +25,7 @@ impl std::fmt::Debug for Waiting {
 }
 
 impl Awaited {
-    /// Nobody whose going changes anything.
+    /// No waiting caller, so leaving has no effect.
     pub(crate) fn by_nobody() -> Self {
         Self(None)
     }
@@ -55,7 +54,7 @@ impl Drop for Awaited {
     fn drop(&mut self) {
         let Some(waiting) = self.0.take() else { return };
         if waiting.stopped.is_cancelled() {
-            // Its connection ended with the server: it is resumed at the next start.
+            // The connection ended with the server: the turn is resumed at the next start.
             return;
         }
         let mut running = waiting.service.running().into_iter();

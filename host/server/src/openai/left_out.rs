@@ -1,23 +1,23 @@
-//! The parts of a request that are left out because nothing here serves them, named in the answer.
+//! The ignored parts of a request, because belljar has no use for them, named in the answer.
 
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 
-/// The header that names what of the request was left out.
+/// The header that names the ignored parts.
 const IGNORED: HeaderName = HeaderName::from_static("x-belljar-ignored");
 
 /// Names in the header; of more it says how many there are.
 const MAX_NAMES: usize = 24;
 
-/// Characters of one of them: a caller makes up as many parameters as it likes.
+/// Characters of one name, because a caller can invent any number of parameters.
 const MAX_NAME: usize = 60;
 
-/// The parts of one request that are left out. INV-491: none is without a word.
+/// The ignored parts of one request. INV-491: each is named.
 #[derive(Debug, Default)]
 pub(crate) struct Unserved {
     names: Vec<String>,
     more: usize,
-    /// The tools that were taken, by their places in the request.
+    /// The accepted tools, by their places in the request.
     pub(crate) tools: Vec<usize>,
 }
 
@@ -60,7 +60,7 @@ impl Unserved {
     }
 }
 
-/// A name of a caller's as one that a header can have, and that ends where the next one begins.
+/// A caller's name in a form for a header, without separators.
 fn plain(name: &str) -> String {
     let as_is = |c: char| c.is_ascii_graphic() && c != ',' && c != '\\' || c == ' ';
     let mut plain = String::new();

@@ -1,4 +1,4 @@
-//! A turn as it happens, for whoever streams it: what its agent says, step by step, and its end.
+//! A turn as it happens, for a stream: the agent's words, step by step, and the end.
 
 use belljar_agent::Brought;
 use belljar_session::{RunningTurn, SessionEvent, StoredTurnOf};
@@ -27,8 +27,8 @@ pub(crate) trait Wire: Send {
     async fn broken(&mut self, frames: &Frames, problem: &Problem) -> bool;
 }
 
-/// Whether a turn's text is sent when all of it is there: what is said before may be an attempt that
-/// has not the form, or not the call, that was asked for.
+/// Whether to send a turn's text only when complete: earlier text may be an attempt without the required form
+/// or call.
 pub(crate) fn is_whole(brought: &Brought) -> bool {
     brought.form.is_some() || brought.choice.is_some()
 }
@@ -47,21 +47,21 @@ struct Told<'a> {
 /// The text of the step that is said.
 #[derive(Default)]
 struct Saying {
-    /// Blank so far, and not sent: a step that says nothing is none.
+    /// Blank so far, and not sent, because a step without words is no message.
     held: String,
     /// Whether something of this step was sent.
     begun: bool,
 }
 
-/// A turn that is streamed: as it happens, or as it did, of the same events.
+/// A streamed turn: live or stored, from the same events.
 pub(crate) enum Source {
-    /// With its caller, whose going may end it.
+    /// With its caller, whose leaving may cancel the turn.
     Running(Box<RunningTurn>, Awaited),
     Past(Box<StoredTurnOf>),
 }
 
-/// Streams a turn to its end. `whole`: its text is sent when all of it is there, since what is said
-/// before may not be its answer.
+/// Streams a turn to its end. `whole`: sends the text only when complete, because earlier text may not be the
+/// answer.
 pub(crate) async fn stream(
     ctx: Ctx,
     source: Source,
@@ -91,7 +91,7 @@ pub(crate) async fn stream(
     if let Source::Running(_, awaited) = source
         && !frames.is_closed()
     {
-        // INV-286: whose key was revoked is not gone, and its turn runs on.
+        // INV-286: a caller with a revoked key has not left, so the turn runs on.
         awaited.over();
     }
 }
@@ -143,7 +143,7 @@ impl Saying {
             return true;
         }
         let Ok(told) = serde_json::from_str::<Told<'_>>(&event.json) else { return true };
-        // What subagents say is their parent's to read.
+        // Words of subagents are for their parents.
         if told.agent.contains('/') {
             return true;
         }

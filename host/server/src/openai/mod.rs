@@ -8,8 +8,8 @@
 //! stream, live     <── its events ──────────────────────────────────────────────────────┘
 //! ```
 //!
-//! It is one more entrance to the same service: keys, scopes, budgets, the audit log and resuming
-//! are those of every route. What a caller sends is data; it gives no right.
+//! OpenAI's API is one more entrance to the same service: keys, scopes, budgets, the audit log and resuming
+//! are the same as for every route. A caller's input is data and grants no right.
 
 pub(crate) mod answer;
 pub(crate) mod asked;
@@ -41,13 +41,13 @@ use belljar_session::RunningTurn;
 
 use crate::openai::left_out::Unserved;
 
-/// The header with the id of the run that an answer is about: `belljar receipts` takes it.
+/// The header with the run's id, for example for `belljar receipts`.
 pub(crate) const RUN: HeaderName = HeaderName::from_static("x-belljar-run");
 
 /// Tells the official clients whether to send a request again by themselves.
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// Whether a path is one of these wires, so that whatever is answered has their shapes.
+/// Whether a path belongs to OpenAI's API, so that every answer has its form.
 pub(crate) fn speaks(path: &str) -> bool {
     let below = |base: &str| {
         path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -55,12 +55,10 @@ pub(crate) fn speaks(path: &str) -> bool {
     ["/v1/chat/completions", "/v1/responses", "/v1/models"].into_iter().any(below)
 }
 
-/// The header with the id of the session that it is in, where that stays: `belljar sessions` and
-/// `/v1/sessions` take it.
+/// The header with the session's id, if kept, for example for `belljar sessions` and `/v1/sessions`.
 const SESSION: HeaderName = HeaderName::from_static("x-belljar-session");
 
-/// An answer that says which run it is about, in which session, if that is `kept`, and what of the
-/// request was left out.
+/// An answer with the run, the session if `kept`, and the ignored parts of the request.
 pub(crate) fn of_turn(
     turn: &RunningTurn,
     kept: bool,
@@ -77,7 +75,7 @@ pub(crate) fn of_turn(
     response
 }
 
-/// The same of a run that was paid for and failed: clients would send it again by themselves.
+/// The same for a billed and failed run: clients would repeat the request automatically.
 pub(crate) fn not_again(mut response: Response) -> Response {
     response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
     response

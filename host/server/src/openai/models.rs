@@ -42,8 +42,7 @@ pub(crate) async fn read(ctx: Ctx, PathOf(id): PathOf<String>) -> Result<Json<Mo
     found.map(Json).ok_or_else(|| no_model(&id))
 }
 
-/// Agents that run as they stand, and that are for people. Of several of one name each is called by
-/// its whole one.
+/// Agents for people that are ready to run. Agents of equal names are listed by their whole names.
 async fn agents(ctx: &Ctx) -> Result<Vec<Model>, Problem> {
     let (host, workspace) = (ctx.service.host(), ctx.service.workspace().to_owned());
     let all = ctx.look_up(move || resolve_all(&host, &workspace)).await?;

@@ -1,5 +1,5 @@
-//! The parameters that these wires have and an agent has no use for: what is taken without an
-//! effect, what is left out with a word, and what is refused.
+//! Parameters of OpenAI's API that an agent cannot use: accepted without effect, ignored with a note, or
+//! refused.
 
 use belljar_policy::Shown;
 use serde_json::{Map, Value};
@@ -12,9 +12,9 @@ use crate::openai::left_out::Unserved;
 pub(crate) enum Takes {
     /// It is taken, and changes nothing about an answer.
     Ignored,
-    /// One of these values, in JSON, says what is done anyway. Others are left out.
+    /// One of these JSON values describes the present behaviour. Other values are ignored.
     Only(&'static [&'static str]),
-    /// It names something that is kept elsewhere, without which there is no answer; what to do instead.
+    /// The value refers to an object elsewhere, without which no answer is possible; the text has the remedy.
     Never(&'static str),
 }
 
@@ -23,7 +23,7 @@ pub(crate) type Row = (&'static str, Takes);
 
 const TIER: Takes = Takes::Only(&["\"auto\"", "\"default\""]);
 
-/// It is left out, whatever it says.
+/// Ignored, whatever the value.
 const LEFT_OUT: Takes = Takes::Only(&[]);
 
 /// Those of chat completions.
@@ -63,8 +63,7 @@ pub(crate) const RESPONSES: &[Row] = &[
     ("user", Takes::Ignored),
 ];
 
-/// INV-284: checks the parameters that are left; one that nobody knows is left out, too. `null` is as good as
-/// absent.
+/// INV-284: checks the remaining parameters; an unknown one is ignored too. `null` counts as absent.
 pub(crate) fn check(
     rows: &[Row],
     others: &Map<String, Value>,
@@ -84,7 +83,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Leaves out the parts of an object that have none of these names.
+/// Ignores the fields of an object outside of these names.
 pub(crate) fn leave_others(at: &str, of: Option<&Value>, known: &[&str], left: &mut Unserved) {
     let others = of.and_then(Value::as_object).into_iter().flatten();
     for (name, _) in others.filter(|(name, value)| !value.is_null() && !known.contains(&&***name)) {
@@ -92,12 +91,12 @@ pub(crate) fn leave_others(at: &str, of: Option<&Value>, known: &[&str], left: &
     }
 }
 
-/// A parameter, or a value of it, that would mean something which is not done here.
+/// A parameter, or a value, with an unsupported meaning.
 pub(crate) fn unsupported(param: &str, detail: impl Into<String>) -> Problem {
     Problem::invalid(detail).param(param).code("unsupported_parameter")
 }
 
-/// A value that is none.
+/// An invalid value.
 pub(crate) fn invalid(param: &str, detail: impl Into<String>) -> Problem {
     Problem::invalid(detail).param(param).code("invalid_value")
 }

@@ -1,4 +1,4 @@
-//! A response as the Open Responses specification has it: the whole resource, with its nulls.
+//! A response in the form of the Open Responses specification: the whole resource, with its nulls.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -7,8 +7,7 @@ use utoipa::ToSchema;
 use crate::openai::finished::{Finished, Standing};
 use crate::openai::ids;
 
-/// The parts of a request that its response repeats, and its input: stored with the turn, and read by
-/// nothing but this.
+/// The parts of a request repeated in its response, and its input: stored with the turn, and read only here.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Echo {
     /// Tells turns of this wire from others.
@@ -33,7 +32,7 @@ pub(crate) struct Echo {
     pub(crate) store: bool,
     pub(crate) background: bool,
     pub(crate) metadata: Value,
-    /// Other parameters that are repeated as they came.
+    /// Other parameters, repeated unchanged.
     pub(crate) others: Map<String, Value>,
 }
 
@@ -178,7 +177,7 @@ pub(crate) fn output(finished: &Finished) -> Vec<Value> {
     items
 }
 
-/// A message of the agent; without its text while it is not said to its end.
+/// A message of the agent; without text until complete.
 pub(crate) fn text_item(message: &str, place: usize, text: Option<&str>) -> Value {
     let content: Vec<Value> = text.map(part).into_iter().collect();
     json!({
@@ -190,13 +189,12 @@ pub(crate) fn text_item(message: &str, place: usize, text: Option<&str>) -> Valu
     })
 }
 
-/// The part of a message that is its text.
+/// The text part of a message.
 pub(crate) fn part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
 }
 
-/// The call at a place among those that the turn ended with; `from`: how many items come before the
-/// first of them.
+/// A call at the end of the turn, by place; `from`: the number of items before the first call.
 pub(crate) fn call_item(finished: &Finished, from: usize, place: usize, done: bool) -> Value {
     let (message, call) = (&finished.message, finished.calls.get(place));
     json!({

@@ -1,4 +1,4 @@
-//! The stream of a response: numbered events, each with the item that it is about.
+//! The stream of a response: numbered events, each with its item.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub(crate) struct ResponseStream {
     from: u64,
     /// Texts that have been begun.
     texts: usize,
-    /// The one that is being said.
+    /// The id of the unfinished text.
     open: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl ResponseStream {
         Self { message, echo, begun, number: 0, from: 0, texts: 0, open: None }
     }
 
-    /// The same stream behind the event of this number, which its reader has.
+    /// The same stream after the event with this number, which the reader has.
     pub(crate) fn after(self, number: Option<u64>) -> Self {
         Self { from: number.map_or(0, |number| number.saturating_add(1)), ..self }
     }
@@ -72,7 +72,7 @@ impl ResponseStream {
             && self.event(frames, "response.content_part.added", begun).await
     }
 
-    /// Ends the text that is being said, if one is.
+    /// Ends the unfinished text, if any.
     async fn close(&mut self, frames: &Frames) -> bool {
         let Some(text) = self.open.take() else { return true };
         let (place, id) = self.place();

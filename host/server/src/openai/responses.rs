@@ -1,4 +1,4 @@
-//! `POST /v1/responses`: one turn, which can be gone on from.
+//! `POST /v1/responses`: one turn, which later requests can continue.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ pub(crate) async fn create(ctx: Ctx, request: Request) -> Result<Response, Probl
     let (stream, background) =
         (body.stream.unwrap_or_default(), body.background.unwrap_or_default());
     let model = body.model.clone();
-    // What a stream has said, it cannot take back; one in the background may be streamed later.
+    // Streamed text cannot be withdrawn; a background turn may be streamed later.
     let stays = if stream || background { Staying::Top } else { Staying::Nothing };
     let mut left = Unserved::default();
     let turn = match body.turn(&ctx, &mut left).await {
@@ -128,7 +128,7 @@ pub(crate) async fn create(ctx: Ctx, request: Request) -> Result<Response, Probl
 }
 
 impl NewResponseBody {
-    /// The turn that it asks for.
+    /// The requested turn.
     async fn turn(mut self, ctx: &Ctx, left: &mut Unserved) -> Result<TurnRequest, Problem> {
         check(params::RESPONSES, &self.others, left)?;
         params::leave_others("text", self.text.as_ref(), &["format", "verbosity"], left);
@@ -163,7 +163,7 @@ impl NewResponseBody {
         Ok(TurnRequest { forget: !store, entrance, ..request })
     }
 
-    /// All that it brings besides words, and the parts that its response repeats.
+    /// The input besides text, and the parts repeated in the response.
     fn brought(
         &self,
         input: Vec<Value>,

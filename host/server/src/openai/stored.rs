@@ -1,4 +1,4 @@
-//! Responses that are stored: read, deleted, cancelled, and their input listed.
+//! Stored responses: read, deleted, cancelled, and their input listed.
 
 use axum::response::{IntoResponse as _, Response};
 use belljar_session::{CancelOutcome, ServiceError, StoredTurnOf};
@@ -64,13 +64,13 @@ pub(crate) struct ResponseDeleted {
     deleted: bool,
 }
 
-/// A response that is not there, as far as this caller may know.
+/// The problem of a missing or foreign response.
 fn none(id: &str) -> Problem {
     Problem::not_found("response", id)
 }
 
-/// The turn of a response. INV-281: of another tenant's, of a turn that came by another entrance and
-/// of none it is the same error.
+/// The turn of a response. INV-281: another tenant's, another entrance's and a missing one return the same
+/// error.
 async fn turn_of(ctx: &Ctx, id: &str) -> Result<(StoredTurnOf, Echo), Problem> {
     let message = ids::of_response(id).ok_or_else(|| none(id))?;
     let stored = match ctx.service.stored_turn(message).await {
@@ -82,7 +82,7 @@ async fn turn_of(ctx: &Ctx, id: &str) -> Result<(StoredTurnOf, Echo), Problem> {
     Ok((stored, echo.ok_or_else(|| none(id))?))
 }
 
-/// The response that another one goes on from.
+/// The previous response of a request.
 pub(crate) async fn previous(ctx: &Ctx, id: &str) -> Result<StoredTurnOf, Problem> {
     let found = turn_of(ctx, id).await;
     let found = found.map_err(|problem| match problem.kind() {
@@ -132,7 +132,7 @@ pub(crate) async fn read(
     Ok(response)
 }
 
-/// `DELETE /v1/responses/{response}`: its session goes, with all that is in it.
+/// `DELETE /v1/responses/{response}`: deletes its session with all contents.
 pub(crate) async fn delete(
     ctx: Ctx,
     PathOf(id): PathOf<String>,
@@ -193,7 +193,7 @@ pub(crate) async fn input_items(
         Some(_) => return Err(invalid("order", "`order` can only be `asc` or `desc`")),
     }
     if let Some(after) = query.after {
-        // Behind one that is not there is none.
+        // After a missing item the page is empty.
         let seen = items.iter().position(|item| item["id"] == after.as_str());
         items.drain(..seen.map_or(items.len(), |seen| seen + 1));
     }
@@ -214,7 +214,7 @@ fn with_id(mut item: Value, message: &str, place: usize) -> Value {
 }
 
 impl Finished {
-    /// The same turn while it runs, whatever has become of it since.
+    /// The same turn while running, whatever its end.
     pub(crate) fn running(&self) -> Self {
         Self {
             standing: Standing::Running,

@@ -1,4 +1,4 @@
-//! The tools of a caller, in the two forms that these wires have.
+//! The tools of a caller, in the forms of both APIs.
 
 use belljar_agent::{ToolChoice, ToolSpec};
 use belljar_policy::Shown;
@@ -18,7 +18,7 @@ pub(crate) struct Chosen {
     pub(crate) choice: Value,
 }
 
-/// The tools of a request, as `tool_choice` has them. Tools of kinds that nothing here serves are left out.
+/// The tools of a request, limited by `tool_choice`. Tools of unsupported kinds are ignored.
 pub(crate) fn chosen(
     tools: &[Value],
     choice: Option<&Value>,
@@ -54,7 +54,7 @@ pub(crate) fn chosen(
                 let choice = json!({"type": "function", "name": name});
                 chosen(specs, Some(ToolChoice::Named(name)), choice)
             }
-            // It is among the tools that were left out.
+            // The chosen tool was ignored.
             Some(kind) => {
                 left.add_kind("tool_choice", kind);
                 chosen(specs, None, json!("auto"))
@@ -64,7 +64,7 @@ pub(crate) fn chosen(
     }
 }
 
-/// The function that a choice names: of chat completions inside, of responses in one piece.
+/// The function named by a choice: nested for chat completions, flat for responses.
 fn named_function(choice: &Value) -> Option<String> {
     let function = choice.get("function").unwrap_or(choice);
     function.get("name").and_then(Value::as_str).map(str::to_owned)
@@ -95,7 +95,7 @@ fn specs(tools: &[Value], left: &mut Unserved) -> Result<Vec<ToolSpec>, Problem>
     Ok(specs)
 }
 
-/// A tool: of chat completions with its function inside, of responses in one piece.
+/// A tool: nested for chat completions, flat for responses.
 fn spec(tool: &Value, at: usize) -> Result<ToolSpec, Problem> {
     let place = format!("tools[{at}]");
     let function = tool.get("function").filter(|it| it.is_object()).unwrap_or(tool);

@@ -26,7 +26,7 @@ use crate::openapi::operations::{Gives, Query, Takes, common, doc};
 use crate::routes::{Needs, Op, ROUTES, Route, Verb};
 use crate::stream::message::{ClientMessage, ServerMessage};
 
-/// The name of the one way to say who calls.
+/// The name of the only security scheme.
 const KEY: &str = "key";
 
 /// Schemas by name.
@@ -159,7 +159,7 @@ fn by_status(kinds: &[Kind]) -> BTreeMap<u16, String> {
 
 fn given(gives: &Gives, schemas: &mut Schemas) -> (u16, Documented) {
     let text = || Content::new(Some(ObjectBuilder::new().schema_type(Type::String)));
-    // One event, as those who read such streams hand it over.
+    // One event, as readers of such streams return it.
     let event = || {
         let field = || ObjectBuilder::new().schema_type(Type::String);
         let event = ObjectBuilder::new().schema_type(Type::Object);
@@ -271,7 +271,7 @@ fn needs(needs: Needs) -> &'static str {
 }
 
 impl Schemas {
-    /// Adds a type with all that it is made of, and gives its name.
+    /// Adds a type with all its parts, and returns its name.
     pub(crate) fn add<T: ToSchema>(&mut self) -> String {
         let mut found = vec![(T::name().into_owned(), T::schema())];
         T::schemas(&mut found);

@@ -20,7 +20,7 @@ pub(crate) struct Doc {
     pub(crate) summary: &'static str,
     /// Its group.
     pub(crate) tag: &'static str,
-    /// Its body, where it takes one.
+    /// The body, if any.
     pub(crate) body: Option<Named>,
     /// Its answer.
     pub(crate) gives: Gives,
@@ -62,16 +62,16 @@ pub(crate) struct Query {
     pub(crate) about: &'static str,
 }
 
-/// The values that a name behind the `?` takes: every one of them, and no others.
+/// The allowed values of a query parameter: exactly these.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Takes {
     /// Any text.
     Text,
-    /// A text that this matches.
+    /// A text that matches the pattern.
     Form(&'static str),
     /// A text of at most so many characters.
     Short(usize),
-    /// One of these words.
+    /// One of these words, for example a scope.
     Word(&'static [&'static str]),
     /// A day, `YYYY-MM-DD`.
     Day,
@@ -438,7 +438,7 @@ pub(crate) fn doc(op: Op) -> Doc {
     }
 }
 
-/// The problems of every route that takes this.
+/// The common problems of every route with these properties.
 pub(crate) fn common(route: &Route, has_body: bool) -> Vec<Kind> {
     use crate::routes::{Needs, Object};
     let mut kinds = Vec::new();

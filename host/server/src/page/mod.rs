@@ -1,7 +1,7 @@
-//! The page: what a browser is given to look at all of this with. Its files are in the program, the
-//! same for everybody, with nothing of a tenant's in them, so that no key is needed for them.
+//! The page: a browser's view of the API. The files are inside the program, equal for everybody, without a
+//! tenant's data, so they need no key.
 //!
-//! Everything that it shows it asks the API for, as any other client does.
+//! The page gets all data from the API, like any other client.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ const SHELL: &str = "index.html";
 /// How the paths of the API begin: whoever asks there reads no page.
 const API: &str = "/v1/";
 
-/// The directory of files whose names are digests of what is in them: they never change.
+/// The directory of files named by the digest of their content: they never change.
 const ASSETS: &str = "assets/";
 
 /// The first parts of the paths of views.
@@ -51,11 +51,11 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
     trusted-types dompurify";
 
-/// Devices that a page could ask for. This one asks for none.
+/// Devices that a page could request. This page requests none.
 const PERMISSIONS: &str = "camera=(), display-capture=(), geolocation=(), microphone=(), \
     payment=(), usb=()";
 
-/// Adds the page to the paths of the server. Where the program was built without it, there is none.
+/// Adds the page to the server's paths. A program built without the page adds nothing.
 pub(crate) fn add(mut router: Router<App>) -> Router<App> {
     let Some(shell) = FILES.iter().find(|file| file.name == SHELL) else { return router };
     let show = move |app: State<App>,
@@ -76,8 +76,8 @@ pub(crate) fn add(mut router: Router<App>) -> Router<App> {
     router
 }
 
-/// The answer for a path that is none: to a browser the page, which says so and has a way home, to
-/// everybody else the problem alone.
+/// The answer for an unknown path: to a browser the page, with a way home, to other clients the problem
+/// alone.
 pub(crate) async fn missing(
     app: State<App>,
     place: Option<Extension<Arc<PeerPlace>>>,

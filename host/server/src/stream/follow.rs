@@ -1,4 +1,4 @@
-//! A turn as it happens, event by event, for whoever streams it.
+//! A turn as it happens, event by event, for a stream.
 
 use belljar_session::{RunningTurn, SessionEvent, Watch};
 
@@ -12,8 +12,8 @@ pub(crate) trait Hears: Send {
     async fn hears(&mut self, event: &SessionEvent, frames: &Frames) -> bool;
 }
 
-/// Hands the events of a turn over until it has ended and all are; `None` = nobody reads any more,
-/// or may.
+/// Hands over the events of a turn until the turn and its events have ended; `None` = the reader is gone, or
+/// no longer admitted.
 pub(crate) async fn follow(
     ctx: &Ctx,
     turn: &RunningTurn,
@@ -45,7 +45,7 @@ pub(crate) async fn follow_past(
 struct Hearing<'a> {
     session: &'a str,
     message: &'a str,
-    /// The id of its last event, once it is known.
+    /// The id of the last event, once known.
     last: Option<i64>,
 }
 
@@ -66,7 +66,7 @@ impl Hearing<'_> {
             tokio::select! {
                 biased;
                 () = frames.closed() => return None,
-                // Before the events, of which there may always be one more.
+                // Before the events, because there may always be one more event.
                 due = pulse.tick() => {
                     // INV-286: whose key was revoked reads no more.
                     if !due.is_met(ctx, frames).await {
@@ -74,7 +74,7 @@ impl Hearing<'_> {
                     }
                 }
                 event = events.next() => {
-                    // The service has shut down: what there is of the turn stands in its row.
+                    // The service has shut down: the turn's state so far is in its row.
                     let Some(event) = event else { return Some(()) };
                     sent = event.id;
                     if *event.message == *self.message && !to.hears(&event, frames).await {
@@ -82,7 +82,7 @@ impl Hearing<'_> {
                     }
                 }
                 () = &mut ended, if self.last.is_none() => {
-                    // Events are stored before the turn ends, so this one is its last, or a later
+                    // Events are stored before the turn ends, so this is the turn's last event, or a later
                     // turn's.
                     self.last = Some(ctx.store().last_event(self.session).await.unwrap_or(0));
                 }

@@ -137,7 +137,7 @@ impl ClientMessage {
 }
 
 impl Wish {
-    /// The operation of the API that this is; `None` where it is none of its own.
+    /// The matching operation of the API; `None` = an operation of the socket only.
     pub(crate) fn op(&self) -> Option<Op> {
         match self {
             Self::Chat(_) => Some(Op::Chat),

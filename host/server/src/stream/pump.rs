@@ -1,4 +1,4 @@
-//! Carries the events of a session from its watch to whoever reads them, one reader each.
+//! Passes the events of a session from a watch to its reader.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use belljar_session::{SessionEvent, Watch};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Events that wait for a reader. The watch of one that is slower reads the rest from the store.
+/// Events waiting for a reader. A slower reader's watch reads the rest from the store.
 const MAX_WAITING: usize = 32;
 
-/// Bytes of them. One that is larger waits alone.
+/// Bytes of waiting events. A larger event waits alone.
 const MAX_WAITING_BYTES: u32 = 64 << 10;
 
-/// Events as they come. Waiting for the next one can be given up and taken up again, which a
-/// watch itself does not promise.
+/// Events as they arrive. The wait for the next event can be dropped and repeated, which a watch itself does
+/// not allow.
 #[derive(Debug)]
 pub(crate) struct Pump(mpsc::Receiver<(SessionEvent, OwnedSemaphorePermit)>);
 

@@ -1,4 +1,4 @@
-//! Server-sent events: the frames, and a body that is made of them as they come.
+//! Server-sent events: frames, and a body made from them as they arrive.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,14 +15,13 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use crate::app::Ctx;
 use crate::http::outward::{Outward, Public};
 
-/// Frames that wait for a reader. One that is slower than its session holds back no more than
-/// these: what it has not been sent stays in the store.
+/// Frames waiting for a reader. A slow reader holds up only these: unsent events stay in the store.
 const MAX_WAITING: usize = 16;
 
-/// Bytes of frames that wait for a reader. One frame that is larger waits alone.
+/// Bytes of frames waiting for a reader. A larger frame waits alone.
 const MAX_WAITING_BYTES: u32 = 64 << 10;
 
-/// How often an idle stream says that it is there, so that no proxy closes it.
+/// How often an idle stream sends a sign of life, so that no proxy closes it.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The comment that an idle stream sends.
@@ -37,10 +36,10 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// A stream, and the answer that it is read through. It ends when this is dropped.
+    /// A stream, with the answer that reads it. The stream ends when `Frames` is dropped.
     pub(crate) fn new(outward: &Arc<Outward>) -> (Self, Response) {
         let (sender, mut frames) = mpsc::channel::<(Bytes, OwnedSemaphorePermit)>(MAX_WAITING);
-        // Of the one that is being sent, too: it is given back when the next one is asked for.
+        // Includes the frame being sent: freed when the next frame is requested.
         let mut sending = None;
         let body = Body::from_stream(stream::poll_fn(move |cx| {
             drop(sending.take());
@@ -53,7 +52,7 @@ impl Frames {
         let mut response = Response::new(body);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        // Proxies that collect an answer before they pass it on would hold it back for ever.
+        // Proxies that buffer an answer would hold a stream back for ever.
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
         let room = Arc::new(Semaphore::new(usize::try_from(MAX_WAITING_BYTES).unwrap_or(0)));
         (Self { sender, room, outward: Arc::clone(outward) }, response)
@@ -64,7 +63,7 @@ impl Frames {
         self.put(frame(id, kind, &self.outward.say(json))).await
     }
 
-    /// Sends data alone, or under the name that stands in it as well.
+    /// Sends data alone, or with the event name from the JSON.
     pub(crate) async fn data(&self, kind: Option<&str>, json: String) -> bool {
         let said = self.outward.say(json);
         let data = said.as_str().replace(['\n', '\r'], " ");
@@ -77,7 +76,7 @@ impl Frames {
         self.put(Bytes::from_static(b"data: [DONE]\n\n")).await
     }
 
-    /// Says that the stream is there; `false` = nobody reads any more.
+    /// Sends a sign of life; `false` = the reader is gone.
     pub(crate) async fn keep_alive(&self) -> bool {
         self.put(Bytes::from_static(ALIVE)).await
     }
@@ -113,7 +112,7 @@ pub(crate) struct Pulse {
     looks: Interval,
 }
 
-/// The thing that it is time for.
+/// The due action.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Due {
     /// A word, so that no proxy closes the stream.
@@ -143,8 +142,7 @@ impl Pulse {
 }
 
 impl Due {
-    /// Does it. `false` = the stream is over: nobody reads it any more, or who does may not
-    /// (INV-88).
+    /// Performs the action. `false` = the stream is over: the reader is gone, or no longer admitted (INV-88).
     pub(crate) async fn is_met(self, ctx: &Ctx, frames: &Frames) -> bool {
         match self {
             Self::Word => frames.keep_alive().await,

@@ -1,8 +1,8 @@
 //! `GET /v1/ws`: turns, events, questions and answers on one connection.
 //!
-//! One task reads, one writes, and each session that is watched has one that carries its events.
-//! All of them put what they have into one bounded outbox and wait while it is full; what a slow
-//! client was not sent stays in the store. A client that takes nothing at all is cut off.
+//! One task reads, one writes, and each watched session has a task for its events. All put messages into one
+//! bounded outbox and wait while it is full; events that a slow client has not got stay in the store. A
+//! client that takes nothing at all is disconnected.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,16 +47,16 @@ const MAX_MESSAGE: usize = 1 << 20;
 const READ_BUFFER: usize = 8 << 10;
 const WRITE_BUFFER: usize = 8 << 10;
 
-/// Bytes of events that wait for a client. One that is larger waits alone.
+/// Bytes of events waiting for a client. A larger event waits alone.
 const MAX_OUTBOX_BYTES: u32 = 128 << 10;
 
 /// Messages that wait for a client.
 const MAX_OUTBOX: usize = 64;
 
-/// Sessions that one connection watches.
+/// Sessions watched by one connection.
 const MAX_SUBSCRIPTIONS: usize = 32;
 
-/// Turns that one connection has begun and that have not ended.
+/// Unended turns begun by one connection.
 const MAX_TURNS: u32 = 16;
 
 /// Open WebSockets of the whole server.
@@ -65,7 +65,7 @@ const MAX_SOCKETS: u32 = 8_192;
 /// Messages that are sent together, where so many wait.
 const MAX_BATCH: usize = 16;
 
-/// How long a client may take to take one message, or several that are sent together.
+/// How long a client may take to receive one message, or several sent together.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How often a client is asked whether it is there.
@@ -102,7 +102,7 @@ pub(crate) async fn upgrade(
     // The key itself comes back only where nothing else was offered.
     let keys = offered(&headers).filter(|offer| offer.starts_with(SUBPROTOCOL));
     let protocols = std::iter::once(PROTOCOL).chain(keys).map(str::to_owned);
-    // One of its address's connections as long as it is open.
+    // Counts among its address's connections while open.
     let place = SocketSlot(ctx.app.clone(), place.map(|Extension(place)| place.work()));
     Ok(socket
         .protocols(protocols)
@@ -148,7 +148,7 @@ struct Connection {
     room: Arc<Semaphore>,
     watched: HashMap<String, Watched>,
     turns: Arc<Bounded>,
-    /// The connection is over: everything that belongs to it ends.
+    /// Cancelled at the connection's end: all its tasks end.
     over: CancellationToken,
 }
 
@@ -203,7 +203,7 @@ impl Connection {
                     if heard.elapsed() > SILENCE {
                         break;
                     }
-                    // A full outbox is asked about by what fills it.
+                    // A full outbox needs no ping: its waiting messages test the client already.
                     let _ = connection.outbox.try_send(Out::Ping);
                     None
                 }
@@ -215,7 +215,7 @@ impl Connection {
                 break;
             }
         }
-        // What runs in its name lets go of the outbox, so that the writer comes to its end.
+        // Tasks of the connection drop the outbox, so that the writer ends.
         connection.watched.clear();
         drop(connection);
         let _ = tokio::time::timeout(WRITE_TIMEOUT, writer).await;
@@ -233,7 +233,7 @@ impl Connection {
         None
     }
 
-    /// Does what a client says; gives the last word, if it was the last.
+    /// Handles a client's message; returns the closing frame, if this was the last.
     async fn hear(&mut self, text: &str) -> Option<(u16, &'static str)> {
         let (id, wish) = match belljar_received::json::from_str_with_wholes::<ClientMessage>(text) {
             Ok(message) => message.parts(),
@@ -397,7 +397,7 @@ impl Connection {
         self.watched.insert(session, Watched { task: task.abort_handle(), sent });
     }
 
-    /// The room that events of one more session take on their way.
+    /// The bytes for the events of one more watched session.
     fn stream_flight(&self) -> Result<InFlight, Problem> {
         let caller = &self.ctx.caller;
         let flight = self.ctx.app.flights().of(&caller.tenant, caller.bounded_as());
@@ -423,7 +423,7 @@ impl Connection {
     }
 }
 
-/// One of a connection's turns, until it is dropped.
+/// A turn of a connection, until dropped.
 struct TurnOf(Arc<Bounded>);
 
 impl Drop for TurnOf {
@@ -434,13 +434,13 @@ impl Drop for TurnOf {
 
 async fn say(outbox: &mpsc::Sender<Out>, outward: &Outward, message: &ServerMessage) {
     match serde_json::to_string(message) {
-        // Nobody is there any more where it cannot be sent.
+        // The client is gone if the message cannot be sent.
         Ok(text) => drop(outbox.send(Out::Text(outward.say(text))).await),
         Err(error) => tracing::error!(%error, "a message cannot be written as JSON"),
     }
 }
 
-/// Sends what is in the outbox, until its last word or until the client takes nothing more.
+/// Sends the messages of the outbox, until the closing frame or until the client takes nothing more.
 async fn write(
     mut sink: SplitSink<WebSocket, Message>,
     mut inbox: mpsc::Receiver<Out>,

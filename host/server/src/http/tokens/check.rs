@@ -1,5 +1,5 @@
-//! Whether a token is an issuer's own, for this server, and of now. INV-372: everything in it counts only
-//! behind its signature, which is checked with a key of the issuer's, made for that algorithm.
+//! Whether a token was signed by its issuer, for this server, and is valid now. INV-372: claims count only
+//! after the signature was verified with a key of the issuer's, made for that algorithm.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use super::keys::Key;
 use super::provider::library_name;
 use super::seen::Seen;
 
-/// Seconds by which the clocks of an issuer and of this machine may differ.
+/// Seconds by which the clocks of an issuer and this machine may differ.
 pub(super) const LEEWAY: i64 = 30;
 
 /// Bytes of a subject, as OpenID Connect bounds them.
@@ -36,7 +36,7 @@ impl Checked {
         now < self.expires.saturating_add(LEEWAY)
     }
 
-    /// Checks its times at this second since 1970.
+    /// Checks the token's times at this second since 1970.
     pub(super) fn is_of_now(&self, now: i64) -> Result<(), &'static str> {
         if !self.lasts(now) {
             return Err("it has expired");
@@ -47,14 +47,14 @@ impl Checked {
         }
     }
 
-    /// Whether it was made for this server.
+    /// Whether the token was made for this server.
     pub(super) fn is_for(&self, issuer: &IssuerSetting) -> bool {
         self.audience.iter().any(|one| issuer.audience.contains(one))
     }
 }
 
-/// Checks all of a token but whether it is of now. One that its issuer signed and that is no good here is
-/// [`Refused::Past`]: whoever has it guesses nothing.
+/// Checks a token except for its times. A token signed by its issuer but invalid here is [`Refused::Past`],
+/// because its holder is not guessing.
 pub(super) fn check(
     text: &str,
     seen: &Seen,
@@ -97,7 +97,7 @@ fn of_claims(claims: Map<String, Value>, issuer: &IssuerSetting) -> Result<Check
     Ok(checked)
 }
 
-/// The texts of a claim: one, or a list of them.
+/// The texts of a claim: a single one, or a list.
 pub(super) fn texts(claim: Option<&Value>) -> Vec<String> {
     match claim {
         Some(Value::String(text)) => vec![text.clone()],
@@ -108,7 +108,7 @@ pub(super) fn texts(claim: Option<&Value>) -> Vec<String> {
     }
 }
 
-/// A time of a token. One that is there and is none makes the token invalid.
+/// A time of a token. An invalid time makes the token invalid.
 fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, &'static str> {
     let Some(value) = claims.get(name) else { return Ok(None) };
     let whole = value.as_i64().or_else(|| {

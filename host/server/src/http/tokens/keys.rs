@@ -1,6 +1,5 @@
-//! The keys of issuers, as they were found last. INV-374: whoever sends tokens decides neither how often
-//! an issuer is asked nor how much of it is kept, and an issuer that does not answer keeps nobody waiting
-//! whose key is known.
+//! The keys of issuers, from the last fetch. INV-374: senders of tokens decide neither how often an issuer is
+//! asked nor how much of its answer is kept, and an unresponsive issuer delays no caller whose key is known.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,11 +22,10 @@ const MAX_KEYS: usize = 64;
 /// How long keys are believed without another look.
 const FRESH: Duration = Duration::from_secs(10 * 60);
 
-/// How long they are believed where their issuer cannot be asked.
+/// How long keys are used while their issuer cannot be reached.
 const KEPT: Duration = Duration::from_secs(60 * 60);
 
-/// How long it takes until an issuer is asked again: for a key that it had not, or after it could not be
-/// asked.
+/// The interval before an issuer is asked again: for a missing key, or after a failure.
 const AGAIN: Duration = Duration::from_secs(60);
 const AGAIN_AFTER_FAILURE: Duration = Duration::from_secs(10);
 
@@ -38,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct Keyring(Mutex<HashMap<String, Arc<Ring>>>);
 
-/// Those of one.
+/// The keys of one issuer.
 #[derive(Default)]
 struct Ring {
     known: Mutex<Known>,
@@ -59,19 +57,19 @@ struct Known {
 #[derive(Debug, Clone)]
 pub(super) struct Key {
     kid: Option<String>,
-    /// The algorithms that it may be used for.
+    /// The algorithms of the key.
     fits: Vec<SignatureKind>,
     decoding: DecodingKey,
-    /// The key itself, as its issuer writes it.
+    /// The key itself, in the issuer's form.
     written: AlgorithmParameters,
 }
 
 /// The key of a token.
 pub(super) enum Found {
     Key(Box<Key>),
-    /// Its issuer has none like it.
+    /// The issuer has no such key.
     None,
-    /// Its issuer cannot be asked; it makes sense to try again after so long.
+    /// The issuer cannot be reached; a retry makes sense after this time.
     Unreached(Duration),
 }
 
@@ -121,8 +119,8 @@ fn of_kind(parameters: &AlgorithmParameters) -> Vec<SignatureKind> {
 }
 
 impl Known {
-    /// The key of a token, if these keys are at most so old. A token that names none has one where there
-    /// is but one of its kind.
+    /// The key of a token, if the keys are not older than `oldest`. A token without a key id matches if there
+    /// is only one key of the kind.
     fn key(&self, seen: &Seen, oldest: Duration) -> Option<Key> {
         self.at.filter(|at| at.elapsed() < oldest)?;
         let mut fit = self.keys.iter().filter(|key| key.fits.contains(&seen.algorithm));
@@ -153,7 +151,7 @@ impl Ring {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the keys of a set in place of those before: one that is no longer in it signs nothing more.
+    /// Replaces the keys by a new set: a removed key verifies nothing more.
     fn renew(&self, set: Result<Value, String>) {
         let now = Instant::now();
         let keys = set.ok().and_then(|set| {
@@ -169,7 +167,7 @@ impl Ring {
 }
 
 impl Keyring {
-    /// Forgets issuers that are no longer trusted, and their keys with them.
+    /// Forgets issuers that are no longer trusted, with their keys.
     pub(super) fn forget_all_but(&self, issuers: &[IssuerSetting]) {
         let trusted = |url: &String| issuers.iter().any(|issuer| issuer.url == *url);
         self.rings().retain(|url, _| trusted(url));
@@ -179,15 +177,15 @@ impl Keyring {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a key is still among those of this issuer that were read last. Asks nobody: an issuer that
-    /// is away takes no key out.
+    /// Whether a key was still in the issuer's last set. Sends no request: an unreachable issuer removes no
+    /// key.
     pub(super) fn still_has(&self, url: &str, key: &Key, algorithm: SignatureKind) -> bool {
         let Some(ring) = self.rings().get(url).map(Arc::clone) else { return false };
         let known = ring.known();
         known.keys.iter().any(|it| it.written == key.written && it.fits.contains(&algorithm))
     }
 
-    /// The key of a token that says it is of this issuer.
+    /// The key of a token that names this issuer.
     pub(super) async fn find(&self, issuers: &Arc<dyn Issuers>, url: &str, seen: &Seen) -> Found {
         let ring = Arc::clone(self.rings().entry(url.to_owned()).or_default());
         if let Some(key) = ring.known().key(seen, FRESH) {
@@ -212,8 +210,8 @@ impl Keyring {
 }
 
 impl Ring {
-    /// Asks the issuer, unless it was a moment ago. In a task of its own, which goes on when whoever
-    /// waits for it goes away: else each of them could have it asked once.
+    /// Fetches the issuer's keys, unless done a moment ago. In a separate task, which goes on when the caller
+    /// goes away, because otherwise each caller could cause a fetch.
     fn ask(
         self: &Arc<Self>,
         issuers: Arc<dyn Issuers>,

@@ -5,8 +5,8 @@
 //!       ──> check.rs: signature, audience, times ──> rules.rs: the operator's word on its holder
 //! ```
 //!
-//! INV-371: a token is worth what the operator has written down. Nobody is let in without a rule of
-//! theirs, and a claim widens nothing by itself.
+//! INV-371: a token's rights are the operator's rules. Nobody is admitted without a rule, and a claim widens
+//! nothing by itself.
 
 mod check;
 mod keys;
@@ -37,7 +37,7 @@ pub(crate) struct Holder {
     pub(crate) id: Arc<str>,
     issuer: Arc<str>,
     checked: Arc<Checked>,
-    /// The key that it is signed with, and how.
+    /// The key of the signature, and the algorithm.
     key: Arc<Key>,
     algorithm: SignatureKind,
 }
@@ -52,11 +52,11 @@ pub(crate) struct Admitted {
 /// Why a token is not.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// It is none that this server takes.
+    /// The token is malformed or of an unsupported kind.
     Invalid(&'static str),
-    /// Its issuer signed it, and it is not for this server, or not of now.
+    /// Signed by its issuer, but for another server, or expired.
     Past(&'static str),
-    /// It is an issuer's own, and no rule lets its holder in.
+    /// Valid, but no rule admits its holder.
     Nobody(Box<Holder>),
     /// It cannot be told now.
     Unknown(Problem),
@@ -69,7 +69,7 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// Those of these issuers, whose settings are looked at so often and no more often.
+    /// Tokens of these issuers, whose settings are read once in `every`.
     pub(crate) fn new(issuers: Arc<dyn Issuers>, every: Duration) -> Self {
         provider::install();
         Self { settings: Settings::new(issuers, every), keyring: Keyring::default() }
@@ -86,7 +86,7 @@ impl Tokens {
         self.settings.in_force().await.ok().map(|issuers| !issuers.is_empty())
     }
 
-    /// Who holds this token, at this second since 1970.
+    /// The holder of this token, at this second since 1970.
     pub(crate) async fn admit(&self, text: &str, now: i64) -> Result<Admitted, Refused> {
         let seen = Seen::of(text).ok_or(Refused::Invalid("it is no token that is taken here"))?;
         let issuers = self.trusted().await?;
@@ -116,8 +116,7 @@ impl Tokens {
         }
     }
 
-    /// The rights of a holder who was let in, by the settings as they are now; `None` = it is not any
-    /// more.
+    /// The rights of an admitted holder, by the present settings; `None` = no longer admitted.
     pub(crate) async fn still(&self, holder: &Holder, now: i64) -> Option<Given> {
         let issuers = self.settings.in_force().await.ok()?;
         let issuer = issuers.iter().find(|issuer| *issuer.url == *holder.issuer)?;
@@ -140,7 +139,7 @@ impl Tokens {
 /// When it makes sense to try again where the settings cannot be read.
 const SETTINGS_AGAIN: Duration = Duration::from_secs(10);
 
-/// The issuer that a token says it is of.
+/// The issuer named in a token.
 pub(crate) fn issuer_of(text: &str) -> Option<Arc<str>> {
     Seen::of(text).map(|seen| seen.issuer.into())
 }
@@ -150,25 +149,25 @@ impl Holder {
         &self.issuer
     }
 
-    /// Its name in the audit log, and whose sessions it reaches: INV-375: no two subjects have the
-    /// same, since no address of an issuer has a `#`.
+    /// The holder's name in the audit log, and the owner of its sessions. INV-375: no two subjects have the
+    /// same name, because no issuer's address has a `#`.
     pub(crate) fn actor(&self) -> Arc<str> {
         format!("token:{}#{}", self.issuer, self.checked.subject).into()
     }
 }
 
-/// An issuer whose keys cannot be had is nothing that a token could do about.
+/// The problem of unreachable issuer keys, which a new token would not solve.
 fn unreached(wait: Duration) -> Problem {
     Problem::unavailable("the issuer of this token cannot be asked for its keys", wait)
 }
 
-/// The problem of a token that is none.
+/// The problem of an invalid token.
 pub(crate) fn invalid(why: &str) -> Problem {
     Problem::new(Kind::NoKey, format!("the token is not valid: {why}"))
         .hint("get a new one from an issuer that this server's metadata names")
 }
 
-/// The problem of a token whose holder nobody has let in.
+/// The problem of a token without a rule for its holder.
 pub(crate) fn nobody() -> Problem {
     Problem::new(Kind::NoKey, "the token is valid, and nobody has let its subject in").hint(
         "the operator of this server writes who is let in, under `allow` of `[server.issuers.NAME]`",

@@ -1,4 +1,4 @@
-//! The signatures that tokens may have, checked by the library that TLS has here already.
+//! The supported signatures of tokens, verified by the library used for TLS.
 
 use belljar_definition::SignatureKind;
 use jsonwebtoken::crypto::{CryptoProvider, JwkUtils, JwtSigner, JwtVerifier};

@@ -11,8 +11,8 @@ pub(crate) struct Given {
     pub(crate) scope: TokenScope,
 }
 
-/// The rights that the first rule gives which fits. INV-373: the words in a token's own `scope` narrow that, and
-/// never widen it.
+/// The rights of the first matching rule. INV-373: the words in a token's own `scope` narrow the rights, and
+/// never widen them.
 pub(super) fn given(issuer: &IssuerSetting, checked: &Checked) -> Option<Given> {
     let rule = issuer.allow.iter().find(|rule| fits(rule, checked))?;
     let said = ["scope", "scp"].into_iter().flat_map(|name| texts(checked.claims.get(name)));
@@ -25,11 +25,11 @@ fn fits(rule: &TokenRule, checked: &Checked) -> bool {
     let TokenRule { subject, claim, tenant: _, scope: _ } = rule;
     let subject = subject.as_ref().map(|subject| *subject == checked.subject);
     let claim = claim.as_ref().map(|(name, value)| texts(checked.claims.get(name)).contains(value));
-    // One without a condition is none.
+    // A rule without a condition matches nobody.
     (subject.is_some() || claim.is_some()) && subject != Some(false) && claim != Some(false)
 }
 
-/// The scope that a word of a token names; one that is misspelt names the least.
+/// The scope for a word of a token; an unknown word means the least.
 fn ceiling(word: &str) -> Option<TokenScope> {
     let name = word.strip_prefix("belljar:")?;
     let known = TokenScope::ALL.into_iter().find(|scope| scope.as_str() == name);

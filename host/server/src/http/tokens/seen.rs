@@ -1,5 +1,4 @@
-//! The parts of a token that are read before anything of it is believed: its form, and whose it says
-//! that it is.
+//! The parts of a token that are read before verification: the form, and the claimed issuer.
 
 use std::str::FromStr as _;
 
@@ -9,14 +8,14 @@ use jsonwebtoken::decode_header;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Bytes of a token. Those of issuers that write a person's groups into them have some thousands.
+/// Bytes of a token. Issuers that list a person's groups need some thousands.
 const MAX_TOKEN: usize = 8 << 10;
 
 /// Bytes of the name of a key.
 const MAX_KID: usize = 512;
 
-/// The kinds of token that are taken: one for access, or one that does not say. Others of the same issuer
-/// (of a logout, of a person's identity for another program) are signed with the same keys.
+/// The accepted kinds of token: for access, or unstated. Other tokens of an issuer (for a logout, or a
+/// person's identity) are signed with the same keys.
 const KINDS: [&str; 3] = ["at+jwt", "application/at+jwt", "jwt"];
 
 /// A token as it shows itself.
@@ -38,7 +37,7 @@ struct Head {
     alg: String,
     typ: Option<String>,
     kid: Option<String>,
-    /// Things without which it must not be understood.
+    /// Critical extensions, which must be understood.
     crit: Option<Value>,
 }
 
@@ -48,13 +47,13 @@ impl Seen {
         text.starts_with("ey") && text.bytes().filter(|byte| *byte == b'.').count() == 2
     }
 
-    /// Reads it; `None` where it is none that could be taken.
+    /// Parses a token; `None` = malformed or of another kind.
     pub(super) fn of(text: &str) -> Option<Self> {
         if text.len() > MAX_TOKEN || !Self::is_like(text) {
             return None;
         }
         let head = head(text)?;
-        // Each of the two readers of its head sees the same in it.
+        // Both parsers of the head have to agree.
         let algorithm = SignatureKind::from_str(&head.alg).ok()?;
         let other = decode_header(text).ok()?;
         if format!("{:?}", other.alg) != algorithm.as_str() || head.crit.is_some() {

@@ -1,6 +1,6 @@
-//! The operator's word on issuers, as it was found last. INV-381: whoever sends tokens does not decide how
-//! often the settings are looked at. INV-376: what was taken away counts until a look that had begun before
-//! is no longer fresh; how long a look takes comes on top.
+//! The operator's settings of issuers, from the last read. INV-381: senders of tokens do not decide how often
+//! the settings are read. INV-376: a removed rule counts until the last read is no longer fresh; the duration
+//! of a read comes on top.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Settings {
         &self.issuers
     }
 
-    /// Those that are in force, by a look that ended no longer ago than that.
+    /// The settings in force, from a read not older than the interval.
     pub(super) async fn in_force(&self) -> Word {
         if let Some(word) = self.known() {
             return word;
@@ -43,13 +43,12 @@ impl Settings {
             return word;
         }
         let (issuers, last) = (Arc::clone(&self.issuers), Arc::clone(&self.last));
-        // In a task of its own, which ends when whoever waits for it goes away: else each of them could
-        // have it looked once more.
+        // In a separate task, because otherwise each caller that goes away could cause another read.
         let look = tokio::spawn(async move {
             let _looking = looking;
             let word: Word = issuers.in_force().await.map(Arc::from).map_err(Arc::from);
             let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-            // From its end on: of those who wait for one that takes long nobody begins another.
+            // From the end of the read on: callers waiting for a slow read begin no other.
             *last = Some((Instant::now(), Word::clone(&word)));
             word
         });

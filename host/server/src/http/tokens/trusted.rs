@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use belljar_definition::IssuerSetting;
 use serde_json::Value;
 
-/// The issuers that a server trusts, and their keys.
+/// The trusted issuers of a server, with their keys.
 #[async_trait]
 pub trait Issuers: Send + Sync {
-    /// Those of the operator's settings as they are now. Asked for once in
-    /// [`crate::ServerConfig::issuer_check`] at most, however many tokens come.
+    /// The present issuers of the operator's settings. Called once in [`crate::ServerConfig::issuer_check`]
+    /// at most, however many tokens come.
     ///
     /// # Errors
     ///
