@@ -1,4 +1,4 @@
-//! From chosen changes to steps, with all that is needed to take them back.
+//! From chosen changes to steps, with the data for undoing them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -38,8 +38,7 @@ pub(crate) fn find_elsewhere(changes: &mut Changes) -> Result<(), ChangesError> 
     Ok(crate::plan::spread(&mut changes.files, &changes.stop)?)
 }
 
-/// Makes the steps for these changes, and keeps what they replace. Nothing in the workspace is
-/// touched.
+/// Makes the steps for these changes, and keeps the replaced contents. Nothing in the workspace is changed.
 pub(crate) fn prepare(
     changes: &Changes,
     chosen: &[&FileChange],
@@ -78,7 +77,7 @@ pub(crate) fn prepare(
             | (_, None) => coming.push(*file),
         }
     }
-    // From within: what a directory holds goes before it.
+    // From the inside: a directory's content goes before it.
     for (below, going) in going.iter().rev() {
         maker.go(below, *going)?;
     }
@@ -143,7 +142,7 @@ enum Going {
     RemoveDir,
 }
 
-/// The chosen changes by their places of before, found once for all directories that go.
+/// The chosen changes by their earlier places, indexed once for all removed directories.
 struct Known<'a> {
     moved: HashSet<&'a Path>,
     deleted: HashSet<&'a Path>,
@@ -174,7 +173,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// All that a deleted directory holds goes with it, as it was listed.
+    /// Collects the content of a deleted directory, as it was listed.
     fn collect(
         &self,
         dir: &Path,
@@ -271,7 +270,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Keeps what the agent began with, with its text where the workspace has another one.
+    /// Keeps the state at the agent's first read, with the text if the workspace has another one.
     fn note_before(&mut self, file: &FileChange, record: &mut Record) -> Result<(), ChangesError> {
         self.changes.stop.check()?;
         let (Some(below), Some(original)) = (&file.below, &file.original) else { return Ok(()) };
@@ -300,7 +299,7 @@ impl Maker<'_> {
         Ok(Some(&found) == wanted)
     }
 
-    /// Keeps the changes at these paths and below. Gives the paths of those that cannot be kept.
+    /// Stores the changes at and below the given-up paths for undo. Returns the paths that cannot be stored.
     fn give_up(
         &mut self,
         dropped: &[PathBuf],
@@ -315,7 +314,7 @@ impl Maker<'_> {
             changes.stop.check()?;
             let is_new = file.kind != FileDifference::Deleted;
             let in_lost = lost.covers(&file.path);
-            // What a directory showed goes with it, and has no place then.
+            // The content of a new directory goes with it, and has no place afterwards.
             if in_lost || (is_new && file.original.map_or(file.node, node_of) == Node::Directory) {
                 lost.insert(&file.path);
                 told.push(file.path.clone());
@@ -347,8 +346,8 @@ impl Maker<'_> {
         Ok(told)
     }
 
-    /// Writes what both sides made of a file where the step takes it from, and keeps the agent's `own`,
-    /// which goes back into the overlay some day. Gives what was written.
+    /// Writes the merged text of a file for its step, and keeps the agent's `own` version, for the overlay
+    /// after an undo. Returns the merged text.
     fn merge(&mut self, file: &FileChange, own: File, at: usize) -> Result<File, ChangesError> {
         let Changes { overlay, workspace, stop, .. } = self.changes;
         let text = content::merged(overlay, workspace, file, stop)?;
@@ -387,7 +386,7 @@ impl Maker<'_> {
             self.steps.push(step);
             return Ok(());
         }
-        // What is there when this step comes; a place that was left is free.
+        // The state at this step's time: a place that was left is free.
         let left = going.contains_key(&file.place);
         let workspace = &self.changes.workspace;
         let now = workspace.look(&file.place).map_err(ChangesError::io("look at", &file.place))?;

@@ -1,4 +1,4 @@
-//! The beginning of a change, kept with an apply: taking that back makes it known again.
+//! The original state of a change, kept with an apply: an undo restores it.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub(crate) struct Was {
     digest: Option<String>,
     /// The workspace had it still when the change was applied.
     pub(crate) same: bool,
-    /// Its text lies in the journal, under the index of this.
+    /// The text is in the journal, under this entry's index.
     pub(crate) base: bool,
 }
 
@@ -54,7 +54,7 @@ impl Was {
         }
     }
 
-    /// For the overlay. `same`: nobody has changed it since.
+    /// The state for the overlay. `same`: nobody has changed it since.
     pub(crate) fn before(
         &self,
         entry: &Entry,

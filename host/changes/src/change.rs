@@ -1,4 +1,4 @@
-//! One change, and all of them.
+//! One change, and a list of changes.
 
 use std::fmt;
 use std::io::Write;
@@ -24,40 +24,40 @@ pub struct FileChange {
     /// The difference.
     #[serde(flatten)]
     pub kind: FileDifference,
-    /// The thing as it is; of what was deleted: as it was.
+    /// The kind of file: the present one, or the deleted one.
     pub node: Node,
-    /// It is no text, or larger than [`crate::MAX_TEXT`]: its lines cannot be counted.
+    /// Not text, or larger than [`crate::MAX_TEXT`]: lines cannot be counted.
     pub binary: bool,
-    /// Its lines were counted, as far as it has any: see [`Changes::count`].
+    /// Whether lines were counted, if any: see [`Changes::count`].
     pub counted: bool,
-    /// All lines between the first and the last one that differ are counted as replaced: comparing them
-    /// would take too long.
+    /// All lines between the first and the last different one count as replaced, because a comparison would
+    /// take too long.
     pub replaced: bool,
     /// Lines that are new.
     pub added: u64,
     /// Lines that are gone.
     pub removed: u64,
-    /// Bytes that it had. `None` = it was not there.
+    /// Bytes before. `None` = missing before.
     pub size_before: Option<u64>,
-    /// Bytes that it has. `None` = it is gone.
+    /// Bytes after. `None` = deleted.
     pub size_after: Option<u64>,
-    /// Permissions that it had.
+    /// Permissions before.
     pub mode_before: Option<u32>,
-    /// Permissions that it has.
+    /// Permissions after.
     pub mode_after: Option<u32>,
-    /// Why other programs would run it or act on it, in words for a person.
+    /// Why other programs would run or read the file, for a person.
     pub runs_later: Option<&'static str>,
     /// Why it cannot be applied.
     pub conflict: Option<Conflict>,
     /// It changed in the workspace too, and both merge.
     pub merges: bool,
-    /// The directory with which it is renamed or deleted, and without which it is not applied.
+    /// The directory of the same rename or deletion; the two are applied together.
     #[serde(serialize_with = "paths::some")]
     pub part_of: Option<PathBuf>,
-    /// Its place in the workspace. `None` = it has none there.
+    /// The place in the workspace. `None` = no place.
     #[serde(skip)]
     pub(crate) below: Option<PathBuf>,
-    /// The place in the workspace as it is now of its path.
+    /// The present place of the path in the workspace.
     #[serde(skip)]
     pub(crate) place: PathBuf,
     #[serde(skip)]
@@ -113,11 +113,11 @@ pub enum Conflict {
     InTheWay,
     /// It is something else by now: a link, a directory, a file.
     OtherKind,
-    /// The directory has this in it, which the agent has not seen.
+    /// The directory has this entry, which the agent has not seen.
     NewInside(PathBuf),
-    /// This change cannot be applied, and it needs that.
+    /// The change cannot be applied without the one at this path.
     Needs(PathBuf),
-    /// Its name decides about rights: it is written by nobody but a person.
+    /// The name decides about rights: only a person writes such a file.
     Protected,
     /// A socket, a device or the like.
     Special,
@@ -134,10 +134,10 @@ pub struct Stat {
     pub added: u64,
     /// Lines that are gone.
     pub removed: u64,
-    /// Changes that other programs would run or act on, directories among them: as many as a list
-    /// names ([`Changes::told`]).
+    /// Changes that other programs would run or read, including directories: as many as listed
+    /// ([`Changes::told`]).
     pub run_later: usize,
-    /// Files of source text, which the next build or run of tests executes, whatever their names are.
+    /// Files of source text, which the next build or test run executes, under any name.
     pub code: usize,
     /// Changes that cannot be applied.
     pub conflicts: usize,
@@ -146,8 +146,8 @@ pub struct Stat {
 }
 
 impl FileChange {
-    /// Whether it is source text that a build or a run of tests executes, and stays. What would run
-    /// later by itself is told apart.
+    /// Whether the file is source text for a build or a test run, and remains. Files that run later by
+    /// themselves are counted separately.
     pub fn is_code(&self) -> bool {
         let stays = self.kind != FileDifference::Deleted && self.node == Node::File;
         stays && self.runs_later.is_none() && later::is_code(&self.path)
@@ -157,7 +157,7 @@ impl FileChange {
 /// A text before and after; `None` = it is not there.
 type Sides = (Option<String>, Option<String>);
 
-/// The changes of an overlay, sorted by path; a directory stands before what it holds.
+/// The changes of an overlay, sorted by path; a directory comes before its content.
 #[derive(Clone)]
 pub struct Changes {
     pub(crate) files: Vec<FileChange>,
@@ -169,7 +169,7 @@ pub struct Changes {
 /// How long the lines of one list are counted.
 const COUNT_TIME: Duration = Duration::from_secs(10);
 
-/// Steps that all comparisons for one list take together: see `diff.rs`.
+/// Steps of all comparisons for one list together: see `diff.rs`.
 const COUNT_STEPS: u64 = 8 * MAX_STEPS;
 
 impl Changes {
@@ -183,7 +183,7 @@ impl Changes {
         self.files.is_empty()
     }
 
-    /// Those that are selected.
+    /// The selected changes.
     #[must_use]
     pub fn only(&self, selection: &Selection) -> Self {
         let mut only = self.clone();
@@ -201,8 +201,8 @@ impl Changes {
         Ok(self)
     }
 
-    /// Counts the lines of these changes, for 10 seconds; the others, and those that are left then, are
-    /// told as not counted.
+    /// Counts the lines of these changes, for 10 seconds; others, and those left then, are marked as not
+    /// counted.
     ///
     /// # Errors
     ///
@@ -241,8 +241,7 @@ impl Changes {
         stat
     }
 
-    /// The changes that a person is told one by one: a new directory is told by its content, where it
-    /// has some.
+    /// The changes to list one by one: a new directory is listed by its content, if any.
     pub fn told(&self) -> impl Iterator<Item = &FileChange> {
         let next = self.files.iter().skip(1).map(Some).chain([None]);
         let told = |(file, next): &(&FileChange, Option<&FileChange>)| {
@@ -252,9 +251,9 @@ impl Changes {
         self.files.iter().zip(next).filter(told).map(|(file, _)| file)
     }
 
-    /// Writes a patch that `git apply` takes: from the workspace as it is to what the agent sees;
-    /// of a file that changed in the workspace too, from what the agent began with, where that is
-    /// known. Directories without files are not in it: git has none.
+    /// Writes a patch for `git apply`: from the present workspace to the agent's view; for a file that
+    /// changed in the workspace too, from the agent's original, if known. Empty directories are left out,
+    /// because git has none.
     ///
     /// # Errors
     ///
@@ -263,8 +262,8 @@ impl Changes {
         self.patch_in(Path::new(""), out)
     }
 
-    /// As [`Self::patch`], with paths as they are seen from the directory in which this one lies at
-    /// `prefix`: git reads a patch so, from the top of its repository, wherever it is started.
+    /// Like [`Self::patch`], with paths below `prefix`, this directory's place in its repository: git reads a
+    /// patch from the top of the repository, wherever it is started.
     ///
     /// # Errors
     ///
@@ -277,7 +276,7 @@ impl Changes {
         Ok(())
     }
 
-    /// How many changes a patch leaves out: those below `.git`, which `git apply` refuses.
+    /// The number of changes left out of a patch: those below `.git`, which `git apply` refuses.
     pub fn not_in_patch(&self) -> usize {
         self.files.iter().filter(|file| is_gits(&file.path)).count()
     }
@@ -292,8 +291,7 @@ impl Changes {
         files.into_iter().try_for_each(|file| self.patch_of(file, out))
     }
 
-    /// The text of a file before and after, where it is one that is small enough to be compared; a
-    /// side where it is not there is `None`.
+    /// The text of a file before and after, if small enough to compare; `None` for a side without the file.
     ///
     /// # Errors
     ///
@@ -313,7 +311,7 @@ impl Changes {
         Ok(texts.and_then(|(old, new)| Some((text(before, old).ok()?, text(after, new).ok()?))))
     }
 
-    /// The part of the patch that is about one file.
+    /// The part of the patch about one file.
     ///
     /// # Errors
     ///
@@ -325,8 +323,8 @@ impl Changes {
 }
 
 impl Changes {
-    /// The lines by which a text cannot be merged, where the workspace changed it too; none where it
-    /// is no text, or nobody knows any more what it began as.
+    /// The lines that prevent a merge, if the workspace changed the file too; empty if the file is not text,
+    /// or its original is unknown.
     ///
     /// # Errors
     ///

@@ -16,12 +16,11 @@ use crate::{ChangesError, text};
 
 /// Both contents of a file.
 pub(crate) struct Contents {
-    /// Both as texts; `None` = one is none, or is too large for one.
+    /// Both versions as texts; `None` = not text, or too large.
     pub(crate) texts: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// The content that a change begins with, open. Where the workspace changed too, it is what the
-/// agent began with, if that is known.
+/// The original content of a change, open. If the workspace changed too, the agent's original, if known.
 pub(crate) fn before(
     overlay: &Overlay,
     workspace: &Workspace,
@@ -69,7 +68,7 @@ fn base(overlay: &Overlay, original: Option<&Original>) -> Option<File> {
     overlay.base(&original?.digest?).ok()
 }
 
-/// Both versions as one, if that is possible.
+/// The merge of both versions, if possible.
 pub(crate) fn merged(
     overlay: &Overlay,
     workspace: &Workspace,
@@ -81,7 +80,7 @@ pub(crate) fn merged(
     Ok(text::merge(&base, &ours, &theirs, stop)?)
 }
 
-/// Counts the lines of a change with at most `steps`, and takes off those that it took.
+/// Counts the lines of a change with at most `steps`, and subtracts the used steps.
 pub(crate) fn count(
     overlay: &Overlay,
     workspace: &Workspace,
@@ -113,8 +112,8 @@ pub(crate) fn count(
     Ok(())
 }
 
-/// A text as the agent began with it, as it is in the workspace, and as the agent has it; `None` = one
-/// is not known, or no text.
+/// Three versions of a text: the agent's original, the workspace's and the agent's; `None` = a version is
+/// unknown, or not text.
 pub(crate) fn versions(
     overlay: &Overlay,
     workspace: &Workspace,
@@ -136,7 +135,7 @@ pub(crate) fn versions(
     Ok(texts.try_into().ok())
 }
 
-/// A file as a text; `None` = it is none, or too large for one.
+/// A file as a text; `None` = not text, or too large.
 fn read_text(file: File) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::new();
     file.take(text::MAX_TEXT + 1).read_to_end(&mut content)?;

@@ -1,28 +1,28 @@
 //! Which lines of two texts differ, in bounded work.
 //!
-//! Texts are an agent's, so the worst input counts: a file of 4 million empty lines, or one reversed whose
-//! lines are one letter each. A comparison has at most [`MAX_LINES`] lines on each side and spends at most
-//! [`MAX_STEPS`] steps; lines beyond either are told as replaced. It is done in three parts:
+//! Texts are an agent's, so the worst input counts, for example a file of 4 million empty lines, or a
+//! reversed file of single letters. A comparison has at most [`MAX_LINES`] lines on each side and spends at
+//! most [`MAX_STEPS`] steps; lines beyond either are told as replaced. It is done in three parts:
 //!
 //! 1. Lines that both texts begin and end with are left out. Linear in bytes.
 //! 2. A line that occurs once on each side is an anchor (patience). Linear in lines, per level.
 //! 3. Between anchors: Myers's greedy search, for [`MAX_EDITS`] edits at a time, from the furthest place reached.
 //!
-//! Steps and not seconds decide, so that two comparisons of the same texts have the same result: a merge
-//! that was promised is the merge that is written.
+//! Steps, not seconds, limit the work, so that two comparisons of the same texts have the same result: the
+//! promised merge is the written one.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use belljar_work::{StopSignal, WorkStopped};
 
-/// Lines of one text, after the common beginning and end, that are compared.
+/// Compared lines of one text, after removing the common beginning and end.
 pub(crate) const MAX_LINES: usize = 1 << 18;
 
-/// Steps of one comparison: one is a comparison of two lines, or a place that the search visits.
+/// Steps of one comparison: a step compares two lines, or visits a place of the search.
 pub(crate) const MAX_STEPS: u64 = 1 << 25;
 
-/// Edits that one search goes through before it takes what it has. Its memory is the square of that.
+/// Edits of one search before it accepts a partial result, because memory grows with the square.
 const MAX_EDITS: usize = 512;
 
 /// Steps between two looks at the signal.
@@ -43,7 +43,7 @@ pub(crate) struct Compared {
     pub(crate) is_coarse: bool,
 }
 
-/// The steps that are left, and the signal that ends the work.
+/// The remaining steps, and the signal that ends the work.
 #[derive(Debug)]
 pub(crate) struct Meter<'a> {
     left: u64,
@@ -238,7 +238,7 @@ struct Seen {
 /// The lines that occur in both texts, as numbers.
 struct Side {
     numbers: Vec<u32>,
-    /// The place of each of them among all lines of its text.
+    /// The place of each line in the text.
     places: Vec<u32>,
 }
 
@@ -310,7 +310,7 @@ impl<'a, 'b> Search<'a, 'b> {
         Ok(())
     }
 
-    /// A box without the equal lines that it begins and ends with.
+    /// A box without equal lines at the beginning and the end.
     fn trimmed(&self, Part { mut old, mut new }: Part) -> Part {
         let is_same = |one: usize, other: usize| {
             self.old.numbers.get(one).is_some_and(|it| self.new.numbers.get(other) == Some(it))
@@ -336,7 +336,7 @@ impl<'a, 'b> Search<'a, 'b> {
         self.mark(part);
     }
 
-    /// The lines that stand once on each side of a box, as far as they are in the same order.
+    /// The unique lines of each side of a box, as far as their order is equal.
     fn anchors(&mut self, part: &Part) -> Vec<(usize, usize)> {
         let sides = [(&self.old, &part.old), (&self.new, &part.new)];
         for (side, (lines, range)) in sides.iter().enumerate() {
@@ -387,8 +387,8 @@ impl<'a, 'b> Search<'a, 'b> {
         }
     }
 
-    /// Searches from the beginning of a box, and marks what differs on the best way. Gives how many lines
-    /// of each side that way passes; `None` = the steps are used up.
+    /// Searches from the beginning of a box, and marks the differences on the best way. Returns the number of
+    /// lines passed on each side; `None` = the steps are used up.
     fn advance(&mut self, part: &Part) -> Result<Option<(usize, usize)>, WorkStopped> {
         let one = self.old.numbers.get(part.old.clone()).unwrap_or_default();
         let other = self.new.numbers.get(part.new.clone()).unwrap_or_default();
@@ -481,8 +481,8 @@ fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     way
 }
 
-/// The furthest places that are reached with each number of edits, by Myers: in row `d`, place `i` lies on
-/// the diagonal `2i - d`, where x counts lines of the old text and y those of the new.
+/// The furthest places for each number of edits, by Myers: in row `d`, place `i` is on the diagonal `2i - d`,
+/// where x counts lines of the old text and y lines of the new.
 struct Ways {
     /// The x of each place; `None` = outside.
     rows: Vec<Vec<Option<i64>>>,
@@ -490,8 +490,8 @@ struct Ways {
 }
 
 impl Ways {
-    /// Where a diagonal is entered in a row, before equal lines are passed, and whether by a line that is
-    /// gone, from the diagonal before, or by a new one, from the diagonal behind.
+    /// The point at which a diagonal is entered in a row, before equal lines are passed, and whether by a
+    /// removed line, from the diagonal before, or by a new one, from the diagonal behind.
     fn enter(&self, row: usize, at: usize) -> Option<(i64, i64, bool)> {
         let Some(above) = row.checked_sub(1).and_then(|row| self.rows.get(row)) else {
             return Some((0, 0, false));
@@ -515,15 +515,15 @@ impl Ways {
         Some((usize::try_from(x).ok()?, usize::try_from(y).ok()?))
     }
 
-    /// The place of the last row that has the most lines behind it.
+    /// The place of the last row with the most lines passed.
     fn furthest(&self) -> usize {
         let row = self.rows.len() - 1;
         let behind = |at: &usize| self.place(row, *at).map(|(x, y)| x + y);
         (0..=row).max_by_key(behind).unwrap_or_default()
     }
 
-    /// Tells the edits of the way to a place of the last row, from its end: the line's place on both
-    /// sides, and whether it is gone.
+    /// Reports the edits of the way to a place of the last row, from its end: the line's place on both sides,
+    /// and whether removed.
     fn each_edit(&self, end: usize, mut tell: impl FnMut((usize, usize), bool)) {
         let mut at = end;
         for row in (1..self.rows.len()).rev() {

@@ -17,7 +17,7 @@ use crate::journal::{KeptCopy, create};
 use crate::workspace::{State, Workspace, look_in, open_in};
 use crate::{ChangesError, Node, content};
 
-/// Whether it is the same thing with the same content. Moving it changes the last of its times alone.
+/// Whether both are the same file with the same content. A move changes only the last of the times.
 pub(crate) fn is_content(now: &State, before: &State) -> bool {
     now.is_same(before) && now.size == before.size && now.modified == before.modified
 }
@@ -73,7 +73,7 @@ pub(crate) fn write_beside(
 ) -> io::Result<()> {
     use std::io::Seek as _;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // One of ours from before: it is a number of this apply.
+    // A leftover of this very apply: the name has its number.
     match unlinkat(dir, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
         Err(errno) => return Err(errno.into()),
@@ -90,8 +90,8 @@ pub(crate) fn write_beside(
     if sync { file.sync_all() } else { Ok(()) }
 }
 
-/// Waits for all that is written to a file system. Behind an OS sandbox that has no such call it waits
-/// for the directory alone: what was replaced is kept until then, and survives a process that dies.
+/// Waits until all writes to a file system are on disk. If the OS sandbox has no such call, syncs the
+/// directory alone: replaced contents are kept until then, and survive a dying process.
 #[cfg(target_os = "linux")]
 pub(crate) fn sync_disk(on_it: impl AsFd) -> Result<(), Errno> {
     match rustix::fs::syncfs(&on_it) {
@@ -106,7 +106,7 @@ pub(crate) fn sync_disk(_: impl AsFd) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The copy that a step keeps: copies the content, and says what it was.
+/// Copies the content for a step's undo, and returns the original state.
 pub(crate) fn keep(
     workspace: &Workspace,
     path: &Path,

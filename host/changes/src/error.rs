@@ -21,12 +21,12 @@ pub enum ChangesError {
     /// The overlay's index could not be written.
     #[error("failed to write the overlay's index: {0}")]
     Overlay(#[source] io::Error),
-    /// A path was named that is none below the workspace.
+    /// A named path is invalid below the workspace.
     #[error(
         "`{}` is no path in the workspace: name it from the workspace on, without `..`", .0.shown()
     )]
     NotAPath(PathBuf),
-    /// A file changed in the very moment in which it was to be replaced. Nothing was applied.
+    /// A file changed at the moment of its replacement. Nothing was applied.
     #[error(
         "`{}` changed in the workspace while changes were applied; all was taken back: try again",
         path.shown()
@@ -40,7 +40,7 @@ pub enum ChangesError {
         "more than {0} files are changed: discard what was not meant, such as a build's output"
     )]
     TooMany(usize),
-    /// The copy that would have to be kept for taking it back is too large.
+    /// The copy for undo would be too large.
     #[error(
         "{bytes} bytes would have to be kept to take this back, of at most {most}: apply fewer paths"
     )]

@@ -1,8 +1,8 @@
 //! The steps of an apply, and their contraries, on the workspace.
 //!
-//! Each step looks at what it replaces right before and right after, and takes that back if it was
-//! not what the journal says: whoever changes a name meanwhile loses nothing. Each contrary finds
-//! out how far its step went, so that it can be done any number of times.
+//! Each step checks the replaced file right before and right after, and is undone if the file was not the
+//! journal's: nobody loses a concurrent change. Each undo finds out how far its step went, so that it can be
+//! repeated any number of times.
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr, OsString};
@@ -23,7 +23,7 @@ use crate::disk::{is_content, is_kept, is_ours, move_to, sync_disk, without_flag
 use crate::journal::{Entry, KeptCopy, Level, Record, Step};
 use crate::workspace::{State, Workspace, look_in};
 
-/// Files or directories from which on one waits for the whole disk.
+/// Files or directories above which the whole disk is synced once.
 const MANY: usize = 64;
 
 /// Stops work after some steps, as a kill does: tests set it.
@@ -73,7 +73,7 @@ impl From<Stop> for ChangesError {
     }
 }
 
-/// Does steps of one apply in one workspace.
+/// Executes steps of one apply in one workspace.
 pub(crate) struct Executor<'a> {
     pub(crate) workspace: &'a Workspace,
     pub(crate) entry: &'a Entry,
@@ -110,8 +110,8 @@ impl Executor<'_> {
         self.workspace.above(path).map_err(failed(path))
     }
 
-    /// Does one step, but of a put only what goes before it: the content is written beside, and waits
-    /// for [`Self::put_in_place`]. `content`: gives the content that it puts.
+    /// Executes one step; for a put, only the preparation: the content is written beside, and waits for
+    /// [`Self::put_in_place`]. `content`: returns the content to put.
     pub(crate) fn run(
         &self,
         at: usize,
@@ -129,7 +129,7 @@ impl Executor<'_> {
         Ok(done?)
     }
 
-    /// Waits until what was written is on the disk, under its names too.
+    /// Waits until the writes are on disk, names included.
     pub(crate) fn sync(&self) -> Result<(), ChangesError> {
         let dirs = self.record.steps.iter().filter_map(|step| match step {
             Step::Put { path, .. } | Step::MakeDir { path } => path.0.parent(),
@@ -154,7 +154,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// One wait for all is shorter than one for each.
+    /// One sync of the disk is faster than one for each file.
     fn is_large(&self) -> bool {
         self.record.steps.len() > MANY
     }
@@ -167,7 +167,7 @@ impl Executor<'_> {
         renameat_with(&dir, name, &dir, &aside, RenameFlags::NOREPLACE)
             .or_else(|errno| without_flags(errno, || renameat(&dir, name, &dir, &aside)))
             .map_err(failed(path))?;
-        // What was moved aside may be something else that came meanwhile.
+        // The file moved aside may have changed meanwhile.
         let is_it = self.expect(&dir, &aside, path, |now| is_content(now, before));
         if is_it.is_err() {
             let back = renameat_with(&dir, &aside, &dir, name, RenameFlags::NOREPLACE);
@@ -218,7 +218,7 @@ impl Executor<'_> {
         write_beside(&dir, &self.name(at), content, mode, (None, sync)).map_err(failed(path))
     }
 
-    /// Puts a content in its place that was written beside.
+    /// Moves a content that was written beside into its place.
     pub(crate) fn put_in_place(&self, at: usize) -> Result<(), ChangesError> {
         match self.record.steps.get(at) {
             Some(Step::Put { path, before, .. }) => {
@@ -258,7 +258,7 @@ impl Executor<'_> {
             }
             Err(errno) => return Err(failed(path)(errno)),
         }
-        // What it replaced may be something that came meanwhile.
+        // The replaced file may have changed meanwhile.
         let is_it = self.expect(dir, aside, path, |now| is_content(now, before));
         if is_it.is_err() {
             renameat_with(dir, aside, dir, name, RenameFlags::EXCHANGE).map_err(failed(path))?;
@@ -281,8 +281,8 @@ impl Executor<'_> {
         }
     }
 
-    /// Takes all steps back, as far as they went, one level after another. Gives what was changed by
-    /// somebody else, and stays as it is.
+    /// Undoes all steps, as far as they went, one level after another. Returns the paths that somebody else
+    /// changed, which stay.
     pub(crate) fn take_back(&self) -> Result<Vec<PathBuf>, ChangesError> {
         let mut left = Vec::new();
         if self.entry.level()? == Level::Placing {
@@ -379,7 +379,7 @@ impl Executor<'_> {
         }
     }
 
-    /// The directory of a path. `None` = it is not there: nothing was done in it.
+    /// The directory of a path. `None` = missing: nothing was done in it.
     fn there<'a>(&self, path: &'a Path) -> Result<Option<(OwnedFd, &'a OsStr)>, Stop> {
         match self.workspace.above(path) {
             Ok(there) => Ok(Some(there)),
@@ -429,7 +429,7 @@ impl Executor<'_> {
                 self.fuse.step()?;
                 renameat(&dir, &aside, &dir, name).map_err(failed(path))
             }
-            // What came meanwhile lies beside: it is the newest.
+            // A concurrent file was moved beside: it is the newest.
             Some(_) if beside.is_some() => {
                 self.fuse.step()?;
                 renameat(&dir, &aside, &dir, name).map_err(failed(path))?;
@@ -462,13 +462,13 @@ impl Executor<'_> {
         self.fuse.step()?;
         move_to((&dir, &from), (&dir, name)).map_err(failed(path))?;
         match beside {
-            // It was moved aside in the place of what the agent knew.
+            // The file moved aside is not the one that the agent knew.
             Some(now) if !is_content(&now, before) => Err(Stop::Changed(path.to_owned())),
             Some(_) | None => Ok(()),
         }
     }
 
-    /// Makes what was there, under a name that no step uses otherwise.
+    /// Restores an original under a name that no step uses.
     fn restore(
         &self,
         at: usize,

@@ -1,8 +1,8 @@
-//! The journal on disk: of each apply its steps, and the contents that were there before.
+//! The journal on disk: the steps of each apply, and the replaced contents.
 //!
-//! A record counts once its file `record` has its name; then the workspace may have been touched.
-//! `done` says that all steps are done, `settled` that the overlay knows it, `undoing` that it is
-//! being taken back. Each is on the disk before what follows from it.
+//! A record is valid once its file `record` has its name; from then on the workspace may have been changed.
+//! `done` marks all steps as done, `settled` the overlay as updated, `undoing` a started undo. Each mark is
+//! on disk before its consequences.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -22,21 +22,21 @@ use crate::{ChangesError, Node};
 /// Applies that can be taken back. Older ones are forgotten.
 const MOST_KEPT: usize = 32;
 
-/// Bytes that all of them keep. Older ones are forgotten before that.
+/// Bytes kept by all entries. Older entries are dropped before that.
 pub(crate) const MOST_BYTES: u64 = 2 << 30;
 
-/// One step. Places `from` and `below` are those before all steps, `path` and `to` those after.
+/// One step. `from` and `below` are places before all steps, `path` and `to` places after them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Step {
     /// A file or a link goes.
     Remove { below: AnyPath, before: State, kept: KeptCopy },
-    /// Something leaves its place, for one at the top that has a name of ours.
+    /// A file leaves its place, for a temporary name at the top.
     Stage { from: AnyPath, before: State },
     /// A directory goes, empty by now.
     RemoveDir { below: AnyPath, mode: u32 },
     /// A directory comes.
     MakeDir { path: AnyPath },
-    /// A thing that left its place gets another. `stage`: the index of the step.
+    /// A file that left its place gets another. `stage`: the index of the step.
     Place { stage: usize, before: State, to: AnyPath },
     /// A content comes, in the place of what is there.
     Put {
@@ -48,8 +48,8 @@ pub(crate) enum Step {
     },
 }
 
-/// Which steps may have been done. A path means one thing within a level: what is at a place after
-/// all went away is not what was there before.
+/// The steps that may have been done. A path has one meaning within a level: its file after all removals
+/// differs from the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     /// A thing that goes, goes.
@@ -77,7 +77,7 @@ pub(crate) struct Record {
     pub(crate) gone: Vec<AnyPath>,
     pub(crate) moved: Vec<(AnyPath, AnyPath)>,
     pub(crate) directories: Vec<AnyPath>,
-    /// With the places of what they are versions of, and permissions.
+    /// The files, with the places of their originals, and permissions.
     pub(crate) files: Vec<(AnyPath, Option<AnyPath>, u32)>,
     /// The state that the agent began with, by place.
     #[serde(default)]
@@ -90,22 +90,22 @@ pub(crate) struct Record {
     pub(crate) given_up: Vec<GivenUp>,
 }
 
-/// A change that was given up for what the workspace has.
+/// A change given up for the workspace's version.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct GivenUp {
     pub(crate) path: AnyPath,
     /// Of a file: its permissions.
     pub(crate) file: Option<u32>,
-    /// Its content is kept, under the index of this.
+    /// The content is kept, under this entry's index.
     pub(crate) copied: bool,
-    /// The place that it is a version of.
+    /// The place of the original.
     pub(crate) below: Option<AnyPath>,
     /// That is hidden.
     pub(crate) hides: bool,
 }
 
 impl Step {
-    /// The file or link that is another, or elsewhere, or gone after it.
+    /// The file or link that is changed, moved or gone after the step.
     fn file(&self) -> Option<&AnyPath> {
         match self {
             Self::Remove { below: path, .. } | Self::Put { path, .. } => Some(path),
@@ -114,7 +114,7 @@ impl Step {
         }
     }
 
-    /// The level in which it is done.
+    /// The level of the step.
     pub(crate) fn level(&self) -> Level {
         match self {
             Self::Remove { .. } | Self::Stage { .. } | Self::RemoveDir { .. } => Level::Going,
@@ -136,7 +136,7 @@ impl Record {
         }
     }
 
-    /// The files and links that it made, replaced, moved, removed or gave up, each by one path.
+    /// The files and links made, replaced, moved, removed or given up, each by one path.
     pub(crate) fn files(&self) -> HashSet<&Path> {
         let given_up = self.given_up.iter().filter(|given| given.file.is_some());
         let given_up = given_up.map(|given| &given.path);
@@ -144,7 +144,7 @@ impl Record {
         paths.map(|path| path.0.as_path()).collect()
     }
 
-    /// The states that the agent began with, by their places, each with its index.
+    /// The agent's original states by place, each with its index.
     pub(crate) fn befores_by_place(&self) -> HashMap<&Path, (usize, &Was)> {
         let mut found = HashMap::new();
         for (at, was) in self.befores.iter().enumerate() {
@@ -153,7 +153,7 @@ impl Record {
         found
     }
 
-    /// The files by their paths, each with the place of what it is a version of, and permissions.
+    /// The files by path, each with its original's place, and permissions.
     pub(crate) fn files_by_path(&self) -> HashMap<&Path, (Option<&Path>, u32)> {
         let mut found = HashMap::new();
         for (path, below, mode) in &self.files {
@@ -170,14 +170,14 @@ pub(crate) struct Journal {
     dir: PathBuf,
 }
 
-/// One apply in it.
+/// One apply in the journal.
 #[derive(Debug)]
 pub(crate) struct Entry {
     dir: PathBuf,
     pub(crate) number: u64,
 }
 
-/// The directories of one that have contents.
+/// The directories of an entry's contents.
 const CONTENTS: [&str; 5] = ["kept", "merged", "again", "bases", "dropped"];
 
 const RECORD: &str = "record";
@@ -186,7 +186,7 @@ const DONE: &str = "done";
 const SETTLED: &str = "settled";
 const UNDOING: &str = "undoing";
 
-/// Marks an apply of which something could not be put back: what it keeps stays for a person.
+/// Marks an apply that could not be undone completely: its contents stay for a person.
 const LEFT: &str = "left-";
 
 impl Journal {
@@ -195,12 +195,12 @@ impl Journal {
         Ok(Self { dir: dir.to_owned() })
     }
 
-    /// The journal that lies there; `None` = there is none. Makes nothing.
+    /// An existing journal; `None` = missing. Makes nothing.
     pub(crate) fn known(dir: &Path) -> Option<Self> {
         dir.is_dir().then(|| Self { dir: dir.to_owned() })
     }
 
-    /// Nobody else applies or takes back while it is held.
+    /// Locks the journal: nobody else applies or undoes meanwhile.
     pub(crate) fn lock(&self) -> Result<File, ChangesError> {
         let path = self.dir.join("lock");
         let failed = ChangesError::io("lock", &path);
@@ -227,8 +227,7 @@ impl Journal {
         Ok(entries)
     }
 
-    /// The highest number that one has had, also one of which something was left: its names may still
-    /// lie in the workspace.
+    /// The highest number ever used, even of an incomplete undo: its names may remain in the workspace.
     pub(crate) fn last_number(&self) -> Result<u64, ChangesError> {
         let failed = |error| ChangesError::io("list", &self.dir)(error);
         let mut last = 0;
@@ -252,7 +251,7 @@ impl Journal {
         Ok(Entry { dir, number })
     }
 
-    /// Bytes that it keeps.
+    /// Bytes of the journal.
     pub(crate) fn bytes(&self) -> Result<u64, ChangesError> {
         self.entries()?.iter().try_fold(0, |sum, entry| Ok(sum + entry.bytes()?))
     }
@@ -294,12 +293,12 @@ impl Entry {
         self.dir.join("again").join(at.to_string())
     }
 
-    /// Where the text is that the agent began with, by its index.
+    /// The path of the agent's original text, by index.
     pub(crate) fn base(&self, at: usize) -> PathBuf {
         self.dir.join("bases").join(at.to_string())
     }
 
-    /// Where the agent's version is that was given up, by its index.
+    /// The path of the agent's given-up version, by index.
     pub(crate) fn dropped(&self, at: usize) -> PathBuf {
         self.dir.join("dropped").join(at.to_string())
     }
@@ -309,7 +308,7 @@ impl Entry {
         let path = self.dir.join(RECORD);
         let bytes = serde_json::to_vec(record).map_err(|error| self.damaged(&error.to_string()))?;
         let write = || -> io::Result<()> {
-            // What was kept, before what says that it was.
+            // The contents first, then the record that refers to them.
             crate::disk::sync_disk(File::open(&self.dir)?)?;
             let beside = self.dir.join("record.new");
             let mut file = create(&beside)?;
@@ -325,7 +324,7 @@ impl Entry {
         write().map_err(ChangesError::io("write", &path))
     }
 
-    /// The work that will be done, if that was written down.
+    /// The planned work, if written.
     pub(crate) fn read(&self) -> Result<Option<Record>, ChangesError> {
         let path = self.dir.join(RECORD);
         match std::fs::read(&path) {
@@ -380,12 +379,12 @@ impl Entry {
         self.mark(SETTLED, "")
     }
 
-    /// It is being taken back, which has this number.
+    /// Marks a started undo with this number.
     pub(crate) fn mark_undoing(&self, number: u64) -> Result<(), ChangesError> {
         self.mark(UNDOING, &number.to_string())
     }
 
-    /// The number of taking it back, if that was begun.
+    /// The number of the undo, if started.
     pub(crate) fn undoing(&self) -> Result<Option<u64>, ChangesError> {
         let path = self.dir.join(UNDOING);
         match std::fs::read_to_string(&path) {
@@ -413,7 +412,7 @@ impl Entry {
 
     /// Forgets it.
     pub(crate) fn remove(&self) -> Result<(), ChangesError> {
-        // First what says that it counts.
+        // First the file that makes the entry valid.
         let record = self.dir.join(RECORD);
         match std::fs::remove_file(&record) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -424,7 +423,7 @@ impl Entry {
         std::fs::remove_dir_all(&self.dir).map_err(ChangesError::io("remove", &self.dir))
     }
 
-    /// Forgets it, or keeps it for a person where something was left that could not be put back.
+    /// Drops the entry, or keeps it for a person if some paths could not be undone.
     pub(crate) fn end(&self, left: &[PathBuf]) -> Result<(), ChangesError> {
         if left.is_empty() { self.remove() } else { self.leave() }
     }
@@ -460,7 +459,7 @@ impl Entry {
     }
 }
 
-/// A new file of the journal, or an old one as a new one.
+/// Creates a file of the journal, or truncates an old one.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }

@@ -1,17 +1,16 @@
-//! The changes of an overlay, for the person who decides about them: lists, counts, patches;
-//! applying them to the workspace, taking that back, and giving them up.
+//! The changes of an overlay, for the person who decides: lists, counts, patches; applying them to the
+//! workspace, undoing an apply, and discarding changes.
 //!
-//! A [`Review`] is one overlay with the journal of what was applied from it. It knows no session, no
-//! store and no terminal.
+//! A [`Review`] is one overlay with its journal of applies. It has no session, no store and no terminal.
 //!
 //! # What is guaranteed
 //!
 //! - Nothing is written outside the workspace, whatever names and links lie in it or are put there
 //!   meanwhile, and nothing with a protected name.
-//! - A file that changed in the workspace since the agent read it first is not overwritten, unless
-//!   the caller says so of this path.
-//! - A file is replaced as one; an apply that is killed is finished or taken back when the review is
-//!   opened next, and each file is then what it was or what the agent made of it.
+//! - A file that changed in the workspace since the agent's first read is not overwritten, unless the caller
+//!   allows it for the path.
+//! - A file is replaced atomically; a killed apply is finished or undone at the next opening of the review,
+//!   and each file is then either the original or the agent's version.
 //! - Memory is bounded, whatever an agent wrote: texts above [`MAX_TEXT`] are not compared by lines,
 //!   and contents are copied in steps.
 //! - Time is bounded too: a comparison of two texts has a number of steps, the counts of a list have a
@@ -73,7 +72,7 @@ pub fn changed_lines(
     Ok((counted.added, counted.removed))
 }
 
-/// Bytes of a text whose lines are compared and merged; what is larger counts as binary.
+/// Bytes of a compared and merged text; a larger one counts as binary.
 pub const MAX_TEXT: u64 = text::MAX_TEXT;
 
 #[cfg(test)]

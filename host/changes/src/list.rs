@@ -1,5 +1,5 @@
-//! From what the overlay tells to what a person decides about: one entry a file, with what is known
-//! of it in the workspace as it is now.
+//! From an overlay's differences to a person's list: one entry a file, with its present state in the
+//! workspace.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -16,8 +16,7 @@ use crate::content::{after, digest_until, merged};
 use crate::workspace::{State, Workspace};
 use crate::{ChangesError, later, plan};
 
-/// Changes that are listed. An overlay holds fewer names, but a directory that was renamed or deleted
-/// may hold any number.
+/// Listed changes. An overlay holds fewer names, but a renamed or deleted directory may hold any number.
 const MOST: usize = 200_000;
 
 /// Directories in directories that are looked into.
@@ -73,7 +72,7 @@ struct Lister<'a> {
     changed: HashSet<PathBuf>,
     /// Places in the workspace whose content is seen elsewhere.
     vacated: HashSet<PathBuf>,
-    /// Directories that are new or renamed, with their places in the workspace.
+    /// New or renamed directories, with their places in the workspace.
     dirs: BTreeMap<PathBuf, Option<PathBuf>>,
     files: Vec<FileChange>,
     depth: Depth,
@@ -173,7 +172,7 @@ impl Lister<'_> {
         }
     }
 
-    /// The place in the workspace as it is now of a path as the agent sees it.
+    /// The present place in the workspace of a path in the agent's view.
     fn place(&self, path: &Path) -> PathBuf {
         let above = path.ancestors().skip(1).find_map(|above| Some((above, self.dirs.get(above)?)));
         match above {
@@ -187,7 +186,7 @@ impl Lister<'_> {
     /// Something in the way of what comes to a path.
     fn is_vacant(&self, file: &FileChange, place: &Path) -> Result<Option<Conflict>, ChangesError> {
         let comes = matches!(file.kind, FileDifference::Added | FileDifference::Renamed { .. });
-        // What was deleted at the same path was told just before, with what it held.
+        // A deletion at the same path comes just before, with its content.
         let below = self.files.iter().rev().take_while(|it| it.path.starts_with(&file.path));
         let goes =
             below.into_iter().any(|it| it.path == file.path && it.kind == FileDifference::Deleted);
@@ -299,7 +298,7 @@ impl Lister<'_> {
         Ok(())
     }
 
-    /// Lists what a directory holds that was renamed, other than what was told apart.
+    /// Lists the content of a renamed directory, except for separate changes.
     fn moved(
         &mut self,
         path: &Path,
@@ -330,7 +329,7 @@ impl Lister<'_> {
         Ok(())
     }
 
-    /// Lists what a directory holds that was deleted. Gives what the agent has not seen of it.
+    /// Lists the content of a deleted directory. Returns the parts that the agent has not seen.
     fn deleted(
         &mut self,
         path: &Path,
@@ -371,7 +370,7 @@ impl Lister<'_> {
         Ok(inside)
     }
 
-    /// Lists one thing that is renamed or deleted with its directory.
+    /// Lists one file that is renamed or deleted with its directory.
     fn part(
         &mut self,
         path: PathBuf,

@@ -30,7 +30,7 @@ enum Side {
     Binary(File, u64),
 }
 
-/// Writes what a change is in a patch, with paths that begin with `prefix`.
+/// Writes a change as a patch, with paths that begin with `prefix`.
 pub(crate) fn write(
     changes: &Changes,
     file: &FileChange,

@@ -1,4 +1,4 @@
-//! Paths as JSON has them: text, or bytes where they are no text.
+//! Paths in JSON: text, or bytes if not UTF-8.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -31,8 +31,8 @@ impl Form {
     }
 }
 
-/// Paths of which those above and below another one are found without a walk of all of them: a set may have
-/// as many as there are changes, and each change is looked up in it.
+/// Paths with fast look-ups of ancestors and descendants: a set may have as many paths as changes, and each
+/// change is looked up.
 #[derive(Debug, Default)]
 pub(crate) struct PathSet<'a>(BTreeSet<&'a Path>);
 
@@ -45,12 +45,12 @@ impl<'a> PathSet<'a> {
         self.0.contains(path)
     }
 
-    /// Whether it has `path` or a directory above it. One look-up for each name of the path.
+    /// Whether the set has `path` or a directory above. One look-up for each name of the path.
     pub(crate) fn covers(&self, path: &Path) -> bool {
         path.ancestors().any(|above| self.0.contains(above))
     }
 
-    /// Whether it has `path` or something below it. One look-up: what lies below a path follows it.
+    /// Whether the set has `path` or a path below. One look-up: descendants of a path follow it.
     pub(crate) fn has_below(&self, path: &Path) -> bool {
         let from = (Bound::Included(path), Bound::Unbounded);
         self.0.range::<Path, _>(from).next().is_some_and(|first| first.starts_with(path))
@@ -93,7 +93,7 @@ pub(crate) fn all<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::E
     to.collect_seq(paths.iter().map(|path| Form::of(path)))
 }
 
-/// For `serialize_with`: objects with a path and what is said of it.
+/// For `serialize_with`: objects with a path and a value.
 pub(crate) fn each<S: Serializer, T: Serialize>(
     told: &[(PathBuf, T)],
     to: S,

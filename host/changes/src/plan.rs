@@ -1,4 +1,4 @@
-//! Which changes are applied together, and which are left.
+//! The choice of changes that are applied together, and of those left.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -19,7 +19,7 @@ pub(crate) struct Chosen {
     pub(crate) held_back: Vec<(PathBuf, &'static str)>,
 }
 
-/// For each change those without which it cannot be applied.
+/// For each change, the changes that must be applied with it.
 fn needs(files: &[FileChange], stop: &StopSignal) -> Result<Vec<Vec<usize>>, WorkStopped> {
     let mut by_path: HashMap<&Path, Vec<usize>> = HashMap::new();
     let mut renames: BTreeMap<&Path, usize> = BTreeMap::new();
@@ -67,7 +67,7 @@ fn needs(files: &[FileChange], stop: &StopSignal) -> Result<Vec<Vec<usize>>, Wor
     each.map(|(own, file)| stop.check().map(|()| of(own, file))).collect()
 }
 
-/// A change that needs one that cannot be applied cannot be applied either.
+/// Marks changes that need an inapplicable one as inapplicable too.
 pub(crate) fn spread(files: &mut [FileChange], stop: &StopSignal) -> Result<(), WorkStopped> {
     let needs = needs(files, stop)?;
     let conflicts: Vec<_> = files.iter().map(|file| file.conflict.clone()).collect();
@@ -108,8 +108,8 @@ fn spread_over(
     conflicts
 }
 
-/// Chooses what is applied: what is selected and what that needs, less what is in conflict or would
-/// run later, and what needs such.
+/// Chooses the changes to apply: the selected ones and their needs, without conflicts, without those that
+/// would run later, and without changes that need such.
 pub(crate) fn choose(
     files: &[FileChange],
     selection: &Selection,
@@ -172,7 +172,7 @@ pub(crate) fn choose(
     Ok(chosen)
 }
 
-/// The selected changes and those that they need; of a directory all its parts.
+/// The selected changes with their needs; a directory with all its parts.
 fn taken(files: &[FileChange], needs: &[Vec<usize>], selection: &Selection) -> BTreeSet<usize> {
     let mut parts: HashMap<&Path, Vec<usize>> = HashMap::new();
     for (at, file) in files.iter().enumerate() {
@@ -198,8 +198,8 @@ fn taken(files: &[FileChange], needs: &[Vec<usize>], selection: &Selection) -> B
     taken
 }
 
-/// A new directory of whose content only such is left as would run later is left too: an empty one is
-/// of no use to anybody, and its name alone may mean something to other programs.
+/// Leaves a new directory whose content consists only of left changes: an empty one is useless, and its name
+/// alone may mean something to other programs.
 fn leave_empty_dirs(
     files: &[FileChange],
     held: &BTreeMap<usize, &'static str>,
@@ -215,7 +215,7 @@ fn leave_empty_dirs(
         {
             continue;
         }
-        // They stand behind it; those deeper were looked at before.
+        // The content follows its directory; deeper directories were handled before.
         let inside = files.iter().enumerate().skip(at + 1);
         let inside = inside.take_while(|(_, file)| file.path.starts_with(&dir.path));
         let (mut holds, mut waits) = (false, false);

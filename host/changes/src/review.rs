@@ -1,4 +1,4 @@
-//! One overlay, with the journal of what was applied from it.
+//! One overlay, with its journal of applies.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use crate::list::Depth;
 use crate::workspace::Workspace;
 use crate::{ChangesError, Node, Selection, apply, list, paths, plan, undo};
 
-/// One overlay, with the journal of what was applied from it. Everything here waits for the disk:
-/// call it on a thread that may block, and while no agent works in the overlay. What an agent holds
-/// open for writing when it is applied is a copy of its own from then on.
+/// One overlay, with the journal of what was applied from it. All methods wait for the disk: call them on a
+/// thread that may block, and while no agent works in the overlay. A file that an agent holds open for
+/// writing during an apply is a separate copy from then on.
 #[derive(Debug)]
 pub struct Review {
     overlay: Overlay,
@@ -35,13 +35,12 @@ pub enum Recovered {
     Finished,
     /// All was taken back, or an undo was brought to its end.
     TakenBack {
-        /// Files that somebody else has changed meanwhile: they stay as they are, and what was
-        /// there before stays in the journal.
+        /// Files that somebody else changed meanwhile: they stay, and the originals stay in the journal.
         left: Vec<PathBuf>,
     },
 }
 
-/// How changes are applied. By default, what would run later and what is in conflict is left.
+/// Options of an apply. By default, files that would run later and conflicts are left.
 #[derive(Debug, Clone, Default)]
 pub struct ApplyOptions {
     /// Also what other programs would run or act on.
@@ -55,7 +54,7 @@ pub struct ApplyOptions {
 /// The result for the changes that were selected.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Applied {
-    /// Paths that are now as the agent has them, also what came along with a selected one.
+    /// Paths with the agent's version now, including those needed by a selected one.
     #[serde(serialize_with = "paths::all")]
     pub applied: Vec<PathBuf>,
     /// Paths that have both changes: the agent's and the workspace's.
@@ -63,17 +62,17 @@ pub struct Applied {
     pub merged: Vec<PathBuf>,
     /// How many of both are no directories: files and links.
     pub files: usize,
-    /// Paths that stayed as they are in the workspace, and whose change the agent has lost.
+    /// Paths that are unchanged in the workspace, and whose change the agent has lost.
     #[serde(serialize_with = "paths::all")]
     pub dropped: Vec<PathBuf>,
-    /// Those of them whose change [`Review::undo`] does not bring back: a new or renamed directory
-    /// with all in it, and what cannot be read.
+    /// The lost paths that [`Review::undo`] does not restore: a new or renamed directory with its content,
+    /// and unreadable files.
     #[serde(serialize_with = "paths::all")]
     pub lost: Vec<PathBuf>,
     /// Paths that were left, and why.
     #[serde(serialize_with = "paths::each")]
     pub conflicts: Vec<(PathBuf, Conflict)>,
-    /// Paths that were left because other programs would run them, and the reason.
+    /// Paths left because other programs would run them, with the reason.
     #[serde(serialize_with = "paths::each")]
     pub held_back: Vec<(PathBuf, &'static str)>,
 }
@@ -87,8 +86,7 @@ pub enum Undone {
     TakenBack {
         /// The paths.
         restored: Vec<PathBuf>,
-        /// How many files and links that is, with those in directories that are back. One that was renamed
-        /// counts once.
+        /// The number of restored files and links, including those in directories. A renamed one counts once.
         files: usize,
     },
     /// These were changed since: nothing was done at all.
@@ -108,7 +106,7 @@ pub struct Kept {
 }
 
 impl Applied {
-    /// Whether there is something in it that [`Review::undo`] brings back.
+    /// Whether [`Review::undo`] would restore anything.
     pub fn can_be_undone(&self) -> bool {
         let kept = self.dropped.iter().any(|path| !self.lost.contains(path));
         kept || !self.applied.is_empty() || !self.merged.is_empty()
@@ -117,8 +115,8 @@ impl Applied {
 
 impl Review {
     /// Opens the journal of an overlay, and makes it if it is not there, but not the directories
-    /// above. It has to be private to the host, and outside the workspace. An apply that was
-    /// interrupted is finished or taken back.
+    /// above. The directory has to be private to the host, and outside the workspace. An interrupted apply is
+    /// finished or undone.
     ///
     /// # Errors
     ///
@@ -169,8 +167,8 @@ impl Review {
         Ok(last.flatten().is_some())
     }
 
-    /// The changes of an overlay for a caller who may look and not decide: writes neither the workspace, nor the
-    /// overlay, nor its journal, and leaves an apply that was interrupted as it is.
+    /// The changes of an overlay for a reader without the right to decide: writes neither the workspace, nor
+    /// the overlay, nor the journal, and leaves an interrupted apply.
     ///
     /// # Errors
     ///
@@ -181,8 +179,7 @@ impl Review {
         Ok(changes)
     }
 
-    /// This review, whose work ends with an error when the signal is raised. An apply or an undo that
-    /// has begun to write goes on to its end.
+    /// This review with a signal that ends its work with an error. A begun apply or undo completes.
     #[must_use]
     pub fn until(mut self, stop: &StopSignal) -> Self {
         self.stop = stop.clone();
@@ -221,7 +218,7 @@ impl Review {
         list::list(overlay, Depth::Names, stop)
     }
 
-    /// Applies the changes that are selected, with what these need.
+    /// Applies the selected changes, with their needs.
     ///
     /// # Errors
     ///
@@ -274,7 +271,7 @@ impl Review {
         entry: &Entry,
     ) -> Result<(Vec<PathBuf>, Vec<PathBuf>), ChangesError> {
         let prepared = apply::prepare(changes, files, dropped, theirs, entry);
-        // From here on it goes to its end.
+        // From here on the apply completes.
         let prepared =
             prepared.and_then(|prepared| self.stop.check().map(|()| prepared).map_err(Into::into));
         let prepared = match prepared {
@@ -345,8 +342,7 @@ impl Review {
         entry.mark_settled()
     }
 
-    /// Takes back what an apply has done that did not come to its end. Gives what stays as somebody
-    /// else has made it.
+    /// Undoes an incomplete apply. Returns the paths that stay because somebody else changed them.
     fn take_back(&self, entry: &Entry, record: &Record) -> Result<Vec<PathBuf>, ChangesError> {
         let left = self.executor(entry, record).take_back()?;
         let versions = record.files_by_path();
@@ -360,7 +356,7 @@ impl Review {
             }
             Step::Put { .. } | Step::MakeDir { .. } | Step::Place { .. } => None,
         });
-        // What was not as the agent began with it is not now.
+        // A file that differed from the agent's original then is different now too.
         let befores = record.befores_by_place();
         let stays: HashSet<&PathBuf> = left.iter().collect();
         let same = |place: &Path| befores.get(place).is_none_or(|(_, was)| was.same);
@@ -395,9 +391,10 @@ impl Review {
         Ok(recovered)
     }
 
-    /// Takes the last apply back, if nothing of it was changed since: the workspace is what it was,
-    /// and the changes are the overlay's again, also those that were given up. What the agent has made
-    /// meanwhile at such a path stays in the overlay, as a version of what was there before the apply. A file that had several hard links is one of its own afterwards.
+    /// Undoes the last apply, if its files were not changed since: the workspace is restored, and the changes
+    /// are in the overlay again, including given-up ones. An agent's later change at such a path stays in the
+    /// overlay, as a version of the file before the apply. A file with several hard links is a separate file
+    /// afterwards.
     ///
     /// # Errors
     ///
@@ -447,8 +444,8 @@ impl Review {
         Ok(left)
     }
 
-    /// Forgets the changes that are selected: the agent sees the workspace there again. Gives their
-    /// paths. A directory that was renamed or deleted is one change with all that it held.
+    /// Discards the selected changes: the agent sees the workspace's files again. Returns the paths. A
+    /// renamed or deleted directory is one change with all its content.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ impl Selection {
         Self { paths: None }
     }
 
-    /// Those at these paths, relative to the workspace, and all below them. `.` means all.
+    /// The changes at and below these paths, relative to the workspace. `.` means all.
     ///
     /// # Errors
     ///
@@ -40,7 +40,7 @@ impl Selection {
         self.paths.as_ref().is_none_or(named)
     }
 
-    /// The paths at which and below which nothing is changed.
+    /// The selected paths without any change at or below them.
     pub fn unknown(&self, changes: &Changes) -> Vec<&Path> {
         let named = self.paths.iter().flatten().map(PathBuf::as_path);
         let known: PathSet<'_> = changes.files().iter().map(|file| file.path.as_path()).collect();

@@ -8,11 +8,11 @@ use belljar_work::{StopSignal, WorkStopped};
 
 use crate::diff::{Compared, Hunk, Lines, Meter, compare, count_lines};
 
-/// Bytes of a text whose lines are compared. What is larger is treated as binary: memory and time
-/// stay bounded, whatever an agent writes.
+/// Bytes of a compared text. A larger one is treated as binary, so that memory and time stay bounded,
+/// whatever an agent writes.
 pub(crate) const MAX_TEXT: u64 = 4 << 20;
 
-/// Bytes in which a zero says that it is no text, as git has it.
+/// Bytes in which a zero marks a binary file, as in git.
 const LOOKED_AT: usize = 8000;
 
 /// Lines around a difference in a patch.
@@ -28,11 +28,11 @@ pub(crate) fn is_binary(content: &[u8]) -> bool {
 pub(crate) struct Counted {
     pub(crate) added: u64,
     pub(crate) removed: u64,
-    /// The comparison met its bound: equal lines may be among them.
+    /// The comparison met its bound: equal lines may be included.
     pub(crate) is_coarse: bool,
 }
 
-/// Counts the lines that are new and the lines that are gone.
+/// Counts new and removed lines.
 pub(crate) fn count(
     before: &[u8],
     after: &[u8],
@@ -66,7 +66,7 @@ pub(crate) fn unified(
     let mut out = Vec::new();
     let mut rest = hunks.as_slice();
     while let Some(first) = rest.first() {
-        // Those whose context would overlap are one.
+        // Hunks with overlapping context are joined.
         let apart = |pair: &[Hunk]| match pair {
             [one, next] => next.before.start.saturating_sub(one.before.end) > 2 * CONTEXT,
             _ => false,
@@ -114,7 +114,7 @@ fn put(out: &mut Vec<u8>, mark: u8, lines: &[u8]) {
     }
 }
 
-/// Lines that both versions of a text changed, each in its own way.
+/// Lines that both versions changed differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clash {
     /// The first of them in the workspace's version, from 1.
@@ -125,7 +125,7 @@ pub struct Clash {
     pub theirs: Vec<u8>,
 }
 
-/// The places that keep two versions of a text from being merged; none where they merge.
+/// The places that prevent a merge of two versions; empty if mergeable.
 pub(crate) fn clashes(
     base: &[u8],
     ours: &[u8],
@@ -168,7 +168,7 @@ pub(crate) fn clashes(
     Ok(found)
 }
 
-/// Takes the hunks in that touch what ends there, and moves the end behind them. Whether there were any.
+/// Takes in the hunks that touch `end`, and moves the end after them. Returns whether there were any.
 fn reach(hunks: &[Hunk], taken: &mut usize, end: &mut u32) -> bool {
     let before = *taken;
     while let Some(next) = hunks.get(*taken).filter(|next| next.before.start <= *end) {
@@ -178,15 +178,14 @@ fn reach(hunks: &[Hunk], taken: &mut usize, end: &mut u32) -> bool {
     *taken > before
 }
 
-/// The lines of one version that stand for lines of the base, between which all these hunks lie.
+/// The lines of one version for lines of the base around all these hunks.
 fn side(hunks: &[Hunk], base: Range<u32>) -> Range<u32> {
     let (Some(first), Some(last)) = (hunks.first(), hunks.last()) else { return base };
     let start = first.after.start.saturating_sub(first.before.start.saturating_sub(base.start));
     start..last.after.end.saturating_add(base.end.saturating_sub(last.before.end))
 }
 
-/// Both versions of a text as one; `None` where they changed the same lines, or lines that touch,
-/// in different ways.
+/// The merge of both versions; `None` if both changed the same or touching lines differently.
 pub(crate) fn merge(
     base: &[u8],
     ours: &[u8],

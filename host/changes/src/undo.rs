@@ -1,4 +1,4 @@
-//! Taking an apply back: only while all of it is as it was left.
+//! Undoing an apply: only while all its files are unchanged.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::paths::PathSet;
 use crate::workspace::Workspace;
 use crate::{ChangesError, Node};
 
-/// The paths that are not as the apply has left them.
+/// The paths that changed since the apply.
 pub(crate) fn changed_since(
     workspace: &Workspace,
     record: &Record,
@@ -95,7 +95,7 @@ impl<'a> Moves<'a> {
     }
 }
 
-/// Copies what goes back into the overlay, before it is taken out of the workspace.
+/// Copies the files for the overlay, before they are removed from the workspace.
 pub(crate) fn keep_again(
     workspace: &Workspace,
     entry: &Entry,
@@ -122,7 +122,7 @@ pub(crate) fn keep_again(
     Ok(())
 }
 
-/// Gives the changes back to the overlay. `left`: what somebody else has changed.
+/// Returns the changes to the overlay. `left`: paths that somebody else changed.
 pub(crate) fn unsettle(
     overlay: &Overlay,
     entry: &Entry,

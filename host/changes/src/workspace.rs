@@ -24,7 +24,7 @@ pub(crate) struct Workspace {
     root: Arc<File>,
 }
 
-/// The state of a thing, so far as it can be told without reading it.
+/// The state of a file, as far as visible without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct State {
     kind: u32,
@@ -64,8 +64,8 @@ impl State {
         }
     }
 
-    /// Whether it is the same thing with the same content, by what file systems say. Devices get
-    /// other numbers when a machine starts anew.
+    /// Whether the file has the same content as the original, by the file system's data. Device numbers may
+    /// change at a restart.
     pub(crate) fn is_as(&self, original: &Original) -> bool {
         let time = |(seconds, nanoseconds): (i64, u32)| {
             let whole = std::time::Duration::from_secs(seconds.unsigned_abs());
@@ -81,7 +81,7 @@ impl State {
             && time(self.changed) == Some(original.changed)
     }
 
-    /// Whether it is the same thing, and nothing of it changed since.
+    /// Whether the file is the same one, unchanged since.
     pub(crate) fn is_still(&self, other: &Self) -> bool {
         self == other
     }
@@ -91,7 +91,7 @@ impl State {
         self.device == other.device
     }
 
-    /// Whether it is the same thing, maybe under another name: moving changes its last time.
+    /// Whether the file is the same one, perhaps under another name: a move changes the last time.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (self.kind, self.inode, self.device) == (other.kind, other.inode, other.device)
     }

@@ -1,8 +1,8 @@
-//! Files that other programs run or act on by themselves, with the reason that a person reads. Nothing
-//! is refused because of it. The names are data: `table/*.toml`, `shadows.toml`, `words.toml`.
+//! Files that other programs run or act on by themselves, with the reason that a person reads. Such a file is
+//! only marked, not refused. The names are data: `table/*.toml`, `shadows.toml`, `words.toml`.
 //!
 //! For example `Package@swift-5.9.swift` is in the table; a new `json.py` at the top shadows a module
-//! of Python; and `tools/check.sh` is none of both, but a Makefile names it.
+//! of Python; and `tools/check.sh` is named by a Makefile.
 
 mod name;
 mod refers;
@@ -22,8 +22,8 @@ use crate::{FileChange, FileDifference, Node};
 use name::folded;
 use table::table;
 
-/// Names with a dot that only say which files a program passes over, or how they are written. Every
-/// other one is taken for settings: nobody knows all programs that start what theirs name.
+/// Dotted names that only list files for a program to skip, or describe formatting. All other dotted names
+/// count as settings: nobody knows every program that executes commands from its settings.
 const HARMLESS: &[&str] = &[
     ".gitignore",
     ".gitkeep",
@@ -38,18 +38,17 @@ const HARMLESS: &[&str] = &[
 ];
 const DOTTED: &str = "a name with a dot: programs take settings from it, often commands";
 const OWN_FILE: &str = "a name as tools give to the file that they start with";
-/// It has a short name of another file system, which may mean any of these.
+/// A short name in another file system, which may mean any of these.
 const SHORT: &str = "the short form of another name, as some file systems have it";
 /// It becomes executable.
 const EXECUTABLE: &str = "it can be started as a program";
 const LINK: &str = "a link: whoever follows it works elsewhere";
-/// Its name is no text, or cannot be read as one.
+/// The name is not text, or cannot be parsed.
 const UNREADABLE: &str = "its name is no text: nobody knows which program acts on it";
 /// The tables of this program are broken: then no name is taken for harmless.
 const NO_TABLE: &str = "the table of files that run later cannot be read";
 
-/// Why a change is of something that would be run or acted on later, by its name and kind; `above` is
-/// the directory of the workspace.
+/// Why a change would be run or read later, by name and kind; `above` is the workspace's directory.
 pub(crate) fn by_change(file: &FileChange, above: &Path) -> Option<&'static str> {
     let is_dir = file.node == Node::Directory;
     let named = by_place(above, &file.path, is_dir);
@@ -64,7 +63,7 @@ pub(crate) fn by_change(file: &FileChange, above: &Path) -> Option<&'static str>
         FileDifference::Renamed { from, .. } => named.or_else(|| by_place(above, from, is_dir)),
         FileDifference::Added | FileDifference::Modified | FileDifference::Mode => named,
     };
-    // What is executable there stays so, whoever made it.
+    // An executable file in the workspace stays executable, whoever made it.
     let program =
         file.node == Node::File && (executable(file.mode_after) || executable(file.mode_before));
     match file.node {
@@ -73,8 +72,8 @@ pub(crate) fn by_change(file: &FileChange, above: &Path) -> Option<&'static str>
     }
 }
 
-/// Marks also the changes that would be run because of other files: what comes in the place of a module,
-/// and what a Makefile or the like names.
+/// Also marks changes that run because of other files: replacements of a module, and files named, for
+/// example, in a Makefile.
 pub(crate) fn mark(
     files: &mut [FileChange],
     overlay: &Overlay,
@@ -86,8 +85,7 @@ pub(crate) fn mark(
     refers::mark(table, files, overlay, workspace, stop)
 }
 
-/// Whether a file is source text by its ending: then a build or a run of tests executes it, whatever its
-/// name.
+/// Whether a file is source text by its ending: a build or a test run executes such a file under any name.
 pub(crate) fn is_code(path: &Path) -> bool {
     let name = path.file_name().map(|name| folded(&name.to_string_lossy()));
     let ending = name.as_deref().and_then(name::ending);
@@ -96,7 +94,7 @@ pub(crate) fn is_code(path: &Path) -> bool {
         .is_some_and(|(table, ending)| table.words.code.iter().any(|it| it == ending))
 }
 
-/// Why something would be run or acted on later by its name, whoever does it.
+/// Why a file would be run or read later by its name, by any program.
 fn by_name(path: &Path, is_dir: bool) -> Option<&'static str> {
     let mut names = Vec::new();
     for part in path.components() {
@@ -135,7 +133,7 @@ fn by_place(above: &Path, path: &Path, is_dir: bool) -> Option<&'static str> {
     by_name(path, is_dir).or_else(by_row)
 }
 
-/// Names of the workspace's own path that count: those of the longest row, but for the file's.
+/// Names of the workspace's own path that count: as many as in the longest row, without the file's.
 const ABOVE: usize = 2;
 
 /// The names of a path as the most generous file system reads them.

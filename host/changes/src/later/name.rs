@@ -1,8 +1,8 @@
-//! Names as the most generous file system reads them, and patterns for them.
+//! Names as the most lenient file system compares them, and patterns for names.
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// A name without letter case, in one normal form, without characters that some file system ignores.
+/// A name without letter case, in one normal form, without characters that some file systems ignore.
 pub(super) fn folded(name: &str) -> String {
     let plain = name.split(':').next().unwrap_or(name).trim_end_matches(['.', ' ']);
     if plain.is_ascii() {
@@ -33,7 +33,7 @@ pub(super) struct Pattern {
     below: bool,
 }
 
-/// A pattern for one name: the literal texts between its stars.
+/// A pattern for one name: the literal texts between stars.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct NamePattern(Vec<String>);
 
@@ -63,7 +63,7 @@ impl Pattern {
         self.names.len() == 1 && !self.below
     }
 
-    /// Whether these names are the pattern's, from the first on. Each of them is looked at once.
+    /// Whether the pattern matches the beginning of these names. Each name is compared once.
     pub(super) fn begins(&self, names: &[String], is_dir: bool) -> bool {
         let fits = match self.below {
             true => names.len() > self.names.len(),
@@ -91,7 +91,7 @@ impl NamePattern {
         }
     }
 
-    /// The ending, with its dot, where the pattern is one star and an ending.
+    /// The ending, with its dot, if the pattern is a star and an ending.
     pub(super) fn tail(&self) -> Option<&str> {
         match self.0.as_slice() {
             [head, tail] if head.is_empty() && tail.starts_with('.') => Some(tail),
@@ -128,8 +128,8 @@ fn folded_literal(text: &str) -> String {
 /// Alternatives that a name of the table may have.
 const MAX_ALTERNATIVES: usize = 256;
 
-/// The names that one with alternatives stands for: `a.{b,c}` for `a.b` and `a.c`. `None` = a brace is
-/// not closed, or there are too many.
+/// The names of a pattern with alternatives, for example `a.b` and `a.c` for `a.{b,c}`. `None` = an unclosed
+/// brace, or too many alternatives.
 pub(super) fn alternatives(text: &str) -> Option<Vec<String>> {
     let mut open = vec![String::new()];
     let mut rest = text;

@@ -1,6 +1,6 @@
-//! Changed files that are named in a file which a program runs by itself: `tools/check.sh` of a Makefile,
-//! `scripts/t.js` of a `package.json`. The texts are searched for words that are paths; nothing is parsed
-//! but JSON, and nothing is run. What is read is bounded, and beyond the bounds nothing is marked.
+//! Changed files named in a file that a program runs by itself, for example `tools/check.sh` in a Makefile,
+//! `scripts/t.js` in a `package.json`. Texts are searched for words that are paths; only JSON is parsed, and
+//! nothing is run. Reading is bounded, and beyond the bounds nothing is marked.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
@@ -16,21 +16,20 @@ use super::{folded_names, walk};
 use crate::workspace::Workspace;
 use crate::{FileChange, FileDifference, Node};
 
-/// Bytes that are read of one file.
+/// Bytes read of one file.
 const MAX_TEXT: u64 = 256 << 10;
-/// Bytes that are read of all of them.
+/// Bytes read of all files.
 const MAX_TEXTS: u64 = 4 << 20;
-/// Files that are opened because another names them.
+/// Files opened because another file names them.
 const MAX_NAMED: usize = 512;
-/// Files that name files that name files.
+/// Levels of files that name other files.
 const MAX_DEPTH: usize = 4;
 /// Bytes of a word that may be a path.
 const MAX_WORD: usize = 512;
-/// Directories of one file in which its commands may run.
+/// Directories in which the commands of one file may run.
 const MAX_BASES: usize = 8;
 
-/// Marks the changed files that a file of the workspace or of the changes names, where a program runs that
-/// file by itself.
+/// Marks changed files named by a file of the workspace or of the changes that a program runs by itself.
 pub(super) fn mark(
     table: &'static Table,
     files: &mut [FileChange],
@@ -83,7 +82,7 @@ struct Search<'a> {
     table: &'static Table,
     /// The changed files by their folded paths.
     changed: &'a HashMap<String, Vec<usize>>,
-    /// The begin of the names that are asked for: most words are none of them.
+    /// The beginnings of the searched names: most words have another one.
     stems: HashSet<String>,
     workspace: &'a Workspace,
     found: HashMap<usize, &'static str>,
@@ -92,7 +91,7 @@ struct Search<'a> {
     open: VecDeque<(PathBuf, &'static Row, usize)>,
     probes: usize,
     bytes: u64,
-    /// Once it is raised, the searches end one after another.
+    /// Once raised, the searches end one after another.
     stop: &'a StopSignal,
 }
 
@@ -106,7 +105,7 @@ impl Search<'_> {
             }
         }
         self.follow();
-        // The workspace's own come first: no change may use up what is read for them.
+        // The workspace's own files come first: no change may use up their bytes.
         self.bytes = self.bytes.max(MAX_TEXTS / 2);
         let there = files
             .iter()
@@ -142,7 +141,7 @@ impl Search<'_> {
         }
     }
 
-    /// Reads the changed scripts that are named, as they would be.
+    /// Reads the named changed scripts, in their future version.
     fn follow_changed(&mut self, files: &[FileChange], overlay: &Overlay) {
         let mut done = HashSet::new();
         loop {
@@ -200,7 +199,7 @@ impl Search<'_> {
         let mut before = "";
         for word in words {
             self.name(word, before, &bases, row, depth);
-            // Options stand between a program and the file that it runs.
+            // Options come between a program and its file.
             if !word.starts_with('-') || self.table.words.modules.iter().any(|it| it == word) {
                 before = word;
             }
@@ -299,7 +298,7 @@ fn collect(value: &serde_json::Value, found: &mut String) {
     }
 }
 
-/// A path that is named in a directory, in the workspace; `None` = it leads out of it.
+/// A path named in a directory, relative to the workspace; `None` = outside.
 fn joined(base: &Path, named: &str) -> Option<PathBuf> {
     let mut path = base.to_owned();
     for name in named.split('/') {

@@ -1,4 +1,4 @@
-//! New files that a language would load in the place of a module of its own.
+//! New files that a language would load instead of a module of its own.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(super) fn mark(
     Ok(())
 }
 
-/// Whether a file, or the package that it is in, comes before a module of the language.
+/// Whether a file, or its package, comes before a module of the language.
 fn comes_before(
     language: &Language,
     modules: &HashSet<String>,
@@ -78,7 +78,7 @@ fn comes_before(
     })
 }
 
-/// The directories of the workspace, as they are and as they would be.
+/// The directories of the workspace, present and future.
 struct Places<'a> {
     workspace: &'a Workspace,
     new: &'a HashSet<PathBuf>,
@@ -87,9 +87,8 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// Whether modules are looked for in a directory. In a package they are not, unless somebody starts
-    /// a program in it: the workspace's own directory counts always, and one that becomes a package only
-    /// by these changes.
+    /// Whether modules are searched in a directory. Not in a package, unless a program is started in it: the
+    /// workspace's own directory always counts, and so does one that becomes a package only by these changes.
     fn is_root(&mut self, dir: &Path, language: &Language) -> bool {
         let is_new = || self.workspace.look(dir).is_ok_and(|found| found.is_none());
         if dir.as_os_str().is_empty() {
@@ -101,7 +100,7 @@ impl Places<'_> {
         !self.is_package(dir, language)
     }
 
-    /// Whether these changes make a package of a directory that is none yet.
+    /// Whether these changes make a directory a package.
     fn becomes_package(&mut self, dir: &Path, language: &Language) -> bool {
         let new = self.init_of(dir, language).iter().any(|init| self.new.contains(init));
         new && !self.is_package(dir, language)

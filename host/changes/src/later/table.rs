@@ -22,7 +22,7 @@ pub(super) const FILES: &[(&str, &str)] = &[
 const SHADOWS: &str = include_str!("shadows.toml");
 const WORDS: &str = include_str!("words.toml");
 
-/// A program, and the files that it acts on by itself.
+/// A program, and the files that it runs or reads by itself.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {
@@ -34,16 +34,16 @@ pub(super) struct Row {
     pub(super) reason: String,
     /// The documentation that says so.
     pub(super) source: String,
-    /// Whether files of these names run others that they name by path.
+    /// Whether files with these names run others by path.
     #[serde(default)]
     pub(super) refers: bool,
-    /// Whether its patterns count at the top of the workspace alone: names that elsewhere are ordinary.
+    /// Whether the patterns count at the top of the workspace only, because the names are ordinary elsewhere.
     #[serde(default)]
     pub(super) top: bool,
     /// Keys of a JSON file whose values are not run.
     #[serde(default)]
     pub(super) skip: Vec<String>,
-    /// Words behind which any file is run, besides those of all rows.
+    /// Words after which a file is run, in addition to the common ones.
     #[serde(default)]
     pub(super) openers: Vec<String>,
     /// The reason for a file that such a file names.
@@ -57,14 +57,14 @@ struct Rows {
     row: Vec<Row>,
 }
 
-/// Modules that a language looks for beside the program before it looks among its own.
+/// Modules that a language searches beside the program before its own.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Language {
     pub(super) program: String,
     pub(super) reason: String,
     pub(super) source: String,
-    /// Directories in which it looks: `*` is any that is no package, `.` the workspace.
+    /// Directories for the search: `*` is any that is no package, `.` the workspace.
     pub(super) roots: Vec<String>,
     /// Endings of files with modules.
     pub(super) endings: Vec<String>,
@@ -80,7 +80,7 @@ struct Shadows {
     language: Vec<Language>,
 }
 
-/// Words about files that are not of one program.
+/// Words about files of no particular program.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Words {
@@ -88,11 +88,11 @@ pub(super) struct Words {
     pub(super) code: Vec<String>,
     /// Endings of what people read or look at: no pattern with an open end means such a file.
     pub(super) documents: Vec<String>,
-    /// Endings of files that are run as they are.
+    /// Endings of directly executed files.
     pub(super) scripts: Vec<String>,
-    /// Of those, the endings of files whose text is mostly commands: these are read in turn.
+    /// The endings among these of files that consist mostly of commands: such files are read too.
     pub(super) shells: Vec<String>,
-    /// Programs that run the file that is named next.
+    /// Programs that run the next named file.
     pub(super) openers: Vec<String>,
     /// Words before the name of a module.
     pub(super) modules: Vec<String>,
@@ -100,7 +100,7 @@ pub(super) struct Words {
     pub(super) enters: Vec<String>,
     /// Directories with other people's code, such as `node_modules`: they are not searched.
     pub(super) passed_over: Vec<String>,
-    /// Ends of names without a dot that tools give to their own files: `Fakefile`, `bspwmrc`.
+    /// Endings of names without a dot for tools' own files, for example `Fakefile`, `bspwmrc`.
     pub(super) own_files: Vec<String>,
 }
 
@@ -111,16 +111,16 @@ pub(super) struct Table {
     pub(super) languages: Vec<Language>,
     pub(super) words: Words,
     patterns: Vec<(Pattern, usize)>,
-    /// Patterns by their first name, where it has no star.
+    /// Patterns by their first name, if without a star.
     exact: HashMap<String, Vec<usize>>,
     /// Patterns that begin with a star and an ending, by the ending.
     tails: HashMap<String, Vec<usize>>,
-    /// Patterns for one name, by its first character.
+    /// Patterns for one name, by the first character.
     initials: HashMap<char, Vec<usize>>,
     others: Vec<usize>,
 }
 
-/// `None` = a table cannot be read; a test shows that it can.
+/// `None` = a table cannot be parsed; a test excludes that.
 static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| Table::read().ok());
 
 /// The tables.
@@ -194,8 +194,7 @@ impl Table {
         self.patterns.push((pattern, row));
     }
 
-    /// The first row with a pattern for these folded names, wherever the pattern begins, that is
-    /// asked for.
+    /// The first row that the filter accepts with a pattern for these folded names, wherever it begins.
     pub(super) fn row(
         &self,
         names: &[String],
@@ -226,7 +225,7 @@ impl Table {
         self.rows.get(*row)
     }
 
-    /// Every pattern as it is written, one for each alternative, and its row.
+    /// Every pattern as written, one for each alternative, with its row.
     #[cfg(test)]
     pub(super) fn written(&self) -> impl Iterator<Item = (String, &Row)> {
         let names = self.rows.iter().flat_map(|row| row.names.iter().map(move |name| (name, row)));

@@ -12,15 +12,15 @@ use crate::workspace::Workspace;
 
 /// Directories of the workspace that are listed.
 const MAX_DIRS: usize = 512;
-/// Names that are read of each of them.
+/// Names read of each directory.
 const MAX_NAMES: usize = 4096;
-/// Directories in directories that are listed without a change below them.
+/// Levels of directories listed without a change below.
 const MAX_DEPTH: usize = 3;
 /// Files that are given.
 const MAX_FILES: usize = 256;
 
-/// The files of the workspace as it is that run others, by their names: first in the directories above
-/// the changes, then in the others, those at the top first. Ends early when the signal is raised.
+/// The files of the workspace that run others, by name: first in the directories above the changes, then in
+/// the others from the top down. Ends early when the signal is raised.
 pub(super) fn referring(
     table: &Table,
     files: &[FileChange],
