@@ -3,7 +3,7 @@
 use belljar_definition::ToolManifest;
 use belljar_sandbox::{CommandForm, Wasm};
 
-/// The component, called as its manifest says if it is a command. Its tool has the component's name.
+/// The component, called like a command if its manifest demands it. The tool has the component's name.
 ///
 /// # Errors
 ///

@@ -1,5 +1,4 @@
-//! Files that wait in the `drafts/` folder of a home until a person takes them into use, and what
-//! stands in the way of that.
+//! Files in the `drafts/` folder of a home that wait for a person to activate them, and the obstacles.
 
 use std::path::{Path, PathBuf};
 
@@ -14,11 +13,11 @@ use crate::scan::DRAFTS;
 /// A draft. It is in nobody's use.
 #[derive(Debug)]
 pub struct Draft<D = AgentDefinition> {
-    /// Its name, as far as it has one.
+    /// The name, if any.
     pub name: String,
     /// The file that was read.
     pub file: PathBuf,
-    /// Its definition; `None` = it could not be understood.
+    /// The definition; `None` = unparsable.
     pub entry: Option<CatalogEntry<D>>,
     /// Findings about it. Errors stand in the way; warnings and notes do not.
     pub findings: Vec<Diagnostic>,
@@ -31,8 +30,8 @@ impl<D> Draft<D> {
     }
 }
 
-/// The drafts of one kind in a home, checked like any other file, and for their names among those
-/// that are in use. Takes nothing into use.
+/// The drafts of one kind in a home, checked like other files, and for name clashes with active ones.
+/// Activates nothing.
 pub fn drafts<D>(live: &Library<D>, home: &Path, context: D::Context) -> Vec<Draft<D>>
 where
     D: Filed + PartialEq + Clone,
@@ -65,8 +64,8 @@ where
     drafts
 }
 
-/// Why the name of a draft is taken: by what is in use, by what comes with belljar, or by a
-/// file in the home that cannot be understood.
+/// Why the name of a draft is taken: by an active file, by belljar's own, or by an unparsable file in the
+/// home.
 fn taken<D: Filed + PartialEq>(live: &Library<D>, draft: &CatalogEntry<D>) -> Option<Diagnostic> {
     let catalog = live.catalog();
     let used = catalog.get(&draft.id).map(|entry| entry.definition.path().to_path_buf());
@@ -88,5 +87,5 @@ fn taken<D: Filed + PartialEq>(live: &Library<D>, draft: &CatalogEntry<D>) -> Op
     Some(Diagnostic { hint, ..Diagnostic::of_file(draft.definition.path(), NAME_TAKEN, message) })
 }
 
-/// The code of the finding that a draft's name is taken. Its message names the file that has it.
+/// The code of the finding that a draft's name is taken. The message names the present owner.
 pub const NAME_TAKEN: &str = "name-taken";

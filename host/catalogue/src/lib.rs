@@ -7,8 +7,8 @@
 //! [mcp.NAME], mcp/NAME.json ──> servers ────────┘
 //! ```
 //!
-//! Nothing here runs an agent or decides about a right: `belljar_definition` says what counts of
-//! the files that were found, and `belljar_policy` what may be offered.
+//! The crate runs no agent and decides about no right: `belljar_definition` decides what counts of the found
+//! files, and `belljar_policy` what may be offered.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

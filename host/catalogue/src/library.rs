@@ -1,5 +1,5 @@
-//! The agents, teams or skills of a home and a workspace: finds their files, reads those that
-//! changed, and keeps the catalogue made from them.
+//! The agents, teams or skills of a home and a workspace: finds files, reads changed ones, and keeps the
+//! resulting catalogue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,20 +22,19 @@ pub type TeamLibrary = Library<TeamDefinition>;
 /// The skills that exist.
 pub type SkillLibrary = Library<Skill>;
 
-/// The library of the agents that are edited through the service: their identities are
-/// `library/api/SLUG`. No installed library may be called so.
+/// The library of agents edited through the service, with ids like `library/api/SLUG`. No installed library
+/// may have this name.
 pub const API_LIBRARY: &str = "api";
 
 /// One directory of agent files, or of teams or skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
-    /// Whose files they are.
+    /// The scope of the files.
     pub scope: Scope,
     /// The directory; it may be missing.
     pub dir: PathBuf,
-    /// The only files that are read, by their paths below the directory, and only while they
-    /// are these: what a person agreed to when a library was installed. `None` = all that lie
-    /// there, as they are.
+    /// The only files to read, by path below the directory, each only with its digest: a person agreed to
+    /// these at the installation. `None` = all files.
     pub pinned: Option<Arc<BTreeMap<PathBuf, Digest>>>,
     /// Of an installed library: where it came from, and the commit.
     pub source: Option<(String, Option<String>)>,
@@ -78,7 +77,7 @@ impl Pin {
     }
 }
 
-/// The agents (or teams, or skills) that exist, kept up to date with their files.
+/// The existing agents (or teams, or skills), kept up to date with their files.
 pub struct Library<D: Filed = AgentDefinition> {
     roots: Vec<Root>,
     stock: Vec<SourceFile>,
@@ -89,7 +88,7 @@ pub struct Library<D: Filed = AgentDefinition> {
 
 struct State<D> {
     files: BTreeMap<(usize, PathBuf), File>,
-    /// Those that lie in no file.
+    /// Texts outside of files.
     others: Vec<SourceFile>,
     problems: Vec<Diagnostic>,
     catalog: Arc<Catalog<D>>,
@@ -106,9 +105,9 @@ struct File {
 pub enum LibraryChange {
     /// It is new.
     Added(AgentId),
-    /// Its definition is another one now.
+    /// The definition has changed.
     Changed(AgentId),
-    /// It is gone. The diagnostics say why, where its file is still there and broken.
+    /// Removed. The diagnostics have the reason if the file is broken.
     Removed(AgentId, Vec<Diagnostic>),
 }
 
@@ -135,8 +134,7 @@ impl Root {
         Self { scope: Scope::Workspace(workspace.to_owned()), dir, pinned: None, source: None }
     }
 
-    /// An installed library: these files below `dir` and no others, each only while it has its
-    /// digest.
+    /// An installed library: these files below `dir`, each only with its digest.
     pub fn installed(name: &Slug, dir: PathBuf, files: BTreeMap<PathBuf, Digest>) -> Self {
         let scope = Scope::Library(name.to_string());
         Self { scope, dir, pinned: Some(Arc::new(files)), source: None }
@@ -148,7 +146,7 @@ impl Root {
         Self { source: Some((source, revision)), ..self }
     }
 
-    /// How its files are, as far as it says what they have to be.
+    /// The state of the files, if pinned.
     pub fn state(&self) -> Pin {
         self.pinned.as_ref().map_or(Pin::Whole, |files| Pin::of(files, &self.dir))
     }
@@ -176,10 +174,9 @@ impl Library {
 }
 
 impl<D: Filed + PartialEq> Library<D> {
-    /// Reads all files below the roots, which come in the order of precedence: home, then
-    /// workspace. `stock` comes with the program, as if it lay in the home. A stock file stands
-    /// back where the home has one of its name; a broken one counts too, so that a broken edit
-    /// is not covered up.
+    /// Reads all files below the roots, in the order of precedence: home, then workspace. `stock` comes with
+    /// the program, as if in the home. A stock file is hidden by a file of the same name in the home, even by
+    /// a broken one, so that a broken edit is not covered up.
     pub fn of(
         roots: Vec<Root>,
         stock: Vec<SourceFile>,
@@ -199,7 +196,7 @@ impl<D: Filed + PartialEq> Library<D> {
         library
     }
 
-    /// The directories that it is made of.
+    /// The directories of the library.
     pub fn roots(&self) -> &[Root] {
         &self.roots
     }
@@ -217,8 +214,8 @@ impl<D: Filed + PartialEq> Library<D> {
         all
     }
 
-    /// Looks at the files again and reads those whose size, times or inode changed. Says what
-    /// became of which; a removal through a broken edit is also logged as a warning.
+    /// Checks the files and reads those whose size, times or inode changed. Returns the changes; a removal
+    /// through a broken edit is also logged as a warning.
     pub fn refresh(&self) -> Vec<LibraryChange> {
         let mut state = self.state();
         if !self.scan(&mut state) {
@@ -230,8 +227,8 @@ impl<D: Filed + PartialEq> Library<D> {
         changes
     }
 
-    /// These texts besides the files, in the place of those that were given before. They keep to
-    /// the same rules: two of one name in one scope are one too many.
+    /// Sets the texts besides the files, replacing earlier ones. The same rules hold, for example against two
+    /// texts of one name in a scope.
     pub fn besides(&self, others: Vec<SourceFile>) -> Vec<LibraryChange> {
         let mut state = self.state();
         self.scan(&mut state);
@@ -266,9 +263,9 @@ impl<D: Filed + PartialEq> Library<D> {
         stale
     }
 
-    /// The catalogue of the files and of those stock ones that nothing stands in for. What goes
-    /// by a stock one's name in the home under another file name shows up as a duplicate; the
-    /// catalogue is then made once more, without that stock one.
+    /// The catalogue of the files and the unhidden stock ones. A file in the home with a stock file's name
+    /// inside, but another file name, shows up as a duplicate; the catalogue is then made again without that
+    /// stock file.
     fn build(&self, state: &State<D>) -> Catalog<D> {
         let sources = || state.files.values().map(|file| &file.source).chain(&state.others);
         let build = |stock: &[&SourceFile]| {

@@ -1,16 +1,16 @@
-//! Every bound of what is looked for and read on disk, with its reason.
+//! The bounds of the search for files and of reading, with reasons.
 
-/// Most agent files of one scope that are read. The largest public library has some 600.
+/// Most agent files of one scope. The largest public library has some 600.
 pub const MAX_AGENT_FILES: usize = 5_000;
 
-/// Most bytes of all files of a kind in one scope that are read: as many as an installed library has at most.
-/// Each is held with what was read of it, and git packs five thousand equal files of a megabyte into one.
+/// Most bytes of all files of a kind in one scope: the maximum of an installed library. Each file is held in
+/// memory with its parsed form, and git packs five thousand equal files of a megabyte into one.
 pub const MAX_AGENT_BYTES: u64 = 32 << 20;
 
 /// How deep below `agents/` files are looked for.
 pub const MAX_AGENT_DEPTH: usize = 8;
 
-/// Most directory entries looked at in one scope, so that a scan of a wrong directory ends.
+/// Most directory entries visited in one scope, so that a scan of a wrong directory ends.
 pub const MAX_SCAN_ENTRIES: usize = 50_000;
 
 /// Most bytes of a `tool.toml`: it has a dozen lines.

@@ -1,9 +1,9 @@
 //! Finds the files of agents, teams or skills below a directory and reads them, within bounds.
 //!
 //! Directory links are not followed, so there are no loops. A linked file is read in the
-//! home, which is the operator's own; in a workspace, which may come from a stranger, only if
-//! it ends inside the workspace. `drafts/` folders and hidden ones are passed over. Of an
-//! installed library the files that were agreed to are read, and nothing is looked for.
+//! home, because the operator owns the home; in a workspace, which may be a stranger's, only if the link ends
+//! inside. `drafts/` and hidden folders are skipped. In an installed library only the agreed files are read,
+//! without a search.
 
 use std::fs::{self, DirEntry, Metadata};
 use std::io;
@@ -49,7 +49,7 @@ struct Walk<'a> {
     problems: &'a mut Vec<Diagnostic>,
 }
 
-/// The files of this kind below the root, in the order of their paths.
+/// The files of this kind below the root, ordered by path.
 pub(crate) fn find<D: Filed>(root: &Root, problems: &mut Vec<Diagnostic>) -> Vec<Found> {
     if let Some(files) = &root.pinned {
         return pinned(root, files.keys(), problems);
@@ -79,8 +79,8 @@ pub(crate) fn find<D: Filed>(root: &Root, problems: &mut Vec<Diagnostic>) -> Vec
     walk.found
 }
 
-/// How many files, from the first on, have at most [`MAX_AGENT_BYTES`] together. One that is longer than its
-/// kind may be is not read, and costs nothing.
+/// The number of files, from the first on, with at most [`MAX_AGENT_BYTES`] together. A file too long for its
+/// kind is not read, and counts nothing.
 fn within_bytes<D: Filed>(found: &[Found]) -> usize {
     let longest = u64::try_from(D::KIND.max_bytes).unwrap_or(u64::MAX);
     let mut left = MAX_AGENT_BYTES;
@@ -93,11 +93,11 @@ fn within_bytes<D: Filed>(found: &[Found]) -> usize {
     found.iter().take_while(fits).count()
 }
 
-/// Reads one file; what is wrong with it is for the catalogue to report.
+/// Reads one file; the catalogue reports its faults.
 pub(crate) fn read<D: Filed>(root: &Root, path: &Path) -> SourceFile {
     let limit = u64::try_from(D::KIND.max_bytes).unwrap_or(u64::MAX);
     let content = match read_bounded(path, limit) {
-        // Decided on the bytes that are parsed: what the file says a moment later is not used.
+        // Decided on the parsed bytes: a later content is not used.
         Ok(bytes) if is_agreed(root, path, &bytes) => Content::Bytes(bytes),
         Ok(_) => Content::Altered,
         Err(ReadError::TooLarge(_)) if root.pinned.is_some() => Content::Altered,
@@ -129,8 +129,7 @@ fn pinned<'a>(
     found
 }
 
-/// Whether a file may be used as it is: anywhere but in a library, or with the digest that a
-/// person agreed to.
+/// Whether a file may be used: outside of a library, or with the agreed digest.
 fn is_agreed(root: &Root, path: &Path, bytes: &[u8]) -> bool {
     let Some(files) = &root.pinned else { return true };
     let below = path.strip_prefix(&root.dir).ok();
@@ -198,7 +197,7 @@ impl Walk<'_> {
         if kind.is_symlink() {
             self.link(&path, draft);
         } else if self.wanted(&path) {
-            // Of a special file too: the catalogue reports that it is no regular file.
+            // Also for a special file: the catalogue reports the wrong kind.
             let fingerprint = entry.metadata().ok().map(|meta| Fingerprint::of(&meta));
             self.found.push(Found { path, fingerprint });
         }

@@ -1,5 +1,4 @@
-//! MCP servers: those that the operator configured, with what was accepted of each. Nothing is asked of
-//! them here.
+//! MCP servers: the configured ones, each with its accepted tools. No server is contacted here.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -30,7 +29,7 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// The servers of these settings; `directory` has a file for each of which something was accepted.
+    /// The servers of these settings; `directory` has a file for each with accepted tools.
     pub(crate) fn of(directory: &Path, settings: &Settings) -> Self {
         let mut all = Self::default();
         for (name, setting) in &settings.mcp {
@@ -69,7 +68,7 @@ impl Servers {
         all
     }
 
-    /// The server with the token that somebody has got for it.
+    /// The server with a person's token.
     fn with_tokens(&mut self, server: Server, directory: &Path, setting: &McpSetting) -> Server {
         let keep: Arc<dyn KeepTokens> = Arc::new(TokenFiles(directory.to_path_buf()));
         let tokens = keep.now(&server).unwrap_or_else(|why| {
@@ -126,13 +125,13 @@ impl Servers {
         self.owners.keys()
     }
 
-    /// The server that a tool belongs to, and the tool as it was accepted.
+    /// The server of a tool, and the accepted tool.
     pub(crate) fn find(&self, tool: &str) -> Option<(&Arc<Server>, &ListedTool)> {
         let server = self.owners.get(tool)?;
         Some((server, server.tools().get(tool)?))
     }
 
-    /// Why a tool of a server cannot be had, where its name is of one that is configured.
+    /// Why a tool is unavailable, if its name belongs to a configured server.
     pub(crate) fn lacks(&self, tool: &str) -> Option<String> {
         let (server, _) = tool.strip_prefix(OF_SERVERS)?.split_once("__")?;
         let server = self.servers.iter().find(|it| it.name() == server)?;
@@ -144,11 +143,11 @@ impl Servers {
     }
 }
 
-/// A server as a client sees it. Of one nothing is accepted yet.
+/// A server for a client, without accepted tools.
 ///
 /// # Errors
 ///
-/// When its address is none.
+/// When the address is invalid.
 pub fn configured(name: &str, setting: &McpSetting) -> Result<Server, String> {
     let timeout = setting.timeout_seconds.map(Duration::from_secs);
     let (host, secrets) = (setting.host.clone(), setting.secrets.clone());
@@ -167,7 +166,7 @@ pub fn configured(name: &str, setting: &McpSetting) -> Result<Server, String> {
     }))
 }
 
-/// The file that is locked while others beside it change. No server has such a name.
+/// The file locked during changes to its neighbours. No server can have such a name.
 const LOCK: &str = ".lock";
 
 /// The files of tokens in a directory, one for each server.
@@ -217,8 +216,8 @@ impl TokenFiles {
         }
     }
 
-    /// Nobody else changes these files while the result is there: a process that renews a token must
-    /// not bring back one that a person has just removed.
+    /// Locks these files while the result lives: a process that renews a token must not restore one that a
+    /// person has just removed.
     fn alone(&self) -> Result<std::fs::File, String> {
         let path = self.0.join(LOCK);
         let failed = |error: std::io::Error| format!("failed to lock `{}`: {error}", path.shown());
@@ -228,19 +227,19 @@ impl TokenFiles {
         Ok(file)
     }
 
-    /// Writes beside the file and puts it in its place: a renewal must not be lost half-way.
+    /// Writes beside the file and renames: a renewal must not be lost halfway.
     fn put(&self, server: &str, tokens: &Tokens) -> Result<(), String> {
         let text = tokens.text().map_err(|why| why.to_string())?;
         let path = self.0.join(Tokens::file(server));
         let failed = |error: std::io::Error| format!("failed to write `{}`: {error}", path.shown());
-        // A file that only its owner reads.
+        // Readable by the owner only.
         let mut beside = tempfile::NamedTempFile::new_in(&self.0).map_err(failed)?;
         beside.write_all(text.as_bytes()).map_err(failed)?;
         beside.persist(&path).map(drop).map_err(|error| failed(error.error))
     }
 }
 
-/// A server that is a program, as a client sees it, with what was accepted of it.
+/// A program's server for a client, with its accepted tools.
 fn of_program(
     name: &str,
     setting: &McpProgram,
@@ -256,8 +255,8 @@ fn of_program(
     Ok(server.of_program(program, accepted))
 }
 
-/// The grants of a server, by the operator's word. A program is told the directories that it was
-/// given; whoever is at an address has none.
+/// The grants of a server, by the operator's settings. A program may learn its granted directories; a remote
+/// server has none.
 fn granted(grants: &McpGrants, directories: Vec<PathBuf>) -> Granted {
     let sampling = grants.sampling.clone();
     let sampling = sampling.map(|(model, tokens)| SamplingGrant { model, tokens });
@@ -265,7 +264,7 @@ fn granted(grants: &McpGrants, directories: Vec<PathBuf>) -> Granted {
     Granted { elicitation: grants.elicitation, sampling, roots }
 }
 
-/// The address of a server that is a program: a name that is reserved to lead nowhere.
+/// The address of a program's server: a reserved name that leads nowhere.
 const NOWHERE: &str = "https://command.invalid";
 
 /// The program of a server, as the broker is told of it.

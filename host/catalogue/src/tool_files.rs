@@ -95,7 +95,7 @@ pub fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
     if length > limit { Err(ReadError::TooLarge(length)) } else { Ok(bytes) }
 }
 
-/// The way to read a file that the system keeps from this process, where one is known.
+/// How to read a file that the system denies this process, if known.
 fn way_to_read(path: &Path, found: &ReadError) -> Option<String> {
     let ReadError::Io(error) = found else { return None };
     if error.kind() != io::ErrorKind::PermissionDenied {

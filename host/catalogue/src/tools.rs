@@ -2,7 +2,7 @@
 //!
 //! A built-in's name cannot be taken. An installed tool counts only once its component's
 //! digest is pinned in the operator's settings. Descriptions come from the sandbox, which
-//! keeps them by digest; they are asked for when an agent is first given the tool.
+//! stores them by digest; a tool is described when an agent first uses it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,13 +23,13 @@ use crate::limits::{MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES};
 use crate::servers::{self, Servers};
 use crate::tool_files::{self, Installed, ReadError, read_bounded};
 
-/// The code of the warning about an installed tool that nobody has pinned.
+/// The code of the warning about an unpinned installed tool.
 pub const UNPINNED: &str = "unpinned-tool";
 
-/// One built-in tool, as the program embeds it.
+/// One built-in tool, as embedded in the program.
 #[derive(Debug, Clone)]
 pub struct StockTool {
-    /// Its name, and that of its component.
+    /// The name of the tool and of its component.
     pub name: Cow<'static, str>,
     /// The component.
     pub wasm: Wasm,
@@ -38,7 +38,7 @@ pub struct StockTool {
 }
 
 impl StockTool {
-    /// A tool of this component, with the text of its `tool.toml`.
+    /// A tool from this component, with the text of `tool.toml`.
     pub fn new(
         name: impl Into<Cow<'static, str>>,
         wasm: Wasm,
@@ -71,18 +71,18 @@ pub enum Origin {
     Home,
 }
 
-/// One component and what is known of it.
+/// One component with its facts.
 #[derive(Debug)]
 pub struct ToolComponent {
-    /// The name of its directory; its settings stand under `[tools.NAME]`.
+    /// The name of the directory; settings are under `[tools.NAME]`.
     pub name: ToolName,
     /// Where it comes from.
     pub origin: Origin,
     /// The component.
     pub wasm: Wasm,
-    /// The rights that it asks for.
+    /// The requested rights.
     pub manifest: ToolManifest,
-    /// Its settings, as `wasi:config` gives them.
+    /// The settings, for `wasi:config`.
     pub config: Arc<BTreeMap<String, String>>,
     infos: OnceCell<Result<Arc<[ToolInfo]>, DescribeError>>,
     imports: OnceLock<Arc<[String]>>,
@@ -101,19 +101,18 @@ pub struct ToolCatalogue {
     problems: Vec<Diagnostic>,
 }
 
-/// The tools that one agent is given.
+/// The tools of one agent.
 #[derive(Debug)]
 pub struct Offer {
     /// To advertise, in the order of the names, so that a prompt's first bytes stay the same.
     pub specs: Vec<(ToolName, ToolSpec)>,
     /// For the jar.
     pub jar_tools: Vec<JarTool>,
-    /// Those that only read, of belljar's own: what others say of themselves is no ground to
-    /// make a call twice.
+    /// Belljar's own tools that only read: other tools' claims are no reason to repeat a call.
     pub repeatable: BTreeSet<ToolName>,
-    /// Those whose manifest has an interrupted call run again ([`Resume::Replay`]), of belljar's own.
+    /// Belljar's own tools whose manifest lets an interrupted call run again ([`Resume::Replay`]).
     pub replayable: BTreeSet<ToolName>,
-    /// Those of MCP servers, which no jar has, each with its server.
+    /// Tools of MCP servers, outside of the jar, each with its server.
     pub remote: BTreeMap<ToolName, Arc<Server>>,
     /// Warnings for a person: tools that are granted and cannot be offered.
     pub warnings: Vec<String>,
@@ -122,8 +121,7 @@ pub struct Offer {
 }
 
 impl ToolCatalogue {
-    /// The built-in tools. A manifest that does not parse is a mistake of this program and is
-    /// reported like any other.
+    /// The built-in tools. An invalid manifest is a bug of this program and is reported like any other.
     pub fn stock(tools: impl IntoIterator<Item = StockTool>, settings: &Settings) -> Self {
         let mut catalogue = Self::default();
         for tool in tools {
@@ -140,16 +138,16 @@ impl ToolCatalogue {
                 continue;
             };
             let component = component(name, Origin::Stock, tool.wasm, manifest, settings);
-            // One tool per stock component, under the component's name: so none has to be
-            // described before it is used.
+            // One tool for each stock component, under the component's name, so that none has to be described
+            // before its use.
             catalogue.owners.insert(component.name.clone(), Arc::clone(&component));
             catalogue.components.push(component);
         }
         catalogue
     }
 
-    /// Adds the tools installed in `dir` (`~/.belljar/tools`). Reads and describes them at the
-    /// same time; what is wrong with one keeps no other from loading.
+    /// Adds the tools installed in `dir` (`~/.belljar/tools`). Reads and describes them in parallel; a faulty
+    /// tool does not stop others from loading.
     #[must_use]
     pub async fn with_home(mut self, dir: &Path, settings: &Settings, sandbox: &Sandbox) -> Self {
         let (installed, problems) = tool_files::scan(dir, |name| self.reserved(name)).await;
@@ -186,8 +184,8 @@ impl ToolCatalogue {
         self
     }
 
-    /// Adds the MCP servers of the settings, as far as what they offer was accepted: a file for each in
-    /// `dir` (`~/.belljar/mcp`). None is asked for anything.
+    /// Adds the MCP servers of the settings with their accepted tools: a file for each in `dir`
+    /// (`~/.belljar/mcp`). No server is contacted.
     #[must_use]
     pub fn with_servers(mut self, dir: &Path, settings: &Settings) -> Self {
         self.servers = Servers::of(dir, settings);
@@ -202,7 +200,7 @@ impl ToolCatalogue {
         KnownTools::new(owned.chain(host).chain(self.servers.names().cloned()))
     }
 
-    /// Whether it is one of them. Makes no list: it is asked for each tool of each agent.
+    /// Whether the tool is known. Makes no list, because it is called for each tool of each agent.
     pub fn knows(&self, tool: &str) -> bool {
         self.owners.contains_key(tool)
             || self.held.contains_key(tool)
@@ -230,18 +228,18 @@ impl ToolCatalogue {
         self.servers.all()
     }
 
-    /// The MCP server that a tool belongs to, and the tool as it was accepted.
+    /// The MCP server of a tool, and the accepted tool.
     pub fn remote(&self, tool: &str) -> Option<(&Arc<Server>, &ListedTool)> {
         self.servers.find(tool)
     }
 
-    /// Why a tool that is installed is offered to nobody; `None` = it is, or there is no such tool.
+    /// Why an installed tool is not offered to any agent; `None` = offered, or unknown.
     pub fn withholds(&self, tool: &str) -> Option<String> {
         self.held.get(tool).cloned()
     }
 
-    /// The permitted tools that exist, as an agent with these rights is shown and given them. A
-    /// tool that cannot be described is left out, with a warning.
+    /// The permitted existing tools of an agent with these rights. A tool that cannot be described is left
+    /// out, with a warning.
     pub async fn offer(&self, sandbox: &Sandbox, rights: &Rights) -> Offer {
         let (mut warnings, mut left_out) = (Vec::new(), BTreeMap::new());
         let (mut specs, mut remote) = (Vec::new(), BTreeMap::new());
@@ -355,8 +353,8 @@ impl ToolComponent {
         infos.as_ref().map_err(Clone::clone)
     }
 
-    /// The interfaces that it imports, by name; escaped. Looked for once, in all of its bytes; of one
-    /// that is no component there are none.
+    /// The names of imported interfaces, escaped. Computed once from all bytes; empty for an invalid
+    /// component.
     pub fn imports(&self) -> &Arc<[String]> {
         self.imports.get_or_init(|| {
             let found = inspect(self.wasm.bytes()).map(|found| found.imports).unwrap_or_default();

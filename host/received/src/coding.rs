@@ -1,8 +1,7 @@
 //! Bodies that are compressed: `Content-Encoding`, undone piece by piece.
 //!
-//! A kilobyte of gzip stands for a megabyte, so the bound is on what comes out, in each layer of
-//! several. [`Decoder::read`] fills the buffer that it is given and no more: whoever calls it decides how
-//! much is decoded at once.
+//! A kilobyte of gzip stands for a megabyte, so the bound limits the output, of each layer. [`Decoder::read`]
+//! fills its buffer and no more: the caller decides how much is decoded at once.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
@@ -13,7 +12,7 @@ use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 /// Most codings of one body. Servers behind a proxy come to two by mistake.
 pub const MAX_LAYERS: usize = 3;
 
-/// Bytes that pass from one layer to the next at once.
+/// Bytes passed from one layer to the next at once.
 const STEP: usize = 16 << 10;
 
 /// Bytes of a coding's name that an error repeats.
@@ -24,7 +23,7 @@ const MAX_NAME: usize = 40;
 pub enum Coding {
     /// `gzip`, also called `x-gzip`.
     Gzip,
-    /// `deflate`: with the header of zlib as it should have, or bare, as some servers send it.
+    /// `deflate`: with zlib's header as specified, or bare, as some servers send it.
     Deflate,
 }
 
@@ -48,7 +47,7 @@ pub enum CodingError {
 }
 
 impl Coding {
-    /// Its name, as headers have it.
+    /// The name in headers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -56,12 +55,11 @@ impl Coding {
         }
     }
 
-    /// The codings that the values of `Content-Encoding` name, in the order in which they were
-    /// applied; `identity` is none.
+    /// The codings in the values of `Content-Encoding`, in the order of application; `identity` is left out.
     ///
     /// # Errors
     ///
-    /// When one is not undone here, or they are too many.
+    /// When a coding is unsupported, or there are too many.
     pub fn named<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> Result<Vec<Self>, CodingError> {
         let mut all = Vec::new();
         for value in values {
@@ -123,7 +121,7 @@ impl Decoder {
         Self { layers: codings.iter().rev().map(|coding| Layer::new(*coding)).collect(), limit }
     }
 
-    /// Takes the next bytes of the body. They are held until they were read.
+    /// Adds the next bytes of the body, held until read.
     pub fn push(&mut self, bytes: Bytes) {
         if let Some(first) = self.layers.first_mut() {
             first.feed().push(bytes);
@@ -141,7 +139,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// When the body is not what it says, or too large. Nothing comes after that.
+    /// When the body is malformed, or too large. Nothing is returned afterwards.
     pub fn read(&mut self, out: &mut [u8]) -> Result<Decoded, CodingError> {
         read(&mut self.layers, self.limit, out)
     }
@@ -194,7 +192,7 @@ struct Layer {
 }
 
 enum Inflate {
-    /// Nothing has come; the first bytes say which form it is.
+    /// Empty; the first bytes decide the form.
     Waiting(Coding, Feed),
     Gzip(MultiGzDecoder<Feed>),
     Zlib(ZlibDecoder<Feed>),
@@ -260,7 +258,7 @@ enum Head {
 }
 
 impl Head {
-    /// Whether they are a header of zlib: the method, and a sum that fits.
+    /// Whether the bytes are a zlib header: the method, and a valid checksum.
     fn is_zlib(&self) -> bool {
         match self {
             Self::Two(first, second) => {
@@ -271,7 +269,7 @@ impl Head {
     }
 }
 
-/// The bytes that wait to be decoded. Read past its end it blocks, until the body is whole.
+/// The bytes waiting for decoding. A read past the end blocks, until the body is whole.
 #[derive(Default)]
 struct Feed {
     pieces: VecDeque<Bytes>,

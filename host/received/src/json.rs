@@ -1,9 +1,8 @@
 //! JSON in which half a surrogate pair is U+FFFD.
 //!
-//! Two spellings of a half are known: the escape, `\ud83d` without its other half, and the three
-//! bytes that encoders write which do not know surrogates (`ED A0 BD`). Whole pairs stay what they
-//! are, and two such encodings beside each other become the character that they stand for. All
-//! else is left to the parser: text that is no JSON stays none.
+//! Two spellings of half a pair are known: the escape, for example `\ud83d` without its other half, and the
+//! three bytes from encoders without support for surrogates (`ED A0 BD`). Whole pairs stay, and two adjacent
+//! such encodings become their character. Everything else is left to the parser: invalid JSON stays invalid.
 //!
 //! A mended text is never longer than before, so a bound on the one is a bound on the other.
 
@@ -20,7 +19,7 @@ const ESCAPE: usize = 6;
 /// Bytes of a surrogate in the encoding of UTF-8.
 const ENCODED: usize = 3;
 
-/// The text, with U+FFFD for each half of a pair; borrowed where there is none.
+/// The text, with U+FFFD for each half of a pair; borrowed if unchanged.
 pub fn mend(text: &str) -> Cow<'_, str> {
     match mend_bytes(text.as_bytes()) {
         Cow::Borrowed(_) => Cow::Borrowed(text),
@@ -66,8 +65,8 @@ pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(&mend_bytes(bytes))
 }
 
-/// As [`from_str`], where a whole number is an integer however it is written (see [`crate::whole`]): for
-/// texts that are read into types.
+/// Like [`from_str`], with whole numbers read as integers (see [`crate::whole`]): for texts parsed into
+/// types.
 ///
 /// # Errors
 ///
@@ -85,8 +84,8 @@ pub fn from_slice_with_wholes<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::
     serde_json::from_slice(&crate::whole::everywhere(&mend_bytes(bytes)))
 }
 
-/// Mends bytes that come in pieces, for readers that take a stream. It keeps back the start of an
-/// escape that a piece ends in, at most 11 bytes, and nothing behind a whole line.
+/// Mends bytes in pieces, for readers of a stream. Keeps back the start of an escape at the end of a piece,
+/// at most 11 bytes, and nothing after a whole line.
 #[derive(Debug, Default)]
 pub struct Mender {
     held: Vec<u8>,
@@ -111,8 +110,8 @@ impl Mender {
     }
 }
 
-/// Joins a pair whose halves stand in two messages that follow each other: a text that streams in
-/// deltas, cut in the middle of an emoji. Each message has a name, which stays with it.
+/// Joins a pair whose halves are in two consecutive messages, for example of a text that streams in deltas,
+/// cut in the middle of an emoji. Each message keeps its name.
 ///
 /// ```
 /// use belljar_received::json::Joiner;
@@ -129,7 +128,7 @@ pub struct Joiner {
     held: Option<Held>,
 }
 
-/// A message in which one text ends in the first half of a pair.
+/// A message with a text that ends in the first half of a pair.
 #[derive(Debug)]
 struct Held {
     name: String,
@@ -139,8 +138,8 @@ struct Held {
 }
 
 impl Joiner {
-    /// Takes a message; gives it mended, at once unless a text in it ends in the first half of a
-    /// pair. Then it waits for the next one.
+    /// Takes a message; returns it mended, at once unless a text in it ends in the first half of a pair.
+    /// Otherwise it waits for the next message.
     ///
     /// # Errors
     ///
@@ -187,8 +186,7 @@ impl Joiner {
     }
 }
 
-/// Where the only half of a message stands, if it is such a one. With several nobody knows which
-/// belong together.
+/// The position of the only half in a message. With several halves, the partners are ambiguous.
 fn only_lone(message: &str, fits: impl Fn(&str, &Found) -> bool) -> Option<usize> {
     let bytes = message.as_bytes();
     let found = find(bytes, 0)?;
@@ -212,8 +210,8 @@ struct Found {
     whole: Option<char>,
 }
 
-/// Adds `bytes` to `out`, mended, and gives how many were taken: all, unless they are not the
-/// `last` and end in something that the next ones decide.
+/// Adds `bytes` to `out`, mended, and returns the number taken: all, unless more follow after an undecided
+/// end (`last` = no more follow).
 fn write_mended(bytes: &[u8], last: bool, out: &mut Vec<u8>) -> usize {
     let end = if last { bytes.len() } else { decided(bytes) };
     let bytes = bytes.get(..end).unwrap_or_default();
@@ -261,7 +259,7 @@ fn find(bytes: &[u8], mut at: usize) -> Option<Found> {
     None
 }
 
-/// The bytes that need none behind them to be read.
+/// The bytes that can be decoded without their successors.
 fn decided(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
@@ -282,7 +280,7 @@ fn decided(bytes: &[u8]) -> usize {
             },
             0xed => {
                 let rest = bytes.get(at..).unwrap_or_default();
-                // Whole only with the half behind it, if there is one.
+                // Whole only with the next half, if present.
                 let high = encoded(bytes, at).is_some_and(is_high);
                 let cut = rest.len() < ENCODED
                     && rest.get(1).is_none_or(|byte| (0xa0..=0xbf).contains(byte));

@@ -1,13 +1,12 @@
 //! Whole numbers as integers: `5.0` and `1e1` are integers in JSON Schema, and several models and
 //! languages write theirs so. A strict reader of integers takes neither.
 //!
-//! A number is rewritten digit by digit and never by way of a float, so none changes its value: what
-//! has a fraction, what is beyond 64 bits and what is no number of JSON stays as it came, and the
-//! reader says what is wrong with it.
+//! A number is rewritten digit by digit and never by way of a float, so none changes its value: fractions,
+//! numbers beyond 64 bits and invalid JSON stay unchanged, and the parser reports the fault.
 //!
 //! - [`by_schema`] rewrites the numbers that stand where a schema asks for an integer, and no other.
-//! - [`everywhere`] and [`Wholes`] rewrite each one, for messages that are read into types, whose
-//!   floats take integers too. They leave what a float does not hold exactly (beyond 2^53).
+//! - [`everywhere`] and [`Wholes`] rewrite every whole number, for messages parsed into types, whose floats
+//!   accept integers too. Numbers that a float does not hold exactly (beyond 2^53) stay.
 
 mod schema;
 
@@ -17,18 +16,17 @@ use serde_json::Value;
 
 pub use schema::by_schema;
 
-/// The largest integer up to which a float of 64 bits holds each one.
+/// The largest integer up to which a 64-bit float holds every integer.
 const EXACT: u64 = 1 << 53;
 
-/// Bytes of a number that is looked at. One that is longer is left as it is.
+/// Bytes of an inspected number. A longer one stays.
 const MAX_NUMBER: usize = 64;
 
-/// Bytes by which a message may grow: `1e9` is longer when it is written out. What comes after that
-/// stays as it is.
+/// Bytes by which a message may grow, because `1e9`, for example, is longer when written out. Later numbers
+/// stay.
 const MAX_GROWTH: usize = 4 << 10;
 
-/// The text with each number written as an integer that is whole, and that a float holds exactly. As it
-/// came where there is none.
+/// The text with every whole number that a float holds exactly written as an integer. Borrowed if unchanged.
 pub fn everywhere(text: &[u8]) -> Cow<'_, [u8]> {
     if !has_candidate(text) {
         return Cow::Borrowed(text);
@@ -39,15 +37,15 @@ pub fn everywhere(text: &[u8]) -> Cow<'_, [u8]> {
     if out == text { Cow::Borrowed(text) } else { Cow::Owned(out) }
 }
 
-/// As [`everywhere`], for messages that come in pieces, one a line. It keeps back the number that a piece
-/// ends in, at most 64 bytes.
+/// Like [`everywhere`], for messages in pieces, one a line. Keeps back a number at the end of a piece, at
+/// most 64 bytes.
 #[derive(Debug, Default)]
 pub struct Wholes {
     quoted: bool,
     escaped: bool,
     /// The number that is being read.
     held: Vec<u8>,
-    /// It was too long, and goes by as it is.
+    /// Too long, so passed unchanged.
     passing: bool,
     grown: usize,
 }
@@ -109,18 +107,18 @@ impl Wholes {
     }
 }
 
-/// The number that a value is, if it is a whole one that is not negative, however it was written.
+/// The value as an unsigned integer, in whatever spelling; `None` = negative or fractional.
 pub fn unsigned(value: &Value) -> Option<u64> {
     let whole = || integer(value.as_number()?.to_string().as_bytes());
     value.as_u64().or_else(|| whole()?.text.parse().ok())
 }
 
-/// Whether a text may have a number in it that is written as a float.
+/// Whether a text may contain a number written as a float.
 pub fn may_have(text: &str) -> bool {
     has_candidate(text.as_bytes())
 }
 
-/// Whether a text may have a number in it that is written as a float.
+/// Whether a text may contain a number written as a float.
 fn has_candidate(text: &[u8]) -> bool {
     text.windows(2).any(|pair| match pair {
         [digit, b'.' | b'e' | b'E'] => digit.is_ascii_digit(),
@@ -139,8 +137,8 @@ struct Whole {
     magnitude: u64,
 }
 
-/// The integer that a number of JSON is which is written with a fraction or an exponent, or `-0`. `None`
-/// = it is written as an integer, it is none, or none that 64 bits hold.
+/// The integer of a JSON number with a fraction or an exponent, or `-0`. `None` = written as an integer,
+/// fractional, or beyond 64 bits.
 fn integer(number: &[u8]) -> Option<Whole> {
     let text = std::str::from_utf8(number).ok().filter(|text| text.len() <= MAX_NUMBER)?;
     let (negative, text) = match text.strip_prefix('-') {

@@ -1,4 +1,4 @@
-//! Arguments beside the schema that they are to fit.
+//! Arguments beside their schema.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,15 +10,14 @@ use super::{MAX_GROWTH, Whole, has_candidate, integer, is_of_number};
 /// How deep arguments are followed, which is deeper than tools take.
 const MAX_DEPTH: usize = 64;
 
-/// Schemas that one place of the arguments may have, `anyOf` and references followed.
+/// Schemas for one place of the arguments, with `anyOf` and references followed.
 const MAX_SCHEMAS: usize = 16;
 
-/// Schemas that are looked at in all, so that neither large arguments nor a large schema makes much
-/// of the other.
+/// Visited schemas in all, so that neither large arguments nor a large schema multiplies the other.
 const MAX_STEPS: usize = 100_000;
 
-/// The arguments with each number written as an integer that is whole and for which the schema asks for
-/// an integer. As they came where there is none, and where they are no JSON.
+/// The arguments with each whole number written as an integer if the schema expects one. Unchanged if there
+/// is none, or the text is invalid JSON.
 pub fn by_schema<'t>(arguments: &'t str, schema: &Value) -> Cow<'t, str> {
     if !has_candidate(arguments.as_bytes())
         || serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err()
@@ -141,7 +140,7 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// Reads a string; `None` = a name that is no text, or that no schema has.
+    /// Reads a string; `None` = a malformed name, or one outside of the schema.
     fn string(&mut self) -> Option<String> {
         let from = self.at;
         self.at += 1;
@@ -213,7 +212,7 @@ impl<'s> Walk<'_, 's> {
         below
     }
 
-    /// Adds a schema, and those that hold at the same place.
+    /// Adds a schema, and further ones for the same place.
     fn gather(&mut self, schema: &'s Value, all: &mut Vec<&'s Value>, depth: usize) {
         self.steps += 1;
         let known = all.iter().any(|known| std::ptr::eq(*known, schema));
@@ -242,7 +241,7 @@ fn asks_for_integer(schemas: &[&Value], whole: &Whole) -> bool {
             kind => kind == name,
         })
     };
-    // One of some values: the integer itself stands among them.
+    // An enumeration: the integer itself is among the values.
     let listed = || {
         let lists = schemas.iter().filter_map(|schema| schema.get("enum")?.as_array());
         let alone = schemas.iter().filter_map(|schema| schema.get("const"));
