@@ -1,9 +1,9 @@
-//! Embeds what the binary carries: the stock agents with the demo, the built tool components
-//! with their manifests and their machine code, and the SDK that `belljar tools new` hands out.
+//! Embeds the binary's data: the stock agents with the demo, the built tool components with manifests and
+//! machine code, and the SDK for `belljar tools new`.
 //!
 //! The machine code is for the processor that builds; with `BELLJAR_ANY_PROCESSOR` set, as for a
-//! release, for every processor of the target. Where it does not load, the component is compiled
-//! at its first use, like a stranger's.
+//! release, for every processor of the target. If the code does not load, the component is compiled at its
+//! first use, like a stranger's.
 //!
 //! A build script rather than a macro, because cargo then sees every file: a changed or a new
 //! one rebuilds the binary.
@@ -27,12 +27,12 @@ const CODE_BESIDE: &str = "BELLJAR_CODE_BESIDE";
 /// With [`CODE_BESIDE`], machine code of so many bytes is kept beside the program.
 const BESIDE_FROM: usize = 2 << 20;
 
-/// Machine code of so many bytes is embedded as it runs: to unpack it would be most of what a first
-/// call takes. Smaller one is packed, which takes half of the room.
+/// Machine code from this size on is embedded uncompressed, because unpacking would be most of a first call's
+/// time. Smaller code is packed, at half the size.
 const IN_PLACE_FROM: usize = 8 << 20;
 
-/// The end of the name of a component that is kept compressed: large, and seldom used. It is compiled at
-/// its first use, and a release installs it beside the program.
+/// The file ending of a component that stays compressed: large, and seldom used. The component is compiled at
+/// its first use, and a release installs its code beside the program.
 const COMPRESSED: &str = ".wasm.zst";
 
 fn main() -> io::Result<()> {
@@ -79,7 +79,7 @@ fn collect(from: &Path, without: &[&str], files: &mut Vec<PathBuf>) -> io::Resul
     Ok(())
 }
 
-/// One row for each component in `tools/prebuilt`; its manifest stands beside its sources.
+/// One row for each component in `tools/prebuilt`, with the manifest from its source directory.
 fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
     println!("cargo:rerun-if-env-changed={ANY_PROCESSOR}");
     println!("cargo:rerun-if-env-changed={CODE_BESIDE}");
@@ -161,8 +161,8 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The row of a component that is kept compressed. Its digest is the one of the manifest, which `cargo
-/// xtask tools --check` and a test hold against the file.
+/// The row of a compressed component. The digest is the manifest's, which `cargo xtask tools --check` and a
+/// test compare with the file.
 fn compressed(
     statics: &mut String,
     name: &str,
@@ -203,15 +203,15 @@ fn stated_digest(manifest: &str, name: &str) -> Option<[u8; 32]> {
     Some(digest)
 }
 
-/// A component, as small as it gets: it is unpacked to be inspected, or where its machine code does
-/// not load, and to wait 30 ms for it is nothing then.
+/// A component, packed as small as possible: it is unpacked only for inspection, or if its machine code does
+/// not load, and 30 ms are negligible then.
 fn deflated(wasm: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(wasm)?;
     encoder.finish()
 }
 
-/// The name of a file with this machine code: no other code has it.
+/// A unique file name for this machine code.
 fn file_name(tool: &str, code: &[u8]) -> String {
     let digest = Sha256::digest(code);
     let digest: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();

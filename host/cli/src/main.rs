@@ -1,5 +1,4 @@
-//! The `belljar` binary: reads the command line, runs one command, and turns its outcome
-//! into an exit code.
+//! The `belljar` binary: parses the command line, runs one command, and returns an exit code.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod args;
@@ -18,7 +17,7 @@ use term::out::Out;
 fn main() -> ExitCode {
     // Keys are in the environment, and soon in memory.
     belljar_os_sandbox::conceal();
-    // Before anything else is set up: what this program does for itself in another process.
+    // Before any setup: the hidden roles of this program in child processes.
     let mut words = std::env::args_os().skip(1);
     match words.next() {
         Some(first) if first == setup::walls::COMPILE_CHILD => {
@@ -70,7 +69,7 @@ fn main() -> ExitCode {
     ExitCode::from(out.finish(exit).code())
 }
 
-/// A command line that is not understood. Names of a stranger's files may stand in it.
+/// An invalid command line, which may contain names of a stranger's files.
 fn refuse(error: &clap::Error) -> ExitCode {
     let out = Out::new(false, false);
     let text = error.render();
@@ -79,7 +78,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(setup::exit::Exit::Usage.code())
 }
 
-/// Whether the command was asked for JSON, by the option that all have for it.
+/// Whether the command was called with the common option for JSON.
 fn wants_json(matches: &ArgMatches) -> bool {
     let here = matches.try_get_one::<bool>("json").ok().flatten().copied().unwrap_or(false);
     here || matches.subcommand().is_some_and(|(_, below)| wants_json(below))

@@ -24,9 +24,9 @@ use crate::setup::home::Places;
 use crate::setup::walls::Walls;
 use crate::term::out::Out;
 
-/// Runs the command of this command line. Those that run a tool, be it only to ask what it
-/// offers, do so behind the OS sandbox. `grant`, `revoke` and `drafts` ask too, in a store without any
-/// right, and stay outside: they write the operator's files.
+/// Runs a command. A command that runs a tool, even only to list its functions, does so behind the OS
+/// sandbox. `grant`, `revoke` and `drafts` list functions too, in a store without any right, and stay
+/// outside, because they write the operator's files.
 pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
     let places = || Places::find(args.global.workspace.as_deref());
     let walls = Walls::new(args.global.no_os_sandbox, out);

@@ -23,10 +23,10 @@ pub(super) const MAX_UNPACKED: u64 = 256 << 20;
 /// Bytes of a compressed archive: as many as an archive of what does not compress has.
 const MAX_PACKED: u64 = MAX_UNPACKED;
 
-/// Bytes of markdown that are held until it is known which folder is around everything.
+/// Bytes of markdown held until the common folder is known.
 const MAX_TEXT: usize = 64 << 20;
 
-/// Bytes of a path that are kept: more than any file may have that is installed.
+/// Kept bytes of a path: more than any installable file's path.
 const MAX_KEPT_PATH: usize = 1 << 10;
 
 /// Reads a `.tar.gz`. A single folder around everything, as such archives have, is left away.
@@ -50,7 +50,7 @@ pub(super) fn read_tar(file: File, gather: &mut Gather) -> Result<(), Failure> {
     keep(entries, None, gather)
 }
 
-/// One entry, under its path with `/` between the parts.
+/// One entry, with `/` between the parts of its path.
 struct Entry {
     path: String,
     content: Content,
@@ -61,7 +61,7 @@ enum Content {
     Text(Vec<u8>),
     /// A regular file that is not looked at.
     File,
-    /// Neither file nor folder, or a path that leads out: what is said of it.
+    /// Neither file nor folder, or a path outside: the reason.
     Unfit(&'static str),
 }
 
@@ -124,7 +124,7 @@ fn entries(
     Ok(found)
 }
 
-/// The path of a member, and what it is; `None` = markdown, which is to be read.
+/// The path of a member, and its kind; `None` = markdown, to be read.
 fn look(member: &Member) -> (String, Option<Content>) {
     let path = String::from_utf8_lossy(&member.path);
     let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
@@ -165,7 +165,7 @@ fn keep(entries: Vec<Entry>, strip: Option<String>, gather: &mut Gather) -> Resu
             None => &path,
         };
         match content {
-            // Whatever it is called: an honest archive has none of these.
+            // Reported under any name, because an honest archive has none of these.
             Content::Unfit(why) => gather.leave_out(path, why),
             Content::Text(bytes) => {
                 if gather.wants(path) {
@@ -186,7 +186,7 @@ fn single_folder(entries: &[Entry]) -> Option<String> {
     let folders: BTreeSet<Option<&str>> =
         usable.map(|entry| entry.path.split_once('/').map(|(folder, _)| folder)).collect();
     match folders.into_iter().collect::<Vec<_>>().as_slice() {
-        // A hidden one is a place of its own.
+        // A hidden folder counts as a place of its own.
         [Some(folder)] if !folder.starts_with('.') => Some(format!("{folder}/")),
         _ => None,
     }

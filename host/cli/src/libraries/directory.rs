@@ -12,7 +12,7 @@ use super::folder::{Deadline, Folder, MAX_READING, Named, UNFIT};
 use super::gather::Gather;
 use crate::setup::exit::Failure;
 
-/// Folders are entered a little deeper than agents are taken, so that what lies too deep is said.
+/// Folders are entered a little deeper than agents are accepted, so that a too deep file is reported.
 const MAX_DEPTH: usize = MAX_AGENT_DEPTH + 4;
 
 pub(super) fn read(root: &Path, gather: &mut Gather) -> Result<(), Failure> {
@@ -28,7 +28,7 @@ pub(super) fn read(root: &Path, gather: &mut Gather) -> Result<(), Failure> {
 struct Walk<'a> {
     gather: &'a mut Gather,
     until: Deadline,
-    /// The failure that a fault is which ends the reading.
+    /// Converts a fault that ends the reading into a failure.
     failed: &'a dyn Fn(std::io::Error) -> Failure,
 }
 
@@ -38,7 +38,7 @@ impl Walk<'_> {
         for entry in folder.entries().map_err(self.failed)? {
             self.gather.count()?;
             self.until.left().map_err(self.failed)?;
-            // Of one that cannot be read the rest cannot either.
+            // The entries after an unreadable one are unreadable too.
             let Ok(entry) = entry else { break };
             entries.push(entry);
         }

@@ -1,5 +1,5 @@
-//! Looking at what a stranger's folder holds, name by name from an open descriptor: no link is
-//! followed, also where one takes a file's place meanwhile, and nothing is waited for.
+//! Reads a stranger's folder, name by name from an open descriptor: no link is followed, even if swapped in
+//! meanwhile, and no read blocks.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -52,7 +52,7 @@ impl Folder {
         Ok(Self(rustix::fs::open(path, flags() | OFlags::DIRECTORY, Mode::empty())?))
     }
 
-    /// Opens a folder in this one.
+    /// Opens a folder inside this one.
     pub(super) fn folder(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         let name = name.as_ref().as_bytes();
         Ok(Self(openat(&self.0, name, flags() | OFlags::DIRECTORY, Mode::empty())?))
@@ -63,7 +63,7 @@ impl Folder {
         regular(openat(&self.0, name.as_ref().as_bytes(), flags(), Mode::empty())?)
     }
 
-    /// Reads a regular file in this folder whole. One of more than `limit` bytes is an error.
+    /// Reads a regular file in this folder whole. More than `limit` bytes are an error.
     pub(super) fn read(&self, name: impl AsRef<OsStr>, limit: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.file(name)?.0.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -73,7 +73,7 @@ impl Folder {
         }
     }
 
-    /// The kind of thing that a name in this folder stands for; `None` = nothing.
+    /// The kind of the file with this name; `None` = missing.
     pub(super) fn kind(&self, name: impl AsRef<OsStr>) -> io::Result<Option<FileType>> {
         match statat(&self.0, name.as_ref().as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(about) => Ok(Some(FileType::from_raw_mode(about.st_mode))),
@@ -82,7 +82,7 @@ impl Folder {
         }
     }
 
-    /// The names in this folder and what each stood for, as the system gives them.
+    /// The names in this folder with their kinds, in the system's order.
     pub(super) fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<Named>> + '_> {
         let entries = Dir::read_from(&self.0)?;
         let named = entries.map(|entry| {
@@ -99,21 +99,21 @@ impl Folder {
         }))
     }
 
-    /// Whether a file in it is another name of a file that somebody else owns: whoever may write
-    /// to a folder can give a file that he cannot read a name there.
+    /// Whether a file in the folder is a hard link to another person's file: a writer of a folder can link a
+    /// file there without read access.
     pub(super) fn lends(&self, file: &Metadata) -> io::Result<bool> {
         let own = rustix::fs::fstat(&self.0)?.st_uid;
         Ok(is_borrowed(file.nlink(), file.uid(), own))
     }
 }
 
-/// Opens a regular file that is not a link itself. Behind the OS sandbox the folder around it may
-/// be out of reach.
+/// Opens a regular file that is not a link itself. The parent folder may be out of reach behind the OS
+/// sandbox.
 pub(super) fn file(path: &Path) -> io::Result<(File, Metadata)> {
     regular(rustix::fs::open(path, flags(), Mode::empty())?)
 }
 
-/// The opened file, if it is a regular one.
+/// The opened file, if regular.
 fn regular(opened: OwnedFd) -> io::Result<(File, Metadata)> {
     let file = File::from(opened);
     let meta = file.metadata()?;

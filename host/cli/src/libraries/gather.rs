@@ -1,4 +1,4 @@
-//! Which files of a source are looked at, within bounds, and what is left out and why.
+//! The choice of a source's files, within bounds, and the left-out ones with reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,13 @@ use belljar_policy::Shown;
 
 use crate::setup::exit::Failure;
 
-/// Files and folders of a source that are looked at. The largest public library has some ten
-/// thousand with all that surrounds its agents.
+/// Visited files and folders of a source. The largest public library has some ten thousand in all.
 pub(super) const MAX_ENTRIES: usize = 100_000;
 
 /// Bytes of all agent files together: what a few hundred of the longest have.
 const MAX_TOTAL: usize = 32 << 20;
 
-/// Files left out that are named one by one.
+/// Left-out files named one by one.
 const MAX_LEFT_OUT: usize = 500;
 
 /// Bytes of a path below the source.
@@ -24,7 +23,7 @@ const MAX_PATH: usize = 512;
 /// Hidden folders in which programs look for agents. Only `agent` and `agents` below them count.
 const PLACES_OF_AGENTS: &[&str] = &[".claude", ".opencode", ".github"];
 
-/// Folders of what is no agent, though it is markdown with fields too.
+/// Folders of other kinds of markdown with fields.
 const OTHER_KINDS: &[&str] =
     &["skills", "skill", "commands", "command", "prompts", "instructions", "hooks"];
 
@@ -34,8 +33,8 @@ const NAMED: &[&str] = &["teams"];
 /// A file that may be an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GatheredFile {
-    /// Below the source, with `/` between its parts: no part is empty, `.`, `..` or holds what a
-    /// screen does not show.
+    /// The path below the source, with `/` between its parts: no part is empty, `.`, `..` or has hidden
+    /// characters.
     pub(crate) path: String,
     /// The content.
     pub(crate) bytes: Vec<u8>,
@@ -78,11 +77,11 @@ pub(super) struct Gather {
 /// The verdict of a path about its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FileVerdict {
-    /// It may be an agent: it is read.
+    /// Perhaps an agent: to be read.
     Read,
-    /// It is none of the files that are looked for.
+    /// Not one of the searched files.
     Pass,
-    /// It lies in a folder of another kind, by its name.
+    /// In a folder of another kind, named here.
     Other(String),
     /// It may be an agent, and is not taken.
     LeaveOut(&'static str),
@@ -101,10 +100,10 @@ impl Gather {
         Ok(())
     }
 
-    /// Whether a file at this path is to be read; says so where it is left out.
+    /// Whether to read the file at this path; notes a file left out.
     pub(super) fn wants(&mut self, path: &str) -> bool {
         match verdict(path) {
-            // Where case makes no difference it would be one file, and which of them is not said.
+            // On a file system without letter case both would be one file, ambiguously.
             FileVerdict::Read if self.paths.contains(&path.to_lowercase()) => {
                 self.leave_out(path, "another file has this path too");
                 false
@@ -158,7 +157,7 @@ impl Gather {
     }
 }
 
-/// Why a path is none that belljar would make: the lock file is read by the same rule.
+/// Why belljar would not make this path: the lock file is parsed by the same rule.
 pub(super) fn unfit(path: &str) -> Option<&'static str> {
     if path.is_empty() || path.len() > MAX_PATH {
         return Some("its path is empty or too long");

@@ -1,10 +1,9 @@
 //! One commit of a git repository, as an archive.
 //!
-//! Git runs what a repository's own configuration names (file system monitors, filters, hooks,
-//! credential helpers), and takes objects from wherever one says. So git never sees a stranger's:
-//! [`repository`] copies its objects and the names of its commits. `upload-pack` serves that copy to
-//! a bare clone, in which git has computed the name of every object itself, and the commit's files
-//! come from there.
+//! Git runs programs from a repository's own configuration (for example file system monitors, filters,
+//! hooks), and takes objects from any named place. So git never sees a stranger's repository: [`repository`]
+//! copies its objects and the names of its commits. `upload-pack` serves that copy to a bare clone, in which
+//! git has computed the name of every object itself, and the commit's files come from there.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
@@ -27,7 +26,7 @@ const MAX_TIME: Duration = Duration::from_secs(300);
 /// Characters of git's own words that are shown.
 const MAX_WORDS: usize = 400;
 
-/// Settings that git is given before its command.
+/// Settings for git before its command.
 const CONFIG: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -43,20 +42,20 @@ const CONFIG: &[&str] = &[
     "pack.threads=1",
 ];
 
-/// Attributes by which `git archive` changes what a file says.
+/// Attributes with which `git archive` changes a file's text.
 const AS_COMMITTED: &str =
     "-export-subst -filter -ident -text -eol -crlf -working-tree-encoding -diff";
 
-/// Puts bounds on git and all it starts before it is there: address space (three times what the
-/// largest honest repository took), the size of a file that it writes, no dump of its memory. Where
-/// a system does not know a bound, the others hold.
+/// Bounds for git and its children before the start: address space (three times the need of the largest
+/// honest repository), the size of a written file, no core dump. On a system without one of the bounds, the
+/// others hold.
 const BOUNDED: &str = "ulimit -c 0; ulimit -v 3145728 2>/dev/null; ulimit -f 8388608 2>/dev/null; \
     exec git \"$@\"";
 
 /// The status that the shell ends with where there is no such program.
 const NO_PROGRAM: i32 = 127;
 
-/// A commit of which everything is there.
+/// A complete commit.
 pub(crate) struct Commit {
     /// Its full id.
     pub(super) id: String,
@@ -71,7 +70,7 @@ pub(super) fn is_repository(path: &Path) -> bool {
     bare || path.join(".git").symlink_metadata().is_ok()
 }
 
-/// The commit that `rev` names, or the one that is checked out.
+/// The commit named by `rev`, or the checked-out one.
 pub(super) fn commit(repository: &Path, rev: Option<&str>) -> Result<Commit, Failure> {
     let temporary = tempfile::tempdir().map_err(|error| {
         Failure::new(format!("failed to make a temporary directory for git: {error}"))
@@ -104,15 +103,15 @@ pub(super) fn commit(repository: &Path, rev: Option<&str>) -> Result<Commit, Fai
     Ok(Commit { id, archive: archived.output })
 }
 
-/// Has git give the files as they were committed: attributes in the commit would have it write
-/// other text into them. Those of the clone come before them.
+/// Makes git return files as committed: attributes in the commit would change their text. The clone's own
+/// attributes have precedence.
 fn attributes(clone: &Path) -> io::Result<()> {
     let folder = clone.join("info");
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("attributes"), format!("* {AS_COMMITTED}\n"))
 }
 
-/// How git is started: from one directory that is ours and is removed afterwards.
+/// The environment of git: one directory of ours, removed afterwards.
 struct Git<'a> {
     home: &'a Path,
     until: Deadline,
@@ -140,7 +139,7 @@ impl Git<'_> {
     fn command(&self) -> Command {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", BOUNDED, "git"]).env_clear().current_dir(self.home);
-        // A group of its own, so that what it starts ends with it.
+        // A separate process group, so that git's children end with it.
         command.process_group(0);
         if let Some(path) = std::env::var_os("PATH") {
             command.env("PATH", path);
@@ -186,7 +185,7 @@ impl Git<'_> {
         Ok(id)
     }
 
-    /// Runs git to its end. Of what it prints at most `limit` bytes are kept; more is an error.
+    /// Runs git to its end. At most `limit` bytes of output are kept; more is an error.
     fn run(&self, command: &mut Command, limit: u64) -> Result<Done, Failure> {
         let failed = |error: io::Error| Failure::new(format!("failed to run git: {error}"));
         let mut words = tempfile::tempfile().map_err(failed)?;
@@ -196,12 +195,12 @@ impl Git<'_> {
         let mut child = command.spawn().map_err(failed)?;
         let copied = self.copy(&mut child, &mut output, limit);
         let status = match copied {
-            // Its output is closed, so it has ended or does so now.
+            // The output is closed, so git has ended or ends now.
             Ok(()) => child.wait(),
             Err(error) => Err(error),
         };
         if status.is_err() {
-            // It is of no more use; both fail only where it has ended.
+            // No longer needed; both calls fail only if git has ended.
             let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
             let _ = child.wait();
         }

@@ -1,5 +1,4 @@
-//! `libraries/lock.toml`: which libraries are installed, where each came from, and the digest of
-//! every file that a person agreed to.
+//! `libraries/lock.toml`: the installed libraries, their sources, and the digest of every agreed file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,11 +16,11 @@ use super::source::Source;
 use crate::setup::exit::Failure;
 use crate::setup::home::read_bounded;
 
-/// Its name in the folder of the libraries. It lies there and not in the home itself, because the OS
-/// sandbox opens directories, not single files that are replaced.
+/// The name in the folder of libraries. Not in the home itself, because the OS sandbox opens directories, not
+/// single files that are replaced.
 const LOCK: &str = "lock.toml";
 
-/// The form that is written. An older form has to be read by name; there is none yet.
+/// The written format. An older format would need a separate reader, and does not exist yet.
 const VERSION: i64 = 1;
 
 /// Most libraries.
@@ -39,13 +38,13 @@ pub(crate) struct Lock {
 /// One installed library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Installed {
-    /// Its directory below that of the libraries: one plain name.
+    /// The directory below the folder of libraries: one plain name.
     pub(crate) directory: String,
     /// Where it came from.
     pub(crate) source: Source,
     /// The commit.
     pub(crate) revision: Option<String>,
-    /// Its files by their paths below the directory, and what they were when they were agreed to.
+    /// The files by path below the directory, with the agreed digests.
     pub(crate) files: BTreeMap<PathBuf, Digest>,
 }
 
@@ -68,7 +67,7 @@ struct Library {
 }
 
 impl Lock {
-    /// Reads the lock of this folder; without one nothing is installed.
+    /// Reads the lock of this folder; a missing lock means no libraries.
     pub(crate) fn read(folder: &Path) -> Result<Self, Failure> {
         let path = folder.join(LOCK);
         let bad = |why: String| {
@@ -89,7 +88,7 @@ impl Lock {
         Self::parse(&text).map_err(bad)
     }
 
-    /// The lock that a text states, if all of it is as belljar would write it.
+    /// Parses a lock; all of it has to be in belljar's own form.
     fn parse(text: &str) -> Result<Self, String> {
         let of_toml = |error: toml::de::Error| {
             Shown::clipped(error.to_string().trim(), 300).to_string().replace("\\n", " ")
@@ -118,8 +117,8 @@ impl Lock {
         Ok(lock)
     }
 
-    /// Puts this in the place of what was there, at once: a reader sees the old list or the new
-    /// one. This is what makes a library installed or not.
+    /// Replaces the lock atomically: a reader sees the old or the new list. The lock alone decides which
+    /// libraries are installed.
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
         let text = self.text().map_err(io::Error::other)?;
         if text.len() as u64 > MAX_BYTES || self.libraries.len() > MAX_LIBRARIES {
@@ -197,7 +196,7 @@ impl Library {
     }
 }
 
-/// A slug that is written as slugs are: a file of belljar's own has no other spelling of it.
+/// A slug in its exact spelling: belljar's own file has no other.
 fn exact(text: &str) -> Option<Slug> {
     Slug::of(text).filter(|slug| slug.as_str() == text)
 }

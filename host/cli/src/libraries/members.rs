@@ -1,7 +1,7 @@
 //! The members of a tar archive, one header at a time.
 //!
-//! A header can be about the next one: GNU's long names and the extended headers of POSIX. Each
-//! says itself how long it is, so each has a bound that is looked at before a byte of it is read.
+//! A header can be about the next one, for example GNU's long names and POSIX's extended headers. Each states
+//! its own length, so the bound is checked before a byte of it is read.
 
 use std::io::{self, Read};
 
@@ -16,18 +16,18 @@ const MAX_NAME: u64 = 4 << 10;
 /// Bytes of an extended header: a path, a link and some times.
 const MAX_PAX: u64 = 64 << 10;
 
-/// Headers about one member. GNU writes two, POSIX one.
+/// Headers about one member: two for GNU, one for POSIX.
 const MAX_ABOUT: usize = 4;
 
 /// The members of an archive, in order.
 pub(super) struct Members<R> {
     reader: R,
-    /// Bytes of the last member that are still to be passed by, with what fills its block.
+    /// Bytes of the last member to skip, with padding.
     rest: u64,
     fill: u64,
 }
 
-/// The facts about a member that a header, and those about it, state.
+/// The facts about a member from its headers.
 pub(super) struct Member {
     /// As it is written there.
     pub(super) path: Vec<u8>,
@@ -66,7 +66,7 @@ impl<R: Read> Members<R> {
                 EntryType::XHeader => {
                     about.read(&self.whole(size, MAX_PAX, "an extended header")?)?
                 }
-                // What follows its header is none of the ordinary blocks.
+                // The data of such a header is not in ordinary blocks.
                 EntryType::GNUSparse => return Err(damaged("it holds a sparse file").into()),
                 kind => {
                     self.has(about.size.unwrap_or(size))?;
@@ -78,8 +78,8 @@ impl<R: Read> Members<R> {
         Err(damaged("it has too many headers about one file").into())
     }
 
-    /// The next header that is about one file. Those about all of them, as git writes its commit,
-    /// are passed by: no path and no size is for all.
+    /// The next header of a single file. Headers about all files, for example git's commit, are skipped: no
+    /// path and no size counts for all.
     fn header_of<E: From<io::Error>>(
         &mut self,
         count: &mut impl FnMut() -> Result<(), E>,
@@ -126,7 +126,7 @@ impl<R: Read> Members<R> {
         }
     }
 
-    /// `None` = the archive is over: at its end, or at the first empty block, as tar has it.
+    /// `None` = the end of the archive: no more bytes, or the first empty block, as in tar.
     fn header(&mut self) -> io::Result<Option<Header>> {
         let mut header = Header::new_old();
         let mut block = Vec::new();
@@ -166,7 +166,7 @@ impl<R: Read> Members<R> {
 }
 
 impl About {
-    /// Takes what an extended header says: `LENGTH KEY=VALUE\n`, one after the other.
+    /// Parses an extended header: `LENGTH KEY=VALUE\n`, one after another.
     fn read(&mut self, mut text: &[u8]) -> io::Result<()> {
         let bad = || damaged("an extended header cannot be read");
         while !text.is_empty() {

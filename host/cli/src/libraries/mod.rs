@@ -1,12 +1,12 @@
-//! Installed libraries of agents: what is taken from a source, where it is kept, and the lock
-//! file that says what a person agreed to.
+//! Installed libraries of agents: the files from a source, their place, and the lock file with a person's
+//! agreement.
 //!
 //! ```text
 //! source ──> git | archive | directory ──> gather ──> (vetting, a person's yes) ──> shelf ──> lock
 //! ```
 //!
-//! Nothing of a library is ever run. What its files say is a stranger's word until they are
-//! parsed, and a right only after the operator granted it.
+//! Nothing of a library is ever run. Its files are a stranger's text until parsed, and a right needs the
+//! operator's grant.
 
 mod archive;
 mod directory;
@@ -29,8 +29,8 @@ pub(crate) use lock::{Installed, Lock};
 pub(crate) use shelf::Shelf;
 pub(crate) use source::{Source, Taken};
 
-/// Names that no library gets: one is that of the agents that are made through the API, the others
-/// are how identities say that an agent is no library's.
+/// Names that no library gets: the name of agents made through the API, and words in ids of agents outside of
+/// libraries.
 const RESERVED: &[&str] = &[API_LIBRARY, "belljar", "home", "library", "workspace"];
 
 /// Whether no library goes by this name.
@@ -38,11 +38,10 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// The installed libraries as the catalogue of agents reads them: the files that were agreed to,
-/// while they are as they were.
+/// The installed libraries for the catalogue of agents: the agreed files, while unchanged.
 pub(crate) fn roots(places: &Places) -> Result<Vec<Root>, Failure> {
     let lock = Lock::read(&places.libraries())?;
-    // One that was installed by another program under such a name would pass for something else.
+    // A library installed by another program under such a name would be mistaken for something else.
     let libraries = lock.libraries.into_iter().filter(|(name, _)| !is_reserved(name.as_str()));
     let roots = libraries.map(|(name, library)| {
         let dir = places.libraries().join(&library.directory);

@@ -1,10 +1,9 @@
-//! A copy of what counts in a stranger's git repository: its objects and the names of its
-//! commits, each as a regular file of its own.
+//! A copy of the needed parts of a stranger's git repository: its objects and the names of its commits, each
+//! as a regular file.
 //!
-//! A repository has many ways to name something outside itself: alternates, a common directory, a
-//! `.git` file, links, includes of its configuration, symbolic references. None of them is in the
-//! copy, because the copy is made of what is listed here and of nothing else. What cannot be left
-//! out without the repository falling apart is refused by its name.
+//! A repository has many ways to refer outside of itself, for example alternates, a common directory, a
+//! `.git` file, links, includes, symbolic references. None is in the copy, which is made only from the files
+//! listed here. A repository that needs such a reference is refused with its name.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -30,8 +29,8 @@ const MAX_LIST: u64 = 16 << 20;
 /// Folders of references below `refs/heads` and `refs/tags`.
 const MAX_DEPTH: usize = 16;
 
-/// The configuration of git in the copy. It is not the stranger's, and the process that serves a
-/// clone heeds nothing but this.
+/// The copy's configuration of git. The stranger's is not used, and the process that serves a clone reads
+/// only this one.
 const CONFIG: &str = "\
 \tbare = true
 \tpackedGitWindowSize = 32m
@@ -64,7 +63,7 @@ impl From<io::Error> for Unfit {
     }
 }
 
-/// The names that only a repository has which takes something from elsewhere, or that are not read.
+/// Names that show a repository with parts elsewhere, or parts that are not read.
 const ELSEWHERE_BY: &[(&str, &str)] = &[
     ("commondir", "has its objects in another one (`commondir`)"),
     ("objects/info/alternates", "borrows objects of another one (`objects/info/alternates`)"),
@@ -112,7 +111,7 @@ fn config(is_long: bool) -> String {
     format!("[core]\n\trepositoryFormatVersion = {version}\n{CONFIG}{format}")
 }
 
-/// The repository's own folder: `.git`, if it is one, or the one that was given.
+/// The repository's own folder: `.git` if present, or the given one.
 fn open(from: &Path) -> Result<Folder, Unfit> {
     let folder = Folder::open(from)?;
     let refused = |what: &str| Err(Unfit { why: what.to_owned(), hint: ELSEWHERE });
@@ -125,7 +124,7 @@ fn open(from: &Path) -> Result<Folder, Unfit> {
     }
 }
 
-/// Whether something lies there. A folder above it that is a link leads elsewhere, and is refused.
+/// Whether the path exists. A parent folder that is a link leads elsewhere, and is refused.
 fn is_there(folder: &Folder, path: &str) -> Result<bool, Unfit> {
     below(folder, path, 0)
 }
@@ -148,7 +147,7 @@ fn below(folder: &Folder, path: &str, start: usize) -> Result<bool, Unfit> {
     }
 }
 
-/// The commit that `HEAD` names, as the copy says it.
+/// The commit of `HEAD`, for the copy.
 fn head(folder: &Folder) -> Result<String, Unfit> {
     let head = text(folder.read("HEAD", MAX_REF).map_err(at("HEAD"))?);
     let head = head.trim_end();
@@ -165,7 +164,7 @@ fn head(folder: &Folder) -> Result<String, Unfit> {
     }
 }
 
-/// Counts what it copies.
+/// Counts the copied files and bytes.
 struct Copier {
     left: u64,
     files: usize,
@@ -182,8 +181,7 @@ impl Copier {
         }
     }
 
-    /// Branches and tags that name an object. Others are not looked at: of what refers to another
-    /// reference only `HEAD` counts.
+    /// Branches and tags that name an object. Symbolic references other than `HEAD` are ignored.
     fn references(&mut self, folder: &Folder) -> Result<BTreeMap<String, String>, Unfit> {
         let mut found = BTreeMap::new();
         if folder.kind("packed-refs")?.is_some() {
@@ -307,7 +305,7 @@ fn leads_away(path: &str) -> Unfit {
 }
 
 fn text(bytes: Vec<u8>) -> String {
-    // What is not UTF-8 is no id and no name that is kept.
+    // Text outside of UTF-8 is neither an id nor a kept name.
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

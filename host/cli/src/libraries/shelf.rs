@@ -1,8 +1,8 @@
 //! `libraries/` in the home: one directory for each installed library, changed by one process at
 //! a time.
 //!
-//! A change is: new directory, then the lock, then the old directory away. Whatever ends it in
-//! between leaves a directory that the lock does not name; the next change removes it.
+//! A change makes a new directory, then writes the lock, then removes the old directory. An interruption
+//! leaves a directory that is not in the lock; the next change removes it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -39,7 +39,7 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
-    /// Makes the directory if need be, takes it for this process and reads what is installed.
+    /// Opens the directory, made if missing, locks it for this process and reads the installed libraries.
     pub(crate) fn open(places: &Places) -> Result<Self, Failure> {
         let dir = places.libraries();
         let failed = |error: io::Error| {
@@ -64,7 +64,7 @@ impl Shelf {
         &self.dir
     }
 
-    /// Puts these files in place as this library, instead of what it was before.
+    /// Installs these files as the library, replacing the earlier ones.
     pub(crate) fn install(
         &mut self,
         name: &Slug,
@@ -100,7 +100,7 @@ impl Shelf {
         done
     }
 
-    /// Notes another revision of a library whose files stay as they are.
+    /// Notes another revision of a library with unchanged files.
     pub(crate) fn note(&mut self, name: &Slug, revision: Option<String>) -> Result<(), Failure> {
         let mut lock = self.lock.clone();
         if let Some(library) = lock.libraries.get_mut(name) {
@@ -129,8 +129,8 @@ impl Shelf {
         Ok(())
     }
 
-    /// Removes what the lock does not name and belljar made: of a library that was removed, or of
-    /// a change that was cut off. What cannot be removed now is tried the next time.
+    /// Removes belljar's directories that are not in the lock: of a removed library, or an interrupted
+    /// change. Failures are retried the next time.
     fn sweep(&self) {
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -145,7 +145,7 @@ impl Shelf {
         }
     }
 
-    /// A name for a directory with this content that nothing has.
+    /// A free name for a directory with this content.
     fn free(&self, name: &Slug, files: &BTreeMap<PathBuf, Digest>) -> io::Result<String> {
         let mut listing = String::new();
         for (path, digest) in files {

@@ -12,7 +12,7 @@ use super::gather::{Collected, Gather};
 use super::{archive, directory, git};
 use crate::setup::exit::Failure;
 
-/// A place on this machine that agents are taken from. Nothing is fetched.
+/// A place of agents on this machine. Nothing is fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Source {
@@ -30,20 +30,19 @@ pub(crate) enum Source {
     Git {
         /// The work tree or the bare repository; absolute, without links.
         path: PathBuf,
-        /// The branch, tag or commit that was asked for; absent = what `HEAD` names.
+        /// The requested branch, tag or commit; absent = `HEAD`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rev: Option<String>,
     },
 }
 
-/// A source of which all that needs another program has been done: the rest is reading, and
-/// happens behind the OS sandbox.
+/// A source after all work of other programs: the rest is reading, and happens behind the OS sandbox.
 pub(crate) enum Taken {
     /// Read as it lies there.
     Directory(PathBuf),
     /// A compressed archive.
     Archive(PathBuf),
-    /// The files that git gave of one commit.
+    /// The files of one commit, from git.
     Git(git::Commit),
 }
 
@@ -106,7 +105,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// When the path leads elsewhere than it did when it was agreed to, or git fails.
+    /// When the path leads elsewhere than at the agreement, or git fails.
     pub(crate) fn take(&self) -> Result<Taken, Failure> {
         let path = self.path();
         let shown = Shown::new(&path.to_string_lossy()).to_string();
@@ -174,7 +173,7 @@ fn is_archive(path: &Path) -> bool {
     name.is_some_and(|name| name.ends_with(".tar.gz") || name.ends_with(".tgz"))
 }
 
-/// Whether it is an address: of a scheme, or as git writes those of ssh.
+/// Whether the text is an address: with a scheme, or in git's form for ssh.
 fn looks_remote(given: &Path) -> bool {
     let text = given.to_string_lossy();
     let ssh = text.split_once(':').is_some_and(|(host, _)| host.contains('@'));

@@ -1,14 +1,14 @@
-//! Reading and writing below a directory that others fill: a workspace, which somebody's repository is.
+//! Reads and writes below a directory that others fill, for example a workspace, which may be a stranger's
+//! repository.
 //!
-//! INV-433: each name is opened from the handle of the directory above it, and no link is followed. A
-//! repository with `.mcp.json -> ../home/.docker/config.json` would otherwise have a person's token
-//! copied into it, and one with `.belljar -> /elsewhere` has files made there.
+//! INV-433: each name is opened from the handle of the directory above, and no link is followed. Otherwise a
+//! repository with `.mcp.json -> ../home/.docker/config.json` would get a copy of a person's token, and
+//! `.belljar -> /elsewhere` would make files there.
 //!
-//! In a person's own home, what the person writes by hand may be a link, because managers of dotfiles
-//! make such links: the home itself, `belljar.toml`, which is written where it lies ([`Below::own`]), and
-//! the folders `agents`, `skills` and `teams`. The root of the data may lie on another disk. INV-487:
-//! everything else in a home and in a data root is made by belljar alone, and is reached through no
-//! link ([`in_home`]).
+//! In a person's own home, handwritten files may be links, because managers of dotfiles make such links: the
+//! home itself, `belljar.toml`, which is written at its target ([`Below::own`]), and the folders `agents`,
+//! `skills` and `teams`. The data root may be on another disk. INV-487: all other files in a home and in a
+//! data root are belljar's own, and are reached through no link ([`in_home`]).
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -28,13 +28,13 @@ const MAX_TRIES: u32 = 100;
 
 const STAY: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 
-/// A directory that is open, and where it is.
+/// An open directory, with its path.
 pub(crate) struct Below {
     root: OwnedFd,
     path: PathBuf,
 }
 
-/// A file that is to be made or read: its directory, open, and its name there.
+/// A file to make or read: its open directory, and the name.
 struct Slot {
     directory: OwnedFd,
     name: std::ffi::OsString,
@@ -42,7 +42,7 @@ struct Slot {
     path: PathBuf,
 }
 
-/// Who may read what is made.
+/// The permitted readers of a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum For {
     /// Its owner alone.
@@ -62,15 +62,15 @@ impl For {
 }
 
 impl Below {
-    /// A directory of others. It may itself be reached by a link: that path is the person's.
+    /// A directory of others. A link to it is allowed, because the path is the person's.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty())?;
         Ok(Self { root, path: path.to_path_buf() })
     }
 
-    /// The directory of a file in a person's own home, made if it is not there, and the file's name: if
-    /// the file is a link there, of the one that it leads to.
+    /// The directory of a file in a person's own home, made if missing, and the file's name; for a link,
+    /// those of the target.
     pub(crate) fn own(file: &Path) -> io::Result<(Self, PathBuf)> {
         let is_link = file.symlink_metadata().is_ok_and(|about| about.is_symlink());
         let file = if is_link { file.canonicalize()? } else { file.to_path_buf() };
@@ -85,12 +85,12 @@ impl Below {
         &self.path
     }
 
-    /// The file whole, if it has at most `limit` bytes; `None` = there is none.
+    /// The whole file, if it has at most `limit` bytes; `None` = missing.
     ///
     /// # Errors
     ///
-    /// Where the file, or a directory on the way, is a link; where it is no regular file, or another name
-    /// of somebody else's.
+    /// When the file, or a directory on the way, is a link; when it is no regular file, or a hard link to
+    /// another person's file.
     pub(crate) fn read(&self, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
         let slot = match self.slot(path, None) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -106,8 +106,7 @@ impl Below {
         Ok(Some(bytes))
     }
 
-    /// Writes a new file with the directories around it; whether it did: `false` = a file is there
-    /// already, which stays as it is.
+    /// Writes a new file with its directories; `false` = the name is taken, and nothing changed.
     pub(crate) fn create(&self, path: &Path, bytes: &[u8], whose: For) -> io::Result<bool> {
         let slot = self.slot(path, Some(whose))?;
         if slot.stat()?.is_some() {
@@ -123,8 +122,8 @@ impl Below {
         written.map(|()| true)
     }
 
-    /// Puts a file in the place of the one that is there, or of none: beside it first, so that nobody
-    /// finds half of it. It keeps the mode of the old one.
+    /// Replaces a file, or makes a new one: written beside first, so that no reader finds half of it. The
+    /// mode of the old file is kept.
     pub(crate) fn replace(&self, path: &Path, bytes: &[u8], whose: For) -> io::Result<()> {
         let slot = self.slot(path, Some(whose))?;
         let mode = match slot.open()? {
@@ -147,26 +146,26 @@ impl Below {
         put
     }
 
-    /// Opens a file to be written over in the end, and makes it if it is not there. What it has stays.
+    /// Opens a file for a later overwrite, made if missing. The old content stays until then.
     pub(crate) fn open_to_write(&self, path: &Path) -> io::Result<File> {
         let slot = self.slot(path, None)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY | STAY;
         let opened = openat(&slot.directory, &*slot.name, flags, For::Everybody.file());
         let file = slot.regular(opened)?;
-        // Written where it lies, so a second name of it would be written too.
+        // Written in place, so a second name of the file would be written too.
         if file.metadata()?.nlink() > 1 {
             return Err(unfit(&slot.path, "another name of a file that lies elsewhere"));
         }
         Ok(file)
     }
 
-    /// Opens a directory below this one, and makes what is not there of it.
+    /// Opens a directory below this one, made if missing.
     pub(crate) fn directory(&self, path: &Path, whose: For) -> io::Result<Self> {
         let root = self.walk(path, Some(whose))?;
         Ok(Self { root, path: self.path.join(path) })
     }
 
-    /// Whether nothing has this name, in a directory that is there. What has it is a regular file.
+    /// Whether the name is free in an existing directory; a file with the name has to be regular.
     pub(crate) fn is_free(&self, path: &Path) -> io::Result<bool> {
         Ok(self.slot(path, None)?.open()?.is_none())
     }
@@ -251,7 +250,7 @@ impl Slot {
         }
     }
 
-    /// The opened file, if it is a regular one and no hard link to a file of another person.
+    /// The opened file, if regular and not a hard link to another person's file.
     fn regular(&self, opened: rustix::io::Result<OwnedFd>) -> io::Result<File> {
         let file = match opened {
             Ok(file) => File::from(file),
@@ -337,8 +336,8 @@ fn told(error: Errno, path: &Path) -> io::Error {
 /// The folders of a home that a person fills by hand, and may keep elsewhere.
 const BY_HAND: [&str; 3] = ["agents", "skills", "teams"];
 
-/// Opens a directory of a home, or of a data root, by its whole path; makes what is not there of it, for
-/// its owner alone.
+/// Opens a directory of a home, or of a data root, by its whole path; makes missing ones, for the owner
+/// alone.
 pub(crate) fn in_home(home: &Path, path: &Path) -> io::Result<Below> {
     create_private(home)?;
     let below = path.strip_prefix(home).unwrap_or(path);
@@ -351,9 +350,9 @@ pub(crate) fn in_home(home: &Path, path: &Path) -> io::Result<Below> {
     }
 }
 
-/// A file that a person named for output, as a directory and the path below it. In the workspace, the
-/// directory is the workspace, for what lies there may be somebody else's; elsewhere it is that of
-/// the file, and the way to it is the person's.
+/// Splits a person's output file into a directory and the path below. In the workspace, the directory is the
+/// workspace, because files there may be others'; elsewhere, the file's directory, by a path that the person
+/// trusts.
 pub(crate) fn output(path: &Path, workspace: &Path) -> io::Result<(Below, PathBuf)> {
     let absolute = plain(&std::path::absolute(path)?);
     if let Some((root, below)) = in_workspace(&absolute, workspace) {
@@ -364,7 +363,7 @@ pub(crate) fn output(path: &Path, workspace: &Path) -> io::Result<(Below, PathBu
     Ok((Below::open(parent)?, name.into()))
 }
 
-/// As [`output`], of a directory, which is made if it is not there.
+/// Like [`output`], for a directory, made if missing.
 pub(crate) fn output_directory(path: &Path, workspace: &Path) -> io::Result<Below> {
     let absolute = plain(&std::path::absolute(path)?);
     if let Some((root, below)) = in_workspace(&absolute, workspace) {
@@ -374,7 +373,7 @@ pub(crate) fn output_directory(path: &Path, workspace: &Path) -> io::Result<Belo
     Below::open(&absolute)
 }
 
-/// The part of a path that is the workspace, by whatever name, and the part below it.
+/// The part of a path that is the workspace, in any spelling, and the rest.
 fn in_workspace<'a>(path: &'a Path, workspace: &Path) -> Option<(&'a Path, PathBuf)> {
     // The root of all is nobody's workspace in particular.
     workspace.parent()?;
@@ -383,7 +382,7 @@ fn in_workspace<'a>(path: &'a Path, workspace: &Path) -> Option<(&'a Path, PathB
     path.strip_prefix(root).ok().map(|below| (root, below.to_path_buf()))
 }
 
-/// The path without `..`, by its names alone: what the person typed, wherever links lead.
+/// The path without `..`, by names alone: as the person typed it, wherever links lead.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

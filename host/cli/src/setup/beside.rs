@@ -1,7 +1,6 @@
-//! Machine code that a release keeps in a file of its own, `lib/belljar` beside the `bin` of the
-//! program, so that the program stays small. It runs where it is mapped, like code that is a part of
-//! the program, with all rights of the process: it is taken only from who could have replaced the
-//! program as well.
+//! Machine code that a release keeps in a separate file, in `lib/belljar` beside the program's `bin`, so that
+//! the program stays small. The code runs where it is mapped, with all rights of the process, so the file has
+//! to belong to somebody who could have replaced the program as well.
 
 use std::fs::{File as Opened, Metadata};
 use std::os::unix::fs::MetadataExt as _;
@@ -15,11 +14,11 @@ use super::ours;
 
 /// A file that the build has made.
 pub(crate) struct File {
-    /// Its name, which holds a digest of its content: a file of another release has another.
+    /// The name, with a digest of the content: another release's file has another name.
     name: &'static str,
     /// How many bytes it has.
     bytes: usize,
-    /// The file that was found, once somebody has looked.
+    /// The mapped file, after the first look.
     mapped: OnceLock<Option<&'static [u8]>>,
 }
 
@@ -29,12 +28,12 @@ impl File {
         Self { name, bytes, mapped: OnceLock::new() }
     }
 
-    /// Its name in that directory.
+    /// The name in the directory.
     pub(crate) fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its content. `None` = it is not there, or not to be trusted.
+    /// The content. `None` = missing, or not trustworthy.
     pub(crate) fn code(&self) -> Option<&'static [u8]> {
         *self.mapped.get_or_init(|| {
             let program = std::env::current_exe().ok()?;
@@ -50,8 +49,8 @@ pub(crate) fn place(program: &Path) -> Option<PathBuf> {
     Some(program.parent()?.parent()?.join("lib/belljar"))
 }
 
-/// Maps a file of exactly so many bytes for as long as this process lives, if nobody can write it or
-/// put another in its place but root and `owner`, who owns the program.
+/// Maps a file of exactly `bytes` bytes for the life of the process, if only root and `owner`, the program's
+/// owner, can write or replace it.
 #[expect(unsafe_code, reason = "memory that is a file")]
 pub(crate) fn map(path: &Path, bytes: usize, owner: u32) -> Option<&'static [u8]> {
     let directory = std::fs::metadata(path.parent()?).ok()?;
@@ -63,15 +62,15 @@ pub(crate) fn map(path: &Path, bytes: usize, owner: u32) -> Option<&'static [u8]
         return None;
     }
     let (read, private) = (ProtFlags::READ, MapFlags::PRIVATE);
-    // SAFETY: a new mapping at an address that the system chooses. It is never unmapped, and nothing
-    // in this process writes it. Who could change the file could have changed the program.
+    // SAFETY: a new mapping at an address that the system chooses. The mapping is never unmapped, and this
+    // process never writes it. Anybody who could change the file could have changed the program.
     unsafe {
         let start = rustix::mm::mmap(std::ptr::null_mut(), bytes, read, private, &file, 0).ok()?;
         Some(std::slice::from_raw_parts(start.cast(), bytes))
     }
 }
 
-/// Whether nobody but root and this user writes it.
+/// Whether only root and this user can write the file.
 fn is_only(about: &Metadata, owner: u32) -> bool {
     ours::judge(about.uid(), about.mode(), owner).is_none()
 }

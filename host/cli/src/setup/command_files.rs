@@ -1,4 +1,4 @@
-//! The files and directories that a command line names: which of them are programs, and which are data.
+//! The files and directories in a command line, sorted into programs and data.
 //!
 //! ```text
 //! argument ──> path behind it (whole, behind `=`, behind `-I`) ──> by its place: what an interpreter runs or loads
@@ -6,8 +6,8 @@
 //!                                                             ──> by the operator's word (`data`)
 //! ```
 //!
-//! All that could be executed or imported counts as a program, whatever anybody says of it. Where neither place
-//! nor looks tell, the operator's word does.
+//! Every file that could be executed or imported counts as a program, whatever the settings claim. If neither
+//! place nor content decides, the operator's word does.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 /// The part that a file or directory has in a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It is executed or imported, or looks as if it could be.
+    /// Executed or imported, or similar to such a file.
     Program,
-    /// It could be either, and nobody has said which.
+    /// Ambiguous, and not declared.
     Unsure,
     /// It is read and written, and never executed.
     Data,
@@ -34,7 +34,7 @@ pub(crate) struct Named {
     pub(crate) is_file: bool,
 }
 
-/// Programs that run a file which their first free argument names.
+/// Programs that run the file in their first free argument.
 const INTERPRETERS: &[&str] = &[
     "ash", "awk", "bash", "bun", "busybox", "dash", "deno", "dotnet", "elixir", "fish", "gawk",
     "guile", "groovy", "java", "jruby", "julia", "ksh", "lua", "luajit", "make", "mono", "node",
@@ -42,7 +42,7 @@ const INTERPRETERS: &[&str] = &[
     "ts-node", "tsx", "zsh",
 ];
 
-/// Programs that start the one which their arguments name.
+/// Programs that start the program in their arguments.
 const STARTERS: &[&str] = &[
     "bunx", "chrt", "env", "ionice", "nice", "nohup", "npm", "npx", "pipx", "pnpm", "poetry",
     "setsid", "stdbuf", "taskset", "time", "timeout", "uv", "uvx", "xargs", "yarn",
@@ -51,7 +51,7 @@ const STARTERS: &[&str] = &[
 /// Options of interpreters behind which no script comes: the code or the module stands there.
 const INSTEAD: &[&str] = &["--eval", "--print", "-E", "-c", "-e", "-m", "-p"];
 
-/// Options of interpreters with a word of their own, which may be a file that is loaded first.
+/// Options of interpreters with a value, which may be a file to load first.
 const LOADED_FIRST: &[&str] = &[
     "--class-path",
     "--conditions",
@@ -92,7 +92,7 @@ const DATA: &[&str] = &[
 const MAGIC: &[&[u8]] =
     &[b"#!", b"\x7fELF", b"\0asm", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"];
 
-/// Variables that name code for a runtime to load, or where it is looked for.
+/// Variables that name code for a runtime, or its directories.
 pub(crate) const CODE_VARIABLES: &[&str] = &[
     "BASH_ENV",
     "BUN_OPTIONS",
@@ -124,14 +124,14 @@ pub(crate) const CODE_VARIABLES: &[&str] = &[
 enum Place {
     /// Of an interpreter, before its script.
     BeforeScript,
-    /// Of a starter, before the program that it starts.
+    /// Among a starter's arguments, before the program.
     BeforeProgram,
     /// A program's own.
     Own,
 }
 
-/// The file or directory that each argument names, in their order; `None` = no file and no directory that is there. `data`: what
-/// the operator says is data.
+/// The file or directory in each argument, in order; `None` = no existing file or directory. `data`: the
+/// files that the operator declared as data.
 pub(crate) fn named(
     command: &Path,
     args: &[String],
@@ -181,14 +181,14 @@ fn place_behind(program: &Path) -> Option<Place> {
     };
     let target = program.canonicalize().ok();
     let any = |list| is(list, program) || target.as_ref().is_some_and(|target| is(list, target));
-    // A starter is asked for first: one that is a link to `busybox` is what its own name says.
+    // Starters are checked first: a link to `busybox`, for example, acts by its own name.
     if is(STARTERS, program) || (!is(INTERPRETERS, program) && any(STARTERS)) {
         return Some(Place::BeforeProgram);
     }
     any(INTERPRETERS).then_some(Place::BeforeScript)
 }
 
-/// The option that an argument is or belongs to, and the text in which it could name something.
+/// The option of an argument, and the text in which it could name a file.
 fn parts<'a>(arg: &'a str, before: Option<&'a str>) -> (Option<&'a str>, Option<&'a str>) {
     if !arg.starts_with('-') {
         // `env NAME=/path program`.
@@ -204,7 +204,7 @@ fn parts<'a>(arg: &'a str, before: Option<&'a str>) -> (Option<&'a str>, Option<
     (arg.get(..2).filter(|_| attached.is_some()).or(Some(arg)), attached)
 }
 
-/// The file or directory of this name, if one is there.
+/// The file or directory with this name, if present.
 fn file(text: &str) -> Option<PathBuf> {
     if text.is_empty() {
         return None;
@@ -225,7 +225,7 @@ fn role(path: &Path, place: Place, option: Option<&str>, data: &BTreeSet<PathBuf
     if data.iter().any(of_data) {
         return Role::Data;
     }
-    // `--plugin /srv/x`: by its name it is loaded.
+    // `--plugin /srv/x`: loaded, by the option's name.
     let is_loaded = option.is_some_and(|option| {
         let option = option.to_ascii_lowercase();
         let words = ["exten", "hook", "import", "load", "modul", "plugin", "requir", "script"];
@@ -259,7 +259,7 @@ fn is_executable(_path: &Path) -> bool {
     false
 }
 
-/// One that cannot be read counts as code: what cannot be looked at is not vouched for.
+/// An unreadable file counts as code, because its content is unknown.
 fn begins_as_code(path: &Path) -> bool {
     let mut first = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(4).read_to_end(&mut first));

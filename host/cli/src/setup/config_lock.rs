@@ -1,6 +1,6 @@
-//! One process at a time changes the `belljar.toml` of a home: what it has read is what it replaces.
-//! The lock is on the directory of the home, so that nothing is left there; the system takes it back
-//! when the process dies.
+//! A lock against concurrent changes to a home's `belljar.toml`: a process replaces exactly the text that it
+//! has read. The lock is on the home's directory, so that no file is left; the system releases it when the
+//! process dies.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -12,14 +12,13 @@ use belljar_policy::ShownPath as _;
 use crate::setup::exit::Failure;
 use crate::setup::home::{create_private, not_written, read_own_config, replace_config};
 
-/// How long a command waits for another one that changes the file: such a one reads and writes it,
-/// and is done in some milliseconds.
+/// How long a command waits for another change, which takes some milliseconds.
 const WAIT: Duration = Duration::from_secs(20);
 
-/// How long it pauses before it looks again.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The right to change a `belljar.toml`. Dropping it lets the next one change it.
+/// The right to change a `belljar.toml`, released on drop.
 #[derive(Debug)]
 pub(crate) struct ConfigLock {
     path: PathBuf,
@@ -28,7 +27,7 @@ pub(crate) struct ConfigLock {
 }
 
 impl ConfigLock {
-    /// Waits until nobody else changes this file.
+    /// Waits for the lock of this file.
     ///
     /// # Errors
     ///
@@ -42,8 +41,8 @@ impl ConfigLock {
         Ok(Self { path: path.to_path_buf(), held })
     }
 
-    /// Puts a text in the place of the one that was `shown` to a person, or read. What somebody else
-    /// has written meanwhile is not undone.
+    /// Replaces the text that was `shown` to a person, or read. Another process's change in between is not
+    /// undone.
     pub(crate) fn replace(self, shown: &str, new: &str) -> Result<(), Failure> {
         let Self { path, held } = self;
         let _held = match held {

@@ -6,15 +6,14 @@
 //! ROOT/workspaces/ID    what its agents work on
 //! ```
 //!
-//! All workspaces lie in one directory, which holds nothing that decides about rights: the OS
-//! sandbox of a server lets that one through, so tenants that are made while it runs are served
-//! like all others. An older program kept a workspace beside the home, as `ROOT/tenants/ID/workspace`;
-//! one that is there stays in use.
+//! All workspaces are in one directory without files that decide about rights: a server's OS sandbox lets
+//! that directory through, so later tenants are served like all others. An older program kept a workspace
+//! beside the home, as `ROOT/tenants/ID/workspace`; an existing one stays in use.
 //!
-//! A directory is its tenant's for ever: the id is random, and a tenant that is given the name of
-//! one that was deleted has another.
+//! A directory belongs to its tenant for ever: the id is random, and a later tenant of the same name has
+//! another.
 //!
-//! The tenant of the command line has no directory here: it is the person whose home it is.
+//! The tenant of the command line has no directory here, because its person's home is used.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,12 +40,12 @@ pub(crate) const OLDER_WORKSPACE: &str = "workspace";
 #[derive(Debug, Clone)]
 pub(crate) struct Data {
     root: PathBuf,
-    /// Whether it is the directory that `chat` writes to as well.
+    /// Whether `chat` writes to the same directory.
     is_own: bool,
 }
 
 impl Data {
-    /// The data root that the command line names, else the settings, else where `chat` keeps its
+    /// The data root of the command line, otherwise of the settings, otherwise the directory of `chat`'s
     /// sessions.
     pub(crate) fn find(
         arg: &DataArg,
@@ -85,7 +84,7 @@ impl Data {
         &self.root
     }
 
-    /// The directory of the store, which is all of the root that a server itself writes.
+    /// The directory of the store, the only part of the root that a server itself writes.
     pub(crate) fn store_directory(&self) -> PathBuf {
         self.root.join(STORE)
     }
@@ -109,7 +108,7 @@ impl Data {
         vec![self.tenants(), self.workspaces()]
     }
 
-    /// The directory of a tenant beside its workspace, by its id.
+    /// The directory of a tenant beside its workspace, by id.
     pub(crate) fn tenant(&self, tenant: &Tenant) -> PathBuf {
         self.root.join("tenants").join(&tenant.id)
     }
@@ -118,7 +117,7 @@ impl Data {
         self.tenant(tenant).join("home")
     }
 
-    /// Where its agents work: where an older program has put that, or with those of the others.
+    /// The workspace of a tenant's agents: an older program's, or in the common directory.
     pub(crate) fn tenant_workspace(&self, tenant: &Tenant) -> PathBuf {
         let older = self.tenant(tenant).join(OLDER_WORKSPACE);
         match older.symlink_metadata() {
@@ -128,7 +127,7 @@ impl Data {
     }
 }
 
-/// Opens the store at this path for a command that does one thing, and closes it after.
+/// Opens the store at this path for one command, and closes it afterwards.
 pub(crate) fn in_store<T>(
     path: &Path,
     work: impl AsyncFnOnce(&Store) -> Result<T, Failure>,
@@ -141,7 +140,7 @@ pub(crate) fn in_store<T>(
     })
 }
 
-/// As [`in_store`], with the store of the data root, which is made where there is none.
+/// Like [`in_store`], with the store of the data root, made if missing.
 pub(crate) fn with_store<T>(
     arg: &DataArg,
     places: &Places,

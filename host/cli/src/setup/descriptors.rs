@@ -1,8 +1,8 @@
-//! How many descriptors this process may have: as many as the system lets it.
+//! The number of descriptors of this process: the system's maximum.
 
-/// Raises the soft limit to the hard one, and gives what holds then. The soft one is low (1,024 on
-/// most machines) for programs that use `select`, which this is none of; programs that it starts
-/// (hook commands, git) inherit it.
+/// Raises the soft limit to the hard one, and returns the result. The soft limit is low (1,024 on most
+/// machines) for programs with `select`, which belljar does not use; started programs (hook commands, git)
+/// inherit the limit.
 #[cfg(unix)]
 pub(crate) fn raise() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -16,7 +16,7 @@ include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
 /// A tool component that comes with belljar.
 pub(crate) struct StockTool {
-    /// The directory under `tools/`; for a component with one tool also that tool's name.
+    /// The directory under `tools/`; for a component with one tool also the tool's name.
     pub(crate) name: &'static str,
     /// The component.
     wasm: Packed,
@@ -35,7 +35,7 @@ enum Code {
     /// In a file that is installed with the program.
     #[allow(dead_code, reason = "how a release is built")]
     Beside(&'static beside::File),
-    /// Nowhere: it is compiled at its first use, and kept in the cache.
+    /// Absent: compiled at the first use, and cached.
     AtFirstUse,
 }
 
@@ -69,17 +69,17 @@ impl StockTool {
     }
 }
 
-/// The bytes that the build has deflated; `None` = these are not its bytes.
+/// Unpacks bytes deflated by the build; `None` = malformed.
 fn inflated(packed: &[u8]) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     DeflateDecoder::new(packed).read_to_end(&mut whole).ok()?;
     Some(whole)
 }
 
-/// The most that a component has which is kept compressed.
+/// Most bytes of a compressed component.
 const MAX_DECOMPRESSED: u64 = 64 << 20;
 
-/// The bytes that the build has compressed; `None` = these are not its bytes.
+/// Unpacks bytes compressed by the build; `None` = malformed.
 fn decompressed(packed: &[u8]) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     let decoder = ruzstd::decoding::StreamingDecoder::new(packed).ok()?;
@@ -87,8 +87,7 @@ fn decompressed(packed: &[u8]) -> Option<Vec<u8>> {
     Some(whole)
 }
 
-/// Opens what is installed with the program, as long as this process may: behind the OS sandbox its
-/// directory is out of reach.
+/// Opens the files installed with the program in time: behind the OS sandbox their directory is out of reach.
 pub(crate) fn open_what_lies_beside() {
     for tool in STOCK_TOOLS {
         if let Code::Beside(file) = &tool.code {
@@ -100,12 +99,12 @@ pub(crate) fn open_what_lies_beside() {
     }
 }
 
-/// Bytes that begin at a multiple of 64 KiB: code that runs where it lies.
+/// Bytes aligned to 64 KiB, for code that runs in place.
 #[repr(C, align(65536))]
 #[allow(dead_code, reason = "a release keeps such code in a file")]
 struct OnAPage<T>(T);
 
-/// The tools that a stock component offers, as it says itself.
+/// The tools of a stock component, from its own description.
 #[derive(serde::Deserialize)]
 pub(crate) struct Described {
     /// SHA-256 of the component, in hexadecimal.
@@ -113,8 +112,8 @@ pub(crate) struct Described {
     tools: Vec<ToolInfo>,
 }
 
-/// Tells a sandbox what the stock components offer and their machine code, so that none is compiled
-/// to be listed or run. A test of `tests/kit` holds the descriptions against the components' own.
+/// Gives a sandbox the descriptions and machine code of stock components, so that none is compiled for
+/// listing or running. A test of `tests/kit` compares the descriptions with the components' own.
 #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
 pub(crate) fn bring_stock_tools(sandbox: &Sandbox) -> Result<(), Failure> {
     let described: BTreeMap<String, Described> = serde_json::from_str(DESCRIBED)
@@ -130,8 +129,8 @@ pub(crate) fn bring_stock_tools(sandbox: &Sandbox) -> Result<(), Failure> {
                 Code::AtFirstUse => None,
             };
             if let Some(code) = code {
-                // SAFETY: `build.rs` had the engine make this code of the component of this name,
-                // whose digest a test holds against the one here.
+                // SAFETY: `build.rs` had the engine make this code from the component of this name, and a
+                // test compares the component's digest with this one.
                 unsafe { sandbox.know_code(digest, code) };
             }
         }
@@ -139,7 +138,7 @@ pub(crate) fn bring_stock_tools(sandbox: &Sandbox) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The files of an embedded tree below `prefix`, which ends with `/`; paths without it.
+/// The files of an embedded tree below `prefix`, which ends with `/`; paths are relative.
 pub(crate) fn below<'a>(
     tree: &'static [(&'static str, &'static [u8])],
     prefix: &'a str,

@@ -1,4 +1,4 @@
-//! Exit codes, and failures that carry one.
+//! Exit codes, and failures with one.
 
 use std::fmt;
 
@@ -139,7 +139,7 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// An error with its causes, none of them twice.
+/// An error with its causes, without repetition.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -23,7 +23,7 @@ pub(crate) const MAX_COMPONENT_BYTES: u64 = 128 << 20;
 /// Most bytes of a `tool.toml`.
 pub(crate) const MAX_MANIFEST_BYTES: u64 = 64 << 10;
 
-/// Where this process finds and leaves its files.
+/// The places of this process's files.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     /// `~/.belljar`, or what `BELLJAR_HOME` says.
@@ -75,12 +75,12 @@ impl Places {
         self.home.join("agents")
     }
 
-    /// Installed libraries of agents, and the lock file that names them.
+    /// Installed libraries of agents, with their lock file.
     pub(crate) fn libraries(&self) -> PathBuf {
         self.home.join("libraries")
     }
 
-    /// Agents, teams and skills that wait for the operator to take them into use.
+    /// Agents, teams and skills that wait for the operator to activate them.
     pub(crate) fn drafts(&self) -> PathBuf {
         self.home.join("drafts")
     }
@@ -95,7 +95,7 @@ impl Places {
         self.home.join("mcp")
     }
 
-    /// The tokens that somebody has got for them: `NAME.json`, which agents' processes renew.
+    /// The tokens for servers: `NAME.json`, renewed by agents' processes.
     pub(crate) fn tokens(&self) -> PathBuf {
         self.mcp().join(Tokens::DIRECTORY)
     }
@@ -105,8 +105,8 @@ impl Places {
         self.home.join("sessions")
     }
 
-    /// The directory of the store. One of its own, because the OS sandbox cannot let a process
-    /// write some files of a directory and not the others.
+    /// The directory of the store. Separate, because the OS sandbox cannot let a process write only some
+    /// files of a directory.
     pub(crate) fn store_directory(&self) -> PathBuf {
         self.sessions().join(STORE)
     }
@@ -121,8 +121,8 @@ impl Places {
         self.store_directory().join("chat_history")
     }
 
-    /// Makes the directories that sessions and runs are written to, and moves there what an older
-    /// program kept in the home or beside them.
+    /// Makes the directories of sessions and runs, and moves an older program's files from the home or beside
+    /// it.
     pub(crate) fn gather_sessions(&self) -> io::Result<()> {
         create_private(&self.files())?;
         gather_store(&[&self.sessions(), &self.home], &self.store_directory())
@@ -133,7 +133,7 @@ impl Places {
         self.sessions().join("files")
     }
 
-    /// Files that the agents of one run have handed over.
+    /// Files handed over by the agents of one run.
     pub(crate) fn files_of(&self, run: &str) -> PathBuf {
         self.files().join(run)
     }
@@ -145,10 +145,9 @@ pub(crate) const STORE: &str = "store";
 /// The store itself, in its directory.
 pub(crate) const STORE_FILE: &str = "belljar.db";
 
-/// Makes the directory of a store, and moves a store there that lies in one of these places, the
-/// first that has one. The store itself goes last: until it is there, everything is looked for
-/// once more. Files that others may read are closed to them: behind the OS sandbox no mode is
-/// changed by a path.
+/// Makes the directory of a store, and moves a store from the first of `places` that has one. The store
+/// itself is moved last: until then, the search is repeated. Files readable by others are made private:
+/// behind the OS sandbox no mode is changed by a path.
 pub(crate) fn gather_store(places: &[&Path], directory: &Path) -> io::Result<()> {
     const OTHERS: [&str; 4] = ["chat_history", "belljar.locks", "belljar.db-shm", "belljar.db-wal"];
     create_private(directory)?;
@@ -169,14 +168,14 @@ pub(crate) fn gather_store(places: &[&Path], directory: &Path) -> io::Result<()>
         if let Ok((true, mode)) = mode
             && mode.mode() & 0o077 != 0
         {
-            // Whoever opens it says what is wrong with it.
+            // Opening the store reports the fault.
             let _ = fs::set_permissions(&store, fs::Permissions::from_mode(0o600));
         }
     }
     Ok(())
 }
 
-/// A file or a directory of ours that could not be written, with what to do about it.
+/// The failure of writing one of our files or directories, with the remedy.
 pub(crate) fn not_written(what: &str, path: &Path, error: &io::Error) -> Failure {
     let failure = Failure::new(format!("failed to {what} `{}`: {error}", path.shown()));
     match error.kind() {
@@ -209,7 +208,7 @@ pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 }
 
 fn open_file(path: &Path) -> io::Result<File> {
-    // Without waiting for the writer of a FIFO, and asked of what is open: it cannot change.
+    // Without waiting for the writer of a FIFO, and checked on the open file, which cannot be swapped.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     if !file.metadata()?.is_file() {
@@ -228,7 +227,7 @@ fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a workspace's configuration, through no link (INV-433); `None` where there is none.
+/// Reads a workspace's configuration, through no link (INV-433); `None` = missing.
 pub(crate) fn read_workspace_config(places: &Places) -> Result<Option<String>, Failure> {
     let path = places.workspace_config();
     let below = path.strip_prefix(&places.workspace).unwrap_or(&path);
@@ -239,12 +238,11 @@ pub(crate) fn read_workspace_config(places: &Places) -> Result<Option<String>, F
     }
 }
 
-/// Reads the operator's configuration, unless others could have written it; `None` where there is
-/// none.
+/// Reads the operator's configuration, unless others could have written it; `None` = missing.
 pub(crate) fn read_own_config(path: &Path) -> Result<Option<String>, Failure> {
     let opened = open_file(path);
     if let Ok(file) = &opened {
-        // Asked of what is open: what is read is what was judged.
+        // Checked on the open file, so the parsed text is the checked one.
         ours::check(file, path)?;
     }
     text_of(path, opened.and_then(|file| read_open(file, MAX_CONFIG_BYTES)))

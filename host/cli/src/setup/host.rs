@@ -83,7 +83,7 @@ impl<'a> Assembly<'a> {
         self
     }
 
-    /// Somebody who answers where a grant says `ask`.
+    /// Sets the person to ask if a grant says `ask`.
     pub(crate) fn asking(mut self, asker: Arc<dyn Asker>) -> Self {
         self.asker = Some(asker);
         self
@@ -98,26 +98,25 @@ impl<'a> Assembly<'a> {
         self
     }
 
-    /// This sandbox instead of one of its own: engine, pool and cache are shared, and nothing of a
-    /// jar is.
+    /// Uses this sandbox: engine, pool and cache are shared, jars are not.
     pub(crate) fn sharing(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = Some(sandbox);
         self
     }
 
-    /// Where this process listens itself: no tool is connected to it, whatever is granted.
+    /// The listening address of this process: no tool is connected to it, whatever its grants.
     pub(crate) fn listening_on(mut self, address: SocketAddr) -> Self {
         self.listeners.push(address);
         self
     }
 
-    /// The same, with a directory that no agent writes either, as it does not the home.
+    /// The same, with another directory that, like the home, no agent writes.
     pub(crate) fn keeping(mut self, directory: &Path) -> Self {
         self.closed.push(directory.to_path_buf());
         self
     }
 
-    /// The host. What is wrong with single tools stands in its catalogue.
+    /// The host. Faults of single tools are in its catalogue.
     pub(crate) fn host(self) -> Result<Host, Failure> {
         let Self { places, out, settings, models, recording, asker, slow, sandbox, .. } = self;
         let models = match models {
@@ -194,9 +193,8 @@ pub(crate) fn settings(places: &Places) -> Result<Settings, Failure> {
     parsed(places, read_own_config(&places.config())?)
 }
 
-/// As [`settings`], of the operator's own by a process that stays behind its OS sandbox: the file
-/// at home may be another than the one that was let through, so the broker reads it. Not inside
-/// the runtime.
+/// Like [`settings`], for the operator's own in a process behind its OS sandbox: the file may have been
+/// replaced since the wall went up, so the broker reads it. Not inside the runtime.
 pub(crate) fn settings_again(places: &Places) -> Result<Settings, Failure> {
     let Some(broker) = walls::broker() else { return settings(places) };
     ours::check_home(places)?;
@@ -388,15 +386,15 @@ pub(crate) fn sandbox(places: &Places, out: &Out) -> Result<Sandbox, Failure> {
     Ok(sandbox.with_closed_directories(own_directories(places, data.as_deref())))
 }
 
-/// INV-178: what agents may write under these settings: the workspace, whoever is granted it in the
-/// end, and every mount to be written.
+/// INV-178: the directories that agents may write under these settings: the workspace, whoever is granted it,
+/// and every writable mount.
 fn written(settings: &Settings, places: &Places) -> Vec<PathBuf> {
     let mounted = mounted(settings, places, Access::ReadWrite);
     let paths: BTreeSet<PathBuf> = mounted.chain(places.workspace.canonicalize()).collect();
     paths.into_iter().collect()
 }
 
-/// The directories that these settings let agents mount with this access at least, links followed.
+/// The directories that these settings let agents mount with at least this access, links followed.
 pub(crate) fn mounted(
     settings: &Settings,
     places: &Places,
@@ -407,8 +405,8 @@ pub(crate) fn mounted(
     mounts.filter_map(|mount| mount.host.canonicalize().ok())
 }
 
-/// INV-155: where belljar keeps what decides about agents, the program included. What is not there is
-/// closed as well: nobody makes it but belljar.
+/// INV-155: the places of belljar's files that decide about agents, including the program. Missing ones are
+/// closed too, because only belljar may make them.
 pub(crate) fn own_directories(places: &Places, data: Option<&Path>) -> Vec<PathBuf> {
     let mut own = vec![places.home.clone(), places.cache.clone()];
     own.extend(data.map(Path::to_path_buf));
@@ -423,9 +421,9 @@ pub(crate) fn own_directories(places: &Places, data: Option<&Path>) -> Vec<PathB
 /// How deep links are looked for in a home: as deep as the file of an agent or a tool.
 const LINKED_DEPTH: usize = 3;
 
-/// The links of a directory, which lead to what somebody keeps elsewhere.
+/// The links in a directory, which lead to files that a person keeps elsewhere.
 fn linked(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    // What cannot be read has no links for those who obey it either.
+    // An unreadable directory has no links for its readers either.
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         match entry.file_type() {
             Ok(kind) if kind.is_symlink() => found.push(entry.path()),
@@ -437,7 +435,7 @@ fn linked(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Directories of a home that belljar alone fills: no link of a person's is in them.
+/// Directories of a home that only belljar fills, without links of a person.
 fn is_filled_by_belljar(name: &std::ffi::OsStr) -> bool {
     ["cache", "libraries", "sessions"].iter().any(|own| name == *own)
 }
@@ -458,7 +456,7 @@ fn sandbox_telling(
         ));
     };
     if let Some(cached) = walls::keeps_cache() {
-        // The broker's, which was said to be unusable where it is.
+        // The broker's cache, because the cache's own place is unusable.
         config.cache_dir = cached.then(|| places.cache.clone());
         return knowing(Sandbox::new(config));
     }
@@ -476,7 +474,7 @@ fn sandbox_telling(
     }
 }
 
-/// A sandbox that knows what the stock tools offer.
+/// A sandbox with the stock tools' descriptions.
 fn knowing(made: Result<Sandbox, SandboxError>) -> Result<Sandbox, Failure> {
     let sandbox = made.map_err(|error| no_sandbox(&error))?;
     embedded::bring_stock_tools(&sandbox)?;

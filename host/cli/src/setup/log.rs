@@ -1,8 +1,7 @@
-//! The log, and its readers: lines on stderr, and for a server the spans that go to the operator's
-//! collector.
+//! The log, and its readers: lines on stderr, and for a server the spans for the operator's collector.
 //!
-//! The two never mix. Lines are no part of a span, and spans print nothing: where there is no
-//! collector, nobody is interested in them, so that they are never made.
+//! The two never mix. Lines are not part of spans, and spans print nothing: without a collector there is no
+//! subscriber to spans, so none is made.
 
 use belljar_agent::TRACE_TARGET;
 use opentelemetry_sdk::trace::SdkTracer;
@@ -14,11 +13,11 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::term::out::Out;
 
-/// Whose words about every batch are left out: `telemetry` says now and then what they come to.
+/// The library whose lines about every batch are left out: `telemetry` summarizes them now and then.
 const EXPORTER: &str = "opentelemetry-otlp";
 const EXPORT_ERROR: &str = "BatchSpanProcessor.ExportError";
 
-/// The lines of a server where nobody asks for others. `rmcp` has one for each message of a client.
+/// The default lines of a server. `rmcp` would log each message of a client.
 const OWN_LINES: &str = "info,rmcp=off";
 
 /// Log lines go to stderr, and only where `BELLJAR_LOG` asks for them (`debug`,
@@ -33,8 +32,8 @@ pub(crate) fn start(out: &Out) {
     }
 }
 
-/// A server logs without being asked: each line is a JSON object where programs read it, as all that
-/// it notes itself, and a sentence where a person does. Spans go to `tracer`.
+/// Starts a server's log: each line is a JSON object for programs, like the server's own notes, and a
+/// sentence on a terminal. Spans go to `tracer`.
 pub(crate) fn start_server(out: &Out, tracer: Option<SdkTracer>) {
     let filter = asked_for().or_else(|| (!out.is_quiet()).then(|| OWN_LINES.to_owned()));
     let log = |filter: String| {
@@ -45,8 +44,7 @@ pub(crate) fn start_server(out: &Out, tracer: Option<SdkTracer>) {
         }
     };
     let registry = tracing_subscriber::registry();
-    // One by one: a layer that is `None` is taken for one that wants everything, and spans would be
-    // made for nobody.
+    // One by one: a `None` layer counts as one that wants everything, so spans would be made for nobody.
     match (filter, tracer) {
         (Some(filter), Some(tracer)) => registry.with(log(filter)).with(spans(tracer)).init(),
         (Some(filter), None) => registry.with(log(filter)).init(),
@@ -69,8 +67,7 @@ fn lines<S: Subscriber>(filter: &str) -> impl Filter<S> + use<S> {
     EnvFilter::builder().parse_lossy(filter).and(filter_fn(printed))
 }
 
-/// Spans of belljar's own and nothing else: neither lines of the log nor spans of a library are
-/// put into them, nor where in the source they were made.
+/// Spans of belljar's own only: log lines, spans of libraries and source positions are excluded.
 fn spans<S>(tracer: SdkTracer) -> impl Layer<S>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,

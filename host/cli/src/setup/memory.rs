@@ -1,4 +1,4 @@
-//! Memory that callers made a server use goes back to the system when they have gone.
+//! Returns a server's free memory to the system after its callers have gone.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use belljar_work::{OPERATOR, WorkKind, give_back_memory};
 use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 
-/// How often free memory is given back. It takes milliseconds, and what is needed again at once has
-/// to be fetched again.
+/// How often free memory is returned. Each return takes milliseconds, and memory needed again has to be
+/// fetched again.
 const EVERY: Duration = Duration::from_secs(10);
 
 const GIVE_BACK: WorkKind = WorkKind { name: "giving back memory", time: EVERY };

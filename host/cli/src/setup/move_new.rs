@@ -1,4 +1,4 @@
-//! Moving a file or folder in one step, and never over something that is there.
+//! Moves a file or folder in one step, and never over an existing one.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,12 +10,12 @@ use rustix::io::Errno;
 /// A name in a directory that is open.
 type Named<'a> = (&'a OwnedFd, &'a OsStr);
 
-/// Moves `from` to `to`, which must not exist. Either all of it is moved or nothing.
+/// Moves `from` to `to`, which must not exist. The whole is moved, or nothing.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 pub(super) fn move_new(from: Named<'_>, to: Named<'_>) -> io::Result<()> {
     use rustix::fs::{RenameFlags, renameat_with};
     match renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE) {
-        // Some file systems cannot promise it in one step.
+        // Some file systems do not support this in one step.
         Err(Errno::INVAL | Errno::NOSYS) => link_then_remove(from, to),
         done => done.map_err(io::Error::from),
     }
@@ -27,8 +27,8 @@ pub(super) fn move_new(from: Named<'_>, to: Named<'_>) -> io::Result<()> {
     link_then_remove(from, to)
 }
 
-/// A hard link is made only where nothing is. Folders have none; renaming one over a folder
-/// fails unless that is empty, and over a file it fails too.
+/// A hard link never replaces a file. Folders have no hard links; renaming a folder over another fails unless
+/// the other is empty, and over a file in any case.
 fn link_then_remove(from: Named<'_>, to: Named<'_>) -> io::Result<()> {
     let about = statat(from.0, from.1, AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(about.st_mode) == FileType::Directory {

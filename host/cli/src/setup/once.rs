@@ -1,11 +1,11 @@
-//! Places for the overlays of runs of which nothing is kept: `run --no-save` and `replay`.
+//! Places for the overlays of unsaved runs: `run --no-save` and `replay`.
 //!
 //! ```text
 //! DIR/overlays-RANDOM/lock  held as long as the run lasts
 //! DIR/overlays-RANDOM/run   its overlays
 //! ```
 //!
-//! One that a killed process has left is removed by the next that makes one, or opens the store.
+//! A place left by a killed process is removed by the next process that makes one, or opens the store.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,10 +18,10 @@ use tempfile::TempDir;
 const PREFIX: &str = "overlays-";
 const LOCK: &str = "lock";
 
-/// Tries at a place that somebody else took for one that was left.
+/// Attempts at a place that another process took for a leftover.
 const MAX_TRIES: u32 = 16;
 
-/// Overlays that are gone when this is dropped.
+/// Overlays that are deleted on drop.
 #[derive(Debug)]
 pub(crate) struct OnceLayers {
     pub(crate) layers: Layers,
@@ -51,7 +51,7 @@ pub(crate) fn layers_for_once(in_dir: &Path) -> io::Result<OnceLayers> {
     Err(io::ErrorKind::ResourceBusy.into())
 }
 
-/// Removes the places that nobody has any more. One that cannot be removed stays.
+/// Removes unlocked places, as far as possible.
 pub(crate) fn remove_left(in_dir: &Path) {
     for entry in fs::read_dir(in_dir).into_iter().flatten().flatten() {
         let is_place = entry.file_name().to_string_lossy().starts_with(PREFIX);
@@ -64,7 +64,7 @@ pub(crate) fn remove_left(in_dir: &Path) {
                 let _ = fs::remove_dir_all(dir);
             }
             Ok(_) => {}
-            // One that is being made has none yet, and holds nothing.
+            // A place in the making has no lock yet, and is empty.
             Err(_) => {
                 let _ = fs::remove_dir(dir);
             }

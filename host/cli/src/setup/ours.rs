@@ -1,5 +1,5 @@
-//! Whose the operator's own files are. What the home says is obeyed, hooks that run commands
-//! included: it is only read where nobody else could have written it.
+//! Ownership of the operator's files. The home's settings are obeyed, for example hooks that run commands, so
+//! the home is only read if nobody else could have written it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,11 +8,11 @@ use std::path::Path;
 use crate::setup::exit::Failure;
 use crate::setup::home::{Places, create_private};
 
-/// The parts of the home that decide what agents are and may do, beside `belljar.toml`. Who can
-/// write such a directory can put anything there.
+/// The parts of the home that decide agents' rights, beside `belljar.toml`. A writer of such a directory
+/// could add any file.
 const DECIDES: [&str; 7] = ["", "agents", "skills", "teams", "tools", "mcp", "libraries"];
 
-/// Refuses a home where others could have written what is obeyed. What is not there is no reason.
+/// Refuses a home whose decisive parts others could have written. Missing parts are accepted.
 pub(crate) fn check_home(places: &Places) -> Result<(), Failure> {
     for name in DECIDES {
         let path = if name.is_empty() { places.home.clone() } else { places.home.join(name) };
@@ -23,16 +23,16 @@ pub(crate) fn check_home(places: &Places) -> Result<(), Failure> {
     Ok(())
 }
 
-/// INV-512: makes these directories where they are not there. One that is made after the OS sandbox went up may
-/// be closed to this process, with the first tool or agent in it.
+/// INV-512: makes these directories if missing. A directory made after the OS sandbox went up could be closed
+/// to this process, with the first tool or agent in it.
 pub(crate) fn make_missing(home: &Path) {
     for name in DECIDES.iter().filter(|name| !name.is_empty()) {
-        // A home that cannot be written gets nothing new while this process runs either.
+        // A home that cannot be written gets no new file during this process either.
         let _ = create_private(&home.join(name));
     }
 }
 
-/// Refuses what is open here unless it belongs to this user or to root, and nobody else writes it.
+/// Refuses an open file unless it belongs to this user or to root, and nobody else can write it.
 #[cfg(unix)]
 pub(crate) fn check(file: &File, path: &Path) -> Result<(), Failure> {
     use belljar_policy::ShownPath as _;
@@ -63,8 +63,8 @@ pub(super) enum Hint {
     Close,
 }
 
-/// Why somebody else could have written what has this owner and mode. The sticky bit of a directory
-/// is no help: others replace no file there, but add theirs, and those would be obeyed.
+/// Why somebody else could have written a file with this owner and mode. A directory's sticky bit does not
+/// help: others cannot replace files, but can add new ones, which would be obeyed.
 #[cfg(unix)]
 pub(super) fn judge(owner: u32, mode: u32, us: u32) -> Option<(String, Hint)> {
     const OTHERS_WRITE: u32 = 0o022;
@@ -77,8 +77,7 @@ pub(super) fn judge(owner: u32, mode: u32, us: u32) -> Option<(String, Hint)> {
     None
 }
 
-/// Makes a file that only its owner reads and writes, whatever the umask; fails where something
-/// of that name is.
+/// Makes a file for its owner only, whatever the umask; fails if the name is taken.
 pub(crate) fn create_new_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -87,7 +86,7 @@ pub(crate) fn create_new_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Opens a file to write, with what is in it; one that is made only its owner reads and writes.
+/// Opens a file for writing, with its content; a new file is for its owner only.
 pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);
@@ -96,8 +95,8 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Makes a directory that only its owner enters, whatever the umask, with a name of its own. It is
-/// made so, because behind the OS sandbox nothing changes its mode.
+/// Makes a uniquely named directory for its owner only, whatever the umask. The mode is set at the making,
+/// because behind the OS sandbox no mode can be changed.
 pub(crate) fn private_directory(prefix: &str, inside: &Path) -> io::Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix);
@@ -106,8 +105,7 @@ pub(crate) fn private_directory(prefix: &str, inside: &Path) -> io::Result<tempf
     builder.tempdir_in(inside)
 }
 
-/// Closes to others what is there: a file, or a directory with all that is in it. Links are left
-/// alone.
+/// Makes an existing file, or a directory with its content, private. Links are left alone.
 #[cfg(unix)]
 pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;

@@ -8,8 +8,7 @@ pub(crate) fn pinned<'s>(settings: &'s Settings, name: &str) -> Option<&'s str> 
     settings.tools.get(name)?.digest.as_deref()
 }
 
-/// The text with this digest for the tool; everything else stays as it is. `None` where the text
-/// does not parse.
+/// The text with this digest for the tool, otherwise unchanged. `None` = the text does not parse.
 pub(crate) fn with_digest(text: &str, name: &str, digest: &str) -> Option<String> {
     let mut document: DocumentMut = text.parse().ok()?;
     let mut implicit = Table::new();

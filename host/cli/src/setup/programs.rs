@@ -1,4 +1,4 @@
-//! MCP servers that are commands: what the broker is told of them, and what one is bound to.
+//! MCP servers that are commands: the broker's list, and the rules for its entries.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
@@ -20,10 +20,10 @@ use crate::setup::home::Places;
 /// Reads the value of a secret; the error says why it cannot be had.
 pub(crate) type Values<'a> = dyn Fn(&KeySetting) -> Result<SecretString, String> + 'a;
 
-/// Bytes of one file that is digested: interpreters have a hundred and more MiB.
+/// Bytes of one digested file: interpreters have over a hundred MiB.
 const MAX_FILE: u64 = 1 << 30;
 
-/// Seconds after which a file's times tell changes apart, whatever its file system counts in.
+/// Seconds after which a file's times distinguish changes, in any file system's unit.
 const SETTLED_SECONDS: i64 = 3;
 
 /// Digests that are kept: two files for each of many servers.
@@ -32,13 +32,13 @@ const MAX_KEPT: usize = 256;
 /// Links on the way to one file; the kernel follows as many.
 const MAX_LINKS: usize = 40;
 
-/// Where the system's own programs and libraries lie, which nobody writes but who installs them.
+/// Directories of the system's own programs and libraries, which only an administrator writes.
 const SYSTEM: &[&str] = &["/bin", "/gnu/store", "/lib", "/lib64", "/nix/store", "/sbin", "/usr"];
 
-/// The programs of the settings. One whose environment cannot be had, that would reach what is
-/// belljar's own, or that a program or an agent could write, has the reason in place of its environment,
-/// and is never started. `data` is the data root, where the command line names another than the settings;
-/// `written` is what this process may write for agents besides the mounts of the settings.
+/// The programs of the settings. A program without a complete environment, with access to belljar's own
+/// files, or writable by a program or an agent, has the reason in place of its environment, and is never
+/// started. `data` is the command line's data root, if different from the settings; `written` are further
+/// directories that this process may write for agents.
 pub(crate) fn known(
     settings: &Settings,
     places: &Places,
@@ -63,7 +63,7 @@ fn found(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// INV-323: no program reads or writes what decides about agents, nor their sessions and keys.
+/// INV-323: no program reads or writes the files that decide about agents, nor sessions and keys.
 fn outside_of_own(setting: &McpProgram, own: &[PathBuf]) -> Result<(), String> {
     for directory in setting.read.iter().chain(&setting.write) {
         let place = found(directory);
@@ -96,7 +96,7 @@ impl Written {
         }
     }
 
-    /// The directory that holds this place, and who writes it.
+    /// The writable directory around this place, and its writer.
     fn holds(&self, place: &Path) -> Option<(&Path, &'static str)> {
         let holds = |directory: &&PathBuf| place.starts_with(directory);
         let program = self.by_programs.iter().find(holds).map(|it| (&**it, "an MCP server"));
@@ -104,18 +104,18 @@ impl Written {
     }
 }
 
-/// INV-320, INV-431: what was accepted is for no program and no agent to write: between the digest of a
-/// file and its start lies a moment. A copy that nobody writes would close it too, and break what a
-/// script finds beside itself by its own path.
+/// INV-320, INV-431: no program and no agent may write an accepted file, because there is a moment between
+/// the digest of a file and its start. A private copy would close that gap too, but break scripts that find
+/// their neighbours by their own path.
 ///
-/// INV-493: that holds for all that is executed or imported, by its place or its looks; what could be either is
-/// refused as well, until the operator says that it is data.
+/// INV-493: the rule covers every executed or imported file, by place or content; an ambiguous file is
+/// refused as well, until the operator declares it as data.
 fn outside_of_written(name: &str, setting: &McpProgram, written: &Written) -> Result<(), String> {
     let command = Named { path: setting.command.clone(), role: Role::Program, is_file: true };
     let of_args = named(&setting.command, &setting.args, &setting.data).into_iter().flatten();
     let of_args = of_args.filter(|named| named.role != Role::Data);
     for Named { path, role, .. } in std::iter::once(command).chain(of_args) {
-        // Who writes where a link stands can let it lead elsewhere.
+        // A writer of a link's directory could redirect the link.
         let places = way(&Path::new("/").join(&path));
         if let Some((directory, who)) = places.iter().find_map(|place| written.holds(place)) {
             let (file, directory) = (path.shown(), directory.shown());
@@ -145,7 +145,7 @@ fn outside_of_written(name: &str, setting: &McpProgram, written: &Written) -> Re
     Ok(())
 }
 
-/// The places from which its runtime loads code, by its variables.
+/// The places from which the program's runtime loads code, by its variables.
 fn code_of_variables(setting: &McpProgram) -> Vec<(&str, PathBuf)> {
     let of_code = setting.environment.iter().filter_map(|(name, value)| match value {
         McpValue::Text(text) if CODE_VARIABLES.contains(&name.as_str()) => {
@@ -160,8 +160,8 @@ fn code_of_variables(setting: &McpProgram) -> Vec<(&str, PathBuf)> {
     paths.collect()
 }
 
-/// Each place where the kernel looks a name up on the way to this file, and the file itself: whoever
-/// writes one of them decides which file it is.
+/// Each place where the kernel looks a name up on the way to this file, and the file itself: a writer of any
+/// place decides which file is found.
 fn way(path: &Path) -> Vec<PathBuf> {
     let mut rest: VecDeque<OsString> = path.components().filter_map(name).collect();
     let (mut at, mut links) = (PathBuf::from("/"), 0);
@@ -208,7 +208,7 @@ fn environment(
             McpValue::Secret(secret) => {
                 let setting = settings.secrets.get(secret);
                 let setting = setting.ok_or_else(|| format!("secret `{secret}` is not defined"))?;
-                // INV-325: one that outputs could not be searched for is given to nobody.
+                // INV-325: a value that cannot be searched for in outputs is given to no program.
                 let value = values(&setting.value).and_then(|value| {
                     bound(setting, &value)?;
                     Ok(value)
@@ -225,13 +225,12 @@ fn environment(
     Ok(Environment(environment))
 }
 
-/// Digests of the system's files that were read before and are as they were then: interpreters are
-/// large. All other files are read each time, for who writes through a mapped page can leave the
-/// times of a file as they were.
+/// Cached digests of unchanged system files, because interpreters are large. All other files are read each
+/// time, because a writer through a mapped page can leave a file's times unchanged.
 #[derive(Default)]
 pub(crate) struct Digests(Mutex<BTreeMap<Stamp, Digest>>);
 
-/// A file as the system knows it. Whoever installs another changes the last, which nobody can set.
+/// A file's identity in the system. Installing another file changes the last field, which nobody can set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Stamp {
     file: (u64, u64),
@@ -241,8 +240,8 @@ struct Stamp {
 }
 
 impl Digests {
-    /// INV-320: a digest of the command line, of the file that is started, and of every file that an
-    /// argument names, by its whole path or from `/` on, unless it is data: the script of an interpreter.
+    /// INV-320: a digest of the command line, the started file, and every file named in an argument, by a
+    /// whole path or from `/` on, unless declared as data; for example the script of an interpreter.
     pub(crate) fn identify(&self, program: &Program) -> Result<String, String> {
         let file = self.of_file(&program.path)?;
         let mut all = vec![program.path.to_string_lossy().into_owned(), file.to_string()];
@@ -259,7 +258,7 @@ impl Digests {
 
     fn of_file(&self, path: &Path) -> Result<Digest, String> {
         let failed = |error: std::io::Error| format!("failed to read `{}`: {error}", path.shown());
-        // Opened where it was found, so that what is kept is a file of the system's.
+        // Opened at its resolved place, so that only system files are cached.
         let place = path.canonicalize().map_err(failed)?;
         let file = File::open(&place).map_err(failed)?;
         let about = file.metadata().map_err(failed)?;

@@ -18,8 +18,7 @@ use crate::term::out::Out;
 /// Most bytes of a secret's file: the longest header that servers take, and a line feed.
 const MAX_SECRET_FILE: u64 = 8 << 10;
 
-/// Reads the values. One that cannot be had is a warning, and tools that need it are told that
-/// it does not exist.
+/// Reads the values. An unavailable one is a warning, and tools that need it are told that it does not exist.
 pub(crate) fn store(settings: &Settings, places: &Places, out: &Out) -> SecretStore {
     let mut store = SecretStore::default();
     for (name, setting) in &settings.secrets {
@@ -31,16 +30,15 @@ pub(crate) fn store(settings: &Settings, places: &Places, out: &Out) -> SecretSt
     store
 }
 
-/// The files that the values of these settings lie in, models' keys included. Who replaces a value
-/// writes them.
+/// The files with the values of these settings, including models' keys. Replacing a value means writing such
+/// a file.
 pub(crate) fn files(settings: &Settings, places: &Places) -> Vec<PathBuf> {
     let secrets = settings.secrets.values();
     let secrets = secrets.filter_map(|secret| file(&secret.value, places));
     secrets.chain(key_files(settings, places)).collect()
 }
 
-/// As [`files`], with what was accepted of the MCP servers that these settings name, and the tokens
-/// for them.
+/// Like [`files`], with the accepted lists and tokens of the MCP servers in these settings.
 pub(crate) fn files_named(settings: &Settings, places: &Places) -> Vec<PathBuf> {
     let of_server = |name: &String| {
         [places.mcp().join(Accepted::file(name)), places.tokens().join(Tokens::file(name))]
@@ -56,7 +54,7 @@ pub(crate) fn key_files(settings: &Settings, places: &Places) -> Vec<PathBuf> {
     settings.models.values().filter_map(|model| file(&model.key, places)).collect()
 }
 
-/// The file that a value lies in; `None` where it lies in none.
+/// The file of a value; `None` = in no file.
 pub(crate) fn file(key: &KeySetting, places: &Places) -> Option<PathBuf> {
     match key {
         KeySetting::File(path) => Some(places.home.join(path)),
@@ -85,8 +83,8 @@ pub(crate) fn value(setting: &KeySetting, places: &Places) -> Result<SecretStrin
     Ok(SecretString::from(value.trim().to_owned()))
 }
 
-/// Why a file of a secret cannot be read. Behind the OS sandbox a server reads the files of its
-/// tenants in their own directories alone, whoever may read others.
+/// Why a file of a secret cannot be read. Behind the OS sandbox a server reads its tenants' files in their
+/// own directories only.
 fn unread(path: &Path, error: &io::Error, places: &Places) -> String {
     let failed = format!("failed to read `{}`: {error}", path.shown());
     let denied = error.kind() == io::ErrorKind::PermissionDenied;

@@ -1,7 +1,7 @@
 //! Sends the spans of `belljar serve` to the operator's collector: OTLP over HTTP, as protobuf.
 //!
-//! A collector that is slow, broken or gone costs nobody but its reader: spans wait in a queue with
-//! a bound, what does not fit is dropped and counted, and each request has a time limit.
+//! A slow, broken or absent collector affects only its reader: spans wait in a bounded queue, further ones
+//! are dropped and counted, and each request has a time limit.
 
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
@@ -26,26 +26,25 @@ use crate::setup::exit::Failure;
 /// Where `[server]` names the collector.
 const SETTING: &str = "`otlp_endpoint` under `[server]`";
 
-/// Variables of the standard that name it: for traces, with the whole path, and for everything.
+/// Standard variables with the address: for traces, with the whole path, and for all signals.
 const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-/// Headers that go with each request, `name=value,name=value`: what a collector that is not one's
-/// own knows its sender by.
+/// Headers of each request, `name=value,name=value`: for example the credentials for a hosted collector.
 const HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
 
-/// The form in which spans are sent; there is one.
+/// The only supported form of spans.
 const PROTOCOLS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
 const PROTOCOL: &str = "http/protobuf";
 
-/// The path that is added to an address that is for everything.
+/// The path added to an address for all signals.
 const TRACES_PATH: &str = "v1/traces";
 
 /// The service's name where nothing else is said.
 const SERVICE: &str = "belljar";
 
-/// How many spans wait where `OTEL_BSP_MAX_QUEUE_SIZE` says nothing: those of some hundred turns
-/// that end in the same second, a few megabytes.
+/// The default of `OTEL_BSP_MAX_QUEUE_SIZE`: the spans of some hundred turns that end in the same second, a
+/// few megabytes.
 const MAX_WAITING: usize = 8_192;
 
 /// How long a collector may take to take a batch.
@@ -54,11 +53,11 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long what still waits may take to be sent when the server stops.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Most bytes of a collector's answer; it has nothing to tell but how many spans it refused.
+/// Most bytes of a collector's answer, which only has the number of refused spans.
 const MAX_ANSWER: usize = 64 << 10;
 
-/// An answer of this length or less says that all spans were taken: the field that tells of others
-/// is absent or empty.
+/// An answer up to this length means that all spans were accepted: the field for refused ones is absent or
+/// empty.
 const ALL_TAKEN: usize = 2;
 
 /// How often the log hears of a collector that takes nothing.
@@ -72,7 +71,7 @@ pub(crate) struct Collector(Url);
 #[derive(Debug)]
 pub(crate) struct Telemetry(SdkTracerProvider);
 
-/// The HTTP client of the exporter, whose thread is none of the runtime's.
+/// The HTTP client of the exporter, whose thread is outside of the runtime.
 #[derive(Debug)]
 struct Sender {
     client: reqwest::Client,
@@ -90,8 +89,8 @@ struct Troubles {
 }
 
 impl Collector {
-    /// The collector that the environment names, else the one of `belljar.toml`; `None` = nobody
-    /// wants spans. `env` gives the value of a variable.
+    /// The collector in the environment, otherwise in `belljar.toml`; `None` = no spans wanted. `env` returns
+    /// a variable's value.
     pub(crate) fn find(
         server: &ServerSetting,
         env: impl Fn(&str) -> Option<String>,
@@ -127,14 +126,13 @@ impl Collector {
         Ok(Some(Self(url)))
     }
 
-    /// The machine that spans go to, to be shown: what follows in an address may be a secret.
+    /// The collector's host, for display: the rest of an address may be a secret.
     pub(crate) fn host(&self) -> String {
         self.0.origin().ascii_serialization()
     }
 }
 
-/// The address of a collector for traces, or what is wrong with it, which does not repeat what may
-/// be a password.
+/// The address of a collector for traces, or its fault, without a possible password.
 fn address(text: &str, whole: bool) -> Result<Url, &'static str> {
     let wrong = "is not one that spans can be sent to: it must begin with `http://` or `https://`";
     let mut url: Url = text.parse().map_err(|_| wrong)?;
@@ -153,7 +151,7 @@ fn address(text: &str, whole: bool) -> Result<Url, &'static str> {
     Ok(url)
 }
 
-/// Whether each part is a header; the exporter's library leaves out those that are none.
+/// Whether each part is a header, because the exporter's library would skip invalid ones.
 fn fits(headers: String) -> bool {
     headers.split(',').filter(|part| !part.trim().is_empty()).all(|part| {
         let Some((name, value)) = part.split_once('=') else { return false };
@@ -165,7 +163,7 @@ fn fits(headers: String) -> bool {
 }
 
 impl Telemetry {
-    /// Starts to send, by tasks of this runtime. Gives what makes the spans.
+    /// Starts sending, in tasks of this runtime. Returns the maker of spans.
     pub(crate) fn start(
         collector: &Collector,
         runtime: &Handle,
@@ -201,8 +199,8 @@ impl Telemetry {
         Ok((Self(provider), tracer))
     }
 
-    /// Sends what waits, for as long as that may take, and ends. Blocks; call it outside of the
-    /// runtime, while that still runs.
+    /// Sends waiting spans, up to a time limit, and ends. Blocks; call it outside of the runtime, while the
+    /// runtime is alive.
     pub(crate) fn stop(self) {
         if let Err(error) = self.0.shutdown_with_timeout(FLUSH_TIMEOUT) {
             tracing::warn!(%error, "not all traces were sent before the end");
@@ -262,7 +260,7 @@ async fn send(
 }
 
 impl Sender {
-    /// Tells the log that a batch was not taken, or counts that where the log has just heard of one.
+    /// Logs that a batch was not accepted, or counts it if the last line is recent.
     fn trouble(&self, why: &str) {
         let times = {
             let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
@@ -291,7 +289,7 @@ impl Sender {
     }
 }
 
-/// An error with what is behind it: what a client says of itself is rarely why.
+/// An error with its causes, because a client's own message rarely has the reason.
 fn chain(error: &(dyn Error + 'static)) -> String {
     anyhow::Chain::new(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

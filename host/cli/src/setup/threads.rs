@@ -1,14 +1,13 @@
 //! The turns of threads on the processors.
 
-/// The time that the scheduler plans for a thread at once, in nanoseconds: the most that it takes. Whoever
-/// wakes up beside it and plans less, as everybody does by default, goes first; nobody gets a smaller share of
-/// the processors for it. Linux 6.12 and later look at it.
+/// The scheduler's slice for a thread, in nanoseconds: the maximum. A waking thread with a shorter slice, as
+/// by default, goes first; no thread gets a smaller share of the processors. Used by Linux 6.12 and later.
 #[cfg(target_os = "linux")]
 const PLANNED: u64 = 100_000_000;
 
-/// Has this thread, and all threads and programs that it starts from now on, give way to whoever waits for an
-/// answer. What is done behind an answer would keep the client from reading it otherwise. Where the system has
-/// no such thing, nothing changes. Call it before the OS sandbox is up, which refuses it.
+/// Makes this thread, and all later threads and programs from it, yield to threads that serve waiting
+/// clients. Work after an answer would otherwise delay the client's reading. Without support by the system,
+/// nothing changes. Call it before the OS sandbox is up, which refuses the call.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe interface has these calls")]
 pub(crate) fn give_way() {

@@ -1,8 +1,8 @@
-//! The OS sandbox of this process: what it lets through, and what is said of it.
+//! The OS sandbox of this process: its gaps, and messages about it.
 //!
-//! It goes up once, before there is a runtime or any other thread, in every command that runs a
-//! tool. What it lets through is the union of what all agents are granted: a process has one
-//! wall, whichever of them it runs. What runs outside is started by the broker.
+//! The wall goes up once, before there is a runtime or any other thread, in every command that runs a tool.
+//! The gaps are the union of all agents' grants, because a process has one wall for all agents. Outside work
+//! is started by the broker.
 
 use std::ffi::OsString;
 use std::fs;
@@ -24,40 +24,40 @@ use crate::setup::programs::{self, Digests};
 use crate::setup::secrets;
 use crate::term::out::Out;
 
-/// The hidden first argument that makes this binary a compiling child.
+/// The hidden first argument for a compiling child.
 pub(crate) const COMPILE_CHILD: &str = "compile-component";
 
-/// The hidden first argument that makes this binary a broker.
+/// The hidden first argument for a broker.
 pub(crate) const BROKER: &str = "start-outside-the-wall";
 
-/// The hidden first argument that makes this binary a describing child.
+/// The hidden first argument for a describing child.
 pub(crate) const DESCRIBE_CHILD: &str = "describe-component";
 
-/// The hidden first argument that makes this binary the keeper of a hook command.
+/// The hidden first argument for the keeper of a hook command.
 pub(crate) const KEEPER: &str = "keep-hook-command";
 
-/// The hidden first argument that makes this binary the keeper of a program.
+/// The hidden first argument for the keeper of a program.
 pub(crate) const PROGRAM_KEEPER: &str = "keep-program";
 
-/// The hidden first argument that makes this binary become a program, confined.
+/// The hidden first argument for becoming a confined program.
 pub(crate) const PROGRAM: &str = "become-program";
 
-/// The hidden first argument that makes this binary attack its own OS sandbox.
+/// The hidden first argument for attacking the OS sandbox from inside.
 pub(crate) const ATTACK: &str = "attack-the-wall";
 
-/// The hidden first argument that makes this binary the process beside such an attack.
+/// The hidden first argument for the process beside such an attack.
 pub(crate) const VICTIM: &str = "be-attacked";
 
 /// The option, also as the word that a compiling child understands.
 pub(crate) const NO_WALL: &str = "--no-os-sandbox";
 
-/// Entries of the home's folders that are looked at for links; past it, links are left out.
+/// Entries of the home's folders searched for links; further ones are ignored.
 const MAX_ENTRIES: usize = 10_000;
 
 /// Folders below the home's that are looked into.
 const MAX_DEPTH: usize = 8;
 
-/// The one wall that a process has.
+/// The process's only wall.
 static STATE: OnceLock<State> = OnceLock::new();
 
 enum State {
@@ -78,14 +78,14 @@ pub(crate) struct Walls<'a> {
     out: &'a Out,
 }
 
-/// The gaps in the wall that a command needs beside those of every one.
+/// The gaps of a command in the wall, beside the common ones.
 #[derive(Debug, Default)]
 pub(crate) struct Through {
     /// Files and directories that are read.
     pub(crate) read: Vec<PathBuf>,
     /// Files and directories that are written.
     pub(crate) write: Vec<PathBuf>,
-    /// Directories with a temporary one in them, which is removed at the end.
+    /// Directories for a temporary one, which is removed at the end.
     pub(crate) temporary: Vec<PathBuf>,
     /// Nothing is done without the OS sandbox, unless `belljar.toml` says otherwise.
     pub(crate) required: bool,
@@ -104,13 +104,13 @@ impl<'a> Walls<'a> {
         Self { out }
     }
 
-    /// Puts the wall up for a command in these places. A `belljar.toml` that is not valid grants
-    /// nothing here; the command itself says what is wrong with it.
+    /// Raises the wall for a command in these places. An invalid `belljar.toml` grants nothing here; the
+    /// command itself reports the fault.
     ///
     /// # Errors
     ///
-    /// When the OS sandbox is required and does not stand. Where it is not required, a warning
-    /// says what is missing, also with `--quiet`.
+    /// When the OS sandbox is required and does not stand. If not required, a warning lists the missing
+    /// parts, even with `--quiet`.
     pub(crate) fn up(&self, places: &Places, through: &Through) -> Result<Raised, Failure> {
         let settings = host::settings(places).unwrap_or_default();
         let required = settings.require_os_sandbox.unwrap_or(through.required);
@@ -130,8 +130,8 @@ impl<'a> Walls<'a> {
         Ok(raised.all)
     }
 
-    /// Puts up a wall around a command that runs no tool and writes below these directories alone: no
-    /// other file is opened from then on, no connection and no process made. Nothing runs outside of it.
+    /// Raises a wall around a command without tools that writes below these directories alone: no other file
+    /// can be opened from then on, no connection or process made. Nothing runs outside of it.
     pub(crate) fn around(&self, written: &[&Path]) {
         if matches!(STATE.get(), Some(State::Off)) {
             return;
@@ -145,7 +145,7 @@ impl<'a> Walls<'a> {
         }
     }
 
-    /// The part of it that stands. Says nothing but that it is switched off.
+    /// The standing part of the wall. Prints nothing unless the wall is switched off.
     pub(crate) fn look(&self, places: &Places, through: &Through) -> Raised {
         let settings = host::settings(places).unwrap_or_default();
         self.raise(places, &settings, through).all
@@ -221,7 +221,7 @@ pub(crate) fn be_broker() -> ExitCode {
     belljar_os_sandbox::serve(keepers, &Outside(vault, Digests::default()))
 }
 
-/// The files that the broker keeps, the operator's settings, and what programs are now.
+/// The broker's vault: compiled components, the operator's settings, and digests of programs.
 struct Outside(Vault, Digests);
 
 impl belljar_os_sandbox::BrokerVault for Outside {
@@ -237,7 +237,7 @@ impl belljar_os_sandbox::BrokerVault for Outside {
         self.0.make(made, component)
     }
 
-    /// Judged here, by what is open: what goes back is text, and nobody's any more.
+    /// Checked here, on the open file: the answer is text, without an owner.
     fn settings(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
         let text = read_own_config(path).map_err(|failure| failure.with_hints())?;
         Ok(text.map(String::into_bytes))
@@ -248,7 +248,7 @@ impl belljar_os_sandbox::BrokerVault for Outside {
     }
 }
 
-/// Where this process reaches behind its wall; absent where there is none.
+/// The process's reach behind its wall; absent without a wall.
 pub(crate) fn reach() -> Option<&'static WallReach> {
     match STATE.get() {
         Some(State::Up { reach, .. }) => Some(reach),
@@ -256,7 +256,7 @@ pub(crate) fn reach() -> Option<&'static WallReach> {
     }
 }
 
-/// Who starts what has to run outside; absent where there is no wall.
+/// The broker for outside work; absent without a wall.
 pub(crate) fn broker() -> Option<&'static Broker> {
     match STATE.get() {
         Some(State::Up { broker, .. }) => Some(broker),
@@ -272,7 +272,7 @@ pub(crate) fn keeps_cache() -> Option<bool> {
     }
 }
 
-/// How components are compiled: in a child, which has a wall of its own.
+/// The way to compile components: in a child, behind a separate wall.
 pub(crate) fn compiler() -> Result<Compiler, Failure> {
     if let Some(broker) = broker() {
         return Ok(Compiler::Broker(broker.clone()));
@@ -314,7 +314,7 @@ fn setup(
     }
 }
 
-/// The union of what the operator granted, of what belljar keeps, and of what a program needs.
+/// The union of the operator's grants, belljar's own files, and a program's needs.
 fn wall(places: &Places, settings: &Settings, through: &Through) -> Wall {
     let mut wall = Wall::default().with_system();
     wall.read(&places.home);
@@ -329,7 +329,7 @@ fn wall(places: &Places, settings: &Settings, through: &Through) -> Wall {
         }
     }
     if places.tokens().is_dir() {
-        // An issuer that renews a token may give out another renewal with it.
+        // An issuer that renews a token may also replace the refresh token.
         wall.write(&places.tokens());
     }
     through.read.iter().for_each(|path| wall.read(path));
@@ -338,7 +338,7 @@ fn wall(places: &Places, settings: &Settings, through: &Through) -> Wall {
     wall
 }
 
-/// Files that `belljar.toml` names and that are read when they are first needed.
+/// Files named in `belljar.toml` that are read on first use.
 fn configured(places: &Places, settings: &Settings, wall: &mut Wall) {
     let keys = settings.models.values().map(|model| &model.key);
     for key in keys.chain(settings.secrets.values().map(|secret| &secret.value)) {
@@ -357,8 +357,8 @@ fn configured(places: &Places, settings: &Settings, wall: &mut Wall) {
     }
 }
 
-/// The targets of links in the home: agents that a person keeps elsewhere, for example. A directory
-/// is looked at as it is; other links of the home are the operator's own too.
+/// The targets of links in the home, for example agents that a person keeps elsewhere. A directory is
+/// searched at present; other links of the home are the operator's own too.
 fn linked(directory: &Path, depth: usize, entries: &mut usize, wall: &mut Wall) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         *entries += 1;

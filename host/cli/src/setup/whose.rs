@@ -1,5 +1,5 @@
-//! Whose agents and tools a command speaks of: the operator's own, or a tenant's. Agents that are made
-//! through the API are in the store, and the command line finds them as the server does.
+//! The owner of a command's agents and tools: the operator, or a tenant. Agents made through the API are in
+//! the store, and the command line finds them like the server.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::setup::host::{self, Assembly};
 use crate::setup::walls::{Through, Walls};
 use crate::term::out::Out;
 
-/// Where somebody's agents are, and those that lie in no file.
+/// The places of an owner's agents, and agents outside of files.
 #[derive(Debug)]
 pub(crate) struct Whose {
     /// The operator's own places, or those of the tenant.
@@ -31,12 +31,12 @@ pub(crate) struct Whose {
 }
 
 impl TenantArg {
-    /// The tenant that is named, but for the one of the command line.
+    /// The named tenant, unless the command line's own.
     pub(crate) fn other(&self) -> Option<&str> {
         self.tenant.as_deref().filter(|name| *name != TENANT)
     }
 
-    /// Puts what an older program kept of a tenant elsewhere where it is looked for.
+    /// Moves a tenant's files from an older program's places.
     pub(crate) fn gather(&self, operator: &Places) -> Result<(), Failure> {
         match self.other() {
             Some(_) => self.root(operator)?.create(operator),
@@ -44,8 +44,8 @@ impl TenantArg {
         }
     }
 
-    /// Whether the command line says whose, or where. Where it does not, the operator's own files
-    /// are meant, and no store is opened for them.
+    /// Whether the command line names a tenant or a data root. Otherwise the operator's own files are used,
+    /// and no store is opened for them.
     pub(crate) fn is_named(&self) -> bool {
         self.tenant.is_some() || self.data.data.is_some()
     }
@@ -55,8 +55,8 @@ impl TenantArg {
         command_of(command, self.other(), self.data.data.as_deref())
     }
 
-    /// Writes to the audit log of whoever is meant what the person at the command line did to
-    /// these objects. `done` is said where that fails: what is done all the same.
+    /// Writes a line to the owner's audit log about the person's action on these objects. `done` is the rest
+    /// of the message after a failure: the action took place all the same.
     pub(crate) fn audit(
         &self,
         operator: &Places,
@@ -110,7 +110,7 @@ impl Whose {
         Self { places: operator.clone(), tenant: None, data: None, in_store: Vec::new() }
     }
 
-    /// Whoever the command line names; the operator's own files where it names nobody.
+    /// The named owner; the operator without a name.
     pub(crate) fn named(of: &TenantArg, operator: &Places) -> Result<Self, Failure> {
         if of.is_named() { Self::find(of, operator) } else { Ok(Self::operators(operator)) }
     }
@@ -121,7 +121,7 @@ impl Whose {
         Self::named(of, operator)
     }
 
-    /// As [`Self::named`], behind the OS sandbox, which lets through what the command needs besides.
+    /// Like [`Self::named`], behind the OS sandbox, with the command's further gaps.
     pub(crate) fn behind(
         of: &TenantArg,
         operator: &Places,
@@ -137,8 +137,8 @@ impl Whose {
         Self::named(of, operator)
     }
 
-    /// Looks for the tenant, and for what the store has of its agents. Makes nothing: where there is
-    /// no store, there is nobody but the operator.
+    /// Looks up the tenant, and its agents in the store. Makes nothing: without a store, the operator is the
+    /// only owner.
     pub(crate) fn find(of: &TenantArg, operator: &Places) -> Result<Self, Failure> {
         let data = of.root(operator)?;
         if !data.store().is_file() {
@@ -189,7 +189,7 @@ pub(crate) async fn tenant(name: &str, store: &Store) -> Result<Tenant, Failure>
     known.ok_or_else(|| no_tenant(name))
 }
 
-/// The part of a store that is the tenant's who is meant.
+/// The owner's part of a store.
 pub(crate) async fn part_of(of: &TenantArg, store: &Store) -> Result<Store, Failure> {
     let Some(name) = of.other() else { return Ok(store.clone()) };
     let own = tenant(name, store).await?;

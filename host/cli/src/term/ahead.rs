@@ -1,5 +1,5 @@
-//! Lines that a person typed before they were asked for. A question does not take them for its answer;
-//! whoever reads lines next gets them (INV-514).
+//! Lines that a person typed before a question. A question does not accept them as its answer; the next
+//! reader of lines gets them (INV-514).
 
 use std::collections::VecDeque;
 use std::io;
@@ -41,8 +41,8 @@ impl TypedAhead {
     }
 }
 
-/// Whether a line can be read at once. A terminal says so of whole lines, unless somebody edits at it:
-/// then what was typed is the editor's.
+/// Whether a line can be read at once. A terminal reports whole lines, unless an editor is active: then typed
+/// text is the editor's.
 #[cfg(unix)]
 fn is_line_there() -> bool {
     use rustix::event::{PollFd, PollFlags, poll};

@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use crate::term::out::Out;
 use crate::term::progress::Progress;
 
-/// Characters of arguments that a question shows; the person should see what they allow.
+/// Characters of arguments in a question, enough for the person to see the call.
 const MAX_ARGUMENTS: usize = 2_000;
 
 /// How often a question is put.
@@ -26,10 +26,10 @@ pub(crate) struct TerminalAsker {
 }
 
 impl TerminalAsker {
-    /// One line from the person; `None` where there is none.
+    /// One line from the person; `None` = no more lines.
     async fn line(&self, text: String) -> Option<String> {
         let (out, progress) = (self.out.clone(), self.progress.clone());
-        // A run that is cancelled drops this future; the thread must not go on reading.
+        // A cancelled run drops this future, and the thread must stop reading.
         let wanted = Wanted::default();
         let still = Arc::clone(&wanted.0);
         let asking = move || progress.ask(|| out.ask_line(&text, &still));

@@ -1,4 +1,4 @@
-//! The changes of a text, as lines that are taken away and lines that are added.
+//! The changes of a text, as removed and added lines.
 
 use belljar_policy::Shown;
 use belljar_work::StopSignal;
@@ -7,7 +7,7 @@ use crate::term::out::{Out, Style};
 
 /// Shows on stdout what changes; `name` stands above. Foreign text is escaped.
 pub(crate) fn show(name: &str, old: &str, new: &str, out: &Out) {
-    // Its work is bounded, so it needs no other end.
+    // The work is bounded, so no stop signal is needed.
     let stop = StopSignal::never();
     let hunks = belljar_changes::unified(old.as_bytes(), new.as_bytes(), &stop).unwrap_or_default();
     if hunks.is_empty() {
@@ -29,7 +29,7 @@ pub(crate) fn show_line(line: &str, out: &Out) {
         _ => None,
     };
     let line = Shown::multiline(line).to_string();
-    // As it is: somebody may take it as a patch.
+    // Unchanged, because somebody may use it as a patch.
     match style {
         Some(style) => out.text(&format!("{}\n", out.paint(style, line))),
         None => out.text(&format!("{line}\n")),

@@ -1,8 +1,8 @@
 //! All printing: results to stdout, everything about them to stderr.
 //!
 //! Colour only on a terminal, and never with `NO_COLOR` set or `TERM=dumb`. `--quiet` leaves
-//! results, errors and nothing else. Foreign text has to come here escaped (`Shown`); what was
-//! forgotten is escaped here all the same, so that nothing hidden passes this module.
+//! results, errors and nothing else. Foreign text has to arrive escaped (`Shown`); forgotten text is escaped
+//! here all the same, so that nothing hidden passes this module.
 #![expect(
     clippy::print_stderr,
     reason = "the one module that prints; the others hand it what to print"
@@ -36,7 +36,7 @@ pub(crate) struct Out {
     log: Arc<AtomicBool>,
     /// Why stdout could not be written, the first time.
     broken: Arc<OnceLock<io::ErrorKind>>,
-    /// Where the lines go that were typed before a question; `None` = they are forgotten.
+    /// The buffer for lines typed before a question; `None` = dropped.
     ahead: Option<TypedAhead>,
 }
 
@@ -52,9 +52,9 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// The code that a terminal is sent for it. The colours are fixed ones of middling brightness,
-    /// out of the table of 256: the yellow and cyan of many palettes cannot be read on white, nor
-    /// their red on black. A style never says anything that the text does not say too.
+    /// The terminal code of the style. The colours are fixed ones of middling brightness, from the table of
+    /// 256: the yellow and cyan of many palettes cannot be read on white, nor their red on black. A style
+    /// never carries information that is not in the text too.
     fn code(self) -> &'static str {
         match self {
             Self::Bold => "1",
@@ -87,8 +87,8 @@ impl Out {
         Self { ahead: Some(ahead), ..self.clone() }
     }
 
-    /// Makes a log of all that goes to stderr from now on: unless a person watches it, each line is
-    /// a JSON object, in the form of the lines that libraries log.
+    /// Turns stderr into a log from now on: unless on a terminal, each line is a JSON object, in the form of
+    /// the libraries' log lines.
     pub(crate) fn keep_log(&self) {
         self.log.store(!io::stderr().is_terminal(), Ordering::Relaxed);
     }
@@ -113,7 +113,7 @@ impl Out {
         self.stdout_colour
     }
 
-    /// How many columns the terminal has that stdout is; `None` where it is no terminal.
+    /// The columns of stdout's terminal; `None` = not a terminal.
     pub(crate) fn columns(&self) -> Option<usize> {
         columns_of(&io::stdout())
     }
@@ -134,7 +134,7 @@ impl Out {
         self.write(&format!("{}\n", wrapped(&text, self.columns())));
     }
 
-    /// Text of the result as it is, with a line feed added where the last line lacks one.
+    /// Text of the result, unchanged, with a line feed at the end if missing.
     pub(crate) fn text(&self, text: &str) {
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         self.write(&format!("{text}{end}"));
@@ -159,7 +159,7 @@ impl Out {
         Ok(())
     }
 
-    /// JSON that somebody else wrote, its value as it is.
+    /// Foreign JSON, with its value unchanged.
     pub(crate) fn foreign_json(&self, text: &str) {
         self.text(&visible_json(text));
     }
@@ -191,7 +191,7 @@ impl Out {
         self.diagnostic_with(diagnostic, None);
     }
 
-    /// Diagnostics of files with the lines that they are about.
+    /// Diagnostics of files with the affected lines.
     pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         let mut snippets = Snippets::new(self.stderr_colour);
         for diagnostic in diagnostics {
@@ -266,9 +266,8 @@ impl Out {
         Some(matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
-    /// A line from the person at the terminal; `None` where there is none, at its end, or once
-    /// it is not wanted any more. What was typed before the question was there is no answer
-    /// to it.
+    /// A line from the person at the terminal; `None` without a terminal, at the end of input, or once no
+    /// longer wanted. Text typed before the question is not an answer.
     pub(crate) fn ask_line(&self, question: &str, wanted: &AtomicBool) -> Option<String> {
         if !self.can_ask() {
             return None;
@@ -298,7 +297,7 @@ impl Out {
         }
     }
 
-    /// `text` as stderr gets it: nothing in it is hidden.
+    /// `text` for stderr, with hidden characters escaped.
     pub(crate) fn visible_err<'a>(&self, text: &'a str) -> Cow<'a, str> {
         visible_text(text, self.stderr_colour)
     }
@@ -350,7 +349,7 @@ fn columns_of(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
         return None;
     }
     let size = terminal_size::terminal_size_of(stream);
-    // A terminal that nobody has told its size says 0.
+    // A terminal of unknown size reports 0.
     let columns = size.map(|(terminal_size::Width(columns), _)| usize::from(columns));
     Some(columns.filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS))
 }
@@ -362,7 +361,7 @@ fn wrapped(text: &str, columns: Option<usize>) -> Cow<'_, str> {
     }
 }
 
-/// Columns of a terminal that does not say how many it has.
+/// Columns of a terminal of unknown size.
 const USUAL_COLUMNS: usize = 80;
 
 /// How often a question looks whether its answer is still wanted.

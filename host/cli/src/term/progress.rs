@@ -1,5 +1,5 @@
-//! Showing a run while it happens: a line for each finished tool call and subagent, and on a
-//! terminal one line that moves.
+//! Shows a run while it happens: a line for each finished tool call and subagent, and on a terminal one
+//! moving line.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,10 +20,10 @@ use crate::term::table;
 /// Characters of arguments on a line: a path or a pattern, not a file.
 const MAX_ARGUMENTS: usize = 60;
 
-/// Characters of a task or of what an agent says, on one line.
+/// Characters of a task or an agent's words, on one line.
 const MAX_SAID: usize = 160;
 
-/// Most bytes of an agent's text that are kept until its step ends.
+/// Most bytes of an agent's text kept until its step ends.
 const MAX_BUFFERED: usize = 4 << 10;
 
 /// Lines that wait while a person is asked: more than a screen.
@@ -42,8 +42,8 @@ pub(crate) enum To {
     Result,
     /// stderr, with a moving line on a terminal; nothing with `--quiet`.
     Notes,
-    /// As [`To::Notes`], and what the agent at the root says goes to stdout as it comes, with
-    /// or without `--quiet`. Between turns nothing moves.
+    /// Like [`To::Notes`], and the root agent's words go to stdout as they arrive, even with `--quiet`.
+    /// Between turns nothing moves.
     Chat,
 }
 
@@ -82,7 +82,7 @@ struct State {
     said: HashMap<Arc<str>, String>,
     /// The agent at the root, whose last words are the result.
     root: Option<Arc<str>>,
-    /// Warnings that were shown: each once, whichever agents and turns they are about.
+    /// Shown warnings: each once, for all agents and turns.
     warned: Vec<String>,
 }
 
@@ -139,11 +139,11 @@ impl Progress {
     pub(crate) fn finish(&self) {
         self.0.live.store(false, Ordering::Relaxed);
         self.0.still();
-        // A question that nobody answers any more stands on a line of its own.
+        // A question without an answer gets a line of its own.
         self.0.let_go(true);
     }
 
-    /// Runs `work` while nothing is redrawn. It must be short: the run waits for it.
+    /// Runs `work` while nothing is redrawn. Must be short, because the run waits.
     pub(crate) fn pause<T>(&self, work: impl FnOnce() -> T) -> T {
         self.0.close_line();
         match &self.0.bar {
@@ -152,22 +152,21 @@ impl Progress {
         }
     }
 
-    /// Runs `question` while nothing is drawn: lines of other agents wait until it is
-    /// answered. They never wait with a lock held, so that a run can be cancelled while it
-    /// asks.
+    /// Runs `question` while nothing is drawn: lines of other agents wait for the answer, without holding a
+    /// lock, so that a run can be cancelled during a question.
     pub(crate) fn ask(&self, question: impl FnOnce() -> Option<String>) -> Option<String> {
         self.0.close_line();
         self.0.held().get_or_insert_default();
         self.0.still();
         let answer = question();
-        // Without an answer, what follows begins on a line of its own.
+        // Without an answer, the next output begins on a new line.
         self.0.let_go(answer.is_none() && self.0.out.is_live());
         self.0.wake();
         answer
     }
 
-    /// Shows what is wrong with tools, before anything runs. Warnings of the run that only repeat
-    /// it are not shown again.
+    /// Shows faults of tools, before anything runs. The run's warnings that only repeat them are not shown
+    /// again.
     pub(crate) fn problems(&self, problems: &[Diagnostic]) {
         for problem in problems {
             self.pause(|| self.0.out.diagnostic(problem));
@@ -176,7 +175,7 @@ impl Progress {
         }
     }
 
-    /// Whether this warning, or what it repeats, was shown already.
+    /// Whether this warning, or its original, was shown already.
     pub(crate) fn has_warned(&self, warning: &str) -> bool {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner).has_warned(warning)
     }
@@ -339,7 +338,7 @@ impl Inner {
         }
     }
 
-    /// The first line of an agent; those of a team stand below it.
+    /// The first line of an agent; a team's agents are below the team's line.
     fn started(&self, agent: &str, model: &str, tools: &[String]) {
         let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
         let (indent, name) = match agent.contains('/') {
@@ -377,7 +376,7 @@ impl Inner {
         self.own(agent, format_args!("{mark} {tool} {arguments}{ending}  {cost}"));
     }
 
-    /// The reason of a call that failed. A refusal by the host is its own ending.
+    /// The reason of a failed call. A refusal by the host has its own ending.
     fn failure(&self, agent: &str, error: Option<&str>, ending: &str) {
         if let Some(error) = error.filter(|error| !ending.contains(error)) {
             let error = self.paint(Style::Dim, Shown::clipped(error, MAX_SAID));
@@ -385,7 +384,7 @@ impl Inner {
         }
     }
 
-    /// Subagents that begin, each with its task.
+    /// The beginning of subagents, each with its task.
     fn batch(&self, agent: &str, children: &[BatchChild], background: bool) {
         let how = if background { " (in the background)" } else { "" };
         for BatchChild { child, task } in children {
@@ -435,8 +434,8 @@ impl Inner {
         self.line(&format!("{}{text}", self.from(agent)));
     }
 
-    /// The beginning of an agent's own line: indented, and for subagents, several of which run
-    /// side by side, with the name.
+    /// The beginning of an agent's line: indented, and for subagents, which may run in parallel, with the
+    /// name.
     fn from(&self, agent: &str) -> String {
         let indent = indent(agent);
         if agent.contains('/') {

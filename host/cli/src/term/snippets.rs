@@ -1,4 +1,4 @@
-//! The lines that findings are about, as a person sees them below a finding.
+//! The lines of findings, shown below each finding.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use miette::{GraphicalReportHandler, GraphicalTheme};
 
 use crate::setup::home::{MAX_CONFIG_BYTES, read_bounded};
 
-/// Snippets of one command: past these, findings are a line each, so that a folder full of
-/// broken files still fits a screen or two.
+/// Snippets of one command: further findings are a line each, so that a folder full of broken files still
+/// fits a screen or two.
 const MAX_SNIPPETS: usize = 20;
 
-/// Columns that miette may use. Lines are clipped below this already.
+/// Columns for miette. Lines are clipped below this already.
 const WIDTH: usize = 200;
 
 /// Makes snippets; reads each file once as long as its findings follow each other.
@@ -50,7 +50,7 @@ impl Snippets {
         let snippet = found.snippet(text.as_deref()?)?;
         let mut drawn = String::new();
         self.handler.render_report(&mut drawn, &snippet).ok()?;
-        // The first line is that of the message, which the snippet leaves to its caller.
+        // The first line is the message's, which the caller prints.
         let (_, drawn) = drawn.split_once('\n')?;
         self.left -= 1;
         Some(drawn.trim_end().to_owned())

@@ -1,5 +1,5 @@
-//! Tables for people: columns without lines, never wider than the terminal. Where there is none,
-//! one line for each row.
+//! Tables for people: columns without lines, never wider than the terminal. Without a terminal, one line for
+//! each row.
 
 mod layout;
 
@@ -8,7 +8,7 @@ use belljar_policy::Shown;
 use self::layout::Layout;
 use crate::term::out::{Out, Style};
 
-/// A text, and the style that it has on a terminal.
+/// A text, with its style on a terminal.
 pub(crate) type Cell = (String, Option<Style>);
 
 /// A table being filled.
@@ -22,12 +22,12 @@ pub(crate) struct Table {
     cut: Option<usize>,
 }
 
-/// Lines that a last text which is cut takes about on a terminal.
+/// Lines of a cut last text on a terminal, approximately.
 const CUT_LINES: usize = 2;
 
 impl Table {
     /// A table with these headings. A heading that begins with `>` marks a column of numbers,
-    /// set flush right.
+    /// aligned right.
     pub(crate) fn new(out: &Out, headings: &[&str]) -> Self {
         Self::of(headings, out.colours())
     }
@@ -38,14 +38,13 @@ impl Table {
         Self { headings, numbers, rows: Vec::new(), colour, cut: None }
     }
 
-    /// Cuts the last text of each row: at `most` characters, or, on a terminal that has more room, at
-    /// about two lines of what it has.
+    /// Cuts the last text of each row: at `most` characters, or, on a wider terminal, at about two lines.
     #[must_use]
     pub(crate) fn cut(self, most: usize) -> Self {
         Self { cut: Some(most), ..self }
     }
 
-    /// Adds a row. What a terminal would not show as itself is escaped, be it for a second time.
+    /// Adds a row. Characters that a terminal would not show are escaped, even a second time.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let cells = cells.into_iter().map(|(text, style)| (visible(&text), style));
         self.rows.push(cells.collect());
@@ -58,7 +57,7 @@ impl Table {
         }
     }
 
-    /// The lines for a terminal of `columns`, or for a file or a program where there is none.
+    /// The lines for a terminal of `columns`, or, with `None`, for a file or a program.
     fn lines(mut self, columns: Option<usize>) -> Vec<String> {
         self.cut_last(columns);
         match columns {
@@ -102,7 +101,7 @@ fn visible(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// An arrow stays with its name where lines are wrapped, and a date with its time.
+/// Keeps an arrow with its name, and a date with its time, where lines are wrapped.
 fn keep_together(text: &str) -> String {
     let mut text = text.replace("→ ", "→\u{a0}");
     if let Some(at) = TIME.find('h').filter(|_| is_time(&text)) {
@@ -128,8 +127,7 @@ fn one_field(text: &str) -> String {
     }
 }
 
-/// A cell on one line, with single spaces. Thousands are not grouped, so that a program can read
-/// them.
+/// A cell on one line, with single spaces. Thousands are not grouped, so that a program can parse numbers.
 fn one_line(text: &str) -> String {
     let words = text.split([' ', '\n']).filter(|word| !word.is_empty());
     let text = words.collect::<Vec<_>>().join(" ");
@@ -168,7 +166,7 @@ pub(crate) fn some(number: u64, thing: &str) -> String {
     format!("{} {thing}{plural}", count(number))
 }
 
-/// A size in the largest unit that keeps it above one: `3.2 MiB`.
+/// A size in the largest unit with a value above one, for example `3.2 MiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;

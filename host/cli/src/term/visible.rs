@@ -1,5 +1,4 @@
-//! The last thing that happens to text before it is printed: what a screen would not show as
-//! itself is spelt out.
+//! The last step before printing: characters that a screen would not show are escaped.
 
 use std::borrow::Cow;
 
@@ -46,8 +45,8 @@ fn colour_at_start(text: &str) -> usize {
     }
 }
 
-/// The same JSON value with every character that a screen would not show as itself spelt as
-/// `\uXXXX`: piped through a pager, foreign text in it moves no cursor and hides nothing.
+/// The same JSON value with every character that a screen would not show written as `\uXXXX`: in a pager,
+/// foreign text moves no cursor and hides nothing.
 pub(crate) fn visible_json(text: &str) -> String {
     let mut visible = String::with_capacity(text.len());
     for c in text.chars() {

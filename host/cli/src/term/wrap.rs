@@ -1,21 +1,21 @@
-//! Sentences on a terminal: broken between words, and never within one. A terminal breaks a line
-//! wherever it ends, and what it has broken cannot be searched for.
+//! Sentences on a terminal: broken between words, never within one. A terminal breaks lines anywhere, and
+//! broken words cannot be searched for.
 
 use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// Columns of a terminal below which nobody is served.
+/// Columns below which a terminal is not supported.
 const NARROWEST: usize = 20;
 
-/// Spaces before what continues a line, beside those that the line itself begins with.
+/// Spaces before a continued line, beside the line's own indent.
 const HANG: usize = 2;
 
-/// The longest command, in bytes, that stays in one piece: a model can write a thousand in a row.
+/// The longest unbroken command, in bytes, because a model can write a thousand in a row.
 const MAX_COMMAND: usize = 2 << 10;
 
-/// The programs of commands to copy. Such a command stands between backticks and stays in one piece, on
-/// a line of its own if need be; the terminal breaks it where it is longer than that.
+/// The programs in commands for copying. Such a command is between backticks and stays in one piece, on a
+/// separate line if necessary; the terminal breaks a longer one.
 const PROGRAMS: &[&str] =
     &["apt-get", "belljar", "cargo", "chmod", "chown", "git", "rustup", "sudo"];
 
@@ -71,7 +71,7 @@ fn words(line: &str, room: usize) -> Vec<(usize, &str)> {
     }
 }
 
-/// The words of a text, as one space after the other ends them; a command is one word.
+/// The words of a text, each ending with a space; a command counts as one word.
 pub(crate) fn words_and_commands(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -82,8 +82,8 @@ pub(crate) fn words_and_commands(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the first word ends: at a space that stands in no command, and in nothing between backticks
-/// that fits on a line.
+/// The end of the first word: at a space outside of commands, and outside of backticks whose text fits on a
+/// line.
 fn end_of_word(text: &str, room: usize) -> usize {
     let space = |from: usize| {
         let found = text.get(from..).and_then(|rest| rest.find(' '));

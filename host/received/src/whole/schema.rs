@@ -16,8 +16,8 @@ const MAX_SCHEMAS: usize = 16;
 /// Visited schemas in all, so that neither large arguments nor a large schema multiplies the other.
 const MAX_STEPS: usize = 100_000;
 
-/// The arguments with each whole number written as an integer if the schema expects one. Unchanged if there
-/// is none, or the text is invalid JSON.
+/// The arguments with each whole number written as an integer if the schema expects one. Unchanged without
+/// such a number, or if the text is invalid JSON.
 pub fn by_schema<'t>(arguments: &'t str, schema: &Value) -> Cow<'t, str> {
     if !has_candidate(arguments.as_bytes())
         || serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err()

@@ -18,7 +18,7 @@ use crate::setup::once::remove_left;
 use crate::setup::walls::Walls;
 use crate::term::out::Out;
 
-/// Jars that the turns of one editor have at a time, and turns that wait for some.
+/// Simultaneous jars of one editor's turns, and waiting turns.
 const JARS: usize = 64;
 const QUEUE: usize = 64;
 

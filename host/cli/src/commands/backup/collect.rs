@@ -1,4 +1,4 @@
-//! The files that go into a backup: those of a home and of a data root, found and digested.
+//! The files of a backup: those of a home and of a data root, found and digested.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -31,25 +31,25 @@ fn has_room(found: usize, what: &str) -> Result<(), Failure> {
 /// The files that were found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Directories, each after those that hold it.
+    /// Directories, parents first.
     pub(super) directories: Vec<String>,
-    /// Where each file is, and as what it goes in.
+    /// The source path of each file, with its entry.
     pub(super) files: Vec<(PathBuf, Entry)>,
-    /// The files that are left out, and why: links and special files, and what no archive can name.
+    /// The files left out, with the reasons: links, special files, and names that no archive can hold.
     pub(super) left_out: Vec<(PathBuf, &'static str)>,
 }
 
 /// How a directory is looked at.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
-    /// Whether a link stands for what it leads to: in the operator's own home, where people link
-    /// their settings. What tenants and agents made is taken as it is.
+    /// Whether links are followed: in the operator's own home, where people link their settings. Files of
+    /// tenants and agents are taken unfollowed.
     pub(super) follow: bool,
 }
 
 impl Found {
-    /// A home without its sessions, its cache and the data root: what lies there is not the
-    /// operator's own, and is taken as it is or not at all.
+    /// A home without its sessions, its cache and the data root, because the files there are not the
+    /// operator's own: they are added separately or not at all.
     pub(super) fn home(&mut self, home: &Path, cache: &Path, root: &Path) -> Result<(), Failure> {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         let others = [&home.join("sessions"), cache, &home.join("cache"), root].map(real);
@@ -57,8 +57,8 @@ impl Found {
         self.walk(home, Part::Home.as_str(), Look { follow: true }, 0, &skip)
     }
 
-    /// A directory of sessions: its store as `store`, the snapshot, has it; handed-over files;
-    /// tenants' homes, and with `workspaces` all else of tenants.
+    /// A directory of sessions: the store from its snapshot `store`; handed-over files; tenants' homes, and
+    /// with `workspaces` all other tenants' files.
     pub(super) fn sessions(
         &mut self,
         root: &Path,
@@ -124,7 +124,7 @@ impl Found {
                     self.walk(&path, &own, look, depth + 1, skip)?;
                 }
                 Ok(kind) if kind.is_file() => self.file(&path, &own, look)?,
-                // A link that leads nowhere is one that nobody reads.
+                // A dangling link, which nobody reads.
                 Ok(_) => self.left_out.push((path, NOT_REGULAR)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     self.left_out.push((path, NOT_REGULAR));
@@ -149,8 +149,8 @@ impl Found {
     }
 }
 
-/// Whether a path lies in what agents of tenants work on: in a workspace, or beside a tenant's home.
-/// Workspaces themselves are directories that a tenant needs.
+/// Whether a path belongs to the work of tenants' agents: in a workspace, or beside a tenant's home. The
+/// workspaces' own directories are needed by tenants.
 fn is_work(path: &Path, tenants: &Path, work: &Path) -> bool {
     if let Ok(below) = path.strip_prefix(work) {
         return below.components().count() > 1;

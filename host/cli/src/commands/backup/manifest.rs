@@ -1,4 +1,4 @@
-//! The manifest of a backup: the first thing in it, and all that a restore goes by.
+//! The manifest of a backup: the first entry, and the basis of a restore.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::setup::exit::Failure;
 use crate::setup::home::{STORE, STORE_FILE};
 
-/// The form of archives that this program writes, and the newest that it reads.
+/// The format of archives that this program writes, and the newest that it reads.
 pub(super) const FORMAT: u64 = 1;
 
 /// The name of the manifest in the archive. Files go by their number, from 0.
@@ -46,17 +46,17 @@ pub(super) enum Part {
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
     pub(super) format: u64,
-    /// The version of the program that wrote it.
+    /// The version of the writing program.
     pub(super) belljar: String,
     /// The schema of the stores in it.
     pub(super) schema: i64,
     /// When it was made, in milliseconds since 1970.
     pub(super) made: i64,
-    /// Whether what tenants' agents work on is in it.
+    /// Whether the work of tenants' agents is included.
     pub(super) workspaces: bool,
-    /// Directories, each after those that hold it.
+    /// Directories, parents first.
     pub(super) directories: Vec<String>,
-    /// Files, in the order in which they follow.
+    /// Files, in the archive's order.
     pub(super) files: Vec<Entry>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Entry {
     pub(super) size: u64,
     /// The SHA-256 of its content, in hexadecimal.
     pub(super) sha256: String,
-    /// Whether its owner may run it.
+    /// Whether the owner may execute the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) executable: bool,
 }
@@ -118,12 +118,12 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// INV-158: every path lies in one of the three parts, is there once, and is not both a file and a
-    /// directory. A directory stands before what it holds. Beside a store lies nothing but the history
-    /// of chats: what SQLite finds there it plays into the store, and deletes files that it names.
+    /// INV-158: every path belongs to one of the three parts, occurs once, and is not both a file and a
+    /// directory. A parent comes before its content. Beside a store only the history of chats is allowed,
+    /// because SQLite would apply other files to the store, and delete files named in them.
     ///
-    /// Names that differ in the case of letters alone are two, as agents may make them; where the
-    /// target has them as one, the second is not written over the first.
+    /// Names that differ only in letter case are different, because agents may make both; if the target
+    /// treats them as one, the second does not overwrite the first.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.files.len() > MAX_NAMES || self.directories.len() > MAX_NAMES {
             return Err(broken(&format!("it names more than {MAX_NAMES} files or directories")));
@@ -171,7 +171,7 @@ impl Manifest {
     }
 }
 
-/// A path as its part and the path below that; `None` where it is neither.
+/// Splits a path into its part and the path below; `None` = neither.
 pub(super) fn split(path: &str) -> Option<(Part, PathBuf)> {
     let (part, below) = path.split_once('/')?;
     let part = Part::ALL.into_iter().find(|known| known.as_str() == part)?;
@@ -196,14 +196,14 @@ pub(super) fn is_plain(path: &str) -> bool {
         && split(path).is_some()
 }
 
-/// Whether it lies in the home where another part goes, or what is not in a backup.
+/// Whether the path is where another part goes, or is excluded from backups.
 fn is_reserved(path: &str) -> bool {
     let folded = path.to_lowercase();
     let mut names = folded.split('/');
     names.next() == Some(Part::Home.as_str()) && matches!(names.next(), Some("sessions" | "cache"))
 }
 
-/// Whether it may lie where a store does, if it lies there: the store itself, its directory, and the
+/// Whether the path is allowed in the store's directory, if inside: the store itself, the directory, and the
 /// history of chats.
 fn fits_store(path: &str, is_directory: bool) -> bool {
     let Some((part, below)) = path.split_once('/') else { return true };
@@ -220,7 +220,7 @@ fn fits_store(path: &str, is_directory: bool) -> bool {
     }
 }
 
-/// The archive is not one that can be restored.
+/// The failure of an archive that cannot be restored.
 pub(super) fn broken(why: &str) -> Failure {
     Failure::new(format!("the backup cannot be restored: {why}")).hint("nothing is changed")
 }

@@ -1,5 +1,5 @@
-//! `belljar backup` and `belljar restore`: one archive of all that belljar keeps, made while a server
-//! runs, and put in place only once all of it was checked.
+//! `belljar backup` and `belljar restore`: one archive of all belljar's data, made while a server runs, and
+//! restored only after every check.
 //!
 //! ```text
 //! manifest.json   what follows: paths, sizes, SHA-256
@@ -36,7 +36,7 @@ use crate::term::table;
 /// How often a backup begins anew because a file changed while it was read.
 const MAX_ATTEMPTS: usize = 3;
 
-/// Paths of what is left out that are named.
+/// Named paths of left-out files.
 const MAX_NAMED: usize = 5;
 
 pub(crate) fn run(args: &BackupArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
@@ -83,7 +83,7 @@ fn overlays(root: &Path, places: &Places) -> u64 {
     tenants.map(|tenant| below(&tenant.path()).count() as u64).sum()
 }
 
-/// Where the archive goes: to a new file, and not into what it is made of.
+/// The archive's place: a new file, outside of the backed-up directories.
 fn target(file: &Path, places: &Places, data: &Data) -> Result<PathBuf, Failure> {
     let shown = file.shown();
     let unfit = |why: &str| Failure::usage(format!("`{shown}` cannot be written: {why}"));
@@ -109,7 +109,7 @@ fn scratch(target: &Path, out: &Out) -> Result<Scratch, Failure> {
         .map_err(|error| not_written("create a directory in", parent, &error))
 }
 
-/// Everything that goes in, with stores as they are at this moment.
+/// All files of the backup, with snapshots of the stores.
 fn find(args: &BackupArgs, places: &Places, data: &Data, scratch: &Path) -> Result<Found, Failure> {
     let mut found = Found::default();
     found.home(&places.home, &places.cache, data.root())?;
@@ -128,7 +128,7 @@ fn find(args: &BackupArgs, places: &Places, data: &Data, scratch: &Path) -> Resu
     Ok(found)
 }
 
-/// A copy of a store; `None` where there is none.
+/// A copy of a store; `None` = missing.
 fn snapshot(store: &Path, scratch: &Path, name: &str) -> Result<Option<PathBuf>, Failure> {
     if !store.is_file() {
         return Ok(None);
@@ -150,8 +150,8 @@ fn described(args: &BackupArgs, found: &Found) -> Manifest {
     }
 }
 
-/// Writes the archive in `scratch`, readable by its owner only; `None` where a file is no longer what
-/// the manifest says of it.
+/// Writes the archive in `scratch`, readable by its owner only; `None` = a file has changed since the
+/// manifest.
 fn write(
     manifest: &Manifest,
     found: &Found,
@@ -185,9 +185,9 @@ fn write(
 
 type Archive = tar::Builder<GzEncoder<BufWriter<NamedTempFile>>>;
 
-/// Adds a file; whether it is still what was digested.
+/// Adds a file; returns whether it is unchanged since the digest.
 fn add(archive: &mut Archive, number: usize, path: &Path, entry: &Entry) -> io::Result<bool> {
-    // The links that count were followed when it was digested.
+    // Links were followed for the digest already.
     let Ok(file) = collect::open(path, true) else { return Ok(false) };
     if file.metadata()?.len() != entry.size {
         return Ok(false);
@@ -205,7 +205,7 @@ fn append(archive: &mut Archive, name: &str, size: u64, from: impl io::Read) -> 
     archive.append_data(&mut header, name, from)
 }
 
-/// The words about what is in it, and what is not.
+/// Prints the content of the archive, and the left-out files.
 fn say(target: &Path, manifest: &Manifest, found: &Found, out: &Out) {
     let packed = File::open(target).and_then(|file| file.metadata()).map_or(0, |it| it.len());
     out.line(format_args!(

@@ -24,7 +24,7 @@ use crate::term::table;
 /// The beginning of every file of SQLite.
 const HEADER: &[u8] = b"SQLite format 3\0";
 
-/// Most bytes behind the last file: the end of a tar archive, and what fills its last block.
+/// Most bytes after the last file: the end of a tar archive, with padding.
 const MAX_END: u64 = 1 << 20;
 
 pub(crate) fn run(args: &RestoreArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
@@ -130,8 +130,7 @@ fn manifest<R: Read>(entries: &mut tar::Entries<'_, R>) -> Result<Manifest, Fail
     Manifest::read(&bytes)
 }
 
-/// Whether an entry is a plain file of this name: neither a link nor a device, nor what changes the
-/// name of the next one.
+/// Whether an entry is a plain file with this name: no link, no device, no header for the next entry's name.
 fn is_file_called<R: Read>(entry: &tar::Entry<'_, R>, name: &str) -> bool {
     let header = entry.header();
     header.entry_type() == EntryType::Regular && *header.path_bytes() == *name.as_bytes()
@@ -151,7 +150,7 @@ fn ends(mut packed: Packed) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The directories beside the target that it is unpacked into. They go with this.
+/// The directories beside the target for unpacking, removed on drop.
 struct Staged {
     home: Scratch,
     root: Option<Scratch>,
@@ -201,7 +200,7 @@ impl Staged {
         Ok(())
     }
 
-    /// INV-158: the next entry is this file, with just these bytes, or nothing is restored.
+    /// INV-158: the next entry is this file with exactly these bytes, or nothing is restored.
     fn file<R: Read>(
         &self,
         number: usize,
@@ -232,8 +231,8 @@ impl Staged {
         Err(broken(&format!("`{}` is not what was backed up", shown())))
     }
 
-    /// Looks whether every store has the schema that this program makes and nothing besides, opens it,
-    /// which brings it to the schema of now, and looks at all of it.
+    /// Checks that every store has exactly the schema of this program, opens it, which migrates the schema,
+    /// and verifies all of it.
     fn check_stores(&self) -> Result<(), Failure> {
         for part in [Part::Data, Part::Sessions] {
             let path = self.of(part).join(STORE).join(STORE_FILE);
@@ -248,7 +247,7 @@ impl Staged {
             }
             host::small_runtime()?.block_on(async {
                 let unfit = |error| broken(&chain(&error));
-                // INV-158: before anything that is stored in it can run.
+                // INV-158: before any stored code can run.
                 Store::check_schema(&path).await.map_err(unfit)?;
                 let store = Store::open(&path).await.map_err(unfit)?;
                 let whole = store.verify().await.map_err(|error| broken(&failed(error).message));
@@ -278,7 +277,7 @@ impl Staged {
     }
 }
 
-/// Whether a file is a database at all: one of a few bytes is an empty one to SQLite.
+/// Whether a file is a database at all: SQLite treats one of a few bytes as empty.
 fn is_database(path: &Path) -> io::Result<bool> {
     let mut start = Vec::new();
     File::open(path)?.take(HEADER.len() as u64).read_to_end(&mut start)?;
@@ -305,7 +304,7 @@ fn create(path: &Path, _executable: bool) -> io::Result<File> {
     fs::OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// Puts a directory where there is none, or an empty one.
+/// Moves a directory to a place that is missing or empty.
 fn put(staged: &Path, place: &Path) -> Result<(), Failure> {
     let removed = match fs::remove_dir(place) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

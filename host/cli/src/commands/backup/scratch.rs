@@ -1,5 +1,5 @@
-//! The directory beside the target that a backup or a restore works in. It goes with the command that
-//! made it, also where a signal ends that; what a killed one has left goes with the next one.
+//! The working directory of a backup or a restore, beside the target. It is removed with its command, even at
+//! a signal; leftovers of a killed command are removed by the next one.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -21,7 +21,7 @@ pub(super) const OF_BACKUP: &str = ".belljar-backup-";
 /// How the directory of a restore is called.
 pub(super) const OF_RESTORE: &str = ".belljar-restore-";
 
-/// The file in it by which it is known: locked while its command lives.
+/// The file that marks the directory: locked while its command lives.
 const MARK: &str = "in-use";
 
 /// The content of that file.
@@ -30,7 +30,7 @@ const TEXT: &[u8] = b"belljar works here, and deletes this directory\n";
 /// Entries of a directory among which leftovers are looked for.
 const MAX_ENTRIES: usize = 100_000;
 
-/// Tries at a directory in which somebody still makes files.
+/// Attempts at removing a directory in which another process still makes files.
 const MAX_TRIES: usize = 100;
 
 /// The directories that a signal takes away.
@@ -42,7 +42,7 @@ struct Left {
     finishing: bool,
 }
 
-/// A private directory that goes with this.
+/// A private directory, removed on drop.
 pub(super) struct Scratch {
     directory: TempDir,
     /// Holds the lock.
@@ -50,7 +50,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one, after taking away what killed commands have left in the same place.
+    /// Makes a directory, after removing leftovers of killed commands in the same place.
     pub(super) fn make(prefix: &str, inside: &Path, out: &Out) -> io::Result<Self> {
         sweep(inside, out);
         let directory = {
@@ -59,7 +59,7 @@ impl Scratch {
             left.directories.push(directory.path().to_path_buf());
             directory
         };
-        // Under its name only once it is locked, so that nobody takes it for a leftover.
+        // Renamed only once locked, so that nobody takes it for a leftover.
         let (new, mark) = (directory.path().join("new-mark"), directory.path().join(MARK));
         let mut file = create_new_private(&new)?;
         file.lock()?;
@@ -81,8 +81,7 @@ impl Drop for Scratch {
     }
 }
 
-/// From now on Ctrl-C and a request to terminate take away what this command has not finished, and
-/// end it.
+/// From now on, Ctrl-C and a request to terminate remove this command's unfinished files, and end it.
 pub(super) fn remove_on_signal(out: &Out) -> Result<(), Failure> {
     let runtime = host::small_runtime()?;
     let failed = |error: io::Error| Failure::new(format!("failed to wait for signals: {error}"));
@@ -107,7 +106,7 @@ pub(super) fn remove_on_signal(out: &Out) -> Result<(), Failure> {
     Ok(())
 }
 
-/// From now on nothing stops this command: what follows is done as a whole.
+/// From now on, nothing stops this command, so that the next steps are done as a whole.
 pub(super) fn finish() {
     left().finishing = true;
 }
@@ -116,7 +115,7 @@ fn left() -> MutexGuard<'static, Left> {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes a directory with all that is in it; links are removed, and not followed.
+/// Removes a directory with its content; links are removed, not followed.
 fn remove(directory: &Path) {
     for _ in 0..MAX_TRIES {
         match fs::remove_dir_all(directory) {
@@ -126,7 +125,7 @@ fn remove(directory: &Path) {
     }
 }
 
-/// Takes away the directories of commands that were killed. What cannot be removed stays.
+/// Removes the directories of killed commands, as far as possible.
 fn sweep(inside: &Path, out: &Out) {
     for entry in fs::read_dir(inside).into_iter().flatten().flatten().take(MAX_ENTRIES) {
         let name = entry.file_name();
@@ -135,7 +134,7 @@ fn sweep(inside: &Path, out: &Out) {
             continue;
         }
         let path = entry.path();
-        // Held until it is gone: nobody else takes it for a leftover meanwhile.
+        // Held until the directory is gone, so that nobody else takes it for a leftover.
         if let Some(_mark) = leftover(&path) {
             remove(&path);
             out.note(format_args!("removed what a killed command has left: {}", path.shown()));
@@ -143,8 +142,8 @@ fn sweep(inside: &Path, out: &Out) {
     }
 }
 
-/// The mark of a directory that a killed command of this user has left, locked; `None` = it is
-/// something else, or in use. Asked of what is open: no link is followed.
+/// The mark of a directory left by a killed command of this user, locked; `None` = another kind, or in use.
+/// Checked on the open file: no link is followed.
 #[cfg(unix)]
 fn leftover(path: &Path) -> Option<File> {
     use std::os::unix::fs::MetadataExt as _;

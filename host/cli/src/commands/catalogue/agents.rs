@@ -1,4 +1,4 @@
-//! `belljar agents`: which agents there are, what each may do, and what is wrong with files.
+//! `belljar agents`: the agents, their rights, and faulty files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,14 +49,14 @@ pub(crate) fn run(
     }
 }
 
-/// An agent that was not found, or a workspace that cannot be used.
+/// The failure for an unknown agent, or an unusable workspace.
 pub(crate) fn not_found(error: ResolveError) -> Failure {
-    // Its text ends with a hint of its own.
+    // The text already ends with a hint.
     Failure::from(anyhow::Error::new(error)).exit(Exit::Usage)
 }
 
-/// The agent of this name; clients of MCP have rights even where no file describes them, and no file of
-/// a workspace or a library does.
+/// The agent with this name; clients of MCP have rights even without a file, and never by a file of a
+/// workspace or a library.
 pub(crate) fn found(host: &Host, name: &str, workspace: &Path) -> Result<ResolvedAgent, Failure> {
     let agent = match is_of_clients(name) {
         false => resolve(host, name, workspace),
@@ -68,7 +68,7 @@ pub(crate) fn found(host: &Host, name: &str, workspace: &Path) -> Result<Resolve
     agent.map_err(not_found)
 }
 
-/// Whether this names the rights that clients of MCP have.
+/// Whether this name means the rights of MCP clients.
 pub(crate) fn is_of_clients(name: &str) -> bool {
     name.strip_prefix("home/").unwrap_or(name) == MCP_IDENTITY
 }
@@ -101,8 +101,8 @@ fn list(json: bool, most: usize, whose: &Whose, out: &Out) -> Result<Exit, Failu
         in_short(&agents, out);
     }
     let problems = host.library.problems();
-    // One line each: the list stays readable with a hundred broken files; `check` shows more. Of
-    // an installed library, what stops no agent was shown when it was added.
+    // One line each: the list stays readable with a hundred broken files; `check` shows more. For an
+    // installed library, warnings were shown at its installation.
     let libraries = places.libraries();
     let quiet = |problem: &&Diagnostic| {
         problem.severity < Severity::Error && problem.path.starts_with(&libraries)
@@ -119,10 +119,10 @@ fn list(json: bool, most: usize, whose: &Whose, out: &Out) -> Result<Exit, Failu
     Ok(exit(&problems))
 }
 
-/// The most names that the list of the agents which an agent may call has.
+/// Most names in the list of an agent's delegates.
 const MAX_CALLED: usize = 20;
 
-/// Which fields of their own files take tools away from agents that would have them.
+/// The fields of agents' own files that take tools away.
 fn limited(agents: &[ResolvedAgent], out: &Out) {
     for agent in agents {
         for line in limits(agent) {
@@ -131,7 +131,7 @@ fn limited(agents: &[ResolvedAgent], out: &Out) {
     }
 }
 
-/// The same of one agent: a line for each field that decides about a tool that is granted.
+/// The same for one agent: a line for each field that decides about a granted tool.
 fn limits(agent: &ResolvedAgent) -> Vec<String> {
     let mut by: BTreeMap<(u32, &str), Vec<&str>> = BTreeMap::new();
     for (tool, granted) in &agent.grants.tools {
@@ -159,7 +159,7 @@ fn reasons(agent: &ResolvedAgent) -> Option<(Style, &[String])> {
     }
 }
 
-/// The reasons of a list of agents: a line each, and once what unblocks them.
+/// The reasons of a list of agents: a line each, and the remedy once.
 fn in_short(agents: &[ResolvedAgent], out: &Out) {
     let found = agents.iter().filter_map(|agent| Some((agent, reasons(agent)?)));
     for (at, (agent, (style, lines))) in found.enumerate() {
@@ -182,7 +182,7 @@ fn in_short(agents: &[ResolvedAgent], out: &Out) {
     }
 }
 
-/// All reasons of one agent, and what unblocks it.
+/// All reasons of one agent, and the remedy.
 fn in_full(agent: &ResolvedAgent, out: &Out) {
     let Some((style, lines)) = reasons(agent) else { return };
     out.line("");
@@ -308,7 +308,7 @@ fn print_rights(agent: &ResolvedAgent, host: &Host, out: &Out) {
     limits.print(out);
 }
 
-/// The agents that it may hand work to.
+/// The agents open to delegation.
 fn print_delegation(names: &[String], out: &Out) {
     out.line("");
     let first = names.iter().take(MAX_CALLED).map(|name| Shown::new(name).to_string());
@@ -333,7 +333,7 @@ pub(crate) fn as_json(found: &Diagnostic) -> Value {
     })
 }
 
-/// A warning for each agent that the configuration names and that is not there.
+/// A warning for each configured agent that is missing.
 pub(crate) fn unknown(host: &Host, workspace: &Path) -> Vec<Diagnostic> {
     let workspace = canonical(workspace).unwrap_or_else(|_| workspace.to_path_buf());
     let (agents, teams) = (host.library.catalog(), host.teams.catalog());
@@ -430,7 +430,7 @@ pub(crate) fn scope(scope: &Scope) -> String {
     }
 }
 
-/// How many tools it has, and the names that `most` characters hold: `4: file_find, file_list, …`.
+/// The number of tools, and names up to `most` characters, for example `4: file_find, file_list, …`.
 fn tools(agent: &ResolvedAgent, most: usize) -> String {
     let names = agent.rights.tools().map(|(tool, permission)| match permission {
         Permission::Allow | Permission::Deny => tool.to_string(),

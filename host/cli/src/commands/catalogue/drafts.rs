@@ -1,5 +1,5 @@
-//! `belljar drafts`: agents, teams and skills that wait in `drafts/` of the home until a person
-//! takes them into use.
+//! `belljar drafts`: agents, teams and skills in the home's `drafts/` that wait for a person to activate
+//! them.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &DraftsArgs, operator: &Places, out: &Out) -> Result<Exi
     }
 }
 
-/// The drafts of one home, and how they are checked.
+/// The drafts of one home, and the means to check them.
 struct Drafts<'a> {
     host: &'a Host,
     of: &'a TenantArg,
@@ -44,7 +44,7 @@ struct Drafts<'a> {
     out: &'a Out,
 }
 
-/// A draft, and what stands in the way of its use.
+/// A draft, with the obstacles to its activation.
 struct Draft {
     kind: &'static str,
     name: String,
@@ -59,7 +59,7 @@ impl Draft {
         self.findings.iter().all(|found| found.severity < Severity::Error)
     }
 
-    /// The path that is moved: for a skill in a folder of its own, the folder.
+    /// The path to move: for a skill with a folder, the folder.
     fn unit(&self) -> &Path {
         let is_skill =
             self.file.file_name().is_some_and(|name| name.eq_ignore_ascii_case("SKILL.md"));
@@ -131,7 +131,7 @@ impl Drafts<'_> {
         }
     }
 
-    /// The drafts of one kind: checked like any other file, and for their names.
+    /// The drafts of one kind: checked like other files, and for name clashes.
     fn drafts<D>(&self, live: &Library<D>, context: D::Context) -> Result<Vec<Draft>, Failure>
     where
         D: Filed + PartialEq + Clone + Check,
@@ -161,7 +161,7 @@ impl Drafts<'_> {
         let mut found = self.drafts(live, context)?;
         found.retain(|draft| Some(&draft.name) == slug.as_ref());
         let shown = Shown::clipped(name, 100).to_string();
-        // Of two of one name, the list shows the second as a duplicate with its reason.
+        // Of two drafts with one name, the list shows the second as a duplicate with its reason.
         let Some(draft) = found.into_iter().next() else {
             let message = format!("no draft of {} is called `{shown}`", D::KIND.a_noun);
             let list = self.of.command("belljar drafts list");

@@ -1,4 +1,4 @@
-//! `belljar explain`: may this agent use that tool there, and which of the four sources says so.
+//! `belljar explain`: may this agent use that tool on a target, and which of the four sources decides.
 
 use belljar_agent::{Advice, Host, Unasked};
 use belljar_policy::{Explanation, Permission, Shown, Source, Stance, Vote};
@@ -74,7 +74,7 @@ fn told(
     })
 }
 
-/// Who voted how, and which vote decided.
+/// The vote of each source, and the deciding one.
 fn votes(answer: &Explanation, out: &Out) {
     let mut table = Table::new(out, &["source", "vote", "why"]);
     for vote in &answer.votes {
@@ -91,7 +91,7 @@ fn votes(answer: &Explanation, out: &Out) {
     table.print(out);
 }
 
-/// A question that has no answer, as the command line says it.
+/// The failure for a question without an answer.
 fn unasked(error: Unasked, host: &Host, tool: &str) -> Failure {
     match error {
         Unasked::NoTool => crate::commands::tools::no_tool(host, tool),

@@ -1,4 +1,4 @@
-//! `belljar limits`: the default limits, from the one table that makes them.
+//! `belljar limits`: the default limits, from their only table.
 
 use belljar_policy::LIMITS;
 use serde_json::json;

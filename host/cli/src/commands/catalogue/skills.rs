@@ -1,4 +1,4 @@
-//! `belljar skills`: which skills there are, and what is wrong with their files.
+//! `belljar skills`: the skills, and faulty files.
 
 use std::path::{Path, PathBuf};
 
@@ -89,7 +89,7 @@ fn check(skills: &[String], json: bool, whose: &Whose, out: &Out) -> Result<Exit
     agents::checked(&found, json, out)
 }
 
-/// Reads a skill file; what is wrong with it goes to `found`.
+/// Reads a skill file; faults go to `found`.
 fn file(path: &Path, json: bool, found: &mut Vec<Diagnostic>, out: &Out) {
     match agents::read_file::<Skill>(path) {
         FileRead::Item { item, diagnostics } => {

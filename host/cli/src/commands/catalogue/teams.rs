@@ -1,4 +1,4 @@
-//! `belljar teams`: which teams there are, and whether they can run.
+//! `belljar teams`: the teams, and whether each can run.
 
 use std::path::{Path, PathBuf};
 
@@ -98,7 +98,7 @@ fn check(teams: &[String], json: bool, whose: &Whose, out: &Out) -> Result<Exit,
     agents::checked(&found, json, out)
 }
 
-/// Reads a team file as if it lay in the home; what is wrong with it goes to `found`.
+/// Reads a team file as if in the home; faults go to `found`.
 fn file(
     path: &Path,
     host: &Host,

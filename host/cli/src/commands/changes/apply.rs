@@ -1,4 +1,4 @@
-//! `belljar apply`: what a run changed in its overlay becomes part of the workspace.
+//! `belljar apply`: applies a run's changes from the overlay to the workspace.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::setup::exit::{Exit, Failure, chain};
 use crate::setup::home::Places;
 use crate::term::out::{Out, Style};
 
-/// Paths of one kind that are named after an apply.
+/// Paths of one kind named after an apply.
 const MAX_NAMED: usize = 20;
 
 /// The decisions of a person beside the paths.
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &ApplyArgs, places: &Places, out: &Out) -> Result<Exit, 
     Ok(done.exit())
 }
 
-/// Applies what is selected, after showing it and asking; `None` = the person said no.
+/// Applies the selection, after showing it and asking; `None` = the person declined.
 pub(crate) fn apply(
     session: &StoredSession,
     review: &SessionReview,
@@ -117,7 +117,7 @@ fn also_later(count: usize, out: &Out) -> bool {
     yes
 }
 
-/// The report of what was done, and what was left, with the command for the rest.
+/// The report of applied and left changes, with the command for the rest.
 fn report(place: &DirectoryReview, changes: &Changes, applied: &Applied, out: &Out) {
     let files = |paths: &[PathBuf]| {
         let paths: HashSet<&PathBuf> = paths.iter().collect();

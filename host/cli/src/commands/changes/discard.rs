@@ -1,4 +1,4 @@
-//! `belljar discard`: what a run changed in its overlay is thrown away.
+//! `belljar discard`: discards a run's changes in the overlay.
 
 use belljar_session::SessionReview;
 use belljar_store::{Store, StoredSession};
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &DiscardArgs, places: &Places, out: &Out) -> Result<Exit
     Ok(Exit::Completed)
 }
 
-/// Throws away what is selected; gives how many files that were.
+/// Discards the selection; returns the number of files.
 pub(crate) fn discard(
     session: &StoredSession,
     review: &SessionReview,

@@ -1,4 +1,4 @@
-//! Which session's changes are meant, and which of them.
+//! Finds the session, and the selected changes.
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ use crate::setup::exit::{Exit, Failure, chain};
 use crate::setup::home::Places;
 use crate::setup::whose::{Whose, part_of};
 
-/// The paths that a person named, by the directory that they lie in.
+/// The paths named by a person, by directory.
 pub(crate) struct Paths(Vec<(GuestPath, PathBuf)>);
 
-/// A session whose changes are looked at, and what of them is meant.
+/// A session with the selection of its changes.
 pub(crate) struct Found {
     pub(crate) session: StoredSession,
     pub(crate) review: SessionReview,
@@ -28,8 +28,7 @@ pub(crate) struct Found {
 }
 
 impl Paths {
-    /// Paths as they are typed: below the workspace, or as the agents see them. `/workspace` is
-    /// where they see it.
+    /// Parses typed paths: below the workspace, or as agents see them, for example `/workspace/src`.
     pub(crate) fn read(typed: &[String], review: &SessionReview) -> Result<Self, Failure> {
         let paths = typed.iter().map(|typed| path(typed, review.places()));
         Ok(Self(paths.collect::<Result<_, _>>()?))
@@ -69,12 +68,12 @@ impl Paths {
         self.0.iter().find(|named| !changed(named)).map(|(_, path)| path.as_path())
     }
 
-    /// Refuses a word that names no change among these: who typed it means something else.
+    /// Refuses a word that matches no change, because the person means another one.
     pub(crate) fn all_found(&self, all: &[(&DirectoryReview, Changes)]) -> Result<(), Failure> {
         self.unchanged(all).map_or(Ok(()), |path| Err(no_such_change(path)))
     }
 
-    /// Refuses a path at which nothing is changed: who decides about it means another.
+    /// Refuses a path without a change, because the person means another one.
     pub(crate) fn all_changed(&self, all: &[(&DirectoryReview, Changes)]) -> Result<(), Failure> {
         match self.unchanged(all) {
             None => Ok(()),
@@ -95,7 +94,7 @@ fn path(typed: &str, places: &[DirectoryReview]) -> Result<(GuestPath, PathBuf),
     let given = Path::new(typed);
     let mut found = (GuestPath::workspace(), given.to_path_buf());
     if given.is_absolute() {
-        // As agents see it, else as this machine does.
+        // As an agent's path, otherwise as this machine's.
         let seen = places.iter().find_map(|place| {
             let below = given.strip_prefix(place.guest.as_str()).ok();
             let below = below.or_else(|| given.strip_prefix(&place.directory).ok())?;
@@ -123,7 +122,7 @@ pub(crate) fn with_store<T>(
     places: &Places,
     work: impl AsyncFnOnce(&Store) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    // Sessions of the command line are in the home, wherever a server keeps what it has.
+    // Sessions of the command line are in the home, even if a server has another data root.
     let path = if of.is_named() { of.root(places)?.store() } else { places.store() };
     if !path.exists() {
         // A tenant that is not there is told first.
@@ -133,8 +132,8 @@ pub(crate) fn with_store<T>(
     in_store(&path, async |store| work(&part_of(of, store).await?).await)
 }
 
-/// The session that is meant, with the paths behind its name. The first word is a session or a run if
-/// there is such a one, else a path.
+/// The named session, with the paths after its name. The first word is a session or a run if one matches,
+/// otherwise a path.
 pub(crate) async fn find(
     which: &[String],
     of: &TenantArg,
@@ -197,7 +196,7 @@ pub(crate) fn open_until(
     SessionReview::open(store, session, stop).map_err(refused)
 }
 
-/// A word that is no run, and a path at which nothing is changed.
+/// The failure for a word that is neither a run nor a changed path.
 fn no_such_change(path: &Path) -> Failure {
     Failure::usage(format!("there is no run, no session and no change `{}`", path.shown()))
         .hint("`belljar changes --stat` lists the changes, `belljar receipts` the runs")

@@ -1,4 +1,4 @@
-//! `belljar changes`: what a run changed in its overlays.
+//! `belljar changes`: a run's changes in its overlays.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -64,7 +64,7 @@ fn look(args: &ChangesArgs, found: &Found, out: &Out) -> Result<Exit, Failure> {
     Ok(Exit::Completed)
 }
 
-/// The changes of each directory that are selected, without directories of which none is.
+/// The selected changes of each directory, without directories that have none.
 pub(crate) fn selected<'a>(
     review: &'a SessionReview,
     paths: &Paths,
@@ -130,7 +130,7 @@ fn raw(changes: &Changes, prefix: &Path, out: &Out) -> Result<(), Failure> {
     written.map_err(|error| Failure::new(format!("failed to write to stdout: {error}")))
 }
 
-/// Says how much a session has changed, in a line, if it has; `how` are the commands that decide.
+/// Prints the amount of a session's changes in a line, if any; `how` are the deciding commands.
 pub(crate) fn say_stat(stat: &Stat, how: &str, out: &Out) {
     if stat.files == 0 {
         return;
@@ -147,8 +147,7 @@ pub(crate) fn say_stat(stat: &Stat, how: &str, out: &Out) {
 const LAST_LOOK: WorkKind =
     WorkKind { name: "counting what was changed", time: Duration::from_secs(15) };
 
-/// How much a session of the command line has changed; `None` = it has no overlay, or nobody waits for
-/// the count any more.
+/// The amount of changes of a command-line session; `None` = without an overlay, or the count was stopped.
 pub(crate) async fn changed_by(
     store: &Store,
     session: &str,
@@ -174,7 +173,7 @@ pub(crate) async fn changed_by(
     counted.map_err(|failure| out.warning(failure.message)).ok().filter(|stat| stat.files > 0)
 }
 
-/// Counts what a session has changed, on a thread of its own and for a limited time.
+/// Counts a session's changes on a thread, for a limited time.
 pub(crate) async fn last_look(
     open: impl FnOnce(&StopSignal) -> Result<SessionReview, Failure> + Send + 'static,
 ) -> Result<Stat, Failure> {

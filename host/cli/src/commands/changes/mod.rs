@@ -1,5 +1,5 @@
-//! `belljar changes`, `apply`, `discard` and `undo`: what agents changed in their overlays, and what a
-//! person decides about it. A chat's commands of these names are the same code.
+//! `belljar changes`, `apply`, `discard` and `undo`: agents' changes in overlays, and a person's decisions. A
+//! chat's commands of these names share the code.
 
 pub(crate) mod apply;
 pub(crate) mod discard;

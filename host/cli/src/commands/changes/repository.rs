@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-/// Where a directory lies in its repository; empty where it is the top of one, or lies in none.
+/// The path of a directory in its repository; empty for the top of one, or outside of any.
 ///
-/// `git apply` takes the paths of a patch from the top of the repository also where it is started below
-/// it, and passes over a file that is not below the directory it was started in, without a word.
+/// `git apply` takes the paths of a patch from the top of the repository even if started below, and silently
+/// skips a file outside of its starting directory.
 pub(super) fn prefix(directory: &Path) -> PathBuf {
     // Git sees directories as they are, whatever link led there.
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());

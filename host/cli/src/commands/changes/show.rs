@@ -33,7 +33,7 @@ pub(crate) fn files(changes: &Changes, out: &Out) {
     }
 }
 
-/// Says that ordinary source text runs too: no list of names can hold it.
+/// The note that ordinary source text runs too, because no list of names can cover it.
 pub(crate) fn code(files: usize) -> Option<String> {
     match files {
         0 => None,
@@ -75,7 +75,7 @@ fn word(file: &FileChange) -> &'static str {
     }
 }
 
-/// The path, with where it was before, and what it is if it is no file.
+/// The path, with the previous one, and the kind if not a file.
 pub(crate) fn name(file: &FileChange) -> String {
     let slash = if file.node == Node::Directory { "/" } else { "" };
     match &file.kind {
@@ -128,8 +128,8 @@ fn why(file: &FileChange) -> String {
 /// Lines of clashes that are shown of a file.
 const MAX_CLASH_LINES: usize = 60;
 
-/// The lines that the workspace and the agent both changed, yours with `-` and the agent's with `+`;
-/// one text for each, escaped.
+/// The lines changed both in the workspace and by the agent, yours with `-` and the agent's with `+`; one
+/// text for each place, escaped.
 pub(crate) fn clashes(changes: &Changes, file: &FileChange) -> Result<Vec<String>, Failure> {
     let found = changes.clashes(file).map_err(|error| Failure::new(chain(&error)))?;
     let mut lines = Vec::new();

@@ -10,7 +10,7 @@ use belljar_store::Store;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// An agent that has ended: its number, what it was, its outcome.
+/// An ended agent: number, spec, outcome.
 pub(super) type Ended = (u32, RunSpec, Result<Saved, SessionError>);
 
 /// The runs, the oldest first.
@@ -28,7 +28,7 @@ struct Running {
 }
 
 impl Background {
-    /// Starts a run, a session of its own, and gives its number, from 1. Nobody sees its events.
+    /// Starts a run in a separate session, and returns its number, from 1. Nobody sees the events.
     pub(super) fn start(&mut self, store: Store, host: Host, spec: RunSpec) -> u32 {
         self.started += 1;
         let cancel = CancellationToken::new();
@@ -41,13 +41,12 @@ impl Background {
         self.started
     }
 
-    /// Those that are not taken yet, by number.
+    /// The runs not taken yet, by number.
     pub(super) fn running(&self) -> impl Iterator<Item = (u32, &RunSpec)> {
         self.runs.iter().map(|run| (run.number, &run.spec))
     }
 
-    /// Takes the next one that ends; waits for ever where none runs. Nothing is lost when this is
-    /// dropped.
+    /// Takes the next ended run; waits for ever if none is running. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Ended {
         loop {
             let runs = &mut self.runs;
@@ -68,7 +67,7 @@ impl Background {
         }
     }
 
-    /// Stops one, and waits for it.
+    /// Stops a run, and waits for its end.
     pub(super) async fn stop(&mut self, number: u32) -> Vec<Ended> {
         let (stopped, running): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.runs).into_iter().partition(|run| run.number == number);

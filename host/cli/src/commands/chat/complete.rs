@@ -21,7 +21,7 @@ impl Words {
         Self { agents, teams }
     }
 
-    /// Where the word at the end of `line` begins, and what it may become.
+    /// The beginning of the last word of `line`, and its possible completions.
     fn of(&self, line: &str) -> (usize, Vec<String>) {
         let Some(command) = line.strip_prefix('/') else { return (line.len(), Vec::new()) };
         let start = line.rfind(' ').map_or(1, |at| at + 1);

@@ -20,7 +20,7 @@ const MAX_HISTORY: usize = 1_000;
 /// The prompt before the line on a terminal.
 const PROMPT: &str = "> ";
 
-/// Lines that wait to be taken: one, because the next one is asked for.
+/// Lines waiting to be taken: one, because each line is requested.
 const WAITING: usize = 1;
 
 /// The input that came in.
@@ -28,20 +28,19 @@ const WAITING: usize = 1;
 pub(super) enum Heard {
     /// A line, without its end.
     Line(String),
-    /// One that was typed before it was asked for, while a question stood on the terminal.
+    /// A line typed before the prompt, while a question was on the terminal.
     Ahead(String),
     /// Ctrl-C at the prompt.
     Interrupted,
     /// Ctrl-D at the prompt, or no more input.
     End,
-    /// A line that cannot be taken; the next one may be.
+    /// A line that cannot be accepted; the next may be.
     Unfit(String),
     /// The input cannot be read.
     Failed(String),
 }
 
-/// The lines. A thread reads one each time it is asked, so that between two of them the
-/// terminal is nobody's.
+/// The lines. A thread reads one at each request, so that between requests nobody reads the terminal.
 pub(super) struct Lines {
     ask: std::sync::mpsc::SyncSender<()>,
     heard: mpsc::Receiver<Heard>,
@@ -71,8 +70,8 @@ pub(super) struct Interrupts {
 }
 
 impl Lines {
-    /// Lines of stdin; edited where a person types and looks, with the words that Tab
-    /// completes. Those that were typed before a question come first.
+    /// Lines of stdin; on a terminal with editing, and completion by Tab. Lines typed before a question come
+    /// first.
     pub(super) fn of_stdin(history: PathBuf, words: Words, ahead: TypedAhead) -> io::Result<Self> {
         let edited = io::stdin().is_terminal() && io::stdout().is_terminal();
         let terminal = Terminal::save();
@@ -101,7 +100,7 @@ impl Lines {
         self.edited
     }
 
-    /// The next line. Who drops this half-way and calls it again gets the same line.
+    /// The next line. A dropped call loses nothing: the next call returns the same line.
     pub(super) async fn next(&mut self) -> Heard {
         if !self.asked {
             if let Some(line) = self.ahead.take() {
@@ -117,13 +116,12 @@ impl Lines {
         heard
     }
 
-    /// Whether a person sits before a prompt: what is shown now begins on a line of its own, and
-    /// [`Lines::redraw`] brings the prompt back.
+    /// Whether a prompt is shown: output now begins on a new line, and [`Lines::redraw`] restores the prompt.
     pub(super) fn stands(&self) -> bool {
         self.edited && self.asked
     }
 
-    /// Draws the prompt again, with what was typed behind it.
+    /// Draws the prompt again, with the typed text.
     pub(super) fn redraw(&self) {
         let mut redraw = self.redraw.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(redraw) = redraw.as_mut().filter(|_| self.stands()) {
@@ -163,7 +161,7 @@ fn editor(history: PathBuf, words: Words, redraw: &Redraw) -> Box<dyn FnMut() ->
     let Some(mut editor) = make_editor(&history) else { return Box::new(plain()) };
     editor.set_helper(Some(words));
     if let Ok(mut printer) = editor.create_external_printer() {
-        // Where it cannot be drawn, the next key draws it.
+        // If drawing fails, the next key draws it.
         let draw: Box<dyn FnMut() + Send> = Box::new(move || {
             let _ = printer.print(String::new());
         });
@@ -192,7 +190,7 @@ fn make_editor(history: &Path) -> Option<Editor<Words, FileHistory>> {
         .build();
     let mut editor =
         Editor::with_history(config.clone(), FileHistory::with_config(&config)).ok()?;
-    // None yet, or one that cannot be read: the history begins here.
+    // Missing or unreadable: the history begins here.
     let _ = editor.load_history(history);
     Some(editor)
 }

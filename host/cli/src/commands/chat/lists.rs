@@ -75,7 +75,7 @@ pub(super) fn skills(host: &Host, out: &Out) {
     table.print(out);
 }
 
-/// `/tools`: what the agent is given, in the words of its grants.
+/// `/tools`: the agent's tools, in the words of the grants.
 pub(super) fn tools(agent: &ResolvedAgent, host: &Host, out: &Out) {
     let mut table = Table::new(out, &["tool", "granted as", "from"]);
     let mut count = 0;
@@ -111,7 +111,7 @@ pub(super) fn background<'a>(running: impl Iterator<Item = (u32, &'a RunSpec)>, 
     table.print(out);
 }
 
-/// `/budget`: what the session has used, of what it may.
+/// `/budget`: the session's usage and limits.
 pub(super) fn budget(conversation: &Conversation, out: &Out) {
     let budget = conversation.budget();
     let limits = conversation.agent().rights.limits();

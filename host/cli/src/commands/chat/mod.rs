@@ -1,7 +1,7 @@
-//! `belljar chat`: a conversation with one agent, saved as it goes.
+//! `belljar chat`: a conversation with one agent, stored step by step.
 //!
-//! The agent's words go to stdout as they come, everything about it to stderr. On a terminal lines
-//! are edited; elsewhere each line of stdin is one turn, so that a chat can be scripted.
+//! The agent's words go to stdout as they arrive, everything else to stderr. On a terminal lines are edited;
+//! elsewhere each line of stdin is one turn, so that a chat can be scripted.
 
 mod background;
 mod complete;
@@ -111,7 +111,7 @@ async fn chat(
             if past.session.kind == SessionKind::Team {
                 no_team(args, &past)?;
                 if past.unfinished.is_some() {
-                    // No agent can resume the turn of a team; it is told what is kept.
+                    // No agent can resume the turn of a team, so the agent gets a note of the stored part.
                     past = session.give_up(past).await.map_err(not_resumed)?;
                 }
             }
@@ -194,7 +194,7 @@ fn same_workspace(past: &Past, workspace: &Path) -> Result<(), Failure> {
         .hint(format!("`belljar chat --workspace {} --resume {id}`", Shown::new(own))))
 }
 
-/// A team is nobody to talk with; an agent may continue from its outcome.
+/// A team cannot chat; an agent may continue from its outcome.
 fn no_team(args: &ChatArgs, past: &Past) -> Result<(), Failure> {
     if args.agent.is_some() {
         return Ok(());
@@ -222,7 +222,7 @@ fn not_resumed(error: SessionError) -> Failure {
     }
 }
 
-/// Who one talks with, in one line.
+/// The agent of the conversation, in one line.
 fn greet(conversation: &Conversation, host: &Host, out: &Out) {
     let agent = conversation.agent();
     let name = out.paint_err(Style::Bold, Shown::new(&agent.definition.name));

@@ -1,5 +1,5 @@
-//! `/changes`, `/apply`, `/discard` and `/undo`: what the agent of this conversation changed in its
-//! overlay, by the code of the commands of these names.
+//! `/changes`, `/apply`, `/discard` and `/undo`: the agent's changes in the overlay of this conversation, by
+//! the code of the equally named commands.
 
 use belljar_agent::Layers;
 use belljar_changes::Stat;
@@ -19,7 +19,7 @@ use crate::term::out::Out;
 /// How a person decides here.
 const HOW: &str = "`/changes`, `/apply` or `/discard`";
 
-/// Does what one of these commands says. `rest` are its paths.
+/// Executes one of these commands. `rest` are the paths.
 pub(super) fn decide(
     action: Action,
     rest: &str,

@@ -2,7 +2,7 @@
 
 use belljar_policy::Shown;
 
-/// Edits between a command and what was typed that still make it the likely one.
+/// Edits between a command and the typed word that still make a likely match.
 const MAX_EDITS: usize = 2;
 
 /// Characters of an unknown command that are repeated.
@@ -102,13 +102,13 @@ pub(super) enum Input<'a> {
     Blank,
     /// Something to say to the agent.
     Say(&'a str),
-    /// A command with what follows it, without blanks around.
+    /// A command with its trimmed argument.
     Command(Action, &'a str),
     /// No command; why, with the likely one.
     Unknown(String),
 }
 
-/// Reads a line. A line that begins with `/` is a command; a blank before it makes it text.
+/// Parses a line. A line that begins with `/` is a command; after a blank it is text.
 pub(super) fn read(line: &str) -> Input<'_> {
     if line.trim().is_empty() {
         return Input::Blank;
@@ -140,7 +140,7 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// The command that was most likely meant: the nearest one, or the only one that begins so.
+/// The most likely command: the nearest one, or the only one with this beginning.
 fn likely(name: &str) -> Option<&'static str> {
     let name: String = name.chars().take(MAX_SHOWN).flat_map(char::to_lowercase).collect();
     let mut begins = COMMANDS.iter().filter(|row| !name.is_empty() && row.name.starts_with(&name));

@@ -1,4 +1,4 @@
-//! The chat itself: reads a line, does what it says, shows the outcome.
+//! The chat loop: reads a line, executes it, shows the outcome.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(super) struct Chat<'a> {
     words: String,
 }
 
-/// Bytes of a person's words that are kept: more than anybody types in one conversation.
+/// Kept bytes of a person's words: more than anybody types in one conversation.
 const MAX_WORDS: usize = 1 << 20;
 
 /// The step after a line.
@@ -83,7 +83,7 @@ impl<'a> Chat<'a> {
         }
     }
 
-    /// Notes what the person said, for what is made of a host that they named.
+    /// Notes the person's words, for advice about hosts named in them.
     fn hear(&mut self, text: &str) {
         if self.words.len() > MAX_WORDS {
             self.words.clear();
@@ -247,7 +247,7 @@ impl<'a> Chat<'a> {
         tokio::task::block_in_place(|| overlay::decide(action, rest, &session, layers, out))
     }
 
-    /// Says what the conversation has changed in its overlay, if that is more or less than before.
+    /// Prints the amount of changes in the overlay, if different from before.
     async fn say_changes(&mut self) {
         let store = self.session.store();
         let Some(session) = self.session.id() else { return };
@@ -362,7 +362,7 @@ impl<'a> Chat<'a> {
         Ok(())
     }
 
-    /// `/cancel`: lists what runs in the background, or stops it.
+    /// `/cancel`: lists background runs, or stops one.
     async fn cancel(&mut self, rest: &str) -> Result<(), Failure> {
         let running: Vec<u32> = self.background.running().map(|(number, _)| number).collect();
         if running.is_empty() {
@@ -409,8 +409,8 @@ impl<'a> Chat<'a> {
         }
     }
 
-    /// Shows how a run of one agent ended, and puts its files where the person finds them.
-    /// `session`: the one that it is saved in.
+    /// Shows the outcome of one agent's run, and saves its files for the person. `session`: the run's
+    /// session.
     async fn conclude_run(&mut self, session: &str, done: Saved, spoke: bool) {
         self.tell_if_unsaved(done.unsaved.as_ref());
         let mut outcome = done.outcome;
@@ -461,7 +461,7 @@ impl<'a> Chat<'a> {
     }
 }
 
-/// A run that could not be saved before it began.
+/// The failure of a run that could not be stored before its beginning.
 fn not_begun(error: SessionError) -> Failure {
     Failure::new(format!("nothing was run: {}", chain(&error)))
 }

@@ -79,7 +79,7 @@ fn skills(host: &Host) -> Check {
     of_files("skills", skills.to_string(), &host.skills.problems())
 }
 
-/// A kind of file, and what is wrong with some of them.
+/// A kind of file, and the faults of some.
 fn of_files(name: &'static str, text: String, problems: &[Diagnostic]) -> Check {
     let errors = problems.iter().filter(|found| found.severity == Severity::Error).count();
     let mut check = check(name, Finding::Good, format!("{text}, {errors} errors"));

@@ -1,5 +1,4 @@
-//! `belljar doctor`: what is there, what is missing, and a tool call that really happens.
-//! Opens no connection.
+//! `belljar doctor`: present and missing parts, and a real tool call. Opens no connection.
 
 mod files;
 mod tenants;
@@ -60,7 +59,7 @@ pub(super) fn run(
     out: &Out,
 ) -> Result<Exit, Failure> {
     let mut checks = vec![machine()];
-    // What runs other programs, and what is made elsewhere, comes before the wall.
+    // Programs are run, and directories made elsewhere, before the wall goes up.
     let toolchain = toolchain();
     let probe = tempfile::tempdir();
     match places() {
@@ -254,7 +253,7 @@ fn models(settings: &Settings, places: &Places) -> Check {
     }
 }
 
-/// How much agents have changed that nobody has decided about.
+/// The amount of agents' changes without a decision.
 fn overlays(settings: &Settings, places: &Places) -> Check {
     let most = belljar_session::overlay_quota(&settings.overlays);
     let (sessions, held) = belljar_session::held_beside(&places.store());
@@ -336,7 +335,7 @@ fn sandbox(directory: std::io::Result<tempfile::TempDir>, out: &Out) -> Vec<Chec
     vec![probe, pool]
 }
 
-/// Reads a file through a jar; gives the fuel that it took.
+/// Reads a file through a jar; returns the used fuel.
 fn probe(sandbox: &Sandbox, directory: std::io::Result<tempfile::TempDir>) -> Result<u64, Failure> {
     let stock = STOCK_TOOLS
         .iter()
@@ -371,7 +370,7 @@ fn probe(sandbox: &Sandbox, directory: std::io::Result<tempfile::TempDir>) -> Re
     }
 }
 
-/// The languages whose toolchains are on the path; what is missing, with the command that gets it.
+/// The languages whose toolchains are on the path; for a missing one, the command that installs it.
 fn toolchain() -> Check {
     let (mut there, mut details) = (Vec::new(), Vec::new());
     for language in Language::ALL {

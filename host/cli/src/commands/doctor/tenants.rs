@@ -1,4 +1,4 @@
-//! The tenants of the server on this machine: which of them could not be served, and why.
+//! The tenants of the server on this machine: which could not be served, and why.
 
 use belljar_definition::Settings;
 use belljar_policy::Shown;
@@ -12,7 +12,7 @@ use crate::setup::home::Places;
 use crate::setup::host;
 use crate::setup::walls::Through;
 
-/// The data root that is named, if there is a store in it. Nothing is made.
+/// The named data root, if it has a store. Makes nothing.
 pub(super) fn data(arg: &DataArg, places: &Places) -> Option<Data> {
     let data = Data::find(arg, &host::settings(places).ok()?, places).ok()?;
     data.store().is_file().then_some(data)
@@ -42,7 +42,7 @@ pub(super) fn check_all(settings: Settings, places: &Places, data: Data) -> Opti
     }
 }
 
-/// How many tenants there are, and what is said of each that cannot be served.
+/// The number of tenants, and the reasons for each that cannot be served.
 fn find(settings: Settings, places: &Places, data: Data) -> Result<(usize, Vec<String>), Failure> {
     let store = data.store();
     let tenancy = Tenancy { settings, places: places.clone(), data, reach: None };

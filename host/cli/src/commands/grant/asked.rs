@@ -7,23 +7,23 @@ use belljar_policy::{Access, GuestPath, HostRule, Permission, Shown, ToolName, W
 use super::writes;
 use crate::term::out::Out;
 
-/// The requests of an agent, sorted by what becomes of them.
+/// The requests of an agent, sorted by their result.
 #[derive(Debug, Default)]
 pub(super) struct Asks {
-    /// The tools that it names and that are granted, the workspace's mount, hosts.
+    /// The named tools to grant, the workspace's mount, hosts.
     pub(super) tools: Vec<ToolName>,
     pub(super) workspace: Option<Access>,
     pub(super) hosts: Vec<HostRule>,
     /// The requests that `--read-only` leaves out.
     pub(super) left_out: Vec<String>,
-    /// Tools that the operator's own grant denies it by name.
+    /// Tools denied by name in the operator's own grant.
     denied: Vec<ToolName>,
     /// Mounts whose directories only the operator can name.
     directories: Vec<(GuestPath, Access)>,
 }
 
 impl Asks {
-    /// Of this agent; `given` is what the command line grants besides.
+    /// The requests of this agent; `given` are the command line's additional grants.
     pub(super) fn of(
         agent: &ResolvedAgent,
         host: &Host,
@@ -75,7 +75,7 @@ impl Asks {
         }
     }
 
-    /// The granted rights, as what the agent may do then; one thing each.
+    /// The granted rights, as the agent's abilities; one item each.
     pub(super) fn deeds(&self) -> Vec<String> {
         let tools = self.tools.iter().map(|tool| format!("call {tool}"));
         let hosts =
@@ -88,7 +88,7 @@ impl Asks {
         tools.chain(workspace).chain(hosts).collect()
     }
 
-    /// Says in a sentence what is granted, and what of what is asked for is not.
+    /// Prints in a sentence the grants, and the requests not granted.
     pub(super) fn show(&self, id: &AgentId, out: &Out) {
         let deeds = self.deeds();
         if !deeds.is_empty() {
@@ -120,8 +120,8 @@ impl Asks {
     }
 }
 
-/// INV-159: whether the operator has said no to this tool of this agent, or of all of its library: a
-/// file's wish does not change that.
+/// INV-159: whether the operator has denied this tool to the agent, or to its whole library: a file's request
+/// does not change the denial.
 fn is_denied(host: &Host, agent: &ResolvedAgent, tool: &ToolName) -> bool {
     host.settings.named(&agent.id, tool) == Some(Permission::Deny)
 }

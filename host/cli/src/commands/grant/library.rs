@@ -1,4 +1,4 @@
-//! `grant --library`: to each agent of a library what it asks for, in one decision.
+//! `grant --library`: grants each agent of a library its requests, in one decision.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::setup::exit::{Exit, Failure};
 use crate::term::diff;
 use crate::term::out::Out;
 
-/// One agent of the library, and what it asks for.
+/// One agent of the library, with its requests.
 struct Member {
     before: ResolvedAgent,
     asks: Asks,
@@ -67,13 +67,13 @@ pub(super) fn whole(name: &Slug, writer: &Writer<'_>) -> Result<Exit, Failure> {
     }
     let host = writer.whose.host(out)?;
     super::check_names(&change, &host)?;
-    // What all have by default may differ between its agents: it is not written down for all.
+    // Defaults may differ between the agents, so they are not written down for all.
     change.alone = true;
     let scope = Scope::Library(name.to_string());
     let members = members(&scope, &host, writer);
     members.iter().for_each(|member| super::keep_overlay_tools(&member.before, &mut change));
     let to = Grantee::Library(name.clone());
-    // What some of its agents have by default others may lack: those that only agents use.
+    // A default of some agents may be missing for others, for internal ones.
     let changes = [(to.clone(), Visibility::Internal, change)];
     let Some(edit) = writer.changed(&changes)? else {
         out.line(format_args!("nothing to change: `{to}` has all of that"));
@@ -97,7 +97,7 @@ pub(super) fn whole(name: &Slug, writer: &Writer<'_>) -> Result<Exit, Failure> {
     Ok(Exit::Completed)
 }
 
-/// The library's agents in the catalogue's order: those whose files are what was agreed to.
+/// The library's agents in the catalogue's order, if their files are the agreed ones.
 fn members(library: &Scope, host: &Host, writer: &Writer<'_>) -> Vec<Member> {
     let catalog = host.library.catalog();
     let entries = catalog.agents().iter().filter(|entry| entry.id.scope == *library);
@@ -138,7 +138,7 @@ fn unchanged(name: &str, members: &[Member], host: &Host, out: &Out) -> Result<E
         )))
 }
 
-/// The decision: how many are ready without it and with it, and all that is given by it.
+/// The decision: the number of ready agents before and after, and all new rights.
 fn show(name: &str, before: &[Member], after: &[Member], out: &Out) {
     let ready =
         |all: &[Member]| all.iter().filter(|member| member.before.status.is_ready()).count();

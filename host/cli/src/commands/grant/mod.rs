@@ -1,5 +1,5 @@
-//! `belljar grant` and `revoke`: write rights into the operator's own `belljar.toml`, and take them
-//! out of it, after showing what changes.
+//! `belljar grant` and `revoke`: write rights into the operator's own `belljar.toml`, and remove them, after
+//! showing the changes.
 
 mod asked;
 mod library;
@@ -105,7 +105,7 @@ struct Writer<'a> {
     args: &'a GrantArgs,
     /// Where the audit log is.
     operator: &'a Places,
-    /// Whose agents they are.
+    /// The owner of the agents.
     whose: &'a Whose,
     /// Whose `belljar.toml` is written.
     places: &'a Places,
@@ -113,8 +113,8 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// The places with the workspace in which this agent is found: an agent of a workspace is
-    /// named with it, wherever the command is typed.
+    /// The places with the workspace of this agent: an agent of a workspace is named with the workspace,
+    /// wherever the command is typed.
     fn seen_by(&self, id: &AgentId) -> Places {
         let mut places = self.places.clone();
         if let Scope::Workspace(path) = &id.scope
@@ -138,7 +138,7 @@ impl Writer<'_> {
         let pinned = write::pin(&old, tools, self.places)?;
         let user_home = self.places.user_home.as_deref();
         let new = apply_grants(&path, &pinned, user_home, changes).map_err(|mut diagnostics| {
-            // Their places are those of the changed text, which nobody can look at.
+            // The positions are in the new text, which nobody can see, so they are cleared.
             diagnostics.iter_mut().for_each(|found| (found.line, found.column) = (0, 0));
             Failure::diagnostics("the grant cannot be added", diagnostics)
         })?;
@@ -166,7 +166,7 @@ impl Writer<'_> {
         Ok(new)
     }
 
-    /// The host after the new text was written. What it pins is there from now on.
+    /// The host after the new text was written, with its pinned tools.
     fn host_after(
         &self,
         host: &Host,
@@ -202,19 +202,19 @@ struct Edit {
     lock: Option<ConfigLock>,
 }
 
-/// Keeps others from changing a file from now on, where no person is asked in between: who thinks
-/// about it holds nobody up, and is told when the file has changed meanwhile.
+/// Locks a file against other changes from now on, if no person is asked meanwhile: a person's thinking
+/// blocks nobody, and a concurrent change is reported.
 fn lock_unless_asked(yes: bool, path: &Path) -> Result<Option<ConfigLock>, Failure> {
     yes.then(|| ConfigLock::of(path)).transpose()
 }
 
-/// Puts a text in the place of the one that the person was shown.
+/// Replaces the text that the person was shown.
 fn replace(lock: Option<ConfigLock>, path: &Path, shown: &str, new: &str) -> Result<(), Failure> {
     lock.map_or_else(|| ConfigLock::of(path), Ok)?.replace(shown, new)
 }
 
-/// A mount to be written takes the tools away that an agent has for its overlay alone: a grant of it
-/// is one of these tools too.
+/// A writable mount takes away the tools that an agent has only because of its overlay: the grant is given
+/// these tools too.
 fn keep_overlay_tools(agent: &ResolvedAgent, change: &mut GrantChange) {
     let writes = |mount: &MountSpec| mount.access == Access::ReadWrite;
     if !change.mounts.iter().any(writes) {
@@ -228,8 +228,8 @@ fn keep_overlay_tools(agent: &ResolvedAgent, change: &mut GrantChange) {
     }
 }
 
-/// Who gets the rights. A bare name means the home agent, so that a repository's namesake gets
-/// nothing by accident. One that is not there yet is granted rights only by the word that it is not.
+/// The receiver of the rights. A bare name means the home's agent, so that a repository's namesake gets
+/// nothing by accident. A missing agent is granted rights only with the option that allows it.
 fn agent(
     name: &str,
     id: &AgentId,
@@ -249,7 +249,7 @@ fn agent(
     match catalog.find(name) {
         Ok(other) => Err(Failure::usage(format!("there is no agent `{id}`"))
             .hint(format!("`{name}` is found as `{}`; grant to that identity", other.id))),
-        // A team is granted what its agents have at most.
+        // A team is granted its agents' maximum.
         Err(_) if is_team => Ok((Visibility::default(), None)),
         Err(_) if writer.args.absent => {
             writer.out.warning(format_args!("there is no agent `{id}` yet"));
@@ -265,7 +265,7 @@ fn agent(
     }
 }
 
-/// Where the file stays as it is: because all of that is granted, or because no grant helps.
+/// The file does not change: all is granted already, or no grant helps.
 fn unchanged(
     id: &AgentId,
     agent: Option<&ResolvedAgent>,
@@ -285,7 +285,7 @@ fn unchanged(
     Err(asks.hints().into_iter().fold(failure.exit(Exit::NotAllowed), Failure::hint))
 }
 
-/// The state of the agent after the grant, and what its new tools still lack.
+/// The state of the agent after the grant, and the missing requirements of its new tools.
 fn say_status(agent: &ResolvedAgent, host: &Host, asked: bool, out: &Out) {
     let id = &agent.id;
     if agent.status.is_ready() {
@@ -293,7 +293,7 @@ fn say_status(agent: &ResolvedAgent, host: &Host, asked: bool, out: &Out) {
     } else if asked {
         let reasons = Shown::new(&agent.notes().join("; ")).to_string();
         out.warning(format_args!("`{id}` is still blocked: {reasons}"));
-        // A tenant's agents run in the server alone, which runs no blocked one.
+        // A tenant's agents run in the server only, which runs no blocked one.
         if agent.may_be_partial() && host.tenant.is_none() {
             let name = id.grant_key();
             out.note(format_args!(
@@ -325,7 +325,7 @@ fn writes(host: &Host, tool: &ToolName) -> bool {
     owner.is_some_and(|component| component.manifest.ask.mounts == Some(Access::ReadWrite))
 }
 
-/// Names that a grant refers to have to exist: a misspelt one would grant nothing.
+/// Names in a grant have to exist, because a misspelt one would grant nothing.
 fn check_names(change: &GrantChange, host: &Host) -> Result<(), Failure> {
     let known = host.tools.known();
     if let Some((tool, _)) = change.tools.iter().find(|(tool, _)| !known.contains(tool.as_str())) {
@@ -340,7 +340,7 @@ fn check_names(change: &GrantChange, host: &Host) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says what stands in the way of a grant that is written all the same.
+/// Prints the obstacles of a grant that is written all the same.
 fn warn_of_no_effect(id: &AgentId, change: &GrantChange, host: &Host, out: &Out) {
     let catalog = host.library.catalog();
     let asked = catalog.get(id).map(|entry: &CatalogEntry| &entry.definition.asked);

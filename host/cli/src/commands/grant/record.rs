@@ -1,4 +1,4 @@
-//! The directories that a tenant may be granted, and what the audit log says was given or taken.
+//! The directories that a tenant may be granted, and the audit log's lines about grants.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,8 +17,8 @@ use crate::setup::home::Places;
 use crate::setup::whose::Whose;
 use crate::term::out::Out;
 
-/// Refuses a directory outside of the tenant's own, or write access to its home: with it the tenant
-/// would not be served.
+/// Refuses a directory outside of the tenant's own, or write access to its home, because the tenant would not
+/// be served then.
 pub(super) fn check(whose: &Whose, change: &GrantChange) -> Result<(), Failure> {
     let Some(name) = &whose.tenant else { return Ok(()) };
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
@@ -45,8 +45,7 @@ pub(super) fn check(whose: &Whose, change: &GrantChange) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The parts of the new settings that a running server cannot give before it is started again, and
-/// could of the old ones.
+/// Prints the new settings that a running server cannot apply before a restart, unlike the old ones.
 pub(super) fn say_what_waits(
     of: &TenantArg,
     operator: &Places,

@@ -75,7 +75,7 @@ pub(crate) fn run(args: &RevokeArgs, operator: &Places, out: &Out) -> Result<Exi
     Ok(Exit::Completed)
 }
 
-/// An agent's rights under some settings, or those that one that is not there would be granted.
+/// An agent's rights under some settings, or the future rights of a missing agent.
 struct Held {
     id: Grantee,
     tools: BTreeMap<ToolName, Permission>,
@@ -114,7 +114,7 @@ impl Held {
     }
 }
 
-/// The agents that the sections of these hold for, as far as they are there.
+/// The existing agents under these sections.
 fn covered<'a>(
     ids: &'a [(Grantee, Visibility)],
     catalog: &'a Catalog,
@@ -123,8 +123,8 @@ fn covered<'a>(
     catalog.agents().iter().filter(is_covered)
 }
 
-/// INV-159: to take back gives nothing. A grant may hold less than what all have by default, and
-/// without it its agent would have that.
+/// INV-159: a revocation grants nothing. A grant may hold less than the defaults, and without the grant its
+/// agent would get these.
 fn gives_nothing(was: &Held, will: &Held, host: &Host) -> Result<(), Failure> {
     let tools = will.tools.iter().filter(|(tool, word)| was.tools.get(*tool) < Some(*word));
     let mounts = will.mounts.iter().filter(|mount| {
@@ -150,7 +150,7 @@ fn gives_nothing(was: &Held, will: &Held, host: &Host) -> Result<(), Failure> {
     )))
 }
 
-/// A tool that an agent has without a grant of its own.
+/// The sentence about a tool that an agent has without a grant of its own.
 fn has_by_default(id: &Grantee, tool: &ToolName, host: &Host) -> String {
     let command = format!("belljar grant {} --tool {tool}=deny", id.grant_key());
     let command = Shown::new(&host.for_its_tenant(&command)).to_string();
@@ -218,7 +218,7 @@ fn limit(text: &str) -> Result<(String, Option<u64>), Failure> {
         .hint("`belljar limits` lists them"))
 }
 
-/// Whose grants they are, each with the visibility that says what holds without one.
+/// The owners of the grants, each with the visibility that decides the default.
 fn ids(args: &RevokeArgs, host: &Host) -> Result<Vec<(Grantee, Visibility)>, Failure> {
     let catalog = host.library.catalog();
     let visibility = |to: &Grantee| match to {
@@ -298,7 +298,7 @@ fn refused(
     }
 }
 
-/// The rest that a grant still gives, in one line.
+/// The rest of a grant, in one line.
 fn left(id: &Grantee, grant: Option<&GrantSpec>) -> String {
     let Some(grant) = grant else {
         return format!("`{id}` has no grant of its own; what all agents have by default holds");

@@ -9,8 +9,7 @@ use crate::setup::exit::Failure;
 use crate::setup::home::{MAX_COMPONENT_BYTES, Places, read_bounded};
 use crate::setup::pins::with_digest;
 
-/// Pins the component of each tool of the operator's own, so that another component in its
-/// place is noticed.
+/// Pins the components of the operator's own tools, so that a replaced component is noticed.
 pub(super) fn pin<'a>(
     text: &str,
     tools: impl IntoIterator<Item = &'a (ToolName, Permission)>,
@@ -26,7 +25,7 @@ pub(super) fn pin<'a>(
         let wasm = read_bounded(&path, MAX_COMPONENT_BYTES)
             .map_err(|error| Failure::new(format!("failed to read `{}`: {error}", path.shown())))?;
         let digest = format!("sha256:{}", Digest::of(&wasm));
-        // A text that does not parse is reported, with its place, by `apply_grant`.
+        // `apply_grant` reports a text that does not parse, with the position.
         if let Some(pinned) = with_digest(&text, tool.as_str(), &digest) {
             text = pinned;
         }

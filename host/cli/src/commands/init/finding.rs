@@ -1,6 +1,5 @@
-//! Which models could be used: keys in the environment, and servers on this machine, asked which
-//! models they have. What a server says is a stranger's word: its time, its bytes and its names
-//! are bounded, and only names that fit are shown or written.
+//! Finds usable models: keys in the environment, and local servers with their lists. A server's answer is a
+//! stranger's: its time, bytes and names are bounded, and only valid names are shown or written.
 
 use std::time::Duration;
 
@@ -11,14 +10,14 @@ use serde_json::Value;
 use crate::setup::exit::Failure;
 use crate::setup::host::small_runtime;
 
-/// How long a server has for its whole answer. On one machine it takes milliseconds, or seconds
-/// where the list is made from files; what is silent is somebody else's.
+/// The time limit of a server's whole answer. A local server takes milliseconds, or seconds if it lists
+/// files; a silent one serves something else.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Most bytes of an answer: a server that has fetched hundreds of models needs a tenth.
 const MAX_REPLY: usize = 1 << 20;
 
-/// Most models of one server that are offered: a person chooses from a list.
+/// Most offered models of one server, because a person chooses from a list.
 const MAX_MODELS: usize = 20;
 
 /// Most bytes of a model's name; paths of files are the longest in use.
@@ -27,7 +26,7 @@ const MAX_NAME: usize = 200;
 /// Numbers of tokens that a model's context can have; others are no such numbers.
 const CONTEXT: std::ops::RangeInclusive<u64> = 512..=100_000_000;
 
-/// Servers of models and where they listen unless they are told otherwise.
+/// Servers of models with their default ports.
 pub(super) const SERVERS: [(&str, &str, u16); 4] = [
     ("ollama", "Ollama", 11_434),
     ("llama-cpp", "llama.cpp", 8_080),
@@ -80,8 +79,7 @@ pub(super) struct Candidate {
     pub(super) context_tokens: Option<u64>,
 }
 
-/// The models that were found, the preferred first, and the words of a server that answered with
-/// something else.
+/// The found models, the preferred first, and texts about servers with another answer.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) candidates: Vec<Candidate>,
@@ -126,7 +124,7 @@ pub(super) fn find(servers: &[Url], env: &dyn Fn(&str) -> bool) -> Result<Found,
                 };
                 found.candidates.extend(models.into_iter().map(candidate));
             }
-            // Nobody listens there: of the usual places that is no news.
+            // No listener: for a default port this is not reported.
             Err(Silence::Absent(_)) if servers.is_empty() => {}
             Err(Silence::Absent(why) | Silence::Unfit(why)) => {
                 found.complaints.push(format!("no model at {url}: {why}"));
@@ -136,7 +134,7 @@ pub(super) fn find(servers: &[Url], env: &dyn Fn(&str) -> bool) -> Result<Found,
     Ok(found)
 }
 
-/// Those whose keys are there. Nobody is asked, and no key leaves the environment.
+/// The models whose keys are set. No request is made, and no key leaves the environment.
 fn with_keys(env: &dyn Fn(&str) -> bool) -> Vec<Candidate> {
     let present = PROVIDERS.iter().filter(|provider| env(provider.key_env));
     present
@@ -179,7 +177,7 @@ pub(super) fn base_url(text: &str) -> Result<Url, Failure> {
 enum Silence {
     /// There is no server.
     Absent(String),
-    /// There is one, and it is none of models, or says what cannot be used.
+    /// A server without models, or with an unusable answer.
     Unfit(String),
 }
 
@@ -201,7 +199,7 @@ async fn ask_all(servers: &[(String, Url)]) -> Vec<Result<Models, Silence>> {
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// Asks one server which models it has.
+/// Asks one server for its models.
 async fn ask(base: &Url) -> Result<Models, Silence> {
     let unfit = |why: &str| Silence::Unfit(Shown::clipped(why, 200).to_string());
     let client = belljar_model::http_client(base.scheme() == "https")
@@ -236,7 +234,7 @@ async fn ask(base: &Url) -> Result<Models, Silence> {
     models(&body).ok_or_else(|| unfit("its answer is not a list of models"))
 }
 
-/// The models of an answer; `None` where it is no list of at least one that can be used.
+/// The models of an answer; `None` = not a list with at least one usable name.
 fn models(body: &[u8]) -> Option<Models> {
     let answer: Value = belljar_received::json::from_slice(body).ok()?;
     let listed = answer.get("data")?.as_array()?.iter();

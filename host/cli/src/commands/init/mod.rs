@@ -1,6 +1,5 @@
 //! `belljar init`: a configuration with a model, the stock agents and an AGENTS.md, in the
-//! operator's home; with `--workspace`, what belongs into that workspace. What is there stays as
-//! it is.
+//! operator's home; with `--workspace`, the files for that workspace. Existing files are kept.
 
 mod finding;
 mod model;
@@ -52,7 +51,7 @@ pub(super) fn run(
     model::set_up(args, places, out)
 }
 
-/// The files of a workspace, which may be a stranger's repository: through no link in it.
+/// The files of a workspace, which may be a stranger's repository, so no link is followed.
 fn workspace(places: &Places, walls: Walls<'_>, out: &Out) -> Result<Exit, Failure> {
     let below = Below::open(&places.workspace)
         .map_err(|error| not_written("open", &places.workspace, &error))?;
@@ -63,7 +62,7 @@ fn workspace(places: &Places, walls: Walls<'_>, out: &Out) -> Result<Exit, Failu
         let done = match below.create(Path::new(name), content, For::Everybody) {
             Ok(true) => Done::Written,
             Ok(false) => Done::Kept,
-            // Many repositories have one name of their instructions lead to another.
+            // In many repositories one name of the instructions links to another.
             Err(_) if name == INSTRUCTIONS && is_link(&path) => Done::Kept,
             Err(error) => {
                 let why = format!("failed to write `{}`: {error}", path.shown());
@@ -106,8 +105,8 @@ fn workspace_files() -> Result<[(&'static str, &'static [u8]); 2], Failure> {
     ])
 }
 
-/// Writes a file of the home unless something of that name is there, even a dangling link. It is closed
-/// to others, with the directories made for it.
+/// Writes a file of the home unless the name is taken, even by a dangling link. The file is private, with its
+/// new directories.
 fn write_new(home: &Path, path: &Path, content: &[u8]) -> io::Result<Done> {
     let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, "the path names no file");
     let (parent, name) = path.parent().zip(path.file_name()).ok_or_else(unnamed)?;

@@ -1,4 +1,4 @@
-//! Sets up a model where none is: finds one, lets a person choose, writes its section.
+//! Sets up a missing model: finds models, lets a person choose, writes a section.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -15,7 +15,7 @@ use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, read_own_config};
 use crate::term::out::{Out, Style};
 
-/// Finds a model and writes its section into the `belljar.toml` of the home, unless there is one.
+/// Finds a model and writes its section into the `belljar.toml` of the home, unless a model exists.
 pub(super) fn set_up(args: &InitArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
     let path = places.config();
     let text = read_own_config(&path)?.unwrap_or_default();
@@ -55,7 +55,7 @@ pub(super) fn set_up(args: &InitArgs, places: &Places, out: &Out) -> Result<Exit
     Ok(Exit::Completed)
 }
 
-/// The one that the person chooses; the first where nobody is asked.
+/// The person's choice; the first model if nobody is asked.
 fn choose<'a>(found: &'a Found, yes: bool, out: &Out) -> Option<&'a Candidate> {
     let first = found.candidates.first()?;
     if yes || found.candidates.len() == 1 || !out.can_ask() {
@@ -103,7 +103,7 @@ fn with_model(
     let role = Item::Value(Value::from(chosen.section.as_str()));
     table(&mut document, "roles").ok_or_else(by_hand)?.insert("main", role);
     let new = document.to_string();
-    // Read as everybody will read it: one model more, and nothing else.
+    // Parsed as in normal use: exactly one more model.
     let mut after = Settings::parse(Some((path, &new)), None, user_home)
         .map_err(|found| Failure::diagnostics("no model is set up", found))?;
     let added = after.models.remove(&chosen.section);

@@ -1,4 +1,4 @@
-//! `belljar sessions export`: one JSON object with everything that is stored of a session.
+//! `belljar sessions export`: one JSON object with all stored data of a session.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

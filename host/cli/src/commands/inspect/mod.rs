@@ -1,4 +1,4 @@
-//! Views of what was done, what is stored, and what holds.
+//! Views of past work, stored data, and the sandbox's guarantees.
 
 pub(crate) mod export;
 pub(crate) mod prove;

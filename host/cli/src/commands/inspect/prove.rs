@@ -1,9 +1,8 @@
-//! `belljar prove`: attacks on the belljar of this machine, made in this process, and what became
-//! of each.
+//! `belljar prove`: attacks on this machine's belljar, made in this process, with the result of each.
 //!
-//! Those on the sandbox are made without the OS sandbox, which must not hide what the sandbox lets
-//! through; those on the OS sandbox in children, behind it; those on the server and on the agent of
-//! editors on processes that are started as every `belljar serve` and `belljar acp` is.
+//! Attacks on the sandbox run without the OS sandbox, which must not hide gaps of the sandbox; attacks on the
+//! OS sandbox run in children, behind it; attacks on the server and on the editors' agent run against
+//! processes started like every `belljar serve` and `belljar acp`.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -56,7 +55,7 @@ pub(crate) fn run(args: &ProveArgs, places: &Places, out: &Out) -> Result<Exit, 
     })
 }
 
-/// The parts that the command line names; all of them where it names none.
+/// The parts named on the command line; all without a name.
 fn parts(args: &ProveArgs, places: &Places) -> Result<Vec<Box<dyn ProvePart>>, Failure> {
     let all = !(args.sandbox || args.server || args.editor || args.wall || args.libraries);
     let mut parts: Vec<Box<dyn ProvePart>> = Vec::new();
@@ -83,7 +82,7 @@ fn chosen(part: &dyn ProvePart, only: Option<&str>) -> Vec<&'static str> {
     part.ids().into_iter().filter(|id| only.is_none_or(|word| id.contains(word))).collect()
 }
 
-/// The program that is attacked: this one.
+/// The attacked program: this one.
 fn program() -> Result<PathBuf, Failure> {
     std::env::current_exe()
         .map_err(|error| Failure::new(format!("failed to find the running program: {error}")))
@@ -97,14 +96,13 @@ fn suite(places: &Places) -> Result<Suite, Failure> {
     Suite::new(Options { compiler, cache_dir, probe: None }).map_err(Failure::from)
 }
 
-/// The server that is attacked: this very program, in directories of its own.
+/// The attacked server: this program, in temporary directories.
 fn server(places: &Places) -> Result<ServerPart, Failure> {
     let cache_dir = create_private(&places.cache).is_ok().then(|| places.cache.clone());
     Ok(ServerPart::new(Setup { program: program()?, cache_dir }))
 }
 
-/// The agent of editors that is attacked: `belljar acp` of this very program, each time in directories
-/// of its own.
+/// The attacked editors' agent: `belljar acp` of this program, each time in temporary directories.
 fn editor(places: &Places) -> Result<AcpPart, Failure> {
     let cache = create_private(&places.cache).is_ok().then(|| places.cache.clone());
     Ok(AcpPart::new(program()?, cache))
@@ -123,7 +121,7 @@ async fn made(
     for (part, ids) in chosen {
         part.prepare().await.map_err(Failure::from)?;
         for id in ids {
-            // The attack under way is brought to its end, so that nothing of it is left behind.
+            // The running attack is completed, so that it leaves nothing behind.
             let mut cut = false;
             let mut running = std::pin::pin!(part.make(id));
             let report = loop {

@@ -1,4 +1,4 @@
-//! `belljar prove --wall`: the child that puts up the wall of `serve` and attacks from behind it.
+//! `belljar prove --wall`: the child that raises the wall of `serve` and attacks from behind it.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::setup::host;
 use crate::setup::walls::{self, Walls};
 use crate::term::out::Out;
 
-/// The part, whose children are this program.
+/// The part whose children are this program.
 pub(crate) fn part() -> Result<WallPart, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(format!("failed to find the running program: {error}")))?;

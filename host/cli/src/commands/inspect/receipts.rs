@@ -1,4 +1,4 @@
-//! `belljar receipts`: the runs that are kept, and what the tool calls of one did.
+//! `belljar receipts`: the stored runs, and one run's tool calls.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -41,7 +41,7 @@ const MAX_COMPLAINTS: usize = 40;
 const MAX_ENDING: usize = 60;
 
 pub(crate) fn run(args: &ReceiptsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    // Runs of the command line are in the home, wherever a server keeps what it has.
+    // Runs of the command line are in the home, even if a server has another data root.
     let elsewhere = args.of.tenant.is_some() || args.of.data.data.is_some();
     let path = if elsewhere { args.of.root(places)?.store() } else { places.store() };
     if !path.exists() && args.of.other().is_none() {
@@ -180,7 +180,7 @@ pub(crate) fn resume_hint(
     })
 }
 
-/// One row for each subagent, whether it called a tool or not.
+/// One row for each subagent, with or without tool calls.
 fn subagents(outcome: &Outcome, out: &Out) {
     if outcome.children.is_empty() {
         return;
@@ -233,7 +233,7 @@ fn failures(outcome: &Outcome, out: &Out) {
     table.print(out);
 }
 
-/// The last words of MCP servers that are commands, where a call of them failed.
+/// The last stderr of MCP servers that are commands, if a call failed.
 fn complaints(outcome: &Outcome, out: &Out) {
     let receipts = outcome.all_receipts().into_iter();
     let failed = receipts.filter(|call| call.error.is_some() && call.tool.starts_with(OF_SERVERS));
@@ -244,8 +244,7 @@ fn complaints(outcome: &Outcome, out: &Out) {
     }
 }
 
-/// The tools that crashed in a run and their own words about it, a line each: the model was told no
-/// more than that they did.
+/// The crashed tools of a run with their own messages, a line each: the model learned only of the crash.
 pub(crate) fn crashes(outcome: &Outcome, out: &Out) {
     let receipts = outcome.all_receipts().into_iter();
     let crashed = receipts.filter_map(|call| Some((call, crashed(call)?)));
@@ -283,7 +282,7 @@ pub(crate) fn denials(outcome: &Outcome, out: &Out) {
     }
 }
 
-/// How to learn what would let the tools reach the hosts that they were refused.
+/// The way to find the remedy for hosts refused to the tools.
 fn ways(outcome: &Outcome, of: &TenantArg, out: &Out) {
     let mut said = BTreeSet::new();
     for call in outcome.all_receipts() {
@@ -349,8 +348,7 @@ pub(crate) fn print(outcome: &Outcome, out: &Out) {
     table.print(out);
 }
 
-/// How deep each call stands in the calls of tools that made it. A call comes behind the one that made
-/// it.
+/// The nesting depth of each call. A nested call comes after its outer call.
 #[derive(Default)]
 struct Depths<'a>(HashMap<(&'a str, &'a str), usize>);
 
@@ -385,7 +383,7 @@ fn row(call: &CallReceipt, depth: usize) -> Vec<Cell> {
     ]
 }
 
-/// An agent's path without the name at its root, which all share.
+/// An agent's path without the common name at the root.
 fn below_root(agent: &str) -> String {
     match agent.split_once('/') {
         Some((_, child)) => format!("→ {}", Shown::new(child)),

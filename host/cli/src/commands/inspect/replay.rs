@@ -1,7 +1,7 @@
-//! `belljar replay`: a stored run once more, on overlays of its own, and which of its calls differ.
+//! `belljar replay`: repeats a stored run on separate overlays, and lists the different calls.
 //!
-//! Nothing of it is kept, and nothing of it is seen by the workspace: the layers of its overlays lie in
-//! a temporary directory beside the store, which is removed at the end.
+//! Nothing is kept, and the workspace does not change: the layers of the overlays are in a temporary
+//! directory beside the store, removed at the end.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const LIVE: &str = "live";
 pub(crate) struct Replayed {
     pub(crate) run: Turn,
     pub(crate) calls: Vec<ReplayedCall>,
-    /// The agents of which no further answer was stored.
+    /// The agents without further stored answers.
     pub(crate) ended_early: Vec<String>,
     pub(crate) outcome: Outcome,
     /// For a person: how the replay is another than the run.
@@ -170,7 +170,7 @@ impl Work<'_> {
         })
     }
 
-    /// Why this run cannot be replayed, whatever is stored of it.
+    /// Why this run cannot be replayed, for reasons other than missing data.
     fn replayable(&self, run: &Turn) -> Result<(), Failure> {
         let Recorded { session, status, .. } = &run.state;
         let id = &run.run;
@@ -253,7 +253,7 @@ impl Work<'_> {
             limits: run.limits(),
             brought: run.brought(),
             history,
-            // Rights that it has no longer are differences of its calls.
+            // A lost right shows up as a difference of calls.
             partial: true,
             model,
             rerun: Some(Arc::new(rerun)),

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &SessionsArgs, places: &Places, out: &Out) -> Result<Exi
 /// The word for the session that was last added to.
 pub(crate) const LATEST: &str = "latest";
 
-/// The session that a person names: by its id, by the beginning of it, or as `latest`.
+/// The session named by a person: by id, by the beginning of the id, or as `latest`.
 async fn named(word: &str, store: &Store) -> Result<StoredSession, Failure> {
     match store.find_session(word).await {
         Ok(session) => Ok(session),

@@ -14,7 +14,7 @@ use crate::term::out::{Out, Style};
 /// Bytes of two prompts whose lines are compared; longer ones are only said to differ.
 const MAX_COMPARED: usize = 200_000;
 
-/// The difference between what is installed and what its source has now.
+/// The difference between an installed library and its source now.
 pub(super) struct Difference<'a> {
     pub(super) added: Vec<&'a Agent>,
     pub(super) removed: Vec<&'a Agent>,
@@ -24,7 +24,7 @@ pub(super) struct Difference<'a> {
 /// An agent that is in both, with another text.
 pub(super) struct Changed<'a> {
     pub(super) new: &'a Agent,
-    /// One line each, `+` and `-` before what comes and what goes.
+    /// One line each, `+` for a new and `-` for a removed one.
     pub(super) lines: Vec<String>,
 }
 
@@ -158,7 +158,7 @@ fn body(old: &str, new: &str) -> String {
     if old.len() + new.len() > MAX_COMPARED {
         return "prompt: another text".to_owned();
     }
-    // Its work is bounded, so it needs no other end.
+    // The work is bounded, so no stop signal is needed.
     match belljar_changes::changed_lines(old.as_bytes(), new.as_bytes(), &StopSignal::never()) {
         Ok((added, removed)) => format!("prompt: {added} lines more, {removed} lines less"),
         Err(_) => "prompt: another text".to_owned(),

@@ -18,8 +18,7 @@ use crate::term::table::{Table, plain, styled};
 pub(crate) enum State {
     /// As its files are.
     Files(Pin),
-    /// It has a name that means something else, from before that was refused: nothing of it is
-    /// used.
+    /// The name has another meaning, from before such names were refused: the library is not used.
     Misnamed,
 }
 

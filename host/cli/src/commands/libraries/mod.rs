@@ -30,7 +30,7 @@ pub(super) fn run(
     walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
-    // Before the wall goes up, which is made for what is read and written then.
+    // Before the wall goes up, whose gaps depend on these places.
     let whose = match command {
         LibraryCommand::Libraries { .. } => Whose::named(of, operator)?,
         LibraryCommand::Add(_) | LibraryCommand::Update(_) | LibraryCommand::Remove { .. } => {
@@ -45,9 +45,9 @@ pub(super) fn run(
     }
 }
 
-/// Puts the OS sandbox up around reading a source: it can be read, the libraries can be written,
-/// and no program is started any more. Of a git repository the names of its commits have been read
-/// before, and its objects by git; of other sources not a byte.
+/// Raises the OS sandbox around reading a source: the source is readable, the libraries are writable, and no
+/// program is started any more. For a git repository, the names of commits were read before, and the objects
+/// by git; of other sources not a byte.
 fn wall(places: &Places, taken: &Taken, walls: Walls<'_>) -> Result<(), Failure> {
     let through =
         Through { read: taken.reads(), write: vec![places.libraries()], ..Through::default() };

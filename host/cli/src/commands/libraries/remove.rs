@@ -16,7 +16,7 @@ pub(super) fn run(name: &str, of: &TenantArg, places: &Places, out: &Out) -> Res
     let name = installed(name, of, &shelf.lock)?;
     shelf.remove(&name)?;
     out.line(format_args!("{} library `{name}`", out.paint(Style::Green, "removed")));
-    // With a `belljar.toml` that cannot be read there is nothing to say about it.
+    // Without a valid `belljar.toml` there are no grants to mention.
     let Ok(settings) = settings(places) else { return Ok(Exit::Completed) };
     let scope = Scope::Library(name.to_string());
     let left: Vec<&Grantee> = settings.grantees().filter(|to| to.is_of(&scope)).collect();

@@ -15,10 +15,10 @@ use crate::term::table::{self, Table, plain, styled};
 /// Characters of one cell of asks, gets or missing.
 const MAX_CELL: usize = 120;
 
-/// Files left out that a person is shown one by one.
+/// Left-out files that a person is shown one by one.
 const MAX_SHOWN: usize = 30;
 
-/// The requests of each agent, what it would get, and what it lacks.
+/// The requests, future rights and missing rights of each agent.
 pub(super) fn agents<'a>(agents: impl IntoIterator<Item = &'a Agent>, out: &Out) {
     let mut table = Table::new(out, &["agent", "status", "asks", "gets", "missing"]);
     for agent in agents {
@@ -35,7 +35,7 @@ pub(super) fn agents<'a>(agents: impl IntoIterator<Item = &'a Agent>, out: &Out)
     table.print(out);
 }
 
-/// The signs that a person should look at before they say yes. Each rule is explained once.
+/// Suspicious signs, for a person to check before agreeing. Each rule is explained once.
 pub(super) fn suspicions<'a>(agents: impl IntoIterator<Item = &'a Agent>, out: &Out) {
     let agents: Vec<&Agent> = agents.into_iter().collect();
     let all = || agents.iter().flat_map(|agent| &agent.suspicions);
@@ -156,8 +156,8 @@ pub(super) fn count(vetted: &Vetted) -> String {
     format!("{agents}: {}", counts.join(", "))
 }
 
-/// The tools that act on the world one by one, and those that act on the session alone as a
-/// number: what a person has to see must not stand behind them.
+/// The tools that act on the world one by one, and the tools for the session alone as a number, because a
+/// person must not overlook the first kind.
 fn without_own(mut gets: Vec<String>) -> Vec<String> {
     let before = gets.len();
     gets.retain(|item| item == SPAWN_AGENT || !BUILTIN_TOOLS.contains(&item.as_str()));

@@ -52,7 +52,7 @@ pub(super) fn run(
             .hint(format!("library `{name}` stays as it is; `{remove}` takes it away")));
     }
     let mut difference = Difference::of(&old, &new);
-    // A file that was lost here and is as it was agreed to is no new one.
+    // A lost file that has its agreed content again is not new.
     difference.added.retain(|agent| !is_agreed(&library, &agent.file));
     let whole = State::of(&library, &shelf.dir().join(&library.directory)) == State::WHOLE;
     let moved = !new.agents.iter().all(|agent| is_agreed(&library, &agent.file));
@@ -109,7 +109,7 @@ pub(super) fn run(
     Ok(Exit::Completed)
 }
 
-/// New agents of a library have at once what is granted to all of it.
+/// New agents of a library get the library's grants at once.
 fn warn_of_grants(host: &Host, name: &Slug, out: &Out) {
     let is_whole = |to: &&Grantee| matches!(to, Grantee::Library(library) if library == name);
     if let Some(whole) = host.settings.grantees().find(is_whole) {
@@ -137,7 +137,7 @@ fn is_agreed(library: &Installed, file: &GatheredFile) -> bool {
     digest.is_some_and(|digest| *digest == Digest::of(&file.bytes))
 }
 
-/// The files that a person agreed to, as far as they are still there unchanged.
+/// The agreed files that are still unchanged on disk.
 fn on_disk(library: &Installed, places: &Places) -> Collected {
     let dir = places.libraries().join(&library.directory);
     let mut collected = Collected::default();

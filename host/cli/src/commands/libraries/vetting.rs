@@ -1,4 +1,4 @@
-//! The agents of a source as they would be if they were installed.
+//! The agents of a source as if installed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use belljar_policy::Shown;
 use crate::libraries::{Collected, GatheredFile, LeftOutFile};
 use crate::setup::home::Places;
 
-/// A source that was looked at as the library of this name.
+/// A source, checked as the library `name`.
 pub(super) struct Vetted {
     pub(super) name: Slug,
     /// In the order of their paths.
     pub(super) agents: Vec<Agent>,
-    /// Files that were meant as agents and are none that can be used.
+    /// Files meant as agents that cannot be used.
     pub(super) left_out: Vec<LeftOutFile>,
     /// How many more of them there are.
     pub(super) unnamed: usize,
@@ -28,7 +28,7 @@ pub(super) struct Vetted {
 
 pub(super) struct Agent {
     pub(super) file: GatheredFile,
-    /// The agent as it would be under the grants as they stand.
+    /// The agent under the present grants.
     pub(super) resolved: ResolvedAgent,
     pub(super) suspicions: Vec<Suspicion>,
 }
@@ -42,7 +42,7 @@ pub(super) fn vet(host: &Host, places: &Places, name: &Slug, collected: Collecte
         path: PathBuf::from(&file.path),
         content: Content::Bytes(file.bytes.clone()),
     };
-    // As they are read once they are installed.
+    // Parsed as after an installation.
     let context = AgentContext { known: host.tools.known(), shapes: host.settings.shapes };
     let catalog: Catalog = Catalog::of(files.iter().map(source).collect(), &context, false);
     let mut documents = Vec::new();
@@ -72,7 +72,7 @@ pub(super) fn vet(host: &Host, places: &Places, name: &Slug, collected: Collecte
             continue;
         };
         let resolved = resolve_entry(host, entry, &places.workspace);
-        // It was parsed, so it is UTF-8.
+        // Parsed already, so the text is UTF-8.
         let text = String::from_utf8_lossy(&file.bytes);
         let suspicions = suspicions(&text, &entry.definition);
         agents.push(Agent { file, resolved, suspicions });
@@ -91,8 +91,7 @@ impl Vetted {
         self.agents.iter().filter(|agent| !agent.suspicions.is_empty()).count()
     }
 
-    /// Agents of this library that `belljar.toml` grants something already: of one that was here
-    /// before, or for one that is to come.
+    /// Agents of this library with grants in `belljar.toml`: of an earlier library, or in advance.
     pub(super) fn granted(&self, host: &Host) -> Vec<String> {
         let scope = Scope::Library(self.name.to_string());
         let named = host.settings.grantees().filter(|grantee| grantee.is_of(&scope));

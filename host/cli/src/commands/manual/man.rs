@@ -15,7 +15,7 @@ use crate::term::out::Out;
 /// The section of the manual for programs that a person starts.
 const SECTION: &str = "1";
 
-/// Prints the page of `belljar` itself, or writes it and one for each command into `dir`.
+/// Prints the page of `belljar` itself, or writes all pages into `dir`, for example `belljar-run.1`.
 pub(crate) fn run(dir: Option<&Path>, walls: Walls<'_>, out: &Out) -> Result<Exit, Failure> {
     let pages = pages();
     match (dir, pages.first()) {
@@ -30,7 +30,7 @@ fn write(pages: &[(String, String)], dir: &Path, walls: Walls<'_>) -> Result<(),
     let failed = |error: std::io::Error| {
         Failure::new(format!("failed to write the manual to `{}`: {error}", dir.shown()))
     };
-    // Where it lies in the directory that the person works in, it may be a stranger's.
+    // A directory inside the person's working directory may be a stranger's.
     let here = std::env::current_dir().map_err(failed)?;
     let place = below::output_directory(dir, &here).map_err(failed)?;
     walls.around(&[place.path()]);
@@ -52,7 +52,7 @@ fn pages() -> Vec<(String, String)> {
 }
 
 fn collect(command: &Command, pages: &mut Vec<(String, String)>) {
-    // Of a subcommand, with those above it: `belljar-agents-list`.
+    // A subcommand includes its parents, for example `belljar-agents-list`.
     let name = command.get_display_name().unwrap_or(command.get_name());
     let man = Man::new(command.clone())
         .title(name.to_uppercase())

@@ -1,4 +1,4 @@
-//! The address on this machine to which a person's browser brings their answer.
+//! The address on this machine to which a person's browser returns.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
@@ -16,17 +16,17 @@ const PATH: &str = "/callback";
 /// How long a person has to say yes.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How long one visitor has to say what they want.
+/// How long one visitor may take for a request.
 const VISIT: Duration = Duration::from_secs(5);
 
-/// Visitors that are looked at; any program of this machine and any page in a browser may be one.
+/// Served visitors; any program of this machine and any page in a browser may be a visitor.
 const MAX_VISITORS: usize = 1_000;
 
 /// Bytes of a request.
 const MAX_REQUEST: usize = 16 << 10;
 
-/// An address on this machine that listens. To be made before the OS sandbox goes up, behind which
-/// nothing begins to.
+/// A listening address on this machine. Make it before the OS sandbox goes up, because listening is refused
+/// afterwards.
 pub(super) struct Callback {
     listener: TcpListener,
     port: u16,
@@ -48,7 +48,7 @@ impl Callback {
         format!("http://127.0.0.1:{}{PATH}", self.port)
     }
 
-    /// The answer to this login. Whoever else calls is told that nothing is here for them.
+    /// The answer to this login. Other visitors are told that nothing is here for them.
     pub(super) async fn answer(self, login: &Login) -> Result<String, Failure> {
         let listener = tokio::net::TcpListener::from_std(self.listener);
         let listener = listener.map_err(|error| Failure::new(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! The clients that are known: which file each reads, and what it wants to have there.
+//! The known clients: the settings file of each, and the entry in it.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub(super) enum Form {
 /// The entry of a client, and where it belongs.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// `None` = it lies below a home directory, and there is none.
+    /// `None` = below a home directory that is missing.
     pub(super) file: Option<PathBuf>,
     pub(super) form: Form,
     /// The key that has the servers.
@@ -24,8 +24,8 @@ pub(super) struct Entry {
     pub(super) value: Value,
 }
 
-/// The entry that starts this program for a workspace. A client that reads a file of its project has it
-/// there: what one project says holds in no other.
+/// The entry that starts this program for a workspace. For a client with project files, the entry is in the
+/// project's file, and valid there only.
 pub(super) fn entry(
     client: McpClient,
     program: &Path,

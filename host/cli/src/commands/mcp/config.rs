@@ -140,7 +140,7 @@ fn in_toml(entry: &Entry, before: Option<(&Path, &str)>) -> Result<String, Failu
     Ok(all.to_string())
 }
 
-/// A file that is not touched, since what else stands in it could be lost.
+/// The failure for a file that is not edited, because other parts of it could be lost.
 fn by_hand(path: &Path, why: &dyn std::fmt::Display) -> Failure {
     Failure::new(format!("`{}` is left as it is: {why}", path.shown()))
         .hint("leave out `--write`, and put what is printed there by hand")

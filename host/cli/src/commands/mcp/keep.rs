@@ -1,5 +1,5 @@
-//! The offer of a server, kept as accepted where a person has seen exactly that and says yes; the same for
-//! one by its address and one that is a command.
+//! The offer of a server, stored as accepted if a person has seen exactly this offer and agrees; the same for
+//! remote servers and commands.
 
 use std::path::{Path, PathBuf};
 
@@ -19,14 +19,14 @@ use crate::term::out::{Out, Style};
 /// The offer of a server, as it is now.
 pub(super) struct Offer<'a> {
     pub(super) server: &'a Server,
-    /// Where it is: a `url` or a `command`, as the audit log says it.
+    /// The server's kind, `url` or `command`, for the audit log.
     pub(super) at: &'static str,
     pub(super) address: &'a str,
     pub(super) listing: &'a Listing,
 }
 
 impl Offer<'_> {
-    /// How it differs from what was accepted. Names what is left out.
+    /// The difference from the accepted tools. Prints the left-out ones.
     pub(super) fn difference(&self, out: &Out) -> Difference {
         let before: Vec<ListedTool> = self.server.tools().values().cloned().collect();
         for tool in &self.listing.left_out {
@@ -41,8 +41,7 @@ impl Offer<'_> {
         Exit::Completed
     }
 
-    /// Shows it to a person, and keeps it if they say yes. `accept`: the digest that they were shown
-    /// before.
+    /// Shows the offer to a person, and stores it if they agree. `accept`: the digest shown before.
     pub(super) fn keep(
         &self,
         difference: &Difference,
@@ -79,8 +78,8 @@ impl Offer<'_> {
         Ok(Exit::Completed)
     }
 
-    /// Of the address and of every word that models would be told. Whole: a server that has offers made
-    /// for it could find two of one digest, were it cut to what is easy to read.
+    /// A digest of the address and of every word that models would read. Uncut, because a hostile server
+    /// could otherwise find two offers with one short digest.
     fn digest(&self) -> String {
         let mut all = self.address.to_owned();
         for tool in &self.listing.tools {
@@ -98,7 +97,7 @@ impl Offer<'_> {
     }
 }
 
-/// Says for what it may ask, by `belljar.toml`.
+/// Prints the requests that the server may make, by `belljar.toml`.
 fn grants(granted: &Granted, out: &Out) {
     for grant in said(granted) {
         out.line(format_args!("it may ask for {grant}"));
@@ -141,7 +140,7 @@ fn words(tool: &ListedTool) -> String {
     format!("{}\n{schema}\n", tool.description)
 }
 
-/// The signs that a person should look at before they say yes, by the rules for libraries.
+/// Suspicious signs, for a person to check before agreeing, by the rules for libraries.
 fn suspicious(difference: &Difference, out: &Out) {
     let changed = difference.changed.iter().map(|(_, now)| now);
     let tools = difference.added.iter().chain(changed);
@@ -162,7 +161,8 @@ fn suspicious(difference: &Difference, out: &Out) {
     }
 }
 
-/// INV-312: whether a person has seen exactly this, and says yes. `again`: the command that does.
+/// INV-312: whether a person has seen exactly this offer, and agrees. `again`: the command for agreeing
+/// later.
 fn agreed(
     accept: Option<&str>,
     (name, digest): (&str, &str),

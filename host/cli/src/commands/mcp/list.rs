@@ -78,8 +78,7 @@ pub(super) fn run(
     Ok(Exit::Completed)
 }
 
-/// Whether the program of each server is another than the one that was accepted. Where that cannot be
-/// found out, its first call says so.
+/// Whether the program of each server differs from the accepted one. If unknown, the first call reports it.
 fn changed(host: &Host) -> Result<Vec<bool>, Failure> {
     let (budget, limits) = (Budget::root(Level::Tenant, Caps::unlimited()), Limits::default());
     let cancel = CancellationToken::new();

@@ -1,5 +1,5 @@
-//! `belljar mcp login`: a token for a server, with a person's yes in a browser. It is kept in the home,
-//! and shown to nobody.
+//! `belljar mcp login`: a token for a server, with a person's consent in a browser. The token is stored in
+//! the home, and never shown.
 
 use std::path::Path;
 use std::sync::Arc;

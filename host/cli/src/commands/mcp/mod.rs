@@ -1,6 +1,6 @@
 //! `belljar mcp`: tools and agents for a client that speaks MCP and starts this program. Stdout has the
-//! protocol and nothing else. Below it the other direction: `list`, `review`,
-//! `login` and `logout` are about servers whose tools agents here may be granted.
+//! protocol and nothing else. The other direction is below: `list`, `review`, `login` and `logout` manage
+//! servers whose tools belljar's agents may be granted.
 
 mod callback;
 mod clients;
@@ -34,11 +34,11 @@ use crate::setup::threads;
 use crate::setup::walls::Walls;
 use crate::term::out::Out;
 
-/// Jars that its turns have at a time, and turns that wait: one client's.
+/// Simultaneous jars of the client's turns, and waiting turns.
 const JARS: usize = 256;
 const QUEUE: usize = 256;
 
-/// How long turns get to end behind their client. What runs on is resumed by whoever asks for it.
+/// How long turns may take to end after their client. A remaining turn is resumed at the next query.
 const DRAIN: Duration = Duration::from_millis(500);
 
 pub(super) fn run(
@@ -88,16 +88,16 @@ fn serve(args: &McpArgs, places: &Places, walls: Walls<'_>, out: &Out) -> Result
         host::cancel_on_interrupt(&stop, out);
         Ok::<_, Failure>((service, store, stop))
     })?;
-    // A client asks and waits for the answer, and its jar makes one call after another: one thread that does
-    // nothing else has it soonest. The store and agents have the others.
+    // A client asks and waits for the answer, and its jar makes one call after another: a thread of its own
+    // answers fastest. The store and agents use the others.
     let own = host::small_runtime()?;
     let served = own.block_on(async {
         let served = serve_stdio(service.clone(), stop).await;
-        // Its requests end as well meanwhile: each tells its turn that the client has gone.
+        // Its requests end meanwhile too: each tells its turn that the client has gone.
         service.drain(DRAIN).await;
         served
     });
-    // A thread that still reads must not keep the process, and a request that is left must not keep a
+    // A thread that still reads must not keep the process alive, and a remaining request must not keep a
     // connection of the store.
     own.shutdown_background();
     runtime.block_on(store.close());

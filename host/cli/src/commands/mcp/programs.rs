@@ -1,5 +1,4 @@
-//! `belljar mcp review` of a server that is a command: what it offers, which program it is, and what it
-//! runs with.
+//! `belljar mcp review` for a server that is a command: the offered tools, the program, and its rights.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -22,7 +21,7 @@ use crate::setup::walls::Walls;
 use crate::setup::whose::Whose;
 use crate::term::out::{Out, Style};
 
-/// Reviews a server of this name if it is a command; `None` = it is none.
+/// Reviews a server that is a command; `None` = another kind.
 pub(super) fn review(
     name: &str,
     accept: Option<&str>,
@@ -63,7 +62,7 @@ pub(super) fn review(
     offer.keep(&difference, accept, (of, operator), &directory, out).map(Some)
 }
 
-/// The digest of its program, and the tools that the program with that digest lists.
+/// The digest of the program, and the tools listed by the program with that digest.
 fn asked(server: &Arc<Server>, host: &Host, out: &Out) -> Result<(String, Listing), Failure> {
     let runtime = host::small_runtime()?;
     let listed = runtime.block_on(async {
@@ -83,7 +82,7 @@ fn asked(server: &Arc<Server>, host: &Host, out: &Out) -> Result<(String, Listin
     })
 }
 
-/// The rights that it runs with, by `belljar.toml`.
+/// The rights of the program, by `belljar.toml`.
 fn rights(program: &McpProgram, out: &Out) {
     let paths = |word: &str, paths: &BTreeSet<PathBuf>| {
         for path in paths {

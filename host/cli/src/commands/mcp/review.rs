@@ -1,5 +1,5 @@
-//! `belljar mcp review`: what a server offers now, beside what was accepted of it. Accepted is what a
-//! person has seen: in the same process, or by a digest of it.
+//! `belljar mcp review`: a server's present offer, beside the accepted one. Only an offer that a person has
+//! seen is accepted: in the same process, or by its digest.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Whatever `review`, `login` and `logout` have in common: which server is meant, and what the OS
-//! sandbox lets through so that the audit log can be written.
+//! The common part of `review`, `login` and `logout`: the named server, and the gaps in the OS sandbox for
+//! the audit log.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::setup::exit::Failure;
 use crate::setup::home::Places;
 use crate::setup::walls::Through;
 
-/// The server of this name, as `belljar.toml` has it.
+/// The server of this name in `belljar.toml`.
 pub(super) fn setting<'a>(
     settings: &'a Settings,
     name: &str,
@@ -41,8 +41,8 @@ pub(super) fn find(host: &Host, name: &str) -> Result<Arc<Server>, Failure> {
     server.ok_or_else(|| Failure::usage(format!("`{name}` has no proper address")))
 }
 
-/// The gaps in the OS sandbox that a look at whoever is meant needs, and the audit log. It is made here
-/// where it is not there: behind the sandbox, it could not be.
+/// The gaps in the OS sandbox for the tenant's look-up, and for the audit log, which is made here if missing,
+/// because that is impossible behind the sandbox.
 pub(super) fn through(of: &TenantArg, operator: &Places) -> Result<Through, Failure> {
     let data = of.root(operator)?;
     data.create(operator)?;

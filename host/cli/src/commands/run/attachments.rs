@@ -1,4 +1,4 @@
-//! Putting the files that tools handed over where the person wants them.
+//! Saves the files handed over by tools where the person wants them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ const MAX_NAME: usize = 120;
 /// Tries at a free name, `report-2.txt` and so on, before one attachment is given up.
 const MAX_TRIES: u32 = 1_000;
 
-/// Saves the attachments of the run and its subagents, and notes in each where it is. One that
-/// cannot be saved is a warning: the rest of the outcome still counts.
+/// Saves the attachments of the run and its subagents, and notes the place in each. A failure is a warning:
+/// the rest of the outcome still counts.
 pub(crate) fn save(outcome: &mut Outcome, to: Option<&Path>, places: &Places, out: &Out) {
     let default = places.files_of(outcome.run.as_str());
     let directory = to.unwrap_or(&default);
@@ -50,7 +50,7 @@ fn each(outcome: &mut Outcome, work: &mut dyn FnMut(&mut Attachment)) {
     }
 }
 
-/// Writes a new file and never over one that is there, nor through a link.
+/// Writes a new file and never over an existing one, nor through a link.
 fn write(attachment: &Attachment, directory: &Below, whose: For) -> io::Result<PathBuf> {
     let name = file_name(&attachment.name);
     for number in 1..=MAX_TRIES {
@@ -66,8 +66,8 @@ fn write(attachment: &Attachment, directory: &Below, whose: For) -> io::Result<P
     Err(io::Error::new(io::ErrorKind::AlreadyExists, "too many files of that name"))
 }
 
-/// A stranger's name as one plain file name: no separators, no leading dot or dash, nothing
-/// that a shell or a terminal would act on.
+/// A stranger's name as a plain file name: no separators, no leading dot or dash, no characters with a
+/// meaning for a shell or a terminal.
 fn file_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let mut plain = String::new();

@@ -54,8 +54,8 @@ pub(crate) fn run(walls: Walls<'_>, out: &Out) -> Result<Exit, Failure> {
     conclude(&outcome, out)
 }
 
-/// Puts the demo's agents and workspace where they can be worked on. Of the person's own home
-/// only the cache of compiled components is used, so that the next run starts at once.
+/// Unpacks the demo's agents and workspace. From the person's own home only the cache of compiled components
+/// is used, so that the next run starts at once.
 fn unpack(temporary: &Path) -> Result<Places, Failure> {
     // Canonical, because mounts and grants name directories without links.
     let temporary = temporary.canonicalize().map_err(|error| {

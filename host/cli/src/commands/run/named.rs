@@ -1,12 +1,11 @@
-//! Whether the agent's own file, the settings or the person named a host that a run was refused. A host
-//! that only a model or a tool has named may be an attacker's, and a command that is ready to be pasted
-//! would open the way to it.
+//! Whether the agent's own file, the settings or the person named a refused host. A host named only by a
+//! model or a tool may be an attacker's, and a command ready for pasting would open the way to it.
 
 use belljar_definition::Settings;
 use belljar_policy::{HostRule, HostScope, Source, Target};
 
-/// Whether one of these rules names the host: the host itself, the name that it lies below, or a
-/// network that it is in. A rule for every host names none.
+/// Whether one of these rules names the host: the host itself, a parent domain, or a network around it. A
+/// rule for every host does not count.
 pub(crate) fn by_rules<'a>(rules: impl IntoIterator<Item = &'a HostRule>, target: &Target) -> bool {
     let names = |rule: &HostRule| {
         !is_any(rule) && HostScope::of(Source::Grants, vec![rule.clone()]).check(target).is_ok()
@@ -30,8 +29,8 @@ pub(crate) fn by_settings(settings: &Settings, target: &Target) -> bool {
         || models.filter_map(|url| Target::parse(url).ok()).any(|model| model == *target)
 }
 
-/// Whether a person's words name the host: as a word of its own, with the same scheme where they give
-/// one, and the same port, which is that of the scheme where they give none.
+/// Whether a person's words name the host: as a separate word, with the same scheme if given, and the same
+/// port, by default the scheme's.
 ///
 /// `https://tides.test/today` and `tides.test` name `https://tides.test`; `tides.test:81`,
 /// `not-tides.test` and `tides.test.example` do not.
@@ -58,7 +57,7 @@ fn ends_in_name(text: &str) -> bool {
     last.is_some_and(|last| last.is_alphanumeric() || matches!(last, '.' | '-' | '_'))
 }
 
-/// Whether the host ends here, and the port behind it is this one.
+/// Whether the host ends here, followed by this port or none.
 fn port_fits(after: &str, port: u16, default: bool) -> bool {
     let mut rest = after.chars();
     match rest.next() {

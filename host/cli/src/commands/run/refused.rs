@@ -1,9 +1,8 @@
-//! The remedies that would let a run reach the hosts that its tools were refused: said to the
-//! operator at the terminal, at the end of the run. No event, no answer of a model and no reply of
-//! the server has it.
+//! The remedies for hosts refused to a run's tools: printed for the operator at the terminal, at the end of
+//! the run. No event, no answer of a model and no reply of the server has them.
 //!
-//! INV-432: a command that is ready to be pasted is made for a host alone that the agent's file, the
-//! settings or the person named. What else a model asked for is told as the fact that it is.
+//! INV-432: a command ready for pasting is made only for a host named by the agent's file, the settings or
+//! the person. Other hosts are mentioned as facts.
 
 use std::collections::BTreeSet;
 
@@ -16,11 +15,11 @@ use crate::commands::tools::{manifest_of, refused};
 use crate::setup::home::Places;
 use crate::term::out::{Out, Style};
 
-/// Hosts of one run that are spoken of: a tool can ask for any number.
+/// Hosts of one run in the advice, because a tool can ask for any number.
 const MAX_HOSTS: usize = 10;
 
-/// Says for each refused host which command, or whose file, would open it. `words` are those of the
-/// person to whom this is said.
+/// Prints for each refused host the command, or the file's owner, that would allow it. `words` are those of
+/// the person at the terminal.
 pub(crate) fn advise(outcome: &Outcome, words: &str, host: &Host, places: &Places, out: &Out) {
     let mut said = BTreeSet::new();
     for call in outcome.all_receipts() {
@@ -41,7 +40,7 @@ pub(crate) fn advise(outcome: &Outcome, words: &str, host: &Host, places: &Place
     }
 }
 
-/// Which source refuses it, and the command where it is the grants.
+/// The refusing source, with the command if the grants refuse.
 fn way(
     agent: &ResolvedAgent,
     tool: &str,
@@ -65,7 +64,7 @@ fn way(
         (Permission::Deny, Some(Source::Host | Source::Parent | Source::Hook) | None) => {
             return None;
         }
-        // The rule that fits opens no private address; one of this name does.
+        // The matching rule opens no private address; a rule with this very name does.
         (Permission::Allow | Permission::Ask, _) if code == DenyCode::AddressNotAllowed => {
             GrantChange { hosts: vec![rule(target)?], ..GrantChange::default() }
         }
@@ -89,8 +88,8 @@ fn is_named(agent: &ResolvedAgent, target: &Target, words: &str, host: &Host) ->
         || named::by_words(words, target)
 }
 
-/// The question who decides about a host, as a person types it. A host name may have characters that a
-/// shell acts on.
+/// The command that explains a decision about a host. A host name may have characters with a meaning for a
+/// shell.
 pub(crate) fn explain_command(agent: &str, tool: &str, target: &Target) -> String {
     let [agent, tool, target] = [agent, tool, &*target.to_string()].map(shell_word);
     format!("belljar explain {agent} {tool} {target}")

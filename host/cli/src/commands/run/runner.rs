@@ -1,5 +1,5 @@
-//! One runner for agents and teams: from the options of the command to what is printed and the exit
-//! code. What an agent and a team differ in stands in [`Work`] and [`Ended`].
+//! One runner for agents and teams: from the command's options to the output and the exit code. The
+//! differences between agents and teams are in [`Work`] and [`Ended`].
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -62,7 +62,7 @@ impl Work {
         }
     }
 
-    /// Runs it as the one turn of a session. With the outcome: why that is not in the store.
+    /// Runs the work as the only turn of a session. With the outcome: the error if storing failed.
     async fn saved(
         self,
         store: &Store,
@@ -100,7 +100,7 @@ impl Ended {
         }
     }
 
-    /// The agents, each with its subagents, and where it stands in a team.
+    /// The agents, each with its subagents, and its place in a team.
     fn agents(&mut self) -> Vec<(Option<&str>, &mut Outcome)> {
         match self {
             Self::Agent(outcome) => vec![(None, outcome)],
@@ -215,7 +215,7 @@ fn assembly<'a>(
     Ok(assembly.asking(Arc::new(TerminalAsker::new(out, progress))))
 }
 
-/// Runs it: as the one turn of a session, or without leaving anything behind.
+/// Runs the work: as the only turn of a session, or without a trace.
 async fn perform(
     work: Work,
     no_save: bool,
@@ -250,7 +250,7 @@ async fn perform(
     Ok((outcome, Some(Saved::new(store, unsaved, changed, out))))
 }
 
-/// Agents of a tenant run in the server alone: there are its limits, its store and its callers.
+/// Agents of a tenant run in the server only, with its limits, store and callers.
 pub(crate) fn nobodys(of: &NoTenant) -> Result<(), Failure> {
     of.refuse(
         "a tenant's agents run in the server, under its limits",
@@ -269,8 +269,8 @@ pub(crate) fn no_model(places: &Places) -> Failure {
         .hint("without a model, `belljar demo` shows agents, tools and the sandbox at work")
 }
 
-/// The gaps in the OS sandbox that a run needs. The attachments' directory is made here: behind it,
-/// it could not be.
+/// The gaps in the OS sandbox for a run. The attachments' directory is made here, because that is impossible
+/// behind the sandbox.
 pub(crate) fn through(
     transcript: Option<&Path>,
     attachments: Option<&Path>,
@@ -327,7 +327,7 @@ impl<'a> Printer<'a> {
             Ended::Team(outcome) => &outcome.team,
         };
         match self.format {
-            // Also in a pipe, which may end on a screen. Who wants the very bytes reads the JSON.
+            // Escaped even in a pipe, which may end on a screen. The exact bytes are in the JSON.
             OutputFormat::Text => self.out.text(&Shown::multiline(&summary.output).to_string()),
             OutputFormat::Json => self.out.json(&Printed { outcome, changes })?,
             OutputFormat::StreamJson => self.out.json_line(&json!({
@@ -375,7 +375,7 @@ fn conclude(outcome: &mut Ended, progress: &Progress, out: &Out) -> Result<Exit,
     }
 }
 
-/// A run that failed, with what to do where that is known.
+/// A failed run, with the remedy if known.
 pub(crate) fn failed(outcome: &Outcome, why: &str) -> Failure {
     let failure = Failure::new(why);
     match &outcome.error {

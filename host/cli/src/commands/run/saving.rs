@@ -1,5 +1,5 @@
-//! The store as runs use it: opened before anything is paid for, and closed when the
-//! outcome of a run is in it and older ones are gone.
+//! The store during runs: opened before anything is paid for, and closed when the outcome is stored and old
+//! runs are deleted.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ const WITHOUT: &str = "`--no-save` runs without keeping anything of it";
 pub(crate) fn make_ready(places: &Places, no_save: bool) -> Result<(), Failure> {
     let made = create_private(&places.sessions()).and_then(|()| places.gather_sessions());
     match made {
-        // Files that agents hand over go there too; who writes one says what is wrong.
+        // Files from agents go there too; writing one reports the fault.
         Ok(()) => Ok(()),
         Err(_) if no_save => Ok(()),
         Err(error) => {
@@ -47,7 +47,7 @@ pub(crate) async fn open(places: &Places) -> Result<Store, Failure> {
     opened.map_err(|error| not_run(&error))
 }
 
-/// A run that could not be saved before it began.
+/// The failure of a run that could not be stored before its beginning.
 pub(crate) fn not_begun(error: SessionError) -> Failure {
     not_run(&error)
 }
@@ -62,7 +62,7 @@ fn not_run(error: &dyn std::error::Error) -> Failure {
 /// How SQLite says it.
 const DISK_IS_FULL: &str = "disk is full";
 
-/// A run that has ended, with the store that it is in.
+/// An ended run, with its store.
 pub(crate) struct Saved {
     store: Store,
     ended: bool,
@@ -78,7 +78,7 @@ impl Saved {
         out: &Out,
     ) -> Self {
         if let Some(error) = &unsaved {
-            // Also with `--quiet`: what is printed is all that there is of it.
+            // Even with `--quiet`, because the printed outcome is the only copy.
             let why = chain(error);
             let hint = if why.contains(DISK_IS_FULL) { format!("; {FULL}") } else { String::new() };
             out.alarm(format_args!("the outcome of the run is not saved: {why}{hint}"));

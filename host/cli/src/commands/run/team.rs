@@ -49,7 +49,7 @@ pub(crate) fn runnable(team: &ResolvedTeam) -> Result<(), Failure> {
     Err(Failure::diagnostics(message, team.problems.clone()).exit(exit))
 }
 
-/// Why the team did not complete, and which agent it was.
+/// Why the team did not complete, and the responsible agent.
 pub(crate) fn why(outcome: &TeamOutcome) -> String {
     let error = runner::reason(outcome.error.as_ref());
     match outcome.culprit() {

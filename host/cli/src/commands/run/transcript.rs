@@ -1,4 +1,4 @@
-//! Transcripts of a scripted model: one that is played, and one that a run is recorded in.
+//! Transcripts of a scripted model: played by a run, or recorded from one.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -15,7 +15,7 @@ use crate::term::out::Out;
 /// Most bytes of a transcript.
 const MAX_TRANSCRIPT_BYTES: u64 = belljar_model::limits::MAX_TRANSCRIPT_BYTES as u64;
 
-/// The model that plays this transcript.
+/// The model for this transcript.
 pub(crate) fn scripted(path: &Path) -> Result<ScriptedModel, Failure> {
     let shown = path.shown();
     let bytes = read_bounded(path, MAX_TRANSCRIPT_BYTES)
@@ -33,11 +33,10 @@ pub(crate) struct TranscriptFile {
 }
 
 impl TranscriptFile {
-    /// Opens the file before the run begins: behind the OS sandbox it could not be made, and a path
-    /// that cannot be written is known before anything is paid for. What the file holds stays until
-    /// there is something to replace it.
+    /// Opens the file before the run: behind the OS sandbox a file cannot be made, and a faulty path is
+    /// reported before anything is paid for. The old content stays until the replacement.
     pub(crate) fn create(path: &Path, workspace: &Path) -> Result<Self, Failure> {
-        // In the workspace through no link: it would lead to a file that nobody named (INV-433).
+        // Through no link inside the workspace, because it would lead to a file that nobody named (INV-433).
         let opened = below::output(path, workspace).and_then(|(at, name)| at.open_to_write(&name));
         let file = opened.map_err(|error| not_recorded(path, &error))?;
         Ok(Self { path: path.to_path_buf(), file, recording: Recording::new() })

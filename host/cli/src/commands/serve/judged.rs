@@ -6,11 +6,10 @@ use belljar_server::OpenError;
 
 use crate::setup::exit::Failure;
 
-/// Findings of one tenant that the log shows whole; the others are counted.
+/// Findings of one tenant shown whole in the log; the others are counted.
 const MOST_FINDINGS: usize = 5;
 
-/// Whether a directory lies below another, links followed. One that is not there yet is judged by
-/// the nearest one above it.
+/// Whether a directory is below another, links followed. A missing one is judged by its nearest parent.
 pub(crate) fn is_below(path: &Path, root: &Path) -> bool {
     let steps_back =
         |path: &Path| path.components().any(|part| matches!(part, std::path::Component::ParentDir));
@@ -22,7 +21,7 @@ pub(crate) fn is_below(path: &Path, root: &Path) -> bool {
         .is_some_and(|there| there.starts_with(root))
 }
 
-/// A failure as one text, its first findings included and the others counted.
+/// A failure as one text, with its first findings and the number of others.
 pub(crate) fn setup(failure: &Failure) -> OpenError {
     let all = failure.diagnostics.len();
     let first = failure.diagnostics.iter().take(MOST_FINDINGS);

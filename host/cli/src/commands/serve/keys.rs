@@ -50,7 +50,7 @@ pub(crate) fn run(args: &KeysArgs, places: &Places, out: &Out) -> Result<Exit, F
     })
 }
 
-/// Revokes a key, or ends a login where that is what has the id.
+/// Revokes a key, or ends a login with the id.
 async fn revoke(id: &str, store: &Store, places: &Places, out: &Out) -> Result<(), Failure> {
     let registry = store.registry();
     if let Some(key) = registry.find_key(id).await.map_err(failed)? {

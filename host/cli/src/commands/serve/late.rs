@@ -1,5 +1,5 @@
-//! New settings that a running server does not take over: it says so by name, and continues as
-//! before in that part until it is started again.
+//! New settings that a running server cannot apply: it names them, and keeps the earlier ones until a
+//! restart.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use crate::setup::home::Places;
 use crate::setup::secrets;
 
 /// Fits new settings of the operator's to what this process can do: a part that needs a restart is
-/// as it was, or narrower. Gives what that is, a line each. `began` are the settings of the start,
-/// `now` those in force; `reach` is where the OS sandbox lets this process reach, `None` = anywhere.
+/// as it was, or narrower. Returns these parts, a line each. `began` are the settings of the start, `now` the
+/// ones in force; `reach` is the process's reach behind the OS sandbox, `None` = unlimited.
 pub(crate) fn fit(
     new: &mut Settings,
     began: &Settings,
@@ -61,7 +61,7 @@ pub(crate) fn fit(
 /// Why a file cannot be had.
 const CLOSED: &str = "is not what the OS sandbox let this process read when it started";
 
-/// Narrows the mounts of settings to what this process can give; says which.
+/// Narrows the mounts of settings to the possible ones; returns the narrowed ones.
 pub(crate) fn mounts(
     settings: &mut Settings,
     workspace: &Path,
@@ -77,19 +77,19 @@ pub(crate) fn mounts(
     narrowed.into_iter().map(line).collect()
 }
 
-/// The access to a tenant's mount that a server can give: it reads all that is a tenant's own.
+/// The possible access to a tenant's mount: a server reads all of a tenant's own files.
 pub(crate) fn most_of_tenant(mount: &Mount, reach: Option<&WallReach>) -> Option<Access> {
     let writes = reach.is_none_or(|reach| reach.writes(&mount.host));
     Some(if writes { Access::ReadWrite } else { unwritten(mount) })
 }
 
-/// The access that is left of a mount that cannot be written: an overlay does not write it.
+/// The remaining access of a mount that cannot be written: an overlay does not write it.
 fn unwritten(mount: &Mount) -> Access {
     if mount.access == Access::Overlay { Access::Overlay } else { Access::Read }
 }
 
-/// The access to a mount of the operator's that a server can give: no more than its OS sandbox let
-/// through; `reach` is that, `None` = anywhere.
+/// The possible access to the operator's mount: no more than the OS sandbox let through; `reach` is that,
+/// `None` = unlimited.
 pub(crate) fn most(mount: &Mount, reach: Option<&WallReach>) -> Option<Access> {
     match reach {
         None => Some(Access::ReadWrite),
@@ -99,8 +99,7 @@ pub(crate) fn most(mount: &Mount, reach: Option<&WallReach>) -> Option<Access> {
     }
 }
 
-/// The keys of `[server]` that count at a start alone and say something else now. What each tenant
-/// may use counts at once.
+/// The keys of `[server]` that count at a start only and have changed. Limits of tenants count at once.
 fn server(new: &ServerSetting, began: &ServerSetting) -> Vec<String> {
     let ServerSetting {
         listen,
@@ -141,12 +140,12 @@ fn server(new: &ServerSetting, began: &ServerSetting) -> Vec<String> {
     other.map(|(key, _)| format!("`{key}` of `[server]`")).collect()
 }
 
-/// The hooks that are commands: the broker was told of them once.
+/// The hooks that are commands: the broker got their list once.
 fn commands(hooks: &[HookSetting]) -> Vec<&HookSetting> {
     hooks.iter().filter(|hook| matches!(hook.action, HookAction::Command(_))).collect()
 }
 
-/// The servers whose programs are others than those that the broker was told of, once.
+/// The servers whose programs differ from the broker's list.
 fn untold(new: &Settings, began: &Settings) -> Vec<String> {
     let others = new.mcp_programs.iter();
     let others = others.filter(|(name, program)| began.mcp_programs.get(*name) != Some(program));
@@ -161,7 +160,7 @@ fn components(hooks: &[HookSetting]) -> Vec<PathBuf> {
     hooks.iter().filter_map(path).collect()
 }
 
-/// Files that models are read from when they are first used.
+/// Files for models that are read on first use.
 fn of_models(settings: &Settings, places: &Places) -> Vec<PathBuf> {
     let models = settings.models.values();
     let scripted = models.filter(|model| model.kind == ModelKind::Scripted);

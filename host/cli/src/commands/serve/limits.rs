@@ -3,7 +3,7 @@
 use belljar_definition::ServerSetting;
 use belljar_session::ServiceLimits;
 
-/// Turns of one tenant that run, and that wait, where nothing is said.
+/// Default running, and waiting, turns of one tenant.
 const DEFAULT_TENANT_TURNS: u32 = 64;
 const DEFAULT_TENANT_QUEUE: u32 = 256;
 
@@ -27,7 +27,7 @@ pub(crate) fn count(stated: Option<u32>, default: u32) -> usize {
     usize::try_from(stated.unwrap_or(default)).unwrap_or(usize::MAX)
 }
 
-/// The limits that a tenant's own `belljar.toml` states, else those that hold for all.
+/// The limits in a tenant's own `belljar.toml`, otherwise the common ones.
 pub(crate) fn limits_of(own: &ServerSetting, all: ServiceLimits) -> ServiceLimits {
     let count = |own: Option<u32>, all| own.and_then(|n| usize::try_from(n).ok()).unwrap_or(all);
     ServiceLimits {

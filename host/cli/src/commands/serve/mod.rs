@@ -59,8 +59,8 @@ use crate::term::out::Out;
 const DEFAULT_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), USUAL_PORT);
 
-/// Jars that turns have at a time where nothing is said: some 300 KiB each while they work, and a
-/// turn with three subagents side by side reserves four.
+/// Default number of simultaneous jars: some 300 KiB each during work, and a turn with three parallel
+/// subagents reserves four.
 const DEFAULT_JARS: u32 = 1_024;
 
 /// Turns that wait for a place where nothing is said.
@@ -75,7 +75,7 @@ pub(crate) fn run(
     out.keep_log();
     // Before anything is opened or started.
     let connections = connections_within(descriptors::raise());
-    // Before they are read: what changes from here on is a change.
+    // Before they are read, so that later changes are noticed.
     let mut watched = Watched::of(own::files(places));
     let settings = host::settings(places)?;
     watched.besides(own::besides(&settings, places));
@@ -136,8 +136,8 @@ pub(crate) fn run(
     served
 }
 
-/// The gaps in the wall that a server needs: it writes its store, and `written`: what is its tenants',
-/// and its own workspace where `--apply` says so.
+/// The gaps in the wall for a server: it writes its store, and `written`: tenants' files, and its own
+/// workspace with `--apply`.
 pub(crate) fn through(data: &Data, written: Vec<PathBuf>) -> Through {
     Through {
         read: data.of_tenants(),
@@ -149,7 +149,7 @@ pub(crate) fn through(data: &Data, written: Vec<PathBuf>) -> Through {
     }
 }
 
-/// Starts the log, and the sending of traces where somebody wants them.
+/// Starts the log, and the sending of traces if configured.
 fn telemetry(
     collector: Option<&Collector>,
     runtime: &Runtime,
@@ -172,7 +172,7 @@ fn env(name: &str) -> Option<String> {
 /// Where a server listens, by which names, and for how many connections.
 struct Listening {
     address: SocketAddr,
-    /// Somebody said that other machines are to reach it.
+    /// The operator wants other machines to reach the server.
     meant: bool,
     names: Names,
     connections: u32,
@@ -208,7 +208,7 @@ async fn app(
         let needed = store.registry().keys_needed().await.map_err(failed)?;
         say_who_is_let_in(keys, needed, &opener.out);
     } else {
-        // INV-377: nobody is let in without a key when they are taken away, either.
+        // INV-377: nobody is admitted without a key even after the issuers are removed.
         store.registry().need_keys(now()).await.map_err(failed)?;
         let tenants = store.registry().tenants().await.map_err(failed)?;
         rules::say_idle(&server.issuers, &tenants, &opener.out);
@@ -274,8 +274,7 @@ async fn refuse_command_hooks(tenancy: &Tenancy, store: &Store) -> Result<(), Fa
         .hint("or serve the operator alone: `belljar tenants disable NAME`"))
 }
 
-/// The words that a person should hear about a server that has no key: anybody is let in, or
-/// nobody.
+/// The warning about a server without a key: everybody is admitted, or nobody.
 fn say_who_is_let_in(keys: bool, needed: bool, out: &Out) {
     match (keys, needed) {
         (true, _) => {}
@@ -288,8 +287,8 @@ fn say_who_is_let_in(keys: bool, needed: bool, out: &Out) {
     }
 }
 
-/// The places of this machine that no caller is told of. What lies below the homes and workspaces
-/// of tenants is added when they are opened.
+/// The places of this machine hidden from callers. Places below homes and workspaces of tenants are added
+/// when a tenant is opened.
 fn hidden(opener: &Opener) -> Vec<HiddenPlace> {
     let (places, data) = (opener.own.places(), opener.own.data());
     let mut hidden = vec![
@@ -332,7 +331,7 @@ async fn serve(
     }
     let (tenants, not_served) = app.tenants().await.map_err(failed)?;
     out.note(started(address, tenants, not_served, raised));
-    // The one line of the result: whoever starts this knows now that it answers, and where.
+    // The only line of the result: the starter now knows the address, and that the server answers.
     out.line(format_args!("listening on http://{address}"));
     say_where_the_page_is(app, address, out).await?;
     let _memory = memory::give_back_regularly();
@@ -341,8 +340,8 @@ async fn serve(
     Ok(Exit::Completed)
 }
 
-/// INV-263: the way to the page, for a person at a terminal. Where a key is needed it is a link that
-/// opens once, which no log ever holds.
+/// INV-263: the address of the page, for a person at a terminal. If a key is needed, the address is a
+/// one-time link, which no log ever holds.
 async fn say_where_the_page_is(app: &App, address: SocketAddr, out: &Out) -> Result<(), Failure> {
     if out.keeps_log() {
         return Ok(());
@@ -389,7 +388,7 @@ fn reload_on_hangup(_app: &App) -> Result<AbortOnDropHandle<()>, Failure> {
     Ok(AbortOnDropHandle::new(tokio::spawn(async {})))
 }
 
-/// The server that runs here, in one line.
+/// The running server, in one line.
 fn started(address: SocketAddr, tenants: usize, not_served: usize, raised: &Raised) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let plural = if tenants == 1 { "" } else { "s" };
@@ -418,13 +417,12 @@ fn cannot_listen(address: &str, error: &std::io::Error) -> Failure {
         .hint("choose another address: `--listen 127.0.0.1:PORT`")
 }
 
-/// The names that the server goes by, beside those of this machine.
+/// The names of the server, beside this machine's.
 fn all_names<'a>(args: &'a ServeArgs, server: &'a ServerSetting) -> Vec<&'a String> {
     server.host_names.iter().chain(&args.host_name).collect()
 }
 
-/// The names of this machine, the address itself where it is a certain one, and those that were
-/// given.
+/// The names of this machine, the address itself if specific, and the given names.
 fn names(args: &ServeArgs, server: &ServerSetting, address: SocketAddr) -> Result<Names, Failure> {
     let refused = |error: NameError| Failure::usage(error.to_string());
     let mut names = Names::loopback(address.port());

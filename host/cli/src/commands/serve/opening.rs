@@ -1,9 +1,9 @@
-//! Opens tenants for the server: each a host of its own over one sandbox, with a home and a
-//! workspace below the data root.
+//! Opens tenants for the server: a host for each over one sandbox, with a home and a workspace below the data
+//! root.
 //!
-//! A tenant has nothing but what the operator put into its home. Where its `belljar.toml` has no
-//! models, the operator's models and roles serve it; the operator's hooks see its calls too, and it
-//! has none of its own. Secrets are never shared.
+//! A tenant has only the files that the operator put into its home. Without models in its `belljar.toml`, the
+//! operator's models and roles serve it; the operator's hooks see its calls too, and it has no hooks of its
+//! own. Secrets are never shared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -39,9 +39,9 @@ pub(crate) struct Opener {
     pub(crate) own: Arc<Own>,
     /// Where the OS sandbox lets this process reach; `None` = anywhere.
     pub(crate) reach: Option<WallReach>,
-    /// The words of this server to the commands of this machine.
+    /// This server's facts for commands on this machine.
     pub(crate) running: Option<Running>,
-    /// The settings that wait for a restart of tenants that have such, by their ids.
+    /// The settings of tenants that wait for a restart, by tenant id.
     pub(crate) late: Mutex<BTreeMap<String, Vec<String>>>,
     pub(crate) store: Store,
     pub(crate) out: Out,
@@ -76,22 +76,21 @@ impl Inherited {
     }
 }
 
-/// Most tenants of which it is looked when the server starts what lies beside their homes; of the
-/// others that is read until it starts anew with fewer.
+/// Most tenants whose directories are searched for workspaces at the server's start; with more, the others'
+/// are read-only until a start with fewer.
 const MAX_TENANTS: usize = 10_000;
 
-/// The places of its tenants that the OS sandbox lets a server write: the directory of their
-/// workspaces, for those that are made later too, and of what lies beside a tenant's home its
-/// workspace of an older program and what its grants name. Who may write there is decided for each
-/// agent. INV-133: a tenant's home is never among it, since what it says there is what its agents
-/// may do.
+/// The places of tenants that the OS sandbox lets a server write: the directory of workspaces, for later
+/// tenants too, and beside a tenant's home the workspace of an older program and granted directories. Rights
+/// are decided for each agent. INV-133: a tenant's home is excluded, because its content decides the agents'
+/// rights.
 pub(crate) fn written(data: &Data) -> Vec<PathBuf> {
     let tenants = std::fs::read_dir(data.tenants()).into_iter().flatten().flatten();
     let beside = tenants.take(MAX_TENANTS).flat_map(|tenant| written_beside(&tenant.path()));
     beside.chain(data.workspaces().canonicalize().ok()).collect()
 }
 
-/// The places in the directory of a tenant's home that its agents write.
+/// The places beside a tenant's home that its agents write.
 fn written_beside(own: &Path) -> Vec<PathBuf> {
     let found = |path: PathBuf| path.canonicalize().ok();
     let (Some(own), Some(home)) = (found(own.to_path_buf()), found(own.join("home"))) else {
@@ -106,16 +105,14 @@ fn written_beside(own: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// The directories that a home lets agents mount with this access at least; none where it is not
-/// valid.
+/// The directories that a home lets agents mount with at least this access; empty for an invalid home.
 fn granted(places: &Places, least: Access) -> Vec<PathBuf> {
     let Ok(settings) = host::settings(places) else { return Vec::new() };
     host::mounted(&settings, places, least).collect()
 }
 
-/// INV-151: the directories of a tenant in which its agents may write, wherever the data root lies:
-/// its workspace and what else its grants name, never its home or what holds it. To an overlay of them
-/// they write as well.
+/// INV-151: the directories of a tenant that its agents may write, wherever the data root is: the workspace
+/// and other granted directories, never the home or its parents. Overlays count as writable too.
 fn work_directories(places: &Places) -> Vec<PathBuf> {
     let [own, workspace] = own_directories(places);
     let work = |path: PathBuf| {
@@ -176,10 +173,10 @@ impl Tenants for Opening {
     }
 }
 
-/// As the tenant, so that tools that are read meanwhile, as the operator, find threads.
+/// Owned by the tenant, so that tools that are read meanwhile, by the operator, find threads.
 const OPEN: WorkKind = WorkKind { name: "opening a tenant", time: Duration::from_secs(300) };
 
-/// A tenant as it is now, and what makes its later versions.
+/// Opens a tenant as it is now, with the maker of its later versions.
 fn open(opener: &Arc<Opener>, tenant: &Tenant) -> Result<(Opened, Arc<dyn Renew>), OpenError> {
     let looked = opener.own.look(Look::IfChanged);
     let OwnVersion { settings, host } = &*looked.now;
@@ -209,8 +206,8 @@ impl Opener {
         }
     }
 
-    /// A tenant as its files are now. What this process cannot reach of it is taken out and named,
-    /// since the rest, and above all what was taken back, has to hold.
+    /// The present files of a tenant. Unreachable parts are removed and named, because the rest, above all
+    /// revoked rights, has to count.
     pub(crate) fn check(&self, tenant: &Tenant) -> Result<Checked, OpenError> {
         let checked = self.tenancy().check(tenant)?;
         let mut all = self.late();

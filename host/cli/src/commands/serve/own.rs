@@ -1,5 +1,4 @@
-//! The operator's own settings, as a server that runs has them: read at the start, and again when
-//! their files have changed.
+//! The operator's own settings in a running server: read at the start, and again when files have changed.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,11 +39,11 @@ struct State {
     now: Arc<OwnVersion>,
     /// Why those of the last read are not in force.
     invalid: Option<String>,
-    /// The settings that wait for a restart, as the log has them.
+    /// The settings that wait for a restart, as logged.
     late: Vec<String>,
 }
 
-/// The operator's settings that are in force, and the host of its own tenant.
+/// The operator's settings in force, and the host of its own tenant.
 pub(crate) struct OwnVersion {
     pub(crate) settings: Settings,
     pub(crate) host: Host,
@@ -58,8 +57,7 @@ pub(crate) struct Looked {
 }
 
 impl Own {
-    /// The settings of the start, of which this host was made. `watched` found their files before
-    /// they were read.
+    /// The settings of the start, with their host. `watched` noted their files before they were read.
     pub(crate) fn new(
         settings: Settings,
         host: Host,
@@ -92,13 +90,13 @@ impl Own {
         !self.state().late.is_empty()
     }
 
-    /// Those in force, after a look at the files. Reads files, and may describe tools on a runtime
-    /// of its own.
+    /// The settings in force, after a check of the files. Reads files, and may describe tools on a separate
+    /// runtime.
     pub(crate) fn look(&self, look: Look) -> Looked {
         let mut state = self.state();
         let changed = state.watched.have_changed() || look == Look::Anew;
-        // INV-156: what failed may have failed for a reason outside these files, and is tried again
-        // until it holds: a right that was taken back is not lost to a directory's mode.
+        // INV-156: a failure may have had a cause outside of these files, so it is retried until it succeeds:
+        // a revoked right must not survive because of a directory's mode.
         if changed || state.invalid.is_some() {
             let now = Arc::clone(&state.now);
             match self.read(&now, &mut state.watched) {
@@ -122,7 +120,7 @@ impl Own {
         Looked { now, reads: state.reads, invalid }
     }
 
-    /// The same that a start would read, as far as this process can obey it.
+    /// The same settings that a start would read, as far as this process can apply them.
     fn read(
         &self,
         now: &OwnVersion,
@@ -147,15 +145,15 @@ impl Own {
     }
 }
 
-/// The files that the settings of a home are made of, and the directory of its tools: one that is
-/// installed or removed while the server runs is there or gone at once.
+/// The files behind a home's settings, and the directory of its tools: a tool installed or removed meanwhile
+/// counts at once.
 pub(crate) fn files(places: &Places) -> Vec<PathBuf> {
     let lock = places.libraries().join("lock.toml");
     vec![places.config(), places.workspace_config(), lock, places.tools()]
 }
 
-/// The files that are watched besides: those that hold the values of secrets, and the directories of
-/// installed tools, whose files come one after the other.
+/// Further watched files: those with values of secrets, and the directories of installed tools, whose files
+/// are written one after another.
 pub(crate) fn besides(settings: &Settings, places: &Places) -> impl Iterator<Item = PathBuf> {
     let tools = std::fs::read_dir(places.tools()).into_iter().flatten().flatten();
     secrets::files_named(settings, places).into_iter().chain(tools.map(|entry| entry.path()))
@@ -168,7 +166,7 @@ pub(crate) fn say_late(tenant: &str, before: &[String], late: &[String]) {
     }
 }
 
-/// A failure as one text, as it is said of a tenant at the start.
+/// A failure as one text, as reported for a tenant at the start.
 fn said(failure: &Failure) -> String {
     match setup(failure) {
         OpenError::OutOfReach(why) | OpenError::Setup(why) => why,
@@ -201,7 +199,7 @@ impl OwnRenewal {
 }
 
 impl Looked {
-    /// Which read it is of.
+    /// The number of the read.
     pub(crate) fn reads(&self) -> u64 {
         self.reads
     }

@@ -1,5 +1,5 @@
-//! The versions of a tenant beside the operator's own: made anew when its own files have changed,
-//! or what it has of the operator's.
+//! The versions of a tenant other than the operator's own: made anew when its own files have changed, or its
+//! inherited settings.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,17 +27,17 @@ struct Inner {
 pub(crate) struct Seen {
     watched: Watched,
     inherited: Inherited,
-    /// Why the last read failed: it is tried again until it does not.
+    /// Why the last read failed: it is retried until it succeeds.
     invalid: Option<String>,
 }
 
 impl Seen {
-    /// Finds the tenant's files as they are now; called before they are read.
+    /// Notes the present files of the tenant; called before they are read.
     pub(crate) fn now(places: &Places, inherited: Inherited) -> Self {
         Self { watched: Watched::of(files(places)), inherited, invalid: None }
     }
 
-    /// Watches the files of its secrets and of the keys that it has, before they are read.
+    /// Watches the files of the tenant's secrets and keys, before they are read.
     pub(crate) fn values_of(&mut self, checked: &Checked, own: &Own, version: &OwnVersion) {
         let Checked { places, settings, .. } = checked;
         let inherits = settings.models.is_empty();

@@ -11,10 +11,10 @@ use crate::setup::home::Places;
 use crate::setup::host;
 use crate::term::out::Out;
 
-/// Rules that a message names; it counts the rest.
+/// Rules named in a message; others are counted.
 const MAX_NAMED: usize = 10;
 
-/// The rules for this name, each as a message has it.
+/// The rules for this name, as texts of a message.
 fn of(issuers: &[IssuerSetting], tenant: &str) -> Vec<String> {
     let named = |issuer: &IssuerSetting, rule: &TokenRule| {
         let TokenRule { subject, claim, tenant: _, scope } = rule;
@@ -40,8 +40,8 @@ fn listed(rules: &[String]) -> String {
     lines.join("\n")
 }
 
-/// INV-384: a tenant is not deleted while a rule names it: whoever is given its name next would get those
-/// whom it lets in.
+/// INV-384: a tenant named by a rule cannot be deleted, because a later tenant of the name would admit the
+/// rule's callers.
 pub(super) fn refuse_removal(places: &Places, tenant: &Tenant) -> Result<(), Failure> {
     let rules = of(&host::settings(places)?.server.issuers, &tenant.name);
     if rules.is_empty() {
@@ -56,7 +56,7 @@ pub(super) fn refuse_removal(places: &Places, tenant: &Tenant) -> Result<(), Fai
     .hint(format!("to shut it at once: `belljar tenants disable {name}`")))
 }
 
-/// Says which rules let nobody in, because there is no such tenant or it is disabled.
+/// Prints rules that admit nobody, because the tenant is missing or disabled.
 pub(super) fn say_idle(issuers: &[IssuerSetting], tenants: &[Tenant], out: &Out) {
     let named: BTreeSet<&str> =
         issuers.iter().flat_map(|issuer| &issuer.allow).map(|rule| rule.tenant.as_str()).collect();
@@ -74,7 +74,7 @@ pub(super) fn say_idle(issuers: &[IssuerSetting], tenants: &[Tenant], out: &Out)
     }
 }
 
-/// Says who is let into a tenant that was just made.
+/// Prints who is admitted to a new tenant.
 pub(super) fn say(places: &Places, tenant: &Tenant, out: &Out) {
     let rules = match host::settings(places) {
         Ok(settings) => of(&settings.server.issuers, &tenant.name),

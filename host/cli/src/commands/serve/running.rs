@@ -1,7 +1,6 @@
-//! The words of a running server to the commands of the same machine: where its OS sandbox lets it
-//! reach, and which tenants it has opened. One file for each server, in the directory of the store,
-//! locked for as long as the server lives. Commands make hints of it and decide nothing by it: who
-//! has taken over a server can write it.
+//! A running server's facts for commands of the same machine: its reach behind the OS sandbox, and its open
+//! tenants. One file for each server, in the directory of the store, locked while the server lives. Commands
+//! use the facts for hints and no decision, because an intruder in a server can write the file.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -22,25 +21,25 @@ use crate::setup::home::{Places, create_private};
 /// The directory of these files, beside the store.
 const SERVING: &str = "serving";
 
-/// Servers of one data root that are looked at; past it, files are of nobody.
+/// Inspected servers of one data root; further files are ignored.
 const MAX_SERVERS: usize = 32;
 
 /// Most bytes of such a file: the directories of ten thousand tenants, and their ids.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// Tries at a file that another server takes for one that is left over.
+/// Attempts at a file that another server takes for a leftover.
 const MAX_TRIES: usize = 8;
 
 /// The first line of such a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
-    /// The operator's workspace, as this server has it.
+    /// The operator's workspace of this server.
     workspace: PathBuf,
     /// `None` = anywhere: it has no OS sandbox.
     reach: Option<WallReach>,
 }
 
-/// The words of this server, until it is dropped.
+/// The facts of this server, until dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     path: PathBuf,
@@ -54,12 +53,12 @@ pub(crate) struct Told {
     workspace: PathBuf,
     /// Where it reaches; `None` = anywhere.
     reach: Option<WallReach>,
-    /// The tenants that it has opened, by their ids.
+    /// The open tenants, by id.
     open: BTreeSet<String>,
 }
 
 impl Running {
-    /// Tells where this process reaches, and takes away what servers have left that were killed.
+    /// Writes the process's reach, and removes leftovers of killed servers.
     pub(crate) fn tell(
         data: &Data,
         workspace: &Path,
@@ -68,7 +67,7 @@ impl Running {
         let directory = directory(data);
         create_private(&directory)?;
         for left in files(&directory) {
-            // Its lock goes with the one who had it.
+            // The lock ended with its owner.
             if open(&left).is_ok_and(|file| file.try_lock().is_ok()) {
                 let _ = fs::remove_file(&left);
             }
@@ -98,14 +97,14 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // While the lock is held: nobody else has this very file.
+        // Removed while the lock is held, so no other process uses the file.
         let _ = fs::remove_file(&self.path);
     }
 }
 
 impl Told {
-    /// The settings that it cannot give before it is started again, a line each: of a tenant's with
-    /// these places, or of the operator's own.
+    /// The settings that the server cannot apply before a restart, a line each: of the tenant with these
+    /// places, or the operator's own.
     pub(crate) fn late(&self, tenant: &str, mut settings: Settings, of: &Places) -> Vec<String> {
         let reach = self.reach.as_ref();
         match tenant == TENANT {
@@ -117,14 +116,13 @@ impl Told {
         }
     }
 
-    /// Whether it has opened this tenant, so that there are settings of it that were valid.
+    /// Whether the server has opened this tenant, so that earlier valid settings exist.
     pub(crate) fn has_open(&self, id: &str) -> bool {
         self.open.contains(id)
     }
 }
 
-/// The words of the servers that run on this data root. Empty = there are none, or none that can be
-/// read.
+/// The facts of the servers on this data root. Empty = none running, or unreadable.
 pub(crate) fn told(data: &Data) -> Vec<Told> {
     files(&directory(data)).iter().filter_map(|path| read(path)).collect()
 }

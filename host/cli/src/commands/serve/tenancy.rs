@@ -1,6 +1,5 @@
-//! Whether tenants can be served: their places, their settings, and what the operator's own settings
-//! mean for them. The same is asked at the start of a server, while it runs, by `doctor` and by
-//! `tenants list`.
+//! Whether tenants can be served: their places, their settings, and the effect of the operator's settings.
+//! The same check runs at a server's start, during its life, in `doctor` and in `tenants list`.
 
 use std::path::{Path, PathBuf};
 
@@ -26,8 +25,7 @@ pub(crate) struct Tenancy {
     pub(crate) settings: Settings,
     pub(crate) places: Places,
     pub(crate) data: Data,
-    /// Where the server's OS sandbox lets it reach, as it was when it started; `None` = anywhere,
-    /// or wherever one that starts now would.
+    /// The server's reach behind its OS sandbox, since its start; `None` = unlimited, or as of a start now.
     pub(crate) reach: Option<WallReach>,
 }
 
@@ -41,8 +39,8 @@ pub(crate) struct Checked {
 }
 
 impl Tenancy {
-    /// INV-153: all that a server would refuse to serve this tenant for. Nothing is opened and
-    /// nothing runs. What is out of the server's reach is narrowed to what it can give, and named.
+    /// INV-153: every reason for which a server would refuse to serve this tenant. Nothing is opened and
+    /// nothing runs. Parts out of the server's reach are narrowed, and named.
     pub(crate) fn check(&self, tenant: &Tenant) -> Result<Checked, OpenError> {
         let mut checked = self.valid(tenant)?;
         if tenant.name != TENANT {
@@ -73,8 +71,7 @@ impl Tenancy {
         Ok(Checked { places, settings, late: Vec::new() })
     }
 
-    /// The tenants beside the operator's own that are not disabled, each with why it cannot be
-    /// served, if it cannot.
+    /// The enabled tenants beside the operator's own, each with the reason if it cannot be served.
     pub(crate) async fn check_all(
         &self,
         registry: &Registry,
@@ -88,10 +85,9 @@ impl Tenancy {
         Ok(tenants.into_iter().map(checked).collect())
     }
 
-    /// The operator's hooks that are commands, each as a message names it. With an OS sandbox or
-    /// without one they run outside, with the operator's rights: one that ran in a tenant's
-    /// workspace would take that tenant's files for its own (`.env`, `Makefile`, a `sh` on a
-    /// relative path), and one that was left out would refuse nothing.
+    /// The operator's hooks that are commands, as texts of a message. With an OS sandbox or without, they run
+    /// outside, with the operator's rights: a hook in a tenant's workspace would take that tenant's files for
+    /// its own, for example `.env`, `Makefile` or a relative `sh`, and a skipped hook would refuse nothing.
     pub(crate) fn command_hooks(&self) -> Vec<String> {
         let file = self.places.config();
         let hooks = self.settings.hooks.iter().zip(1..);
@@ -176,14 +172,12 @@ impl Tenancy {
     }
 }
 
-/// The directories that are a tenant's own: the one of its home, and its workspace. Links are not
-/// followed.
+/// A tenant's own directories: its home's parent, and its workspace. Links are not followed.
 pub(crate) fn own_directories(places: &Places) -> [&Path; 2] {
     [places.home.parent().unwrap_or(&places.home), &places.workspace]
 }
 
-/// INV-133: whether a mount lets agents write the tenant's home, in which its grants and its agents
-/// are.
+/// INV-133: whether a mount lets agents write the tenant's home, with its grants and agents.
 pub(crate) fn writes_home(mount: &Mount, home: &Path) -> bool {
     let holds = || mount.host.canonicalize().is_ok_and(|host| home.starts_with(host));
     mount.access == Access::ReadWrite && (is_below(&mount.host, home) || holds())

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &TenantsArgs, places: &Places, out: &Out) -> Result<Exit
 }
 
 async fn add(name: &str, store: &Store, data: &Data, out: &Out) -> Result<Tenant, Failure> {
-    // The row first: it is what checks the name.
+    // The row first, because it checks the name.
     let tenant = store.registry().create_tenant(name, now()).await.map_err(failed)?;
     for path in [data.tenant_home(&tenant), data.tenant_workspace(&tenant)] {
         below::in_home(data.root(), &path).map_err(|error| {
@@ -145,7 +145,7 @@ async fn remove(
     Ok(())
 }
 
-/// Deletes all that a tenant had on disk. A link in its place is not followed.
+/// Deletes a tenant's files. A link in their place is not followed.
 fn purge(files: &Path) -> io::Result<()> {
     match fs::symlink_metadata(files) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -161,15 +161,15 @@ struct Listed {
     #[serde(flatten)]
     tenant: Tenant,
     state: State,
-    /// Why a server that opens it now would not serve it.
+    /// Why a server that opens the tenant now would not serve it.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_served: Option<String>,
-    /// The grants to it that a running server cannot give.
+    /// The tenant's grants that a running server cannot apply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waits_for_restart: Vec<String>,
 }
 
-/// How a tenant is served. Where no server runs: how one would that starts now.
+/// The state of a tenant's service. Without a running server: the state after a start now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum State {
@@ -177,11 +177,11 @@ enum State {
     Disabled,
     /// As its files say.
     Enabled,
-    /// As its files say, but for what a server that runs cannot give before it is started again.
+    /// As in the files, except for parts that need a restart.
     RestartNeeded,
-    /// By the settings that were valid last: those of now are not.
+    /// By the last valid settings, because the present ones are invalid.
     OlderSettings,
-    /// It is not: its files are not valid, and its callers are answered 503.
+    /// Not served: the files are invalid, and callers are answered 503.
     NotServed,
 }
 

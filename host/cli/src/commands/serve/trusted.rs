@@ -1,4 +1,4 @@
-//! The issuers whose tokens a server takes, by the operator's settings as they are when a token comes.
+//! The issuers whose tokens a server accepts, by the operator's present settings.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Issuers for Trusted {
         )]
         let looked = tokio::task::spawn_blocking(move || own.look(Look::IfChanged)).await;
         let looked = looked.map_err(|error| format!("they could not be read: {error}"))?;
-        // Of settings that are not valid those stay in force that were, as for everything else.
+        // If the settings are invalid, the earlier ones stay in force, as everywhere.
         Ok(looked.now.settings.server.issuers.clone())
     }
 

@@ -1,4 +1,4 @@
-//! Files that are looked at again: whether any of them is not what it was when it was read.
+//! Watched files: whether any has changed since it was read.
 
 use std::fs::{self, Metadata};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::setup::home::{MAX_CONFIG_BYTES, read_bounded};
 
-/// How long after a change the times of a file say nothing of the next one: longer than the clock
-/// of any file system that settings lie on stands still.
+/// How long after a change a file's times may miss the next one: longer than a tick of any file system's
+/// clock.
 const UNSURE: Duration = Duration::from_secs(2);
 
 /// Most files that are watched besides: a turn waits until each was looked at.
@@ -19,7 +19,7 @@ const MAX_BESIDES: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Watched {
     always: Vec<(PathBuf, Found)>,
-    /// The files that these files name.
+    /// The files named in these files.
     besides: Vec<(PathBuf, Found)>,
 }
 
@@ -29,13 +29,12 @@ enum Found {
     Not(io::ErrorKind),
     There {
         stamp: Stamp,
-        /// Of one that was changed just now: what is in it, since it may be changed once more
-        /// without a trace in its times.
+        /// For a file changed just now: a digest, because another change might leave the times equal.
         content: Option<Option<u64>>,
     },
 }
 
-/// The marks that are different when a file was written, replaced, or given to somebody.
+/// The marks that differ after a file was written, replaced, or given to another owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     size: u64,
@@ -45,16 +44,15 @@ struct Stamp {
 }
 
 impl Watched {
-    /// Finds them as they are now. To be called before they are read: what changes in between is a
-    /// change.
+    /// Notes the present state. Call it before the files are read, so that later changes are noticed.
     pub(crate) fn of(files: impl IntoIterator<Item = PathBuf>) -> Self {
         let now = SystemTime::now();
         let found = |path: PathBuf| (path.clone(), Found::at(&path, now, false));
         Self { always: files.into_iter().map(found).collect(), besides: Vec::new() }
     }
 
-    /// Watches these besides, and of those that were named here before no others. To be called before
-    /// they are read; what is known of one that is watched already stays.
+    /// Watches these files too, in place of the ones named here before. Call it before they are read; the
+    /// state of a file that is watched already stays.
     pub(crate) fn besides(&mut self, files: impl IntoIterator<Item = PathBuf>) {
         let now = SystemTime::now();
         let mut before = std::mem::take(&mut self.besides);
@@ -92,7 +90,7 @@ impl Found {
         Self::There { stamp, content: read.then(|| content(path)) }
     }
 
-    /// Without what is in it, where its times are enough by now.
+    /// Without the digest, if the times suffice by now.
     fn settled(self, now: SystemTime) -> Self {
         match self {
             Self::There { stamp, .. } if !stamp.is_recent(now) => {
@@ -136,7 +134,7 @@ impl Stamp {
 }
 
 impl Stamp {
-    /// Whether it could be changed once more and its times stay as they are.
+    /// Whether another change could leave the times equal.
     fn is_recent(&self, now: SystemTime) -> bool {
         // A time to come is no time to go by.
         let since = self.modified.and_then(|at| now.duration_since(at).ok());

@@ -1,5 +1,5 @@
-//! `belljar tools add`: installs what somebody else has built, after showing what it is, what it
-//! imports, what of that it would get, and what it asks for.
+//! `belljar tools add`: installs a stranger's build, after showing the component, its imports, the possible
+//! ones among them, and its requests.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -53,7 +53,7 @@ fn name(args: &ToolAddArgs) -> Result<String, Failure> {
     Ok(name)
 }
 
-/// Names of files and folders that say nothing of the tool in them: what builds leave.
+/// Names of files and folders without information about the tool: products of builds.
 const NAMELESS: &[&str] = &[
     "a_out",
     "bin",
@@ -77,10 +77,10 @@ const NAMELESS: &[&str] = &[
     "wasm32_wasip2",
 ];
 
-/// Folders above a file that may give its tool a name.
+/// Parent folders of a file that may name its tool.
 const MAX_ABOVE: usize = 5;
 
-/// The name that a file suggests: its own, or, where that says nothing, that of its folder.
+/// The suggested name: the file's own, or the folder's if the file's is generic.
 fn own_name(file: &Path) -> String {
     let stem = legal(&file.file_stem().unwrap_or_default().to_string_lossy());
     let whole = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
@@ -97,7 +97,7 @@ fn legal(name: &str) -> String {
     legal.skip_while(|c| !c.is_ascii_lowercase()).take(64).collect()
 }
 
-/// The manifest: one that is named or lies beside the file, or else one of the options.
+/// The manifest: named, found beside the file, or made from the options.
 fn manifest(args: &ToolAddArgs, out: &Out) -> Result<String, Failure> {
     if let Some(path) = &args.manifest {
         return install::manifest(path);
@@ -131,7 +131,7 @@ fn manifest(args: &ToolAddArgs, out: &Out) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The component, made of a core module where that is what the file holds.
+/// The component, made from a core module if necessary.
 fn component(
     file: &Path,
     bytes: Vec<u8>,
@@ -163,7 +163,7 @@ fn component(
     }
 }
 
-/// The component, what it imports, and what of that its manifest lets it have.
+/// The component, its imports, and the part that its manifest allows.
 fn show(
     wasm: &Wasm,
     inspection: &Inspection,
@@ -193,7 +193,7 @@ fn show(
     Ok(())
 }
 
-/// The part of an import that a tool with these requests has, where an agent is granted all that it asks for.
+/// The part of an import that a tool with these requests has, if an agent is granted all of them.
 fn gets(need: Need, ask: &ToolAsk) -> (Style, String) {
     match need {
         Need::Base | Need::Contract | Need::Config => (Style::Dim, "always there".to_owned()),

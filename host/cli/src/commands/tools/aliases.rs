@@ -1,5 +1,5 @@
-//! `belljar tools aliases`: what the tool names of other programs give here, and what becomes
-//! of their arguments.
+//! `belljar tools aliases`: other programs' tool names with their meaning here, and the translation of
+//! arguments.
 
 use std::fmt::Write as _;
 
@@ -58,7 +58,7 @@ fn status(status: AliasStatus) -> (&'static str, Style, &'static str) {
     }
 }
 
-/// The arguments with what each becomes; members of a list's objects behind its name.
+/// The translation of each argument; members of a list's objects after the list's name.
 fn arguments(all: &[Argument], of: &str) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     for argument in all {

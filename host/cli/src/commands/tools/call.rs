@@ -48,7 +48,7 @@ struct Found {
     wasm: Wasm,
     ask: ToolAsk,
     config: BTreeMap<String, String>,
-    /// Absent where the component is named, whose tool is then its only one.
+    /// Absent if the component is named, because its tool is the only one then.
     tool: Option<ToolName>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn run(call: Call<'_>, whose: &Whose, out: &Out) -> Result<Exit, Fail
     }
 }
 
-/// Why the call failed, for the tool's author: of a crash, what the tool itself said of it.
+/// Why the call failed, for the tool's author: for a crash, the tool's own message.
 fn why(error: &CallError, receipt: &Receipt) -> String {
     match (error, crash::panic(&receipt.stderr)) {
         (CallError::Trapped(_), Some(panic)) => format!("the tool crashed: {panic}"),
@@ -129,8 +129,7 @@ fn arguments(given: &str) -> Result<String, Failure> {
     }
 }
 
-/// The component that the command line names, by a file, by itself or by one of its tools, and
-/// which of its tools is meant.
+/// The component named on the command line, by a file, by name or by one of its tools, and the chosen tool.
 fn find(
     args: &ToolCallArgs,
     whose: &Whose,
@@ -162,8 +161,8 @@ fn find(
     Ok((found, host.sandbox.clone()))
 }
 
-/// A component with the `tool.toml` beside it: called as it says, with its requests; without one,
-/// with none.
+/// A component with the `tool.toml` beside it: called by its rules, with its requests; without a file, with
+/// none.
 fn with_manifest(wasm: Wasm, component: &Path, out: &Out) -> Result<(Wasm, ToolAsk), Failure> {
     let path = component.with_file_name("tool.toml");
     if !path.exists() {
@@ -179,7 +178,7 @@ fn with_manifest(wasm: Wasm, component: &Path, out: &Out) -> Result<(Wasm, ToolA
     Ok((wasm, manifest.ask))
 }
 
-/// The tool of a component that has one.
+/// The tool of a component with only one.
 async fn only_tool(
     sandbox: &belljar_sandbox::Sandbox,
     wasm: &Wasm,
@@ -240,8 +239,7 @@ fn print(result: &CallResult, ask: &ToolAsk, given: &Given<'_>, out: &Out) {
     ));
 }
 
-/// The refusals, and under the first refusal of each host, and the first of a write, what would let
-/// the call do it.
+/// The refusals, with the remedy below the first refusal of each host, and below the first refused write.
 fn denials(receipt: &Receipt, ask: &ToolAsk, given: &Given<'_>, out: &Out) {
     let mut advised = BTreeSet::new();
     let hint =

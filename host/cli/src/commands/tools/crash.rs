@@ -1,4 +1,4 @@
-//! The output of a tool, for its author: the streams of a call, and the message of a panic in them.
+//! A tool's output, for its author: the streams of a call, and the message of a panic in them.
 
 use belljar_policy::Shown;
 use belljar_sandbox::Receipt;
@@ -9,8 +9,7 @@ use crate::term::table;
 /// Characters of a panic's message in an error; the stream itself stands above.
 const MAX_PANIC: usize = 1_000;
 
-/// Shows what the tool wrote to its standard streams. The sandbox keeps the first bytes of each,
-/// and says how many it dropped.
+/// Shows the tool's standard streams. The sandbox keeps the first bytes of each, and counts the dropped ones.
 pub(super) fn streams(receipt: &Receipt, out: &Out) {
     for (name, text) in [("stdout", &receipt.stdout), ("stderr", &receipt.stderr)] {
         for line in Shown::multiline(text.trim_end()).to_string().lines() {
@@ -25,8 +24,8 @@ pub(super) fn streams(receipt: &Receipt, out: &Out) {
     }
 }
 
-/// Where a Rust program panicked and what it said, as its standard library writes it. `None` = it
-/// wrote no such thing. The last of them is what ended the call. Escaped.
+/// The place and message of a Rust program's panic, in the format of its standard library. `None` = no panic.
+/// The last panic ended the call. Escaped.
 pub(crate) fn panic(stderr: &str) -> Option<String> {
     let lines: Vec<&str> = stderr.lines().collect();
     let is_head = |line: &&str| line.starts_with("thread ") && line.contains(PANICKED);

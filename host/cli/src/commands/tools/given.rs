@@ -1,4 +1,4 @@
-//! Secrets of one `tools call`: which, and where their values come from.
+//! Secrets of one `tools call`: their names, and the sources of their values.
 
 use belljar_definition::{KeySetting, SecretSetting, Settings};
 use belljar_policy::{HostRule, SecretName, Shown};
@@ -10,8 +10,7 @@ use crate::setup::home::Places;
 use crate::setup::host;
 use crate::setup::secrets;
 
-/// The header of a secret of which `belljar.toml` and the command line say nothing, with what
-/// stands before the value in it.
+/// The default header of a secret without settings, with the prefix of the value.
 const USUAL: (&str, &str) = ("authorization", "Bearer ");
 
 /// One `--secret`.
@@ -24,12 +23,12 @@ struct Given {
     prefix: Option<String>,
 }
 
-/// Reads the values, before the OS sandbox goes up. What `[secrets.NAME]` says holds where the
-/// command line says nothing; a secret that is not there is bound to the hosts of the call.
+/// Reads the values, before the OS sandbox goes up. `[secrets.NAME]` counts if the command line has no
+/// setting; an unknown secret is bound to the hosts of the call.
 ///
 /// # Errors
 ///
-/// When a text is no secret, when its value cannot be had, and when it is bound to no host.
+/// When a text is no valid secret, a value is unavailable, or a secret is bound to no host.
 pub(super) fn store(
     texts: &[String],
     hosts: &[HostRule],
@@ -104,7 +103,7 @@ impl Given {
         Secret::new(&value, bound, header, prefix).map_err(|error| unusable(error.to_string()))
     }
 
-    /// The header and what stands before the value in it.
+    /// The header, and the prefix of the value.
     fn header<'a>(&'a self, known: Option<&'a SecretSetting>) -> (&'a str, &'a str) {
         let usual = match (&self.header, known) {
             (Some(header), _) => (header.as_str(), ""),

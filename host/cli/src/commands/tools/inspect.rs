@@ -1,4 +1,4 @@
-//! `belljar tools inspect`: what a component needs and offers, without trusting it.
+//! `belljar tools inspect`: a component's imports and tools, without trusting it.
 
 use belljar_policy::Shown;
 use belljar_sandbox::{
@@ -14,7 +14,7 @@ use crate::setup::host;
 use crate::term::out::{Out, Style};
 use crate::term::table::{self, Table, plain, styled};
 
-/// The things that a component offers, and those that it has and that are not offered.
+/// The offered tools of a component, and the ones left out.
 struct Offered {
     tools: Vec<ToolInfo>,
     left_out: Vec<LeftOutFunction>,
@@ -51,7 +51,7 @@ fn not_a_component(name: &str, error: &LoadError) -> Failure {
     Failure::usage(format!("`{}`: {error}", Shown::new(name)))
 }
 
-/// The tools that the component offers, or why they cannot be had.
+/// The offered tools of the component, or the reason for their absence.
 fn describe(
     inspection: &Inspection,
     wasm: &Wasm,

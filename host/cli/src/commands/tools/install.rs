@@ -1,6 +1,6 @@
-//! `belljar tools build --install` and `belljar tools add`: puts a tool into a home, the operator's or
-//! a tenant's, after asking the component what it offers and showing what changes. A tool that the
-//! home's `belljar.toml` pins is pinned anew, with a yes.
+//! `belljar tools build --install` and `belljar tools add`: installs a tool into a home, the operator's or a
+//! tenant's, after listing the component's tools and showing the changes. A tool pinned in the home's
+//! `belljar.toml` is pinned anew, with a person's consent.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -42,26 +42,25 @@ pub(super) struct New<'a> {
     pub(super) yes: bool,
     /// A person is asked even where no pin changes.
     pub(super) asks: bool,
-    /// Whose home it is.
+    /// The owner of the home.
     pub(super) of: &'a TenantArg,
 }
 
-/// A component with its manifest, as texts that can be compared.
+/// A component with its manifest, as comparable texts.
 struct Version {
     wasm: Wasm,
     manifest: String,
-    /// The imports and the tools that it offers.
+    /// The imports and the offered tools.
     offers: String,
 }
 
-/// Installs it in these places, and writes so into the audit log of whoever they are. Nothing is
-/// written unless the component says what it offers, its tools have names of their own, and a person
-/// agrees where a pin changes.
+/// Installs the tool, and writes a line to the owner's audit log. Nothing is written unless the component
+/// lists its tools, their names are free, and a person agrees to a changed pin.
 ///
 /// # Errors
 ///
-/// When the component or its manifest is not valid, when there is nobody to ask, and when the home
-/// cannot be written.
+/// When the component or its manifest is invalid, when there is nobody to ask, or when the home cannot be
+/// written.
 pub(super) fn run(
     new: &New<'_>,
     operator: &Places,
@@ -81,8 +80,8 @@ pub(super) fn run(
     let digest = version.digest();
     let moves_pin = pin.is_some_and(|pin| pin != digest);
     let old = installed(&to, &sandbox);
-    // Who granted the pinned tool has agreed to its manifest too: it says what of the rights of its
-    // agents the tool gets.
+    // Granting the pinned tool meant agreeing to its manifest too, which limits the agents' rights for the
+    // tool.
     let asks_for_other = old.as_ref().is_some_and(|old| old.manifest != version.manifest);
     match old {
         Some(old) if old.is(&version) && !moves_pin => {
@@ -128,7 +127,7 @@ pub(super) fn run(
     Ok(Exit::Completed)
 }
 
-/// How an agent gets it. A component of one tool with its own name is pinned with the grant.
+/// The way to grant the tool to an agent. A component of one tool with its own name is pinned with the grant.
 fn next(name: &str, digest: &str, tools: &[ToolInfo], of: &TenantArg) -> String {
     let own = tools.iter().any(|tool| tool.name.as_str() == name);
     let grant = of.command(&format!("belljar grant AGENT --tool {name}"));
@@ -171,7 +170,7 @@ pub(super) fn manifest(path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// The component's words about its tools, if they can be used here.
+/// The component's list of tools, if usable here.
 fn offered(name: &str, wasm: &Wasm, sandbox: &Sandbox) -> Result<Vec<ToolInfo>, Failure> {
     let refused = |why: String| Failure::new(format!("`{name}` is not installed: {why}"));
     let tools = host::small_runtime()?.block_on(sandbox.describe(wasm));
@@ -187,7 +186,7 @@ fn offered(name: &str, wasm: &Wasm, sandbox: &Sandbox) -> Result<Vec<ToolInfo>, 
     }
 }
 
-/// The version that is installed under the name. `None` = nothing that can be read.
+/// The installed version of this name. `None` = nothing readable.
 fn installed(dir: &Path, sandbox: &Sandbox) -> Option<Version> {
     let wasm = Wasm::new(read_bounded(&dir.join(COMPONENT), MAX_COMPONENT_BYTES).ok()?);
     let wasm = wasm.named(dir.file_name()?.to_string_lossy());
@@ -200,7 +199,7 @@ fn installed(dir: &Path, sandbox: &Sandbox) -> Option<Version> {
     Some(Version { wasm, manifest, offers })
 }
 
-/// Imports, tools, what they say of themselves, and their schemas, a line for each thing.
+/// Imports, tools, descriptions and schemas, a line for each.
 fn offers(wasm: &Wasm, tools: &Result<Vec<ToolInfo>, String>) -> Result<String, Failure> {
     let inspection = belljar_sandbox::inspect(wasm.bytes())
         .map_err(|error| Failure::new(format!("the component cannot be read: {error}")))?;
@@ -253,8 +252,8 @@ fn first(tools: &[ToolInfo], manifest: &str, out: &Out) {
     }
 }
 
-/// Whether a person agrees to what is shown: where the tool is pinned, that the agents which were
-/// granted it have this component, or this manifest for the one that they have.
+/// Whether a person agrees to the shown change: for a pinned tool, that agents with the tool get this
+/// component, or this manifest for their present one.
 fn agreed(question: &str, yes: bool, out: &Out) -> Result<bool, Failure> {
     if yes {
         return Ok(true);
@@ -273,7 +272,7 @@ fn agreed(question: &str, yes: bool, out: &Out) -> Result<bool, Failure> {
     }
 }
 
-/// The component, called as this manifest says if it is a command.
+/// The component, called like a command if its manifest demands it.
 pub(super) fn called(wasm: Wasm, manifest: &str) -> Result<Wasm, Failure> {
     let parsed = ToolManifest::parse(Path::new(MANIFEST), manifest)
         .map_err(|found| Failure::diagnostics("the tool's manifest is not valid", found))?;
@@ -282,7 +281,7 @@ pub(super) fn called(wasm: Wasm, manifest: &str) -> Result<Wasm, Failure> {
     })
 }
 
-/// Puts component and manifest in place, each at once: what was looked at is what is installed.
+/// Writes component and manifest, each atomically: the checked bytes are the installed ones.
 fn write(to: &Path, home: &Path, version: &Version) -> Result<(), Failure> {
     let directory = below::in_home(home, to);
     let directory = directory.map_err(|error| not_written("create", to, &error))?;

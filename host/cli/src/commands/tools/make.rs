@@ -27,7 +27,7 @@ pub(crate) fn build(
         return Err(Failure::usage(format!("`{}` holds no project of a tool", dir.shown()))
             .hint("start a tool with `belljar tools new NAME`"));
     };
-    // What may be wrong is looked at before the build, which takes long.
+    // Possible faults are checked before the build, which takes long.
     let to = to(args, places)?;
     let manifest = dir.join("tool.toml");
     let manifest = match args.install || manifest.exists() {
@@ -62,7 +62,7 @@ pub(crate) fn build(
     install::run(&new, &operator, &whose.places, out)
 }
 
-/// Where a build is installed: the operator's places, and whose home it is; `None` = nowhere.
+/// The place for the build: the operator's places, and the owner of the home; `None` = not installed.
 fn to(
     args: &ToolBuildArgs,
     places: impl FnOnce() -> Result<Places, Failure>,
@@ -79,7 +79,7 @@ fn to(
     }
 }
 
-/// The name under which a project is installed: that of its directory.
+/// The name for a project's installation: the directory's.
 fn installed_name(dir: &Path) -> Result<String, Failure> {
     let name = dir.canonicalize().ok();
     let name = name.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());

@@ -86,7 +86,7 @@ fn call(
     walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
-    // Before the OS sandbox goes up: values of secrets may lie where it lets nobody read.
+    // Before the OS sandbox goes up, because it may hide the values of secrets.
     let whose = Whose::named(&args.of, operator)?;
     let call = tools_call::Call::of(args, &whose.places)?;
     let mut through = Through { read: files(&args.component), ..Through::default() };
@@ -141,7 +141,7 @@ pub(crate) fn no_tool(host: &Host, tool: &str) -> Failure {
     }
 }
 
-/// Why an installed tool is offered to nobody, and what to do about it.
+/// The failure for an installed tool that is not offered to any agent, with the remedy.
 fn withheld(host: &Host, why: String) -> Failure {
     let problems = host.tools.problems().iter();
     let about = problems.into_iter().find(|problem| problem.message == why);
@@ -160,7 +160,7 @@ pub(crate) fn is_path(word: &str) -> bool {
     word.contains(['/', '\\', '.']) || ToolName::new(word).is_err()
 }
 
-/// The files that a word names, if it names any: a component and the manifest beside it.
+/// The files for a word, if it names any: a component and the manifest beside it.
 fn files(word: &str) -> Vec<PathBuf> {
     let component = PathBuf::from(word);
     let manifest = component.with_file_name("tool.toml");
@@ -215,7 +215,7 @@ fn list(json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
     for problem in host.tools.problems() {
         failed |= problem.severity == Severity::Error;
         match problem.code {
-            // What to do is the same for all of them.
+            // The remedy is the same for all of them.
             UNPINNED => out.diagnostic(&Diagnostic { hint: None, ..problem.clone() }),
             _ => out.diagnostic(problem),
         }
@@ -275,7 +275,7 @@ fn print_all(host: &Host, rows: &[(ToolInfo, Arc<ToolComponent>)], out: &Out) {
     table.print(out);
 }
 
-/// The tools of MCP servers that were accepted, each with its server's name.
+/// The accepted tools of MCP servers, each with its server's name.
 fn of_servers(host: &Host) -> impl Iterator<Item = (&str, &ToolName, &ListedTool)> {
     let servers = host.tools.servers().iter();
     servers.flat_map(|it| it.tools().iter().map(|(name, tool)| (it.name(), name, tool)))

@@ -10,13 +10,13 @@ use crate::setup::embedded::SDK;
 use crate::setup::exit::{Exit, Failure};
 use crate::term::out::Out;
 
-/// Writes a project that builds as it is, with the SDK that this belljar was made with.
+/// Writes a project that builds unchanged, with the SDK of this belljar's release.
 pub(crate) fn new(name: &str, lang: &str, dir: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
     check_name(name)?;
     let language = language(lang)?;
     let dir = dir.map_or_else(|| PathBuf::from(name), Path::to_path_buf);
-    // Made here and not found: nothing in it can be somebody's work. Where it lies in the directory that
-    // the person works in, the way there may be a stranger's.
+    // Made here and not found, so it cannot contain anybody's work. Inside the person's working directory,
+    // the path may be a stranger's.
     let made = std::env::current_dir()
         .and_then(|here| below::output(&dir, &here.canonicalize()?))
         .and_then(|(at, name)| at.new_directory(&name, For::Everybody));
@@ -44,7 +44,7 @@ pub(crate) fn new(name: &str, lang: &str, dir: Option<&Path>, out: &Out) -> Resu
     Ok(Exit::Completed)
 }
 
-/// How a line of a template begins that is for the check of our own guide, and for nobody else.
+/// The prefix of a template's lines for the check of our own guide, removed for everybody else.
 const GUIDE: &str = "<!-- guide:";
 
 /// A file of a template, for the tool of this name.
@@ -88,7 +88,7 @@ fn write(project: &Below, to: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// Words that no function can be called in one of the languages.
+/// Words that cannot name a function in one of the languages.
 const KEYWORDS: &[&str] = &[
     "abstract",
     "and",
@@ -212,7 +212,7 @@ const KEYWORDS: &[&str] = &[
     "yield",
 ];
 
-/// A tool's name is a function here, so it is narrower than what the policy accepts.
+/// A tool's name is a function's name here, so fewer names are allowed than in the policy.
 pub(super) fn check_name(name: &str) -> Result<(), Failure> {
     if KEYWORDS.contains(&name) {
         return Err(Failure::usage(format!(

@@ -1,6 +1,5 @@
-//! The lines that an operator would write so that a refused request may pass: for the person at the
-//! terminal alone. Agents, models and callers of the server are told the refusal and no way around
-//! it.
+//! The lines with which an operator would allow a refused request: for the person at the terminal alone.
+//! Agents, models and callers of the server get the refusal and no remedy.
 
 use belljar_agent::rule;
 use belljar_policy::{Access, DenyCode, HostRule, HostScope, Source, Target, TargetHost, ToolAsk};
@@ -13,7 +12,7 @@ pub(crate) fn target(denial: &Denial) -> Option<Target> {
     let target = Target::parse(denial.target.as_deref()?).ok()?;
     let by_rule = match denial.code {
         DenyCode::HostNotAllowed | DenyCode::InterfaceNotGranted => true,
-        // A name that leads to a private address is opened by no rule of that name, but for one.
+        // A name that resolves to a private address is allowed only by an exact rule.
         DenyCode::AddressNotAllowed => match target.host() {
             TargetHost::Ip(_) => true,
             TargetHost::Name(name) => name == "localhost",
@@ -32,7 +31,7 @@ pub(crate) fn target(denial: &Denial) -> Option<Target> {
 }
 
 /// The remedy that lets one `tools call` reach the target: a line of the manifest, an option, or
-/// both. INV-432: for a host alone that `arguments`, the person's words, or the manifest name.
+/// both. INV-432: only for a host named in `arguments`, the person's words, or in the manifest.
 pub(super) fn for_call(
     target: &Target,
     ask: &ToolAsk,
@@ -57,8 +56,8 @@ pub(super) fn for_call(
     lines
 }
 
-/// The remedy that lets one `tools call` write where it was refused because its mount is read-only:
-/// a line of the manifest, an option, or both.
+/// The remedy that lets one `tools call` write to a read-only mount: a line of the manifest, an option, or
+/// both.
 pub(super) fn for_write(denial: &Denial, ask: &ToolAsk, given: Access) -> Vec<String> {
     let mut lines = Vec::new();
     if denial.code == DenyCode::ReadOnly {

@@ -1,4 +1,4 @@
-//! `belljar tools remove`: takes an installed tool away, after saying whose grants name it.
+//! `belljar tools remove`: removes an installed tool, after naming the affected grants.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -79,7 +79,7 @@ fn directory(name: &str, places: &Places, of: &TenantArg) -> Result<std::path::P
     })
 }
 
-/// The tools that grants may name: those of the component, and its own name.
+/// The tools that grants may name: the component's, and its own name.
 fn offered(name: &str, dir: &Path, places: &Places, out: &Out) -> BTreeSet<String> {
     let mut tools = BTreeSet::from([name.to_owned()]);
     let described = || -> Result<Vec<String>, Failure> {
@@ -92,15 +92,14 @@ fn offered(name: &str, dir: &Path, places: &Places, out: &Out) -> BTreeSet<Strin
         let infos = infos.map_err(|error| Failure::new(error.to_string()))?;
         Ok(infos.iter().map(|info| info.name.to_string()).collect())
     };
-    // One that cannot be read any more is the more reason to remove it.
+    // An unreadable component is all the more reason for removal.
     if let Ok(described) = described() {
         tools.extend(described);
     }
     tools
 }
 
-/// Removes the two files, and the directory if nothing else is in it: what belljar did not put there
-/// it does not remove.
+/// Removes the two files, and the directory if empty: other files in it are not belljar's.
 fn delete(dir: &Path, home: &Path) -> Result<(), Failure> {
     let failed = |path: &Path, error: io::Error| {
         Failure::new(format!("failed to remove `{}`: {error}", path.shown()))

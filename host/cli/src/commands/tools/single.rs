@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::setup::exit::Failure;
 
-/// The tool that is called, with what it gets.
+/// The called tool, with its means.
 pub(crate) struct Single<'a> {
     pub(crate) wasm: &'a Wasm,
     pub(crate) ask: ToolAsk,
@@ -24,7 +24,7 @@ pub(crate) struct Single<'a> {
     pub(crate) workspace: &'a Path,
     pub(crate) access: Access,
     pub(crate) hosts: Vec<HostRule>,
-    /// Those that the tool gets, if its manifest asks for them.
+    /// The secrets for the tool, if requested in its manifest.
     pub(crate) secrets: SecretStore,
     pub(crate) cancel: CancellationToken,
 }

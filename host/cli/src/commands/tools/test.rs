@@ -24,7 +24,7 @@ pub(super) fn run(
     out: &Out,
 ) -> Result<Exit, Failure> {
     let wasm = read_component(&component.to_string_lossy())?;
-    // Before the OS sandbox goes up: nobody listens on a new address behind it.
+    // Before the OS sandbox goes up, because listening on a new address is refused behind it.
     let stage = SuiteStage::new()
         .map_err(|error| Failure::new(format!("the suite has no place to run: {error}")))?;
     let directory = stage.directory().to_path_buf();

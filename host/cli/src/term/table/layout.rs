@@ -1,7 +1,7 @@
 //! How the cells of a table are laid out: in columns as wide as the screen allows; where they do not
-//! fit side by side, with the last text below its row; and where that is not enough, row by row with
-//! a line for each cell. A word that fits on a line of its own is never broken, so that an id, a
-//! path or a name can be copied and searched for.
+//! fit side by side, with the last text below its row; and if too narrow even for this, row by row with a
+//! line for each cell. A word that fits on a line is never broken, so that an id, a path or a name can be
+//! copied and searched for.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -9,35 +9,34 @@ use super::Cell;
 use crate::term::out::{self, Style};
 use crate::term::wrap::words_and_commands;
 
-/// Columns that a word gets which no line is wide enough for, and which has to be broken anyway.
+/// Columns for a word that is too long for any line, and has to be broken.
 const PIECE: usize = 32;
 
-/// Columns beside a heading below which it has a line of its own.
+/// Columns beside a heading, below which the heading gets a separate line.
 const SHORTEST_PIECE: usize = 8;
 
-/// Columns by which the last text is moved to the right where it stands below its row.
+/// Columns by which the last text is indented below its row.
 const HANG: usize = 4;
 
-/// Lines of the last text beside its row, where they are short: with more it stands below.
+/// Lines of a short last text beside its row: with more it is placed below.
 const BESIDE: usize = 2;
 
-/// Columns from which on a text is read well however many lines it has.
+/// Columns from which a text is readable with any number of lines.
 const WELL_READ: usize = 40;
 
-/// Columns up to which a text is kept on one line before longer ones get any room.
+/// Columns up to which a text is kept on one line before longer ones get room.
 const SHORT_TEXT: usize = 22;
 
-/// Columns that the last text has at least, where it is that long: there stand tasks and
-/// descriptions, which would be columns of single words.
+/// Least columns of a long last text, because tasks and descriptions would become columns of single words.
 const LAST: usize = 12;
 
-/// Columns of a screen below which nobody is served; lines are never made narrower.
+/// Columns below which a screen is not supported; lines are never made narrower.
 const NARROWEST: usize = 20;
 
 /// Spaces between two columns.
 const GAP: usize = 2;
 
-/// Where a word that is too long is best broken: after one of these.
+/// Characters after which a too long word is best broken.
 const JOINTS: &[char] = &['-', '/', '_', '.', ':', ',', ';', '=', '@', '?', '&'];
 
 /// The rows and columns to lay out.
@@ -70,13 +69,12 @@ impl Layout<'_> {
         }
     }
 
-    /// Columns that are left for the last text on a screen of this many, where it stands beside its
-    /// row or below it.
+    /// Columns for the last text on a screen of `width`, beside its row or below.
     pub(crate) fn room_for_last(&self, width: usize) -> usize {
         let others = self.columns().len().saturating_sub(1);
         let taken: usize = (0..others).map(|column| self.natural(column) + GAP).sum();
         let beside = width.saturating_sub(taken);
-        // One that narrow is squeezed by any text that is cut, and then it stands below.
+        // A narrower one is squeezed by any cut text, and is placed below then.
         if beside < WELL_READ { width.saturating_sub(HANG) } else { beside }
     }
 
@@ -110,8 +108,7 @@ impl Layout<'_> {
         self.texts(column).flat_map(|text| text.split('\n')).map(width_of).max().unwrap_or(0)
     }
 
-    /// How wide the column has to be for its longest word that fits on a line; numbers are never
-    /// wrapped.
+    /// The column's least width for its longest word that fits on a line; numbers are never wrapped.
     fn least(&self, column: usize, line: usize) -> usize {
         if self.is_number(column) {
             return self.natural(column);
@@ -154,8 +151,8 @@ impl Layout<'_> {
         widths.iter().enumerate().all(|(column, width)| *width == self.natural(column))
     }
 
-    /// How wide each of the first columns becomes, so that a line has at most `width` columns.
-    /// `None` where their words do not fit side by side.
+    /// The widths of the first columns, for lines of at most `width` columns. `None` = the words do not fit
+    /// side by side.
     fn widths(&self, columns: usize, width: usize) -> Option<Vec<usize>> {
         let room = width.checked_sub(GAP * columns.saturating_sub(1))?;
         let natural = (0..columns).map(|column| self.natural(column)).collect::<Vec<_>>();
@@ -174,7 +171,7 @@ impl Layout<'_> {
         Some(widths)
     }
 
-    /// Each row side by side but for its last text, which stands below, moved to the right.
+    /// Each row side by side except for the last text, which is indented below.
     fn hanging(&self, widths: &[usize], screen: usize) -> Vec<String> {
         let mut lines = Vec::new();
         let last = widths.len();
@@ -221,7 +218,7 @@ impl Layout<'_> {
         lines
     }
 
-    /// One row, in as many lines as its highest cell has.
+    /// One row, in as many lines as its highest cell.
     fn set(&self, row: &[Cell], widths: &[usize], lines: &mut Vec<String>) {
         let cells = row.iter().zip(widths).map(|((text, _), width)| wrapped(text, *width));
         let cells = cells.collect::<Vec<_>>();
@@ -251,7 +248,7 @@ impl Layout<'_> {
     /// Each row as a block of `heading  text`, with a blank line before the next.
     fn one_below_the_other(&self, width: usize) -> Vec<String> {
         let label = self.headings.iter().map(|heading| width_of(heading)).max().unwrap_or(0);
-        // On a screen that is narrower than that a heading has a line of its own.
+        // On a narrower screen a heading gets a separate line.
         let beside = label + GAP + SHORTEST_PIECE <= width;
         let indent = if beside && label > 0 { label + GAP } else { 0 };
         let mut lines = Vec::new();
@@ -270,7 +267,7 @@ impl Layout<'_> {
                 for Piece { text, outdented } in pieces(text, width.saturating_sub(indent), width) {
                     let text = self.paint(row, column, text.trim_start());
                     if outdented {
-                        // A word that needs the whole line: its heading stands above.
+                        // A word that needs the whole line: its heading is above.
                         lines.extend(heads.by_ref().map(|head| self.bold(&head)));
                         lines.push(text);
                         continue;
@@ -296,8 +293,7 @@ impl Layout<'_> {
     }
 }
 
-/// The column that gets the next bit of room: short texts are made whole first, then the one that
-/// would be highest.
+/// The column for the next bit of room: short texts are completed first, then the highest one.
 fn neediest(widths: &[usize], natural: &[usize]) -> Option<usize> {
     let wanting = || {
         let all = widths.iter().zip(natural).enumerate();
@@ -319,7 +315,7 @@ pub(crate) fn width_of(text: &str) -> usize {
 /// A line of a text.
 struct Piece {
     text: String,
-    /// Whether it is a word that fits only where the line has no indent.
+    /// Whether the piece is a word that fits only without the indent.
     outdented: bool,
 }
 
@@ -329,8 +325,7 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     pieces(text, width, width).into_iter().map(|piece| piece.text).collect()
 }
 
-/// The same for lines that have an indent. A word that fits without it, in `wide` columns, is not
-/// broken.
+/// The same for indented lines. A word that fits without the indent, in `wide` columns, is not broken.
 fn pieces(text: &str, width: usize, wide: usize) -> Vec<Piece> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
@@ -342,7 +337,7 @@ fn pieces(text: &str, width: usize, wide: usize) -> Vec<Piece> {
         // Whether nothing stands on this line yet, not even an indent.
         let mut fresh = true;
         for word in words_and_commands(paragraph) {
-            // A command is never broken; the terminal breaks one that no line of it holds.
+            // A command is never broken here; the terminal breaks one longer than any line.
             let is_command = word.contains(' ') && width_of(word) > width;
             if is_command || (width + 1..=wide).contains(&width_of(word)) {
                 flush(&mut line, &mut lines);
@@ -370,7 +365,7 @@ fn pieces(text: &str, width: usize, wide: usize) -> Vec<Piece> {
     lines
 }
 
-/// Ends the line, unless it holds nothing but the indent of a word that had no room behind it.
+/// Ends the line, unless it has only the indent of a word without room.
 fn flush(line: &mut String, lines: &mut Vec<Piece>) {
     let ended = std::mem::take(line);
     let text = ended.trim_end();

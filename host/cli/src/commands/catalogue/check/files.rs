@@ -17,10 +17,10 @@ const MAX_DEPTH: usize = 2 * limits::MAX_AGENT_DEPTH;
 /// Threads that read files. More do not help a disk.
 const MAX_THREADS: usize = 8;
 
-/// Files that one thread is worth starting for.
+/// Files that justify a further thread.
 const FILES_FOR_A_THREAD: usize = 64;
 
-/// A folder in which nobody keeps agents and git keeps much.
+/// A folder without agents, and with many files of git's.
 const GIT: &str = ".git";
 
 /// The file itself, or the `.md` files below the directory, in the order of their paths.

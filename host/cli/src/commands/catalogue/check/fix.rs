@@ -11,12 +11,11 @@ use crate::setup::below::{self, Below, For};
 use crate::setup::exit::Exit;
 use crate::term::out::Out;
 
-/// The ending of a file that is written beside the old one. It is not `.md`, so that a scan does
-/// not find the same agent twice.
+/// The ending of a file written beside the old one. Not `.md`, so that a scan does not find the same agent
+/// twice.
 const BESIDE: &str = "fixed";
 
-/// Writes the canonical form of every agent that has one. Never overwrites a file but the one
-/// that it is made from.
+/// Writes the canonical form of every agent with one. Overwrites only the source file itself.
 pub(crate) fn run(
     verdicts: &[Verdict],
     (known, workspace): (&KnownTools, &Path),
@@ -72,7 +71,7 @@ impl Place {
         Ok(Self { directory, name })
     }
 
-    /// A new file; an old one of that name stays.
+    /// A new file; an old one of that name is kept.
     fn beside(&self, form: &CanonicalForm) -> io::Result<PathBuf> {
         let mut name = self.name.clone().into_os_string();
         name.push(format!(".{BESIDE}"));

@@ -1,4 +1,4 @@
-//! `belljar agents check`: what files are, what their agents would get, and what is wrong.
+//! `belljar agents check`: the kinds of files, the agents' future rights, and faults.
 
 mod files;
 mod fix;
@@ -30,7 +30,7 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let mut through = Through { read: args.paths.clone(), ..Through::default() };
     if args.fix {
-        // A file is written beside the old one, and moved over it.
+        // A file is written beside the old one, and renamed to it.
         through.write = args.paths.iter().map(|path| folder(path)).collect();
     }
     let whose = Whose::behind(of, operator, walls, through)?;
@@ -83,7 +83,7 @@ fn judge_paths(paths: &[PathBuf], host: &Host, judge: &Judge<'_>) -> Result<Vec<
     for path in paths {
         let agent = named(path, &catalog);
         let path = match agent {
-            // One that comes with belljar has no file of its own.
+            // An agent of belljar's own has no file.
             Some(agent) if !agent.definition.path.exists() => {
                 verdicts.push(judge.entry(agent));
                 continue;

@@ -15,7 +15,7 @@ const IN_FULL: usize = 5;
 /// Characters of the reason on a line.
 const MAX_REASON: usize = 120;
 
-/// The files as lines, with what was found where they are few.
+/// The files as lines, with findings if there are few files.
 pub(crate) fn lines(verdicts: &[Verdict], out: &Out) {
     let width = verdicts.iter().map(|verdict| verdict.kind.as_str().len()).max().unwrap_or(0);
     for verdict in verdicts {
@@ -53,7 +53,7 @@ fn reason(verdict: &Verdict) -> Option<String> {
     Some(format!("{}{more}", Shown::clipped(first, MAX_REASON)))
 }
 
-/// One row for each folder directly below the directories that were given.
+/// One row for each folder directly below the given directories.
 pub(crate) fn by_library(roots: &[PathBuf], verdicts: &[Verdict], out: &Out) {
     let mut libraries: BTreeMap<String, Vec<&Verdict>> = BTreeMap::new();
     for verdict in verdicts {
@@ -80,7 +80,7 @@ pub(crate) fn by_library(roots: &[PathBuf], verdicts: &[Verdict], out: &Out) {
     table.print(out);
 }
 
-/// The first folder below the directory that was given; the directory itself for files in it.
+/// The first folder below the given directory; the directory itself for its own files.
 fn library(roots: &[PathBuf], path: &Path) -> String {
     let below = roots.iter().find_map(|root| Some((root, path.strip_prefix(root).ok()?)));
     let Some((root, below)) = below else { return path.to_string_lossy().into_owned() };

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::commands::catalogue::agents;
 use crate::setup::home::read_bounded;
 
-/// The kind of a file, as it turned out; the order is that of the table.
+/// The kind of a file, as found; the order is the table's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Ready,
@@ -44,19 +44,19 @@ impl Kind {
 pub(crate) struct Verdict {
     pub(crate) path: PathBuf,
     pub(crate) kind: Kind,
-    /// Why it is what it is, one a line; the first one serves where there is one line only.
+    /// The reasons for the kind, one a line; the first one is used if there is room for one only.
     pub(crate) reasons: Vec<String>,
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) agent: Option<Judged>,
 }
 
-/// An agent and what it would get.
+/// An agent with its future rights.
 #[derive(Debug)]
 pub(crate) struct Judged {
     pub(crate) definition: AgentDefinition,
     tools: Vec<(String, Permission)>,
     needs: Vec<Wanted>,
-    /// The command that grants what it asks for; only of an agent that grants can name.
+    /// The command that grants the requests; only for an agent that grants can name.
     pub(crate) grant: Option<String>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Judge<'a> {
     workspace: &'a Path,
     known: belljar_definition::KnownTools,
     shapes: Shapes,
-    /// Who the agents of home and workspace are, by their files.
+    /// The ids of the home's and the workspace's agents, by file.
     ids: BTreeMap<PathBuf, AgentId>,
 }
 
@@ -146,8 +146,8 @@ impl<'a> Judge<'a> {
         all
     }
 
-    /// The identity that the catalogue knows, else one that no grant can name: a file that is
-    /// not installed is judged by the defaults.
+    /// The id from the catalogue, otherwise an id that no grant can name: a file that is not installed is
+    /// judged by the defaults.
     fn id(&self, path: &Path, definition: &AgentDefinition) -> AgentId {
         let known = || self.ids.get(&path.canonicalize().ok()?).cloned();
         let nobody =
@@ -200,7 +200,7 @@ impl Verdict {
         }
     }
 
-    /// A file that was asked for by its own path has to be an agent.
+    /// A file named by its own path has to be an agent.
     pub(crate) fn must_be_an_agent(&mut self) {
         if self.kind == Kind::NotAnAgent {
             let reasons = self.reasons.join("; ");
@@ -242,7 +242,7 @@ impl Verdict {
     }
 }
 
-/// The limits that its own file states.
+/// The limits stated in the agent's own file.
 fn limits(agent: &AgentDefinition) -> Map<String, Value> {
     let stated = |key: &str| Some((key.to_owned(), json!(agent.asked.limits.get(key)?)));
     LIMITS.iter().filter_map(|row| stated(row.key)).collect()
