@@ -7,6 +7,7 @@ use agent_client_protocol::v1::schema::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, SessionUpdate, StopReason,
     UnstructuredCommandInput,
 };
+use belljar_agent::skills::Caller;
 use belljar_agent::{resolve_known, skills};
 use belljar_definition::CatalogEntry;
 use belljar_policy::Shown;
@@ -99,8 +100,9 @@ pub(crate) fn available(door: &Door) -> SessionUpdate {
     };
     let mut all: Vec<_> =
         OWN.iter().map(|row| command(row.name.to_owned(), row.help, row.hint)).collect();
-    let skills = host.skills.catalog();
-    let free = skills.entries().iter().filter(|skill| !is_own(skill.id.slug.as_str()));
+    let catalog = host.skills.catalog();
+    let offered = skills::offered(catalog.entries(), Caller::Person);
+    let free = offered.filter(|skill| !is_own(skill.id.slug.as_str()));
     all.extend(free.take(MAX_OFFERED).map(|skill| {
         command(skill.id.slug.to_string(), &skill.definition.description, "the task")
     }));
@@ -224,7 +226,7 @@ fn with_skill(door: &Door, name: &str, task: String, prompt: Prompt) -> Result<P
         let name = Shown::clipped(name, MAX_TITLE);
         return Err(invalid(format!("say what is to be done with it: `/{name} TASK`")));
     }
-    let skill = skills::load(&door.service.host().skills, name).map_err(invalid)?;
+    let skill = skills::load(&door.service.host().skills, name, Caller::Person).map_err(invalid)?;
     let context = match prompt.context {
         Some(context) => format!("{skill}\n\n{context}"),
         None => skill,

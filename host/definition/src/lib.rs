@@ -50,7 +50,7 @@ pub use settings::{
     SignatureKind, SubagentPolicy, TokenRule, TokenScope, ToolSetting, apply_grant, apply_grants,
     command_of, grant_command, grant_lines, revoke_grants, shell_word,
 };
-pub use skill::{MAX_SKILL, Skill};
+pub use skill::{MAX_SKILL, Skill, SkillCallers};
 pub use slug::{AgentId, AgentIdError, Scope, Slug};
 pub use snippet::Snippet;
 pub use team::{

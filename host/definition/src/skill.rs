@@ -38,7 +38,22 @@ const SKILL_FILE: &str = "skill.md";
 /// The field of allowed tools in a skill's file, as other programs spell it.
 const ALLOWED_TOOLS: &[&str] = &["allowed-tools", "allowed_tools", "allowedTools", "tools"];
 
-const KEYS: &[&str] = &["name", "description", "triggers", "allowed-tools"];
+/// The field that keeps a skill from models, as other programs spell it.
+const NOT_FOR_MODELS: &[&str] =
+    &["disable-model-invocation", "disable_model_invocation", "disableModelInvocation"];
+
+/// The field that says whether a person may call a skill, as other programs spell it.
+const FOR_PERSONS: &[&str] =
+    &["user-invocable", "user_invocable", "userInvocable", "user-invokable"];
+
+const KEYS: &[&str] = &[
+    "name",
+    "description",
+    "triggers",
+    "allowed-tools",
+    "disable-model-invocation",
+    "user-invocable",
+];
 
 /// A skill file that was understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,10 +66,28 @@ pub struct Skill {
     pub description: String,
     /// Words and phrases; a task that holds one of them brings the skill along.
     pub triggers: Vec<String>,
+    /// The callers that its author lets load it.
+    pub callers: SkillCallers,
     /// The text: every byte after the frontmatter; not blank.
     pub body: String,
     /// The file.
     pub path: PathBuf,
+}
+
+/// The callers that may load a skill; without a word of its author's, every one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SkillCallers {
+    /// A model may, with `use_skill` or by a trigger in its task. `disable-model-invocation: true` says no.
+    pub model: bool,
+    /// A person may, with a command of an editor or a prompt of an MCP client. `user-invocable: false` says
+    /// no.
+    pub person: bool,
+}
+
+impl Default for SkillCallers {
+    fn default() -> Self {
+        Self { model: true, person: true }
+    }
 }
 
 impl Filed for Skill {
@@ -160,7 +193,8 @@ fn plain(path: &Path, bytes: &[u8], findings: &mut Findings<'_>) -> Option<Skill
         format!("it has no frontmatter: its name is `{shown}`, its description its first line");
     findings.note(at, "no-frontmatter", message);
     let (name, slug) = filed::checked_name(&name, at, findings)?;
-    Some(Skill { name, slug, description, triggers: Vec::new(), body, path: path.to_path_buf() })
+    let (triggers, callers) = (Vec::new(), SkillCallers::default());
+    Some(Skill { name, slug, description, triggers, callers, body, path: path.to_path_buf() })
 }
 
 fn read(path: &Path, split: &Split<'_>, findings: &mut Findings<'_>) -> Option<Skill> {
@@ -170,6 +204,10 @@ fn read(path: &Path, split: &Split<'_>, findings: &mut Findings<'_>) -> Option<S
     let name = name(path, &mut fields);
     let description = fields.required_text("description");
     let triggers = triggers(&mut fields);
+    let callers = SkillCallers {
+        model: !is_stated(NOT_FOR_MODELS, true, &mut fields),
+        person: !is_stated(FOR_PERSONS, false, &mut fields),
+    };
     say_allowed_tools(&mut fields);
     if split.body.trim().is_empty() {
         let at = Position { line: split.fence_line, column: 1 };
@@ -181,7 +219,8 @@ fn read(path: &Path, split: &Split<'_>, findings: &mut Findings<'_>) -> Option<S
     let (name, slug) = name?;
     let body = split.body.to_owned();
     let path = path.to_path_buf();
-    Some(Skill { name, slug, description: description?, triggers: triggers?, body, path })
+    let (description, triggers) = (description?, triggers?);
+    Some(Skill { name, slug, description, triggers, callers, body, path })
 }
 
 /// The fields of the frontmatter. Where its YAML is broken they are read as those of an agent are; a skill's
@@ -237,6 +276,25 @@ fn triggers(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
         triggers.push(word);
     }
     Some(triggers)
+}
+
+/// Whether the file restricts its callers by a field of one of these names: with this value, or with one that
+/// nobody understands, since a word of restriction that is not understood restricts.
+fn is_stated(names: &[&str], restricts: bool, fields: &mut Fields<'_, '_>) -> bool {
+    let mut is_stated = false;
+    while let Some((key, node)) = fields.take_where(|name| names.contains(&name)) {
+        let value = fields::boolean(&node);
+        if value.is_none() {
+            let message = format!(
+                "`{}` is {}, neither `true` nor `false`: it counts as `{restricts}`",
+                Shown::clipped(&key.text, 64),
+                shown(&node)
+            );
+            fields.findings.warning(key.at, "bad-field", message, None);
+        }
+        is_stated |= value.unwrap_or(restricts) == restricts;
+    }
+    is_stated
 }
 
 /// The file's words about tools: told, never honoured.

@@ -265,6 +265,26 @@ fn skills_are_prompts() {
 }
 
 #[test]
+fn a_skill_that_no_person_may_call_is_no_prompt() {
+    let world = world();
+    let text = |more: &str| format!("---\nname: n\ndescription: d\n{more}---\nCount from six.\n");
+    world.home_file(
+        "skills/ebb.md",
+        &text("user-invocable: false\n").replace("name: n", "name: ebb"),
+    );
+    let kept = text("disable-model-invocation: true\n").replace("name: n", "name: flood");
+    world.home_file("skills/flood.md", &kept);
+    let mut client = Client::start(&world, &[], Revision::Older);
+    let listed = client.ask("prompts/list", json!({})).to_string();
+    assert!(!listed.contains("\"ebb\"") && listed.contains("\"flood\""), "{listed}");
+    let got = client.ask("prompts/get", json!({"name": "ebb"}));
+    assert_eq!(got["error"]["code"], -32602, "{got}");
+    assert!(!got.to_string().contains("Count from six."), "{got}");
+    let got = client.ask("prompts/get", json!({"name": "flood"}));
+    assert!(got.to_string().contains("Count from six."), "{got}");
+}
+
+#[test]
 fn a_client_is_told_how_to_start_it() {
     let world = World::new();
     let done = world.run(&["mcp", "config", "claude-code"]).exits(0);

@@ -10,6 +10,7 @@ use belljar_policy::{
     Access, Explanation, Mount, Narrowing, Rights, Shown, Source, Stance, ToolName, Vote,
 };
 
+use crate::prompt::skills::{Caller, offered};
 use crate::tools::builtin::tool::{BuiltinTool, Depth};
 
 /// The sources of a decision's reason, beside the rights.
@@ -58,9 +59,9 @@ impl Reasons {
     }
 }
 
-/// Whether there is a skill to load.
+/// Whether there is a skill that a model may load.
 pub(crate) fn has_skills(skills: &SkillLibrary) -> bool {
-    !skills.catalog().entries().is_empty()
+    offered(skills.catalog().entries(), Caller::Model).next().is_some()
 }
 
 /// The circumstances that decide the offered built-in tools.

@@ -15,7 +15,7 @@ use crate::events::{EventKind, MAX_SHOWN};
 use crate::limits::{CALL_CLOSE_LIMIT, CHILD_CLOSE_LIMIT, MAX_NAME_BYTES, cut};
 use crate::outcome::CallReceipt;
 use crate::prompt::frame::HANDED_OVER;
-use crate::prompt::skills;
+use crate::prompt::skills::{self, Caller};
 use crate::tools::answer::Answer;
 use crate::tools::approval::consent::{Instead, without_asking};
 use crate::tools::builtin::arguments::BuiltinCall;
@@ -283,10 +283,12 @@ impl Agent<'_> {
             BuiltinCall::Todo(todo) => self.todo(todo, machine),
             BuiltinCall::Clarify(asked) => self.clarify(call, asked).await,
             BuiltinCall::Worktree(asked) => self.worktree(call, asked).await,
-            BuiltinCall::Skill { name } => match skills::load(&self.job.shared.host.skills, name) {
-                Ok(content) => Answer { content, is_error: false },
-                Err(content) => Answer { content, is_error: true },
-            },
+            BuiltinCall::Skill { name } => {
+                match skills::load(&self.job.shared.host.skills, name, Caller::Model) {
+                    Ok(content) => Answer { content, is_error: false },
+                    Err(content) => Answer { content, is_error: true },
+                }
+            }
             // Executed out above.
             BuiltinCall::Spawn(_) | BuiltinCall::Parallel(_) => {
                 Answer { content: "the host failed".to_owned(), is_error: true }

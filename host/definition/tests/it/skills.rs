@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use belljar_definition::{Catalog, Content, Filed as _, Scope, Skill, SourceFile};
+use belljar_definition::{Catalog, Content, FileRead, Filed as _, Scope, Skill, SourceFile};
 
 use crate::show::{skill as shown, skill_at};
 
@@ -40,6 +40,40 @@ Use pdftotext.
     skills/s/SKILL.md:4:1: note: ignored: `license`, `metadata`
     skills/s/SKILL.md:5:1: note: `allowed-tools` is `Read, Bash(pdftotext:*)`: a skill gives and takes no tools here
     "#);
+}
+
+#[test]
+fn a_word_about_who_may_call_a_skill_restricts_in_every_spelling_and_where_it_is_not_understood() {
+    let callers = |line: &str| {
+        let text = format!("---\nname: n\ndescription: d\n{line}\n---\nb");
+        match Skill::read(Path::new("skills/n/SKILL.md"), text.as_bytes(), &()) {
+            FileRead::Item { item, diagnostics } => {
+                (item.callers.model, item.callers.person, diagnostics.is_empty())
+            }
+            other => panic!("{line}: {other:?}"),
+        }
+    };
+    for (line, read) in [
+        ("", (true, true, true)),
+        ("disable-model-invocation: true", (false, true, true)),
+        ("disable-model-invocation: false", (true, true, true)),
+        ("disable_model_invocation: \"true\"", (false, true, true)),
+        ("disableModelInvocation: true", (false, true, true)),
+        ("user-invocable: false", (true, false, true)),
+        ("user-invocable: true", (true, true, true)),
+        ("user_invocable: 'false'", (true, false, true)),
+        ("userInvocable: false", (true, false, true)),
+        ("disable-model-invocation: true\nuser-invocable: false", (false, false, true)),
+        ("disable-model-invocation: false\ndisableModelInvocation: true", (false, true, true)),
+        ("disable-model-invocation: yes", (false, true, false)),
+        ("disable-model-invocation: no, never", (false, true, false)),
+        ("disable-model-invocation: [true]", (false, true, false)),
+        ("disable-model-invocation:", (false, true, false)),
+        ("user-invocable: never", (true, false, false)),
+        ("user-invocable: 0", (true, false, false)),
+    ] {
+        assert_eq!(callers(line), read, "{line}");
+    }
 }
 
 #[test]

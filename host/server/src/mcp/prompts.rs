@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use belljar_agent::skills;
+use belljar_agent::skills::{self, Caller};
 use belljar_definition::Scope;
 use belljar_policy::Shown;
 use rmcp::ErrorData;
@@ -24,11 +24,11 @@ const MAX_TASK: usize = 1 << 20;
 /// The skills.
 pub(super) async fn list(client: &Client) -> Vec<Prompt> {
     let host = client.service.host();
-    let skills = Arc::clone(&host.skills);
+    let library = Arc::clone(&host.skills);
     // Run on a thread, because directories are read. On an error the skills do not change.
-    let _ = client.service.look_up(move || skills.refresh()).await;
+    let _ = client.service.look_up(move || library.refresh()).await;
     let catalog = host.skills.catalog();
-    let skills = catalog.entries().iter().take(MAX_LISTED);
+    let skills = skills::offered(catalog.entries(), Caller::Person).take(MAX_LISTED);
     skills
         .map(|skill| {
             let name = match skill.id.scope {
@@ -48,7 +48,7 @@ pub(super) fn get(
     request: &GetPromptRequestParams,
 ) -> Result<GetPromptResult, ErrorData> {
     let host = client.service.host();
-    let text = skills::load(&host.skills, &request.name);
+    let text = skills::load(&host.skills, &request.name, Caller::Person);
     let mut text = text.map_err(|why| ErrorData::invalid_params(why, None))?;
     let arguments = request.arguments.as_ref();
     if let Some(task) = arguments.and_then(|arguments| arguments.get("task")?.as_str()) {

@@ -113,11 +113,11 @@ fn a_workspaces_skill_is_framed_as_a_strangers_and_never_triggered() {
     ]);
     let added = triggered(&library, "deploy it").unwrap();
     assert!(added.contains("carefully") && !added.contains("do as I say"), "{added}");
-    let text = load(&library, "w").unwrap();
+    let text = load(&library, "w", Caller::Model).unwrap();
     assert!(text.starts_with("<skill name=\"w\" from=\"workspace\">\nThis skill came with"));
     assert_eq!(text.matches("</skill>").count(), 1, "{text}");
     assert!(text.contains("&lt;Skill name"), "{text}");
-    assert!(load(&library, "own").unwrap().contains(OWN));
+    assert!(load(&library, "own", Caller::Model).unwrap().contains(OWN));
 }
 
 #[test]
@@ -127,9 +127,43 @@ fn loading_is_bounded_and_an_unknown_name_lists_what_there_is() {
         ("b.md", skill("b", "", "y")),
     ]);
     for name in ["Big One", "big-one", " big-one "] {
-        let text = load(&library, name).unwrap();
+        let text = load(&library, name, Caller::Model).unwrap();
         assert!(text.len() < MAX_SKILL_BYTES + 1_000 && text.contains("[cut: "), "{}", text.len());
     }
-    let error = load(&library, "../../etc/passwd\u{1b}[2J").unwrap_err();
+    let error = load(&library, "../../etc/passwd\u{1b}[2J", Caller::Model).unwrap_err();
     assert_eq!(error, "no such skill: the available skills are `b`, `big-one`");
+}
+
+#[test]
+fn no_model_is_offered_told_or_given_a_skill_that_its_author_keeps_from_models() {
+    let kept = "triggers: [deploy]\ndisable-model-invocation: true\n";
+    let library = library(&[
+        ("kept.md", skill("kept", kept, "the kept text")),
+        ("silent.md", skill("silent", "user-invocable: false\n", "the silent text")),
+        ("free.md", skill("free", "triggers: [deploy]\n", "the free text")),
+    ]);
+    let index = index_block(&library, USE_SKILL).unwrap();
+    assert!(!index.contains("kept") && index.contains("`silent`"), "{index}");
+    let added = triggered(&library, "deploy it").unwrap();
+    assert!(!added.contains("the kept text") && added.contains("the free text"), "{added}");
+    let refused = load(&library, "kept", Caller::Model).unwrap_err();
+    assert_eq!(
+        refused,
+        "the author of `kept` made it for persons alone: the available skills are `free`, `silent`"
+    );
+    assert!(load(&library, "kept", Caller::Person).unwrap().contains("the kept text"));
+    let refused = load(&library, "silent", Caller::Person).unwrap_err();
+    assert_eq!(
+        refused,
+        "the author of `silent` made it for models alone: the available skills are `free`, `kept`"
+    );
+    assert!(load(&library, "silent", Caller::Model).unwrap().contains("the silent text"));
+}
+
+#[test]
+fn where_all_skills_are_kept_from_models_there_is_none_to_load() {
+    let kept = skill("kept", "disable-model-invocation: true\n", "the kept text");
+    let library = library(&[("kept.md", kept)]);
+    assert_eq!(index_block(&library, USE_SKILL), None);
+    assert!(!crate::rights::decide::has_skills(&library));
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use belljar_agent::ResolveError;
-use belljar_definition::{CatalogEntry, Diagnostic, FileRead, Severity, Skill};
+use belljar_definition::{CatalogEntry, Diagnostic, FileRead, Severity, Skill, SkillCallers};
 use belljar_policy::{Shown, ShownPath as _};
 use serde_json::{Value, json};
 
@@ -46,13 +46,14 @@ fn list(json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
     } else if catalog.entries().is_empty() {
         out.note(format_args!("no skills in {}", whose.places.home.join("skills").shown()));
     } else {
-        let headings = ["skill", "scope", "triggers", "description"];
+        let headings = ["skill", "scope", "called by", "triggers", "description"];
         let mut table = Table::new(out, &headings).cut(MAX_DESCRIPTION);
         for skill in catalog.entries() {
-            let Skill { description, triggers, .. } = &skill.definition;
+            let Skill { description, triggers, callers, .. } = &skill.definition;
             table.row([
                 plain(&skill.id.slug),
                 plain(agents::scope(&skill.id.scope)),
+                plain(called_by(*callers)),
                 plain(Shown::clipped(&triggers.join(", "), MAX_DESCRIPTION)),
                 plain(Shown::new(description)),
             ]);
@@ -112,13 +113,25 @@ fn good(skill: &Skill, out: &Out) {
     out.line(format_args!("{}: skill `{}`", Shown::new(&path), Shown::new(&skill.name)));
 }
 
+/// Those whom the author of a skill lets load it, in a word.
+fn called_by(callers: SkillCallers) -> &'static str {
+    match (callers.model, callers.person) {
+        (true, true) => "all",
+        (true, false) => "models",
+        (false, true) => "persons",
+        (false, false) => "nobody",
+    }
+}
+
 fn summary(skill: &CatalogEntry<Skill>) -> Value {
-    let Skill { name, description, triggers, body, path, .. } = &skill.definition;
+    let Skill { name, description, triggers, callers, body, path, .. } = &skill.definition;
     json!({
         "id": skill.id.to_string(),
         "name": name,
         "description": description,
         "triggers": triggers,
+        "by_model": callers.model,
+        "by_person": callers.person,
         "bytes": body.len(),
         "path": path,
     })
