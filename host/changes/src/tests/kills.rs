@@ -35,10 +35,26 @@ fn check(world: &World, before: &Tree, view: &Tree, told: &str) {
     );
 }
 
+/// Runs each world in a thread of its own, since most of the time is spent waiting for the disk. Returns the
+/// sum of their deaths.
+fn deaths_of(seeds: std::ops::Range<u64>, deaths: impl Fn(u64) -> usize + Sync) -> usize {
+    std::thread::scope(|scope| {
+        let running: Vec<_> = seeds
+            .map(|seed| {
+                scope.spawn({
+                    let deaths = &deaths;
+                    move || deaths(seed)
+                })
+            })
+            .collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).sum()
+    })
+}
+
 #[test]
 fn a_death_at_any_step_of_an_apply_leaves_all_old_or_all_new() {
-    let mut deaths = 0;
-    for seed in 0..6 {
+    let deaths = deaths_of(0..6, |seed| {
+        let mut deaths = 0;
         for steps in 0.. {
             let world = world(seed);
             let (before, view) = (world.tree(), world.view());
@@ -58,15 +74,16 @@ fn a_death_at_any_step_of_an_apply_leaves_all_old_or_all_new() {
             world.apply_all();
             assert_eq!(world.tree(), view, "seed {seed}, {steps} steps");
         }
-    }
+        deaths
+    });
     println!("{deaths} deaths");
     assert!(deaths >= 200, "{deaths}");
 }
 
 #[test]
 fn a_death_at_any_step_of_an_undo_is_finished() {
-    let mut deaths = 0;
-    for seed in 10..14 {
+    let deaths = deaths_of(10..14, |seed| {
+        let mut deaths = 0;
         for steps in 0.. {
             let world = world(seed);
             let (before, view) = (world.tree(), world.view());
@@ -85,7 +102,8 @@ fn a_death_at_any_step_of_an_undo_is_finished() {
             world.review();
             check(&world, &before, &view, &format!("seed {seed}, {steps} steps"));
         }
-    }
+        deaths
+    });
     println!("{deaths} deaths");
     assert!(deaths >= 100, "{deaths}");
 }
