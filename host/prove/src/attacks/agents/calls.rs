@@ -242,7 +242,7 @@ tools = ['spawn_agent', 'delegate_parallel', 'agent_status', 'agent_result', 'ag
 /// One agent with the reader, whose model never stops by itself.
 async fn endless(arena: &Arena, lines: Lines) -> Result<(RunError, Vec<(String, bool)>), Escape> {
     let mut scene = arena.scene(&Plan {
-        settings: "[grants.it]\ntools = ['file_read']\nlimits = { steps = 8 }\n",
+        settings: "[grants.it]\ntools = ['file_read']\nlimits = { steps = 8, tokens = 30000000 }\n",
         agents: &[("it.md", &agent("it", ""))],
         files: &[("a.txt", "text of a")],
         ..Plan::default()
@@ -262,7 +262,7 @@ async fn endless(arena: &Arena, lines: Lines) -> Result<(RunError, Vec<(String, 
 }
 
 async fn refused_again_and_again(arena: &Arena, lines: Lines) -> Stopped {
-    // Arguments that are very long use up the tokens before the steps.
+    // Very long arguments use up the tokens before the steps.
     let (_, results) = endless(arena, lines).await?;
     let made = results.len().max(1);
     all_refused(results, made)
