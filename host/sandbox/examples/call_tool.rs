@@ -1,5 +1,5 @@
-//! A jar in another program: reads a file with the stock tool `file_read`, which sees one directory
-//! and nothing else, and is refused another.
+//! A jar in another program: the stock tool `file_read` sees one directory and nothing else, reads a file,
+//! and is refused another.
 //!
 //! ```sh
 //! cargo run --example call_tool

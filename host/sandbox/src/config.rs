@@ -13,8 +13,7 @@ use crate::component::wasm::Wasm;
 use crate::error::SandboxError;
 use crate::imports::http::HttpOptions;
 
-/// How long a compilation takes before somebody hears of it: what a person waits for without
-/// wondering.
+/// How long a compilation takes before it is reported: longer than a person waits without wondering.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// The configuration that a [`crate::Sandbox`] is made from.
@@ -31,12 +30,12 @@ pub struct SandboxConfig {
     pub http: HttpOptions,
     /// The bounds of `describe` and of its answer.
     pub describe: DescribeLimits,
-    /// Who hears that a component takes over a second to compile. Default: the log, at `info`.
+    /// The listener for a component that takes over a second to compile. Default: the log, at `info`.
     pub slow: SlowCompile,
 }
 
-/// Called once for each compilation that has taken over a second and goes on, with the
-/// component. It must not wait: the compilation waits for it.
+/// Called once, with the component, for each compilation that takes over a second. Must not block, because
+/// the compilation waits for the call.
 #[derive(Clone, Default)]
 pub struct SlowCompile(Option<Arc<Tell>>);
 
@@ -48,7 +47,7 @@ impl SlowCompile {
         Self(Some(Arc::new(tell)))
     }
 
-    /// Does the work, and tells of it where it is slow.
+    /// Does the work, and reports it if slow.
     pub(crate) async fn watch<T>(&self, wasm: &Wasm, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         match tokio::time::timeout(SLOW, &mut work).await {
@@ -74,39 +73,38 @@ impl std::fmt::Debug for SlowCompile {
     }
 }
 
-/// Who turns WebAssembly into machine code. Compiling hostile input takes as much time and
-/// memory as its author likes, so it belongs in a process that can be ended.
+/// The compiler of WebAssembly. Compiling hostile input takes as much time and memory as its author likes, so
+/// it belongs in a process that can be killed.
 #[derive(Debug, Clone)]
 pub enum Compiler {
-    /// A child process: `program args...`, which must call [`crate::compile_child`]. It gets
-    /// the component on stdin and lowers its own priority and limits.
+    /// A child process: `program args...`, which must call [`crate::compile_child`]. The child gets the
+    /// component on stdin and lowers its own priority and limits.
     Child {
         /// The program; usually the running one.
         program: PathBuf,
         /// Its arguments.
         args: Vec<OsString>,
     },
-    /// The broker, which starts the same child and keeps what comes of it: for a process behind
-    /// the OS sandbox, which starts no program and has no cache of its own. Then
-    /// [`SandboxConfig::cache_dir`] only says whether what is kept is used.
+    /// The broker, which starts the same child and stores the result: for a process behind the OS sandbox,
+    /// which starts no program and has no cache. Then [`SandboxConfig::cache_dir`] only enables the broker's
+    /// store.
     Broker(Broker),
-    /// This process, without bounds on time and memory: for components that the caller
-    /// trusts, and for tests.
+    /// This process, without bounds on time and memory: for trusted components, and for tests.
     InProcess,
 }
 
-/// The pooling allocator: address space set aside for stores, so that opening one is cheap.
+/// The pooling allocator: reserved address space for stores, so that opening one is cheap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// Stores that can be open at once in the pool; more open outside it, slower. Halved until
-    /// the machine's address space holds them, with a warning. 0 = no pool. Default: 1,000.
+    /// Simultaneously open stores in the pool; further ones open outside, slower. Halved until the machine's
+    /// address space suffices, with a warning. 0 = no pool. Default: 1,000.
     pub slots: u32,
 }
 
 impl SandboxConfig {
-    /// Components are compiled in a child process with bounds on time and memory, as the command line
-    /// does it: this program, started once more. Its `main` has to begin with
-    /// [`crate::compiler_child`]. The rest is the default; a `cache_dir` makes later starts quick.
+    /// Compiles components in a child process with bounds on time and memory, like the command line: this
+    /// program, started again. Its `main` has to begin with [`crate::compiler_child`]. The rest is the
+    /// default; a `cache_dir` makes later starts quick.
     ///
     /// # Errors
     ///
@@ -117,8 +115,8 @@ impl SandboxConfig {
 }
 
 impl Default for SandboxConfig {
-    /// No cache on disk, compiling in this process, without bounds: fit for tests. A program that
-    /// loads components of strangers takes [`SandboxConfig::compiling_in_child`].
+    /// No cache on disk, compiling in this process, without bounds: for tests. For strangers' components use
+    /// [`SandboxConfig::compiling_in_child`].
     fn default() -> Self {
         Self {
             cache_dir: None,

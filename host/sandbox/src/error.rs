@@ -18,13 +18,13 @@ pub enum SandboxError {
         why: String,
     },
     /// Components were to be compiled by a child of this program, which would not become a compiler
-    /// but run this program once more.
+    /// but run the program again.
     #[error("`belljar_sandbox::compiler_child` has to be called first thing in `main`")]
     NoCompilerChild,
     /// The running program cannot be found, to be started once more as the compiler.
     #[error("the running program cannot be found: {0}")]
     Program(io::Error),
-    /// The engine refuses its own settings, or the machine lacks something it needs.
+    /// The engine refuses its own settings, or the machine lacks a feature.
     #[error("the WebAssembly engine cannot be made: {0}")]
     Engine(String),
 }
@@ -62,7 +62,7 @@ pub enum LoadError {
     /// Something else where a hook is needed.
     #[error("not a belljar hook: it does not export `belljar:hook/hooks@0.1.0`")]
     NoHook,
-    /// Imports an interface that the host does not know, or in a form that it does not know.
+    /// Imports an interface, or a version of one, that the host does not know.
     #[error("imports `{0}`, which the host does not offer")]
     UnknownImport(String),
     /// Compiling failed, took too long or too much memory.
@@ -93,7 +93,7 @@ pub enum DescribeError {
 /// Why a jar cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum JarError {
-    /// Two of its tools have one name.
+    /// Two tools of the jar have one name.
     #[error("two tools are named `{0}`")]
     DuplicateTool(ToolName),
     /// A mount's directory cannot be opened. For the operator: names a host path.

@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 pub(crate) const MAX_DEPTH: usize = 64;
 
 /// Whether the text is JSON of bounded depth, without building a value. serde_json checks
-/// the depth of values that it builds and not of those that it skips.
+/// the depth of built values, not of skipped ones.
 pub(crate) fn check_json(text: &str) -> Result<(), String> {
     if depth(text) > MAX_DEPTH {
         return Err(format!("it nests deeper than {MAX_DEPTH} levels"));

@@ -1,9 +1,9 @@
-//! Runs tools of strangers: WebAssembly components in stores of their own, with only the
-//! files and hosts that were granted, metered, and with a receipt of every call.
+//! Runs tools of strangers: WebAssembly components in separate stores, with only the granted files and hosts,
+//! metered, and with a receipt of every call.
 //!
-//! A [`Sandbox`] is what a process has one of: engines, compiled components, descriptions. A
-//! [`Jar`] is what one subagent has: a store per tool, opened on first use, dropped together.
-//! Rights and budgets come from `belljar-policy`; nothing here can widen them.
+//! A [`Sandbox`] is the state of a process: engines, compiled components, descriptions. A [`Jar`] is the
+//! state of one subagent: a store for each tool, opened on first use, dropped together. Rights and budgets
+//! come from `belljar-policy`; no code here can widen them.
 //!
 //! [`Jar::builder`] puts a jar into another program; `examples/call_tool.rs` does it in thirty lines.
 //!
@@ -32,7 +32,7 @@
 //! # Needs
 //!
 //! Linux or another Unix, and a tokio runtime with I/O and time. File operations run on the
-//! calling thread, because handing them over costs more than they take.
+//! calling thread, because another thread would cost more than the operation.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -47,8 +47,7 @@ mod overlay;
 mod receipt;
 mod sandbox;
 
-/// Types that the builder of a jar takes, so that a program of one's own needs no other crate for
-/// it.
+/// Types of the jar builder, so that a program needs no other crate.
 pub use belljar_policy::{Access, Limits, SecretName};
 pub use component::adapt::adapt as adapt_here;
 pub use component::artifact::StockCode;

@@ -1,5 +1,5 @@
-//! Requests that the host makes itself for one call of an agent: in a protocol that it speaks in the
-//! agent's place. They pass the same gate as a guest's, in the same order, and are billed alike.
+//! The host's own requests for one call of an agent, in a protocol that the host speaks on the agent's
+//! behalf. They pass the same gate as a guest's, in the same order, and are billed alike.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use crate::receipt::record::{Lists, Record};
 use crate::receipt::{Denial, Receipt, withheld};
 use crate::{Digest, Part, ProgressSink};
 
-/// The most that the requests of one call may do.
+/// The bounds of one call's requests.
 #[derive(Debug)]
 pub struct OutgoingSpec<'a> {
     /// The hosts that may be reached.
     pub scope: HostScope,
     /// The values of secrets, of the run.
     pub secrets: &'a SecretStore,
-    /// The secrets that are joined where they are bound to the host. They are looked for in replies
-    /// too, beside those of the run.
+    /// The secrets joined to requests for their bound host. Replies are searched for these too, beside the
+    /// run's secrets.
     pub joined: &'a BTreeSet<SecretName>,
     /// Pays for every byte.
     pub budget: &'a Budget,
@@ -38,8 +38,8 @@ pub struct OutgoingSpec<'a> {
     pub limits: &'a Limits,
 }
 
-/// The gate of one call. No redirect is followed. A reply that is compressed unasked is decoded,
-/// or refused where secrets are looked for.
+/// The gate of one call. Redirects are not followed. A reply compressed without request is decoded, or
+/// refused if secrets are searched for.
 pub struct Outgoing {
     gate: Arc<Gate>,
     budget: Budget,
@@ -48,7 +48,7 @@ pub struct Outgoing {
 
 /// A reply, read piece by piece. Dropped, its connection is closed.
 pub struct HttpReply {
-    /// Its status, also one of redirection.
+    /// The status, including redirections.
     pub status: StatusCode,
     /// Its headers. Foreign text.
     pub headers: HeaderMap,
@@ -68,8 +68,7 @@ impl Outgoing {
         Self::noting(sandbox, spec, record)
     }
 
-    /// A gate for other hosts, or with other secrets, in the same call: what passes it is billed and
-    /// noted with the rest.
+    /// A gate for other hosts, or with other secrets, in the same call, with common billing and notes.
     #[must_use]
     pub fn beside(&self, sandbox: &Sandbox, spec: OutgoingSpec<'_>) -> Self {
         Self::noting(sandbox, spec, Arc::clone(&self.gate.record))
@@ -83,12 +82,12 @@ impl Outgoing {
         Self { gate: Arc::new(gate), budget: budget.clone(), broker }
     }
 
-    /// Who starts programs outside of this process; absent where it is not behind the OS sandbox.
+    /// The broker for programs outside of this process; absent without an OS sandbox.
     pub fn broker(&self) -> Option<&Broker> {
         self.broker.as_ref()
     }
 
-    /// Bills bytes that are handed to a program, before they are.
+    /// Bills bytes for a program, before they are sent.
     ///
     /// # Errors
     ///
@@ -111,7 +110,7 @@ impl Outgoing {
         self.gate.record.bill(meter, bytes).map_err(|_| OutgoingError(over.to_owned()))
     }
 
-    /// Keeps a line that a program has written beside its answers, within the bounds of such lines.
+    /// Logs a program's line beside its answers, within the bounds of such lines.
     pub fn log(&self, level: &str, line: &str) {
         self.gate.record.log(level, line);
     }
@@ -147,7 +146,7 @@ impl Outgoing {
     ///
     /// # Errors
     ///
-    /// When it is no proper output, or more than the call or what is above it may return.
+    /// When the output is invalid, or exceeds a bound of the call or of its ancestors.
     pub fn accept(&self, parts: Vec<Part>) -> Result<Output, CallError> {
         let parts = parts.into_iter().map(|part| match part {
             Part::Text(text) => wit::Part::Text(text),
@@ -159,14 +158,14 @@ impl Outgoing {
         accept(wit::Output { parts: parts.collect() }, &self.budget)
     }
 
-    /// A sink that gets no report with a secret of the run in it.
+    /// A sink without reports that contain a secret of the run.
     #[must_use]
     pub fn progress(&self, sink: ProgressSink) -> ProgressSink {
         withheld::progress(self.gate.secrets.watch(), sink)
     }
 
-    /// The end of the call: its doings are written into the receipt, and an outcome that holds a secret
-    /// of the run is withheld, as a guest's is.
+    /// Ends the call: its effects are written into the receipt, and an outcome with a secret of the run is
+    /// withheld, like a guest's.
     pub fn conclude(
         self,
         outcome: Result<Output, CallError>,
@@ -226,7 +225,7 @@ impl Drop for HttpReply {
 /// An error in the words of `wasi:http`, without what a peer says.
 fn word(error: &Error) -> OutgoingError {
     if let Error::HttpResponseContentCoding(Some(name)) = error {
-        // Characters that a screen shows, and few.
+        // Safe to show: `name` is short and has printable characters only.
         return OutgoingError(format!("the reply is encoded as `{name}`, which cannot be decoded"));
     }
     let debug = format!("{error:?}");

@@ -1,4 +1,4 @@
-//! The sandbox: what a process has one of.
+//! The sandbox: the shared state of a process.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::jar::mounts::Mounts;
 use crate::jar::{Jar, JarSpec};
 use crate::{Compiler, ToolInfo, Wasm};
 
-/// Engines, compiled components and their descriptions. One per process; cloning shares it.
+/// Engines, compiled components and their descriptions. One for each process, shared by clones.
 ///
 /// Making one is cheap: engines come into being with the first store.
 #[derive(Debug, Clone)]
@@ -47,8 +47,7 @@ pub(crate) struct Shared {
     pub(crate) broker: Option<Broker>,
 }
 
-/// A component that is loaded: compiled, checked against the contract, every import known.
-/// It stays loaded as long as this is held.
+/// A loaded component: compiled, checked against the contract, every import known. Stays loaded while held.
 #[derive(Debug, Clone)]
 pub struct Component(pub(crate) Arc<Loaded>);
 
@@ -81,29 +80,28 @@ impl Sandbox {
     }
 
     /// INV-151: the same sandbox, for jars that may write in these directories although they lie
-    /// below a protected name: directories that belljar makes for agents to work in. Of a mount in
-    /// one of them, the directory's own name and what lies below it are checked, not the path that
-    /// leads there. Paths are canonical. Default: none.
+    /// below a protected name: directories that belljar makes for agents. Of a mount in such a directory, the
+    /// directory's own name and the paths below are checked, not the path to it. Paths are canonical.
+    /// Default: none.
     #[must_use]
     pub fn with_work_directories(mut self, directories: Vec<PathBuf>) -> Self {
         self.work_directories = directories.into();
         self
     }
 
-    /// INV-155: the same sandbox, for jars that write in none of these directories, nor replace a
-    /// link that leads to one: where the program keeps its agents, its store, its tenants. They are
-    /// known by what they are when a jar opens, so their names and the paths to them do not matter;
-    /// each should be there by then. What lies in a work directory is not closed. Default: none.
+    /// INV-155: the same sandbox, for jars that neither write in these directories, nor replace a link to
+    /// one: the places of the program's agents, store and tenants. They are identified when a jar opens, so
+    /// their names and paths do not matter; each should exist by then. Work directories inside are not
+    /// closed. Default: none.
     #[must_use]
     pub fn with_closed_directories(mut self, directories: Vec<PathBuf>) -> Self {
         self.closed_directories = directories.into();
         self
     }
 
-    /// INV-178: the same sandbox, for jars whose mounts are led to by no link in one of these
-    /// directories, which agents write. They make no links, but they move directories that hold
-    /// somebody's, and a mount below would mean another directory then. Paths are canonical.
-    /// Default: none.
+    /// INV-178: the same sandbox, for jars whose mounts are reached by no link in one of these directories,
+    /// which agents write. Agents make no links, but move directories with other people's links, and a mount
+    /// below would then mean another directory. Paths are canonical. Default: none.
     #[must_use]
     pub fn with_written_directories(mut self, directories: Vec<PathBuf>) -> Self {
         self.written_directories = directories.into();
@@ -115,15 +113,15 @@ impl Sandbox {
         self.shared.engines.warnings()
     }
 
-    /// Loads a component: from memory, from the cache on disk, or by compiling it. Loads of
-    /// the same component share one compilation; loads of others that are compiled already
-    /// do not wait for it. Needs a tokio runtime with I/O and time.
+    /// Loads a component: from memory, from the cache on disk, or by compiling. Loads of the same component
+    /// share one compilation; loads of other compiled components do not wait. Needs a tokio runtime with I/O
+    /// and time.
     pub async fn load(&self, wasm: &Wasm) -> Result<Component, LoadError> {
         self.shared.loader.load(wasm).await.map(Component)
     }
 
-    /// The component of a core module that is a command for WASI preview 1, made with the adapter of
-    /// the engine's own line, in the child that compiles. Its digest is another than the module's.
+    /// Makes a component from a core module, a command for WASI preview 1, with the engine's own adapter, in
+    /// the compiling child. The component's digest differs from the module's.
     ///
     /// # Errors
     ///
@@ -139,30 +137,29 @@ impl Sandbox {
         self.shared.describer.describe(wasm).await
     }
 
-    /// Takes the caller's word for what the component with this digest offers: [`Self::describe`]
-    /// answers so without compiling it. For components that the program itself brings, whose
-    /// descriptions were checked when it was built; a stranger's has to be asked.
+    /// Accepts the caller's description of the component with this digest: [`Self::describe`] then answers
+    /// without compiling. For the program's own components, whose descriptions were checked at build time; a
+    /// stranger's component has to be asked.
     pub fn know_description(&self, digest: Digest, tools: Vec<ToolInfo>) {
         self.shared.describer.know(digest, tools.into());
     }
 
-    /// Takes the caller's word for the machine code of the component with this digest: it is loaded
-    /// in place of compiling the component, unless it was made for another processor or another
-    /// version of the engine.
+    /// Accepts the caller's machine code for the component with this digest: loaded in place of compiling,
+    /// unless made for another processor or another version of the engine.
     ///
     /// # Safety
     ///
-    /// These bytes run with all rights of this process, so they are what
-    /// [`belljar_engine::compile`] or [`belljar_engine::compile_for`] made of that component, as
-    /// a part of the program itself.
+    /// The bytes run with all rights of this process, so they have to be the output of
+    /// [`belljar_engine::compile`] or [`belljar_engine::compile_for`] for that component, as part of the
+    /// program itself.
     #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
     pub unsafe fn know_code(&self, digest: Digest, code: StockCode) {
         self.shared.loader.bring(digest, code);
     }
 
-    /// Asks a hook component about one event, a JSON object as text. It runs in a fresh store
-    /// without any grant and with bounds of its own: 1 G fuel, 32 MiB of memory, `time` of
-    /// wall time. Whoever gets an error refuses what the event is about.
+    /// Asks a hook component about one event, a JSON object as text. The hook runs in a fresh store without
+    /// any grant and with separate bounds: 1 G fuel, 32 MiB of memory, `time` of wall time. A caller who gets
+    /// an error has to refuse the event's call.
     pub async fn judge(
         &self,
         wasm: &Wasm,
@@ -173,7 +170,7 @@ impl Sandbox {
         hook::judge(&self.shared.loader, wasm, event, time, cancel).await
     }
 
-    /// A jar for one subagent, with its directories held open. Opens no store yet.
+    /// A jar for one subagent, with its directories held open. No store is opened yet.
     pub fn jar(&self, spec: JarSpec) -> Result<Jar, JarError> {
         Jar::new(self.clone(), spec)
     }
@@ -185,8 +182,8 @@ impl Component {
         self.0.wasm.digest()
     }
 
-    /// Its functions that are not offered as tools, each with the reason. None of a component of
-    /// another kind than [`crate::ComponentKind::Functions`].
+    /// The functions that are not offered as tools, each with the reason. Empty for a kind other than
+    /// [`crate::ComponentKind::Functions`].
     pub fn left_out(&self) -> &[LeftOutFunction] {
         self.0.functions().map_or(&[], |functions| functions.left_out())
     }

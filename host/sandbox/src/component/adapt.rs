@@ -21,7 +21,7 @@ pub(crate) fn is_module(wasm: &[u8]) -> bool {
     wasm.starts_with(b"\0asm\x01\0\0\0")
 }
 
-/// The component of a command's module, made in this process: for modules that one trusts. See
+/// The component of a command's module, made in this process: for trusted modules. See
 /// [`crate::Sandbox::adapt`] for a stranger's.
 ///
 /// # Errors
@@ -40,7 +40,7 @@ pub fn adapt(module: &[u8]) -> Result<Vec<u8>, String> {
     made().map_err(|error| shown(&format!("it cannot be adapted: {error:#}")))
 }
 
-/// Refuses what is no command of preview 1, in words that help more than the encoder's.
+/// Refuses modules other than commands of preview 1, with a better message than the encoder's.
 fn check(module: &[u8]) -> Result<(), String> {
     let wrong = |error: wasmparser::BinaryReaderError| shown(&format!("not valid: {error}"));
     let mut starts = false;

@@ -1,4 +1,4 @@
-//! Loading compiled code: the one place where bytes become code that runs.
+//! Loads compiled code: the only place that turns bytes into running code.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,22 +15,22 @@ use crate::component::in_place::SMALLEST_PAGE;
 pub enum StockCode {
     /// As [`belljar_engine::pack`] gives it: half as large, and unpacked in each process.
     Packed(&'static [u8]),
-    /// As it runs: it begins on a page and is executed where it lies, by the first sandbox of a
-    /// process that loads it. What begins elsewhere does not load.
+    /// In the form for execution: page-aligned, and executed in place by the first sandbox of a process that
+    /// loads the code. Unaligned code does not load.
     InPlace(&'static [u8]),
 }
 
-/// Machine code that this host's compiler made, in this process or in its child, that the cache
-/// vouches for, or that is a part of the program. Nothing else makes one.
+/// Machine code made by this host's compiler, in this process or in its child, vouched for by the cache, or
+/// part of the program. There is no other source.
 pub(crate) struct Artifact(Cow<'static, [u8]>);
 
 impl Artifact {
-    /// Takes what the compiler gave, or the cache: nothing else may call this.
+    /// Takes the output of the compiler, or of the cache: no other caller is allowed.
     pub(crate) fn trusted(bytes: Vec<u8>) -> Self {
         Self(Cow::Owned(bytes))
     }
 
-    /// Takes what the program brings along; `None` = it is not what it should be.
+    /// Takes code of the program; `None` = malformed.
     pub(crate) fn stock(code: StockCode) -> Option<Self> {
         match code {
             StockCode::Packed(bytes) => belljar_engine::unpack(bytes).map(Self::trusted),
@@ -51,25 +51,23 @@ impl Artifact {
         self.0.into_owned()
     }
 
-    /// Loads it into an engine. The bytes are copied, so nothing on disk can change them
-    /// afterwards; those that are a part of the program stay where they are.
+    /// Loads the code into an engine. The bytes are copied, so later changes on disk have no effect; code
+    /// that is part of the program stays in place.
     #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
     pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<Component> {
-        // SAFETY: `deserialize` asks for bytes that `Engine::precompile_component` made, and
-        // cannot tell: code of any other origin would run with all rights of this process. An
-        // `Artifact` is what the compiler gave, a cache entry whose keyed digest says that this host
-        // wrote it after compiling, or a part of the program, made when that was built
-        // (`Sandbox::know_code`). So this rests on three things: the compiler child
-        // is honest (whoever takes it over while it reads a stranger's component chooses the
-        // code that runs here; its wall and limits keep it from everything but this answer), the
-        // cache's key is known to this host alone, and `trusted` has no other callers. wasmtime
-        // itself checks that version and settings fit, and no more.
+        // SAFETY: `deserialize` requires bytes from `Engine::precompile_component`, and cannot tell: other
+        // code would run with all rights of this process. An `Artifact` is the compiler's output, a cache
+        // entry whose keyed digest proves that this host wrote it after compiling, or part of the program
+        // from build time (`Sandbox::know_code`). So safety rests on three facts: the compiler child is
+        // honest (an attacker who takes over the child through a stranger's component chooses the code that
+        // runs here; wall and limits keep the child from everything but this answer), the cache's key is
+        // known to this host alone, and `trusted` has no other callers. wasmtime itself checks only that
+        // version and settings fit.
         match &self.0 {
             Cow::Borrowed(bytes) if IN_PLACE.take(bytes) => {
                 let memory = NonNull::from(*bytes);
-                // SAFETY: besides, `deserialize_raw` asks for memory that lives as long as the
-                // component and is never written: it is `'static`, borrowed as read-only, and begins
-                // on a page.
+                // SAFETY: `deserialize_raw` also requires memory that lives as long as the component and is
+                // never written: the memory is `'static`, borrowed as read-only, and page-aligned.
                 let loaded = unsafe { Component::deserialize_raw(engine, memory) };
                 if loaded.is_err() {
                     IN_PLACE.give_back(bytes);
@@ -81,8 +79,8 @@ impl Artifact {
     }
 }
 
-/// Code that runs where it lies. One place can be one component only, so whoever loads it again in
-/// the same process gets a copy, also when the first is gone.
+/// Code in use in place. One place can serve one component only, so a second load in the same process gets a
+/// copy, even after the first is dropped.
 static IN_PLACE: InUse = InUse(Mutex::new(BTreeSet::new()));
 
 /// The addresses of code that was loaded in place.

@@ -1,11 +1,10 @@
 //! The cache on disk: compiled components and checked descriptions.
 //!
 //! Loading compiled code means running it, so an entry is used only if this host wrote it:
-//! each carries a keyed digest (HMAC-SHA-256) over its kind, its name and its content, and
-//! the key lies in the same private directory. That does not stop somebody who can read the
-//! owner's files, who needs no cache to do harm; it stops entries that were truncated,
-//! renamed, restored from elsewhere, or planted by one who can write but not read. The name of a
-//! file is such a digest, too, so that a list of the files tells nobody which components there are.
+//! each has a keyed digest (HMAC-SHA-256) over its kind, name and content, and the key is in the same private
+//! directory. An attacker who can read the owner's files needs no cache to do harm; the digest stops
+//! truncated, renamed, foreign entries, and entries planted by somebody with write but no read access. File
+//! names are such digests too, so that a list of files does not reveal the components.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -18,8 +17,8 @@ use sha2::Sha256;
 
 use crate::error::SandboxError;
 
-/// The largest entry that is read or made, which bounds what one component's machine code takes
-/// of the host's memory. A Python tool's has about 40 MB.
+/// The largest entry, which bounds the memory of one component's machine code. A Python tool's has about 40
+/// MB.
 pub(crate) const MAX_ENTRY: u64 = 128 << 20;
 
 const MAGIC: &[u8; 16] = b"belljar-cache-1\n";
@@ -27,7 +26,7 @@ const TAG: usize = 32;
 const KEY: usize = 32;
 const KEY_FILE: &str = "key";
 
-/// The content of an entry; part of what its digest covers.
+/// The kind of an entry, included in the digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CacheKind {
     /// Machine code.
@@ -52,9 +51,8 @@ impl CacheKind {
 }
 
 impl Cache {
-    /// Opens the directory, or makes it. One that others can enter is closed to them and
-    /// gets a new key, which makes whatever lies in it worthless; one that belongs to
-    /// somebody else is refused.
+    /// Opens the directory, or makes it. A directory open to others is made private and gets a new key, which
+    /// invalidates its entries; another user's is refused.
     pub(crate) fn open(dir: &Path) -> Result<Self, SandboxError> {
         let fail = |why: String| SandboxError::Cache { path: dir.to_owned(), why };
         let key = prepare(dir).map_err(|error| fail(error.to_string()))?;

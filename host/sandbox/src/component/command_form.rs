@@ -1,5 +1,5 @@
-//! The form of a command's tool: which of its arguments are fixed, and how those of a call become a
-//! command line. Pure: what comes of it is text, and nothing runs.
+//! The form of a command's tool: fixed arguments, and the conversion of a call's arguments into a command
+//! line. Pure: the result is text, and nothing runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ const MAX_LINE: usize = 1 << 20;
 const MAX_VARIABLES: usize = 64;
 const MAX_VALUE: usize = 4 << 10;
 
-/// The place at which programs look for their files that were made for `--dir .::/`.
+/// The root of programs built for `--dir .::/`.
 const ROOT: &str = "/";
 
 /// Bytes of a name that a refusal repeats.
@@ -30,7 +30,7 @@ const ARGS: &str = "args";
 const STDIN: &str = "stdin";
 const FILES: &str = "files";
 
-/// The name of a command whose file has none that will do.
+/// The name of a command whose file has no usable name.
 const NAMELESS: &str = "command";
 
 /// How a command is called as a tool. Default: with the arguments `args` (a list of texts), `stdin`
@@ -44,7 +44,7 @@ pub struct CommandForm {
     schema: Value,
     /// The arguments that a call may have.
     names: BTreeSet<String>,
-    /// Where it sees the workspace, where that is another place than every tool sees it at.
+    /// The place of the workspace, if other than for most tools.
     workspace_at: Option<String>,
 }
 
@@ -52,7 +52,7 @@ pub struct CommandForm {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Word {
     Fixed(String),
-    /// `{name}` alone: the argument, or all of them where it is a list.
+    /// `{name}` alone: the argument, or all elements of a list.
     Argument(String),
     /// `{name}` within a word, which is left out where the argument is absent.
     Within {
@@ -99,11 +99,10 @@ impl CommandForm {
         self
     }
 
-    /// Fixes the command line. A word `{name}` stands for the argument `name` of the call: for all
-    /// of its texts where it is a list, for nothing where it is absent; within a word
-    /// (`--depth={n}`) for one text, and the whole word is left out where it is absent. `{{` and
-    /// `}}` are braces. Without a schema, each argument that is named is a text, all but `files` are
-    /// required, and `stdin` is there too.
+    /// Fixes the command line. A word `{name}` means the call's argument `name`: all texts of a list, or
+    /// nothing if absent; within a word (for example `--depth={n}`) one text, and the whole word is left out
+    /// if absent. `{{` and `}}` are braces. Without a schema, each named argument is a text, all but `files`
+    /// are required, and `stdin` is added.
     ///
     /// # Errors
     ///
@@ -134,13 +133,12 @@ impl CommandForm {
         Ok(self)
     }
 
-    /// Shows it the workspace at another path than `/workspace`: programs that were made for
-    /// `wasmtime --dir .::/` look for their files at `/`. It sees the same directory there with the same
-    /// access, and nothing besides.
+    /// Shows the workspace at another path than `/workspace`: programs built for `wasmtime --dir .::/` look
+    /// for their files at `/`. The same directory with the same access appears there, and nothing else.
     ///
     /// # Errors
     ///
-    /// When it is neither `/` nor a path that a mount may have.
+    /// When the path is neither `/` nor a valid mount's path.
     pub fn with_workspace_at(mut self, path: &str) -> Result<Self, String> {
         let at = match path {
             ROOT => ROOT.to_owned(),
@@ -158,7 +156,7 @@ impl CommandForm {
         Ok(self)
     }
 
-    /// The path at which it sees the workspace.
+    /// The path of the workspace.
     pub(crate) fn workspace(&self) -> &str {
         self.workspace_at.as_deref().unwrap_or(WORKSPACE)
     }
@@ -207,7 +205,7 @@ impl CommandForm {
         tools.pop().ok_or_else(|| "it offers no tool".to_owned())
     }
 
-    /// The command line of a call, or what is wrong with its arguments.
+    /// The command line of a call, or the fault of its arguments.
     pub(crate) fn line(&self, name: &str, arguments: &str) -> Result<CommandLine, String> {
         let arguments: Map<String, Value> =
             serde_json::from_str(arguments).map_err(|error| error.to_string())?;
@@ -288,8 +286,8 @@ impl Word {
         }
     }
 
-    /// Puts it at the end of the line. INV-223: what a call gives is no option, unless the line says
-    /// before it that there are none any more.
+    /// Appends the word to the line. INV-223: a call's argument is never an option, unless a fixed `--`
+    /// before it ends the options.
     fn put(
         &self,
         arguments: &Map<String, Value>,
@@ -345,7 +343,7 @@ pub(crate) fn command_name(name: Option<&str>) -> String {
     if legal.is_empty() { NAMELESS.to_owned() } else { legal }
 }
 
-/// One text: a number and a truth value too, as JSON writes them.
+/// One text: also a number or a truth value, in JSON's spelling.
 fn one(name: &str, given: Option<&Value>) -> Result<Option<String>, String> {
     Ok(Some(match given {
         None | Some(Value::Null) => return Ok(None),
@@ -358,7 +356,7 @@ fn one(name: &str, given: Option<&Value>) -> Result<Option<String>, String> {
     }))
 }
 
-/// One text, or a list of them.
+/// One text, or a list of texts.
 fn list(name: &str, given: Option<&Value>) -> Result<Vec<String>, String> {
     let Some(Value::Array(items)) = given else {
         return Ok(one(name, given)?.into_iter().collect());

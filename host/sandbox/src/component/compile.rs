@@ -1,8 +1,7 @@
-//! Compiling a component, in a child process or in this one.
+//! Compiles a component, in a child process or in this one.
 //!
-//! A component can be written so that compiling it takes hours or all memory. In a child, the
-//! system bounds both; the host waits with a limit of its own and ends the child when nobody
-//! waits any more.
+//! A component can be written so that its compilation takes hours or all memory. For a child, the system
+//! bounds both; the host waits with a separate limit and kills the child when nobody waits any more.
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
@@ -37,8 +36,9 @@ const CHILD_FILES: u64 = 32;
 /// How much further down in priority the child runs.
 const CHILD_NICE: i32 = 10;
 
-/// Wall time that the host waits for the child. It runs at a low priority, so on a busy machine it may
-/// get a tenth of a processor; its processor time is what bounds its work, and this only what does none.
+/// Wall time that the host waits for the child. The child runs at a low priority, so on a busy machine it may
+/// get a tenth of a processor; its work is bounded by processor time, and this limit only ends a child that
+/// does no work.
 pub(crate) const WAIT: Duration = Duration::from_secs(1_800);
 
 /// Bytes of the child's complaint that are read.
@@ -86,7 +86,7 @@ pub(crate) async fn adapt(compiler: &Compiler, module: &[u8]) -> Result<Vec<u8>,
         Compiler::Child { program, args } => {
             let mut command = std::process::Command::new(program);
             command.args(args).env_clear();
-            // The child sees by the first bytes that it is to adapt and not to compile.
+            // The first bytes tell the child to adapt instead of compiling.
             talk(Running::here(command), &[module], MAX_COMPONENT, WAIT).await
         }
         Compiler::Broker(_) => {
@@ -103,18 +103,17 @@ pub(crate) async fn adapt(compiler: &Compiler, module: &[u8]) -> Result<Vec<u8>,
     }
 }
 
-/// Components are the operator's: tools that were installed, and those that come with the program.
+/// Owned by the operator, because components are: installed tools, and the program's own.
 const COMPILE: WorkKind = WorkKind { name: "compiling a component", time: WAIT };
 
-/// The argument with which a program is its own compiler.
+/// The argument that makes a program its own compiler.
 const CHILD: &str = "belljar-compile-component";
 
-/// Whether this program becomes the compiler where it is started so.
+/// Whether this program becomes the compiler when started with that argument.
 static BECOMES_COMPILER: AtomicBool = AtomicBool::new(false);
 
 /// First thing in `main` of a program whose sandbox is [`crate::SandboxConfig::compiling_in_child`]:
-/// where the process was started as the compiler of a component, it compiles it, and `main` returns
-/// with this code.
+/// in a process started as a compiler, compiles the component, and returns the exit code for `main`.
 ///
 /// ```no_run
 /// # use std::process::ExitCode;
@@ -131,7 +130,7 @@ pub fn compiler_child() -> Option<ExitCode> {
     std::env::args_os().nth(1).filter(|first| first == CHILD).map(|_| compile_child(true))
 }
 
-/// The running program as the compiler. One that would not become it would start itself for ever.
+/// The running program as the compiler. A program that would not become one would start itself for ever.
 pub(crate) fn this_program() -> Result<Compiler, SandboxError> {
     if !BECOMES_COMPILER.load(Ordering::Relaxed) {
         return Err(SandboxError::NoCompilerChild);
@@ -141,13 +140,14 @@ pub(crate) fn this_program() -> Result<Compiler, SandboxError> {
 }
 
 /// The body of a compiler child: reads a component on stdin, writes its machine code to
-/// stdout; a core module it answers with the component that is made of it. The program named in [`crate::Compiler::Child`] calls this first thing in `main`.
-/// Before it reads a byte it lowers its own priority, memory and time and, with `walled`, puts up
-/// a wall that lets nothing through: no file, no network, no other program.
+/// stdout; a core module is answered with the component made from it. The program named in
+/// [`crate::Compiler::Child`] calls `compile_child` first thing in `main`. Before reading a byte, the child
+/// lowers its own priority, memory and time and, with `walled`, raises a wall without gaps: no file, no
+/// network, no other program.
 pub fn compile_child(walled: bool) -> ExitCode {
     belljar_os_sandbox::conceal();
     if walled {
-        // A kernel that lacks a part of it lacks it for the host too, which says so.
+        // Missing kernel support affects the host too, which reports it.
         let _ = Wall::default().raise();
     }
     match child() {
@@ -176,8 +176,7 @@ fn child() -> Result<(), String> {
     stdout.write_all(&made).and_then(|()| stdout.flush()).map_err(step("writing the code"))
 }
 
-/// Bounds this process, with this much address space and so many bytes in a file. A limit that is
-/// lower already stays.
+/// Limits this process to `addresses` bytes of address space and `file` bytes in a file. A lower limit stays.
 pub(crate) fn restrict(addresses: u64, file: u64) -> io::Result<()> {
     for (resource, limit) in [
         (Resource::As, addresses),
@@ -211,8 +210,8 @@ fn too_long(wait: Duration) -> LoadError {
     LoadError::Compile(format!("it took over {} seconds", wait.as_secs()))
 }
 
-/// Writes these parts to a child and gives what it writes, up to `limit` bytes. Dropping the future
-/// kills the child.
+/// Writes these parts to a child and returns its output, up to `limit` bytes. Dropping the future kills the
+/// child.
 pub(crate) async fn talk(
     started: io::Result<Running>,
     parts: &[&[u8]],
@@ -224,7 +223,7 @@ pub(crate) async fn talk(
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let write = async {
         if let Some(mut stdin) = stdin {
-            // A child that refuses early closes the pipe; its own words follow.
+            // A child that refuses early closes the pipe; its message follows.
             for part in parts {
                 let _ = stdin.write_all(part).await;
             }

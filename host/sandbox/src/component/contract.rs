@@ -1,5 +1,5 @@
-//! The versions of the tools' contract that the host serves. What is in both has the same types in
-//! both, so one set of bindings does for them.
+//! The supported versions of the tools' contract. Common interfaces have equal types in both, so one set of
+//! bindings suffices.
 
 use wasmtime::AsContextMut;
 use wasmtime::component::{Component, ComponentExportIndex, Instance, TypedFunc};
@@ -13,7 +13,7 @@ use crate::jar::state::Guest;
 /// The versions in which `log` and `progress` are offered.
 pub(crate) const VERSIONS: [&str; 2] = ["0.1.0", "0.2.0"];
 
-/// The version that has `types` and `peers`, which a component may import.
+/// The version with `types` and `peers`, which a component may import.
 pub(crate) const WITH_PEERS: &str = "0.2.0";
 
 /// Where a component has the contract's functions.
@@ -32,7 +32,7 @@ pub(crate) struct Tool {
 }
 
 impl ToolIndices {
-    /// Finds them; `None` = the component lacks one.
+    /// Finds the indices; `None` = the component lacks an export.
     pub(crate) fn of(component: &Component) -> Option<Self> {
         let ty = component.component_type();
         let mut exports = ty.exports(component.engine());

@@ -1,6 +1,6 @@
 //! A component's answers about its tools: asked once per digest, checked, kept.
 //!
-//! `describe` is a stranger's code: it runs in a throwaway store that has nothing.
+//! `describe` is a stranger's code: it runs in a throwaway store without any grant.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,12 +33,12 @@ pub(crate) struct Describer {
     limits: DescribeLimits,
     loader: Arc<Loader>,
     cache: Option<Arc<Cache>>,
-    /// Who keeps answers in place of the cache, and has them made: those to the usual limits.
+    /// The broker, which replaces the cache, and makes answers with the usual limits.
     broker: Option<Broker>,
     known: Mutex<HashMap<Digest, Arc<Entry>>>,
 }
 
-/// Checking what a component says of its tools.
+/// Checking a component's description of its tools.
 const CHECKING: WorkKind =
     WorkKind { name: "checking the tools of a component", time: Duration::from_secs(20) };
 
@@ -50,12 +50,12 @@ type Entry = OnceCell<Result<Described, DescribeError>>;
 enum Described {
     /// The tools of the component, whoever asks.
     Tools(Arc<[ToolInfo]>),
-    /// A command: its name and its form are those of the asking.
+    /// A command: the name and the form are the caller's.
     Command,
 }
 
-/// Checks an answer on a thread of its own: it may have megabytes of schemas, and each is checked. They are
-/// bounded by `limits`, which is what ends it.
+/// Checks an answer on a thread: it may have megabytes of schemas, each to be checked. `limits` bounds the
+/// work.
 pub(crate) async fn checked(
     claims: Vec<Claim>,
     limits: DescribeLimits,
@@ -96,7 +96,7 @@ impl Describer {
         }
     }
 
-    /// From now on this is the answer of the component with this digest, unasked.
+    /// Sets the answer for the component with this digest.
     pub(crate) fn know(&self, digest: Digest, tools: Arc<[ToolInfo]>) {
         self.known().insert(digest, Arc::new(Entry::new_with(Some(Ok(Described::Tools(tools))))));
     }
@@ -135,8 +135,8 @@ impl Describer {
         Ok(tools.into())
     }
 
-    /// The descriptions that the broker keeps, or has made. Where it cannot, the component is asked
-    /// here, which says what is wrong with it, and the answer is not kept.
+    /// The descriptions stored or made by the broker. If it fails, the component is asked here, which reports
+    /// the fault, and the answer is not stored.
     async fn brokered(&self, wasm: &Wasm) -> Option<Vec<ToolInfo>> {
         let broker = self.broker.as_ref()?;
         let found = match broker.find(Made::Tools, &wasm.digest().to_string()).await {
@@ -144,7 +144,7 @@ impl Describer {
             Ok(None) => {
                 inspect::check(wasm.bytes()).ok()?;
                 let made = tokio::time::timeout(MAKE_WAIT, broker.make(Made::Tools, wasm.bytes()));
-                // It is compiled first, which is what takes its time.
+                // Compiled first, which takes most of the time.
                 self.loader.watch(wasm, made).await.ok()?.ok()?
             }
             Err(error) => {

@@ -1,7 +1,7 @@
 //! The answer of `describe`, checked: a stranger's text that every later model request repeats.
 //!
-//! An answer that breaks a rule is refused as a whole: a tool that lies about its schema is
-//! not half-trusted. Pure, so that the fuzzer compiles it without the engine.
+//! An answer that breaks a rule is refused as a whole: a tool with a false schema is not half-trusted. Pure,
+//! so that the fuzzer compiles the module without the engine.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,13 +26,13 @@ pub struct DescribeLimits {
     pub time: Duration,
     /// Tools of one component. Default: 64, more than a model chooses among well.
     pub tools: usize,
-    /// Bytes of one description. Default: 16 KiB; every model request repeats it.
+    /// Bytes of one description. Default: 16 KiB, because every model request repeats it.
     pub description_bytes: usize,
     /// Bytes of one schema. Default: 64 KiB.
     pub schema_bytes: usize,
 }
 
-/// One tool as the guest describes it, before any check.
+/// A tool as the guest describes it, unchecked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claim {
     pub(crate) name: String,
@@ -111,7 +111,7 @@ fn check_name(name: &str) -> Result<ToolName, String> {
     if fits { ToolName::new(name).map_err(|_| error()) } else { Err(error()) }
 }
 
-/// The model reads it, and so does the operator: nothing in it may be invisible.
+/// Read by the model and by the operator, so hidden characters are refused.
 fn check_text(text: &str, limit: usize) -> Result<(), String> {
     if text.trim().is_empty() {
         return Err("it has no description".to_owned());

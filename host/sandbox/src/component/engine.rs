@@ -1,8 +1,8 @@
 //! The two engines: one over a pool of stores, one that allocates on demand.
 //!
 //! Both are made from one [`belljar_engine::config`], so machine code compiled once loads into either: the
-//! allocator has no part in wasmtime's compatibility hash. Engines come into being with the
-//! first store, because a command that only lists agents must not pay for them.
+//! allocator is not part of wasmtime's compatibility hash. Engines are made with the first store, because a
+//! command that only lists agents must not pay for them.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,12 +15,12 @@ use crate::component::in_place::InPlace;
 use crate::error::SandboxError;
 use crate::jar::limits::MAX_INSTANCES;
 
-/// Linear memory of one pool slot. The default memory limit of a jar is as large; a store
-/// that may have more opens outside the pool.
+/// Linear memory of one pool slot, as large as a jar's default limit; a store with a larger limit opens
+/// outside the pool.
 pub(crate) const POOL_MEMORY: usize = 256 << 20;
 
-/// Bytes of each memory that stay resident when a slot is used again: enough for the pages
-/// that a small tool touches, so that its next store faults none of them in.
+/// Bytes of each memory that stay resident when a slot is reused: enough for a small tool's pages, so that
+/// its next store causes no page faults.
 const KEEP_MEMORY: usize = 64 << 10;
 
 /// The same for tables.
@@ -31,7 +31,7 @@ const KEEP_TABLE: usize = 16 << 10;
 const KEEP_STACK: usize = 16 << 10;
 
 /// Tables for each slot: every stock guest has 2. A component with more takes more slots, so
-/// that a greedy one cannot use up what others were promised.
+/// that a greedy one cannot use up others' share.
 pub(crate) const TABLES: u32 = 4;
 
 /// Fewer slots than this are not worth a pool.
@@ -74,7 +74,7 @@ impl Engines {
         self.pool().map(|pool| &pool.engine)
     }
 
-    /// The engine that opens stores without a pool; it always exists, or nothing works.
+    /// The engine without a pool, which always exists.
     pub(crate) fn on_demand(&self) -> Result<&Engine, Arc<SandboxError>> {
         let made = self.on_demand.get_or_init(|| {
             Engine::new(&config())
@@ -91,8 +91,8 @@ impl Engines {
         }
     }
 
-    /// Takes room for a component that needs `slots` memories, without waiting: a store that
-    /// finds the pool full opens outside it.
+    /// Takes room for a component with `slots` memories, without waiting: a store opens outside of a full
+    /// pool.
     pub(crate) fn take(&self, slots: u32) -> Option<PoolPermit> {
         let pool = self.pool()?;
         Arc::clone(&pool.free).try_acquire_many_owned(slots).ok()
@@ -167,7 +167,7 @@ fn pooled(slots: u32) -> Config {
         .linear_memory_keep_resident(KEEP_MEMORY)
         .table_keep_resident(KEEP_TABLE)
         .async_stack_keep_resident(KEEP_STACK)
-        // Without it, keeping pages resident means touching them all.
+        // Without it, keeping pages resident means touching all of them.
         .pagemap_scan(Enabled::Auto);
     let mut config = config();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));

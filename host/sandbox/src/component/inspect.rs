@@ -13,7 +13,7 @@ use crate::component::wasm::Digest;
 /// The largest component. A Python tool with its interpreter has 18 MB.
 pub(crate) const MAX_COMPONENT: u64 = 64 << 20;
 
-/// Imports and exports of one component that are read; WASI 0.2 as a whole has about 50.
+/// Inspected imports and exports of one component; all of WASI 0.2 has about 50.
 const MAX_NAMES: usize = 1_000;
 
 /// Bytes of a name that an error shows.
@@ -26,15 +26,15 @@ pub struct Inspection {
     pub digest: Digest,
     /// Size in bytes.
     pub size: u64,
-    /// Its imports, in its order. Foreign text: escape it before a person sees it.
+    /// The imports, in order. Foreign text: escape it before showing it to a person.
     pub imports: Vec<Import>,
-    /// Names of what it exports, in its order. Foreign text, too.
+    /// Names of the exports, in order. Foreign text, too.
     pub exports: Vec<String>,
-    /// The `belljar:tool/tools` export, as it spells it; `None` = not a belljar tool.
+    /// The `belljar:tool/tools` export, in the component's spelling; `None` = not a belljar tool.
     pub tool_export: Option<String>,
-    /// The `belljar:hook/hooks` export, as it spells it; `None` = not a belljar hook.
+    /// The `belljar:hook/hooks` export, in the component's spelling; `None` = not a belljar hook.
     pub hook_export: Option<String>,
-    /// The way in which it is used; `None` = it exports nothing that can be.
+    /// The kind of use; `None` = no usable export.
     pub kind: Option<ComponentKind>,
 }
 
@@ -83,8 +83,8 @@ impl fmt::Display for Need {
     }
 }
 
-/// Reads a component's imports and exports. Whether they fit the host is for the caller to
-/// read from the answer; only bytes that are no component at all are an error.
+/// Reads a component's imports and exports. The caller decides whether they fit the host; only invalid bytes
+/// are an error.
 pub fn inspect(wasm: &[u8]) -> Result<Inspection, LoadError> {
     let size = wasm.len() as u64;
     if size > MAX_COMPONENT {

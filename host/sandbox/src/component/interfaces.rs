@@ -1,4 +1,4 @@
-//! Which interfaces the host knows: one table behind linking, refusals and `inspect`.
+//! The interfaces known to the host: one table for linking, refusals and `inspect`.
 
 use crate::Need;
 
@@ -21,7 +21,7 @@ enum Versions {
     Belljar,
     /// Every `0.2.n` without a suffix.
     Belljar02,
-    /// This one alone: before a release, versions promise nothing to each other.
+    /// This version only: before a release, versions are incompatible.
     Exact(&'static str),
 }
 
@@ -36,10 +36,9 @@ const fn belljar(name: &'static str, versions: Versions, need: Need) -> Interfac
 /// All of them.
 ///
 /// `wasi:filesystem` is always linked to the real host: without a mount there is no first
-/// descriptor, so that nothing but the empty list of preopened directories can be reached,
-/// and a guest's standard library answers with an ordinary "no such file".
-/// `wasi:sockets/{network,instance-network}` are inert: a handle without any use, which C
-/// libraries ask for before they hear "access denied".
+/// descriptor, so that only the empty list of preopened directories can be reached, and a guest's standard
+/// library answers with an ordinary "no such file". `wasi:sockets/{network,instance-network}` are inert: a
+/// useless handle, which C libraries request before they get "access denied".
 pub(crate) const INTERFACES: &[Interface] = &[
     belljar("belljar:tool/log", Versions::Belljar, Need::Contract),
     belljar("belljar:tool/progress", Versions::Belljar, Need::Contract),
@@ -81,7 +80,7 @@ pub(crate) const INTERFACES: &[Interface] = &[
     wasi("wasi:sockets/udp-create-socket", Need::Denied),
 ];
 
-/// The interface that an import names, if the host knows it in that version.
+/// The interface of an import, if the host knows the version.
 pub(crate) fn interface(import: &str) -> Option<&'static Interface> {
     let (name, version) = import.split_once('@')?;
     let known = INTERFACES.iter().find(|known| known.name == name)?;

@@ -1,4 +1,4 @@
-//! The kinds of components that the host can use, told apart by the names of their exports.
+//! The kinds of usable components, distinguished by the names of their exports.
 
 use serde::Serialize;
 
@@ -8,11 +8,11 @@ use crate::component::interfaces::{is_command_export, is_hook_export, is_tool_ex
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComponentKind {
-    /// It exports `belljar:tool/tools`, and says itself what it offers.
+    /// Exports `belljar:tool/tools`, and describes its own tools.
     Tool,
-    /// It exports `wasi:cli/run`: one tool, whose arguments become a command line.
+    /// Exports `wasi:cli/run`: one tool, whose arguments become a command line.
     Command,
-    /// It exports other functions: each is a tool, described by its type.
+    /// Exports other functions: each is a tool, described by its type.
     Functions,
     /// It exports `belljar:hook/hooks`: no tool at all.
     Hook,
@@ -26,9 +26,8 @@ pub(crate) enum Form {
     Other,
 }
 
-/// The kind that these exports make. A component that exports the contract is a tool, whatever
-/// else it exports. `None` = nothing that can be used; so is an interface of belljar's own in a
-/// version that this host does not know, which means something else than its types say.
+/// The kind for these exports. A component with the contract is a tool, whatever else it exports. `None` =
+/// nothing usable, or a belljar interface in an unknown version, whose meaning is not in its types.
 pub(crate) fn kind_of<'a>(
     exports: impl Iterator<Item = (&'a str, Form)> + Clone,
 ) -> Option<ComponentKind> {

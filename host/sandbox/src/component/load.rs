@@ -46,9 +46,9 @@ type Entry = OnceCell<Result<Arc<Loaded>, LoadError>>;
 /// A component in one engine or both.
 pub(crate) struct Loaded {
     pub(crate) wasm: Wasm,
-    /// In the pool's engine, unless there is none or the component does not fit it.
+    /// In the pool's engine, unless the pool is missing or too small.
     pooled: Option<Linked>,
-    /// Slots that one store takes from the pool.
+    /// Slots of one store in the pool.
     slots: u32,
     http: bool,
     /// How it is used.
@@ -63,7 +63,7 @@ struct Linked {
     bound: [OnceLock<Result<Bound, LoadError>>; Granted::SETS],
 }
 
-/// The means from which a store opens: the component bound to its imports, and room for it.
+/// The means of opening a store: the bound component, and its room.
 pub(crate) struct Opening<'a> {
     pub(crate) bound: &'a Bound,
     pub(crate) permit: Option<PoolPermit>,
@@ -113,8 +113,8 @@ impl Loader {
         Ok(loaded)
     }
 
-    /// The component, loaded once for all who ask. A caller that goes away while it compiles
-    /// ends the compiler; the next one waiting begins anew.
+    /// The component, loaded once for all callers. A caller that leaves during the compilation ends the
+    /// compiler; the next waiting one begins anew.
     async fn load_any(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
         let digest = wasm.digest();
         let entry = self.entry(digest);
@@ -122,7 +122,7 @@ impl Loader {
         if let Err(error) = &loaded
             && !error.is_lasting()
         {
-            // Those who wait now share the failure; the next to ask tries again.
+            // Present waiters share the failure; the next caller tries again.
             let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
             if entries.get(&digest).is_some_and(|now| Arc::ptr_eq(now, &entry)) {
                 entries.remove(&digest);
@@ -131,7 +131,7 @@ impl Loader {
         loaded
     }
 
-    /// Where a store with these grants and that much memory opens.
+    /// The place for a store with these grants and this memory.
     pub(crate) async fn place<'a>(
         &self,
         loaded: &'a Loaded,
@@ -186,7 +186,7 @@ impl Loader {
             match self.place_first(artifact, wasm).await {
                 Ok((loaded, _)) => return Ok(loaded),
                 Err(LoadError::Artifact(why)) => {
-                    // It was made for a processor that has more than this one.
+                    // Made for a processor with more features than this one.
                     tracing::debug!(target: "belljar::sandbox", "the code that comes with the program does not load: {why}");
                     let mut brought = self.brought.lock().unwrap_or_else(PoisonError::into_inner);
                     brought.remove(&wasm.digest());
@@ -221,8 +221,8 @@ impl Loader {
         belljar_work::run(&LOAD, OPERATOR, move |_| Artifact::stock(code)).await.map_err(crashed)
     }
 
-    /// The name of the component's machine code in the cache, and the code if it is there. With
-    /// a broker the name is its to know.
+    /// The name of the component's machine code in the cache, and the code if present. With a broker, only
+    /// the broker knows the name.
     async fn cached(&self, wasm: &Wasm) -> Result<(String, Option<Artifact>), LoadError> {
         if let Some(broker) = &self.broker {
             let found = broker.find(Made::Code, &wasm.digest().to_string()).await;
@@ -243,7 +243,7 @@ impl Loader {
         belljar_work::run(&LOAD, OPERATOR, move |_| look()).await.map_err(crashed)?
     }
 
-    /// Does the work, and tells whoever waits for it where it takes over a second.
+    /// Does the work, and reports it after a second.
     pub(crate) async fn watch<T>(&self, wasm: &Wasm, work: impl Future<Output = T>) -> T {
         self.slow.watch(wasm, work).await
     }
@@ -278,7 +278,7 @@ impl Loader {
     }
 }
 
-/// Components are the operator's: tools that were installed, and those that come with the program.
+/// Owned by the operator, because components are: installed tools, and the program's own.
 const LOAD: WorkKind = WorkKind { name: "loading a component", time: Duration::from_secs(300) };
 
 fn crashed(_: WorkError) -> LoadError {
@@ -343,8 +343,7 @@ impl Loaded {
         self.http
     }
 
-    /// Its functions that are offered as tools and those that are not; `None` = it is of another
-    /// kind.
+    /// The functions offered as tools and the others; `None` = another kind.
     pub(crate) fn functions(&self) -> Option<&Functions> {
         let on_demand = || self.on_demand.get().and_then(|linked| linked.as_ref().ok());
         let linked = self.pooled.as_ref().or_else(on_demand)?;

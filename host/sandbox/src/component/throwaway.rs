@@ -1,5 +1,5 @@
-//! A store for one job, without any grant and with bounds of its own: for code of strangers
-//! that answers a question before or beside any tool call.
+//! A store for one job, without any grant and with separate bounds: for strangers' code that answers a
+//! question outside of tool calls.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A component's words about its tools, after they were checked.
+//! A component's checked description of its tools.
 
 use belljar_policy::ToolName;
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,8 @@ pub struct ToolInfo {
     pub hints: Hints,
 }
 
-/// A tool's promises about its effects. They decide which calls may overlap; they never widen
-/// a right. The default promises nothing.
+/// A tool's promises about its effects. They decide which calls may overlap, and never widen a right. The
+/// default promises nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hints {
     /// Changes nothing outside its own store.

@@ -1,9 +1,9 @@
-//! Who compiles when: a component that takes long lets the others by.
+//! The order of compilations: a slow component lets others pass.
 //!
-//! Each compilation takes all cores and much memory, so one runs at a time; but a component can
-//! be written so that it compiles for minutes, and nobody else's first call may wait for that.
-//! Whoever is not done after [`PATIENCE`] goes on among the long ones, of which there are few;
-//! while those places are taken it is ended, and begins anew when one is free.
+//! Each compilation takes all cores and much memory, so one runs at a time; but a hostile component can
+//! compile for minutes, and nobody else's first call may wait for it. A compilation unfinished after
+//! [`PATIENCE`] goes on among the few long ones; while those places are taken it is killed, and begins anew
+//! when one is free.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use tokio::time::timeout;
 /// a tool with a Python interpreter 14 s.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Compilations that go on after that. With the one that is quick, the most there are, each as
-/// large as a compiler child may become.
+/// Compilations beyond that time. With the quick one, the maximum, each as large as a compiler child may
+/// become.
 const LONG: usize = 2;
 
 /// The places at the compiler.
@@ -31,8 +31,8 @@ impl Turns {
         Self { quick: Semaphore::new(1), long: Semaphore::new(LONG) }
     }
 
-    /// Does the work when its turn comes. Dropping the work's future must end it: `work` is
-    /// called again for a second beginning.
+    /// Does the work when its turn comes. Dropping the work's future must end it, because `work` is called
+    /// again for a second beginning.
     pub(crate) async fn take<T, W: Future<Output = T>>(&self, work: impl Fn() -> W) -> T {
         {
             let quick = self.quick.acquire().await;
@@ -49,7 +49,7 @@ impl Turns {
         work().await
     }
 
-    /// As [`Self::take`] for work that cannot be ended: it keeps its turn until it is done.
+    /// Like [`Self::take`] for uninterruptible work, which keeps its turn to the end.
     pub(crate) async fn keep<T>(&self, work: impl Future<Output = T>) -> T {
         let _quick = self.quick.acquire().await;
         work.await

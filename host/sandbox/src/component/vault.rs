@@ -2,9 +2,9 @@
 //! descriptions, made and stored outside, where a fault in the sandbox does not reach.
 //!
 //! The process hands over bytes or names a digest; it neither reads the cache's key nor writes an
-//! entry. What is stored under a digest was made of bytes with that digest, by a child behind a
-//! wall of its own: one that compiles and runs nothing of the component, or one that runs its
-//! `describe` and has nothing to reach.
+//! entry. A result stored under a digest was made from bytes with that digest, by a child behind a separate
+//! wall: one child compiles and runs nothing of the component, the other runs `describe` without access to
+//! anything.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
@@ -30,21 +30,21 @@ use crate::component::wasm::{Digest, Wasm};
 use crate::config::SlowCompile;
 use crate::error::{LoadError, SandboxError};
 
-/// Address space of the child that describes: a component's memories are reserved whole, with
-/// guards around them, and are limited by the store's own limit besides.
+/// Address space of the describing child: a component's memories are reserved whole, with guards around them,
+/// and limited by the store besides.
 const DESCRIBE_ADDRESSES: u64 = 1 << 40;
 
-/// Bytes of a file without a name, in which the engine keeps what a memory begins with. No other
-/// file is within reach.
+/// Bytes of a nameless file in which the engine keeps a memory's initial content. No other file is within
+/// reach.
 const DESCRIBE_FILE: u64 = 512 << 20;
 
-/// Bytes of checked descriptions: 64 tools at their largest, and what JSON adds.
+/// Bytes of checked descriptions: 64 tools at their largest, with JSON's overhead.
 const MAX_TOOLS: u64 = 16 << 20;
 
 /// Wall time of the child: that of `describe` itself, and room to start in.
 const DESCRIBE_WAIT: Duration = Duration::from_secs(30);
 
-/// Prepares a cache directory for a [`Vault`], before there is one: makes it private, and its key.
+/// Prepares a cache directory for a [`Vault`]: makes it private, with a key.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ impl Vault {
         Ok(made.into_bytes())
     }
 
-    /// The child may say what it likes, so it is checked like any component's answer.
+    /// The child may be hostile, so its answer is checked like a component's.
     async fn tools(&self, wasm: &Wasm) -> Result<Vec<u8>, String> {
         let code = match self.get(Made::Code, wasm.digest()) {
             Some(code) => code,
@@ -135,10 +135,10 @@ impl Vault {
 
 impl belljar_os_sandbox::BrokerVault for Vault {
     fn open(&self, directory: Option<&Path>) {
-        // Whoever made the broker has tried it, and has said what is wrong with it.
+        // The maker of the broker has tried the directory, and has reported faults.
         let cache = directory.and_then(|directory| Cache::open(directory).ok());
         let _ = self.cache.set(cache);
-        // What names machine code, so that the first to ask does not wait for it.
+        // Computes the code's name in advance, so that the first request does not wait.
         let _ = code_name(Digest::of(&[]), &self.engines);
     }
 
@@ -170,12 +170,12 @@ fn claim(tool: ToolInfo) -> Claim {
     Claim { name, description, schema, hints }
 }
 
-/// The body of a describing child: reads machine code and its component on stdin, as the broker
-/// writes them, and writes the component's checked descriptions to stdout. Before it reads a byte
-/// it lowers its limits and puts up a wall that lets nothing through.
+/// The body of a describing child: reads machine code and its component on stdin, and writes the component's
+/// checked descriptions to stdout. Before reading a byte, the child lowers its limits and raises a wall
+/// without gaps.
 pub fn describe_child() -> ExitCode {
     belljar_os_sandbox::conceal();
-    // A kernel that lacks a part of it lacks it for the host too, which says so.
+    // Missing kernel support affects the host too, which reports it.
     let _ = Wall::default().raise();
     let described = describe().and_then(|tools| {
         let mut stdout = io::stdout().lock();

@@ -1,4 +1,4 @@
-//! The bytes of a component, and the digest that names them everywhere.
+//! The bytes of a component, with their identifying digest.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,19 +23,19 @@ struct Inner {
     digest: OnceLock<Digest>,
     /// A person's name for it.
     name: OnceLock<String>,
-    /// How it is called, if it is a command.
+    /// The form of a call, for a command.
     form: OnceLock<Arc<CommandForm>>,
 }
 
 enum Bytes {
     Here(Cow<'static, [u8]>),
-    /// Packed in the program, and whole once somebody has asked for them.
+    /// Packed in the program, and unpacked on first use.
     Packed(&'static [u8], Unpack, OnceLock<Vec<u8>>),
     /// In a file that is not there.
     Missing(&'static str),
 }
 
-/// Gives the bytes that were packed; `None` = these are not what packing made.
+/// Unpacks bytes; `None` = malformed.
 type Unpack = fn(&[u8]) -> Option<Vec<u8>>;
 
 impl Digest {
@@ -97,8 +97,8 @@ impl Wasm {
         Self::of(Bytes::Here(Cow::Borrowed(bytes)), OnceLock::new())
     }
 
-    /// Bytes embedded in the program in a smaller form, what makes them whole, and the digest that the
-    /// build has computed: a process whose machine code is there needs none of it.
+    /// Bytes packed in the program, the function that unpacks them, and the digest from build time: a process
+    /// with machine code needs no unpacking.
     pub fn packed(
         bytes: &'static [u8],
         unpack: fn(&[u8]) -> Option<Vec<u8>>,
@@ -107,8 +107,8 @@ impl Wasm {
         Self::of(Bytes::Packed(bytes, unpack, OnceLock::new()), OnceLock::from(digest))
     }
 
-    /// A component of the program that a file was to be installed with it for, which is not there or not
-    /// to be trusted. It loads only where its machine code is known; else the error names the file.
+    /// A component of the program whose installed file is missing or not trustworthy. It loads only with
+    /// known machine code; otherwise the error names the file.
     pub fn missing(file: &'static str, digest: Digest) -> Self {
         Self::of(Bytes::Missing(file), OnceLock::from(digest))
     }
@@ -118,8 +118,8 @@ impl Wasm {
         Self::of(Bytes::Here(Cow::Owned(bytes)), OnceLock::new())
     }
 
-    /// The bytes. None where they were not what [`Wasm::packed`] asks for, or are [`Wasm::missing`]: that
-    /// is no component.
+    /// The bytes. Empty if the bytes of [`Wasm::packed`] are malformed, or [`Wasm::missing`]: an invalid
+    /// component.
     pub fn bytes(&self) -> &[u8] {
         match &self.0.bytes {
             Bytes::Here(bytes) => bytes,
@@ -143,22 +143,20 @@ impl Wasm {
         *self.0.digest.get_or_init(|| Digest::of(self.bytes()))
     }
 
-    /// The same component with a name for people, for all that share these bytes. The first name
-    /// stays.
+    /// The same component with a name for people, for all owners of these bytes. The first name stays.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
         let _ = self.0.name.set(name.into());
         self
     }
 
-    /// A person's name for it; `None` = nobody has said. Foreign text: escape it before a person
-    /// sees it.
+    /// The name for people; `None` = unnamed. Foreign text: escape it before showing it to a person.
     pub fn name(&self) -> Option<&str> {
         self.0.name.get().map(String::as_str)
     }
 
-    /// The same component, called in this way if it is a command, for all that share these bytes.
-    /// The first form stays. Default: [`CommandForm::default`].
+    /// The same component, called in this form if a command, for all owners of these bytes. The first form
+    /// stays. Default: [`CommandForm::default`].
     #[must_use]
     pub fn called(self, form: CommandForm) -> Self {
         let _ = self.0.form.set(Arc::new(form));
@@ -166,7 +164,7 @@ impl Wasm {
     }
 
     pub(crate) fn form(&self) -> Arc<CommandForm> {
-        // One for all: every jar that is opened asks for it.
+        // Shared, because every opened jar needs it.
         static DEFAULT: LazyLock<Arc<CommandForm>> = LazyLock::new(Arc::default);
         Arc::clone(self.0.form.get().unwrap_or(&DEFAULT))
     }

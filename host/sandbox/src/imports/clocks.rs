@@ -1,5 +1,5 @@
-//! Clocks for guests: real time, in steps of a millisecond; in a call that must be able to run again
-//! the time of its [`Course`](crate::Course).
+//! Clocks for guests: real time, in steps of a millisecond; for a repeatable call, the time of its
+//! [`Course`](crate::Course).
 //!
 //! A tool needs the date and the length of a wait. Finer steps would serve to time the
 //! host's caches and other guests.
@@ -17,7 +17,7 @@ const STEP_NANOS: u64 = 1_000_000;
 /// The date.
 pub(crate) struct Wall(pub(crate) Arc<Following>);
 
-/// Time since the store opened, and a step: Go's runtime takes a clock that reads zero for a broken one.
+/// Time since the store opened, and a step, because Go's runtime takes a clock at zero for a broken one.
 pub(crate) struct Monotonic(pub(crate) Instant, pub(crate) Arc<Following>);
 
 impl HostWallClock for Wall {

@@ -1,9 +1,8 @@
 //! Bindings of a component's imports: real hosts for the base set and for what is granted, refusals
 //! for the rest.
 //!
-//! A refusal is defined under the name that the component spells, with the component's own
-//! types. Where a function's result has an error, the refusal is that error; only where it
-//! has none does the call trap.
+//! A refusal is defined under the component's spelling, with the component's own types. If a function's
+//! result has an error, the refusal is that error; otherwise the call traps.
 
 use belljar_policy::{DenyCode, Shown};
 use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem, Type};
@@ -35,7 +34,7 @@ use crate::imports::peers;
 use crate::jar::state::{Guest, WholeGuest};
 use crate::receipt::Denial;
 
-/// Which interfaces a store gets for real, beyond those that every store gets.
+/// Interfaces that a store gets in addition to the common ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Granted {
     /// At least one host.
@@ -63,7 +62,7 @@ pub(crate) struct Bound {
     pub(crate) exports: Exports,
 }
 
-/// The exports by which a component is used. One that keeps both contracts is a tool.
+/// The exports for using a component. A component with both contracts is a tool.
 pub(crate) enum Exports {
     Tool(ToolIndices),
     Hook(HookIndices),
@@ -167,7 +166,7 @@ fn add_base(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     files::add_to_linker(linker)?;
     peers::add_to_linker(linker)?;
     config::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
-    // Which of the two functions a guest calls says whether it has a status at all.
+    // The called one of the two functions decides whether there is a status.
     cli::exit::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
     // wasmtime-wasi draws random bytes one by one, unmetered.
     linker.allow_shadowing(true);
@@ -235,8 +234,8 @@ fn deny_function(
     })
 }
 
-/// Drops the handles that a refused function was given: one that is still lent out when the call
-/// ends is a trap. A request says where it would have gone.
+/// Drops the handles passed to a refused function: a handle still lent out at the call's end is a trap. A
+/// refused request notes its target.
 async fn drop_handles(
     store: &mut StoreContextMut<'_, Guest>,
     params: &[Val],
@@ -266,7 +265,7 @@ async fn drop_handles(
 #[error("interface not granted")]
 pub(crate) struct NotGranted;
 
-/// Cases with which an interface says that something is refused, the best first.
+/// Cases of an interface for a refusal, the best first.
 const REFUSED: &[&str] =
     &["access-denied", "HTTP-request-denied", "not-permitted", "access", "not-supported"];
 
@@ -311,7 +310,7 @@ fn resource(import: &str, name: &str) -> ResourceType {
     }
 }
 
-/// A contract, or the way in which a component without one is used.
+/// A contract, or the use of a component without one.
 enum World {
     Tool,
     Hook,
@@ -371,7 +370,7 @@ fn check_exports(engine: &Engine, component: &Component) -> Result<World, LoadEr
         World::Hook => function("check")?
             .typecheck::<(String,), (Result<Verdict, String>,)>(&instance)
             .map_err(|error| another("check", error))?,
-        // Their types are what is looked at where they are found.
+        // Types are checked where these exports are found.
         World::Command | World::Functions => {}
     }
     Ok(world)

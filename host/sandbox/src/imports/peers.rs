@@ -1,5 +1,5 @@
-//! `belljar:tool/peers`: a guest that calls other tools. The calls are somebody else's to make
-//! ([`Peers`](crate::Peers)); bounds, fuel and the clock are kept here.
+//! `belljar:tool/peers`: a guest that calls other tools. The calls are made by [`Peers`](crate::Peers);
+//! bounds, fuel and the clock are kept here.
 
 use belljar_policy::{DenyCode, Meter};
 use belljar_received::json::mended;
@@ -16,17 +16,17 @@ use crate::jar::peers::{PeerCall, PeerError, PeerReach, PeerResult, PeerTool, Wi
 use crate::jar::state::Guest;
 use crate::receipt::Denial;
 
-/// Calls of one `call-many`: as many as a model may ask for in one step.
+/// Calls of one `call-many`: as many as a model may make in one step.
 const MAX_AT_ONCE: usize = 64;
 
-/// The share of a guest's fuel that its calls leave it, so that it can say what became of them.
+/// The share of a guest's fuel that its nested calls leave, so that the guest can report their results.
 const RESERVE: u64 = 16;
 
 const PEERS: &str = "belljar:tool/peers";
 
 type Told = Result<wit::Output, wit::ToolError>;
 
-/// The contract's own interfaces, in every version, with `peers` for those who have some.
+/// The contract's own interfaces, in every version, with `peers` for guests that may call others.
 pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     for version in VERSIONS {
         let mut instance = linker.instance(&format!("belljar:tool/log@{version}"))?;
@@ -131,7 +131,7 @@ async fn calls(
     let mut told: Vec<Told> = making.map(|all| all.into_iter().map(tell).collect()).await;
     told.resize_with(count, || failed(ToolErrorKind::Failed, "the host failed"));
     drop(standing);
-    // INV-231: what they used is gone from this call, and from every one above it.
+    // INV-231: the nested calls' usage is subtracted from this call, and from every outer one.
     let used = slice.spent(Meter::Fuel).min(left);
     cx.set_fuel(left - used)?;
     cx.data_mut().nested_fuel += used;
@@ -156,7 +156,7 @@ fn noted(count: usize) -> std::ops::Range<usize> {
     0..count.min(MAX_AT_ONCE)
 }
 
-/// INV-257: one answer to each of many calls that are not made, paid for by the byte.
+/// INV-257: one answer for each of many refused calls, paid for by the byte.
 fn the_same(
     cx: &mut StoreContextMut<'_, Guest>,
     count: usize,
@@ -167,7 +167,7 @@ fn the_same(
     Ok((0..count).map(|_| failed(kind, text)).collect())
 }
 
-/// Takes fuel for so many bytes. A guest that has less ends when it runs on.
+/// Takes fuel for so many bytes. A guest with less ends when it runs on.
 fn pay(cx: &mut StoreContextMut<'_, Guest>, bytes: usize) -> wasmtime::Result<()> {
     let left = cx.get_fuel()?.saturating_sub(bytes as u64);
     cx.set_fuel(left)

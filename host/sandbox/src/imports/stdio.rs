@@ -1,7 +1,7 @@
 //! A guest's stdout and stderr: the first bytes are kept, the rest is counted. A command's stdin.
 //!
-//! wasmtime-wasi's own pipe fails when full, and a tool that logs much should not fail for
-//! it; its default stream queues empty writes without bound.
+//! wasmtime-wasi's own pipe fails when full, and a tool with a long log should not fail for that; its default
+//! stream queues empty writes without bound.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, Stream
 
 use crate::receipt::record::Record;
 
-/// The most that one write hands over; the host allocates as much for `write-zeroes`.
+/// The largest write; the host allocates as much for `write-zeroes`.
 const MAX_WRITE: usize = 64 << 10;
 
 /// One of the two streams of a store.
@@ -48,7 +48,7 @@ impl Stdio {
         (bytes, dropped)
     }
 
-    /// The text that [`Self::take`] would give, which stays.
+    /// The text that [`Self::take`] would return, kept in place.
     pub(crate) fn text(&self) -> (String, u64) {
         let kept = self.kept();
         (String::from_utf8_lossy(&kept.bytes).into_owned(), kept.dropped)
@@ -59,8 +59,7 @@ impl Stdio {
     }
 }
 
-/// A command's standard input: what its call gave, and then nothing. All streams of it share one
-/// place.
+/// A command's standard input: the call's text, and then the end. All its streams share one position.
 #[derive(Clone)]
 pub(crate) struct Stdin {
     left: Arc<Mutex<Bytes>>,
@@ -80,7 +79,7 @@ impl IsTerminal for Stdin {
 }
 
 impl StdinStream for Stdin {
-    /// Not used by WASI 0.2, which asks for [`StdinStream::p2_stream`]; is at its end.
+    /// Unused by WASI 0.2, which calls [`StdinStream::p2_stream`]; always at the end.
     fn async_stream(&self) -> Box<dyn AsyncRead + Send + Sync> {
         Box::new(tokio::io::empty())
     }

@@ -19,7 +19,7 @@ const MAX_MESSAGE: usize = 16 << 10;
 const MAX_NAME: usize = 255;
 const MAX_MEDIA_TYPE: usize = 127;
 
-/// Bytes of arguments. They come from a model's output, which is smaller.
+/// Bytes of arguments, larger than a model's output.
 pub(crate) const MAX_ARGUMENTS: usize = 4 << 20;
 
 /// The name of an attachment that has none left after cleaning.
@@ -140,7 +140,7 @@ fn clean_name(name: &str) -> String {
     }
 }
 
-/// `type/subtype` with parameters, as it came if it is harmless.
+/// `type/subtype` with parameters, unchanged if harmless.
 fn media_type(text: &str) -> Result<String, CallError> {
     let fits = text.len() <= MAX_MEDIA_TYPE
         && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))

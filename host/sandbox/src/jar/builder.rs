@@ -1,4 +1,4 @@
-//! A jar for a program without agents: its tools and everything that they may do stand in one place.
+//! A jar for a program without agents: tools and rights in one place.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,9 +20,9 @@ use crate::jar::{Jar, JarSpec, JarTool};
 use crate::overlay::Overlay;
 use crate::sandbox::Sandbox;
 
-/// Makes a [`Jar`]. Nothing is granted but what is said here: without a directory the tools see no
-/// file, without a host they reach none, and the limits are those of the command line
-/// ([`Limits::default`]). Whatever is wrong is told by [`JarBuilder::build`].
+/// Builds a [`Jar`]. Only explicit grants count: without a directory the tools see no file, without a host
+/// they reach none, and the limits are the command line's ([`Limits::default`]). Faults are reported by
+/// [`JarBuilder::build`].
 #[derive(Debug)]
 #[must_use = "a builder makes nothing until `build`"]
 pub struct JarBuilder {
@@ -52,7 +52,7 @@ pub enum JarBuildError {
     /// The tools that a component offers cannot be learnt.
     #[error("component `{component}`: {source}")]
     Describe {
-        /// Its file, or its digest.
+        /// The file, or the digest.
         component: String,
         /// Why.
         source: DescribeError,
@@ -63,7 +63,7 @@ pub enum JarBuildError {
     /// A host is not written as a rule.
     #[error(transparent)]
     Host(#[from] HostRuleError),
-    /// The jar itself: two tools of one name, or a directory that cannot be opened.
+    /// The jar itself is invalid: two tools of one name, or a directory that cannot be opened.
     #[error(transparent)]
     Jar(#[from] JarError),
 }
@@ -96,7 +96,7 @@ impl JarBuildError {
     }
 }
 
-/// The caller's remedy for a component that does not say what it offers.
+/// The caller's remedy for a component that cannot be described.
 fn not_described(error: &DescribeError) -> &'static str {
     match error {
         DescribeError::Load(LoadError::NotWasm) => {
@@ -174,15 +174,14 @@ impl JarBuilder {
         self.mount(belljar_policy::WORKSPACE, directory, Access::Read)
     }
 
-    /// The tools read and write this directory, as `/workspace`. Names that hold rules or
-    /// settings ([`belljar_policy::PROTECTED_NAMES`]) are read alone; `.git` is none of them.
+    /// Lets the tools read and write this directory, as `/workspace`. Names of rules or settings
+    /// ([`belljar_policy::PROTECTED_NAMES`]) are read-only; `.git` is not protected.
     pub fn read_write(self, directory: impl AsRef<Path>) -> Self {
         self.mount(belljar_policy::WORKSPACE, directory, Access::ReadWrite)
     }
 
-    /// The tools see a directory as `/workspace`, and write to it as with [`Self::read_write`]; what
-    /// they write goes to the overlay's layer, and the directory stays as it is. Jars that are given
-    /// clones of one overlay see the same files.
+    /// Shows the tools a directory as `/workspace`, with writes as for [`Self::read_write`] into the
+    /// overlay's layer; the directory does not change. Jars with clones of one overlay see the same files.
     pub fn overlay(mut self, overlay: &Overlay) -> Self {
         self.overlays.insert(GuestPath::workspace(), overlay.clone());
         self.mount(belljar_policy::WORKSPACE, overlay.path(), Access::Overlay)
@@ -200,8 +199,8 @@ impl JarBuilder {
         self
     }
 
-    /// The tools reach this host: `api.example.com`, `https://*.example.com`. Private addresses are
-    /// refused unless a rule names one.
+    /// Lets the tools reach this host, for example `api.example.com`, `https://*.example.com`. Private
+    /// addresses are refused unless a rule names one.
     pub fn host(mut self, rule: &str) -> Self {
         match rule.parse::<HostRule>() {
             Ok(rule) => match self.grants.hosts.first_mut() {
@@ -213,8 +212,8 @@ impl JarBuilder {
         self
     }
 
-    /// The host joins this secret to requests of the tools that name it, for its own hosts alone.
-    /// No tool sees its value.
+    /// The host joins this secret to requests of tools that name it, for its bound hosts alone. No tool sees
+    /// the value.
     pub fn secret(mut self, name: SecretName, secret: Secret) -> Self {
         self.grants.secrets.insert(name.clone());
         self.secrets.insert(name, secret);
@@ -233,9 +232,8 @@ impl JarBuilder {
         self
     }
 
-    /// Asks the components what they offer, and opens the directories. A component that the
-    /// sandbox does not know is compiled for that, which takes seconds for a large one
-    /// ([`crate::SandboxConfig::slow`] hears of it).
+    /// Describes the components, and opens the directories. An unknown component is compiled first, which
+    /// takes seconds for a large one ([`crate::SandboxConfig::slow`] is notified).
     ///
     /// # Errors
     ///

@@ -1,5 +1,4 @@
-//! A command as a tool: it starts with the words of one call, runs to its end, and what it wrote is
-//! the answer.
+//! A command as a tool: it starts with one call's arguments, runs to its end, and its output is the answer.
 
 use serde_json::{Map, Value};
 use wasmtime::Store;
@@ -11,18 +10,17 @@ use crate::component::bindings::exports::belljar::tool::tools::{
 };
 use crate::jar::state::{Exited, Guest};
 
-/// The part of an answer that stderr may fill. A byte of it is up to six of JSON.
+/// The share of stderr in an answer. A byte may take six in JSON.
 const STDERR_SHARE: usize = 8;
 
-/// Room beside stdout for what is counted after it was cut.
+/// Room beside stdout for the counts after the cut.
 const SLACK: usize = 64;
 
 /// The name and type of an attachment, where stdout is no text.
 const BYTES_NAME: &str = "stdout.bin";
 const BYTES_TYPE: &str = "application/octet-stream";
 
-/// Hands the words of a call to a store that nothing has run in. The error says what is wrong with
-/// the arguments.
+/// Sets the arguments of a call in a fresh store. The error names the fault of the arguments.
 pub(crate) fn start(guest: &mut Guest, call: &Call) -> Result<(), String> {
     let line = guest.settings.form.line(&call.tool, &call.arguments)?;
     let most = guest.settings.output_bytes;
@@ -50,8 +48,8 @@ pub(crate) async fn run(
     Ok(Ok(answer(store.data(), code)))
 }
 
-/// Its output: first the host's word on how it ended, so that no text of the command can be taken
-/// for it, then stdout.
+/// The output: first the host's line about the ending, so that no text of the command can imitate it, then
+/// stdout.
 fn answer(guest: &Guest, code: u8) -> Output {
     let most = usize::try_from(guest.settings.output_bytes).unwrap_or(usize::MAX);
     let (mut stdout, out_dropped) = guest.stdout.take_bytes();

@@ -4,14 +4,13 @@ use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
-/// The clock moves by so much with each look at it: enough for a script that measures to measure
-/// something. Otherwise it stands still, as how long a call takes is never the same twice.
+/// The clock's step at each look: enough for scripts that measure time. Otherwise the clock stands still,
+/// because a call never takes the same time twice.
 const TICK_NANOS: u64 = 1_000;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// The beginning of a call that must be able to run again: with the same, a guest that does the same
-/// sees the same times and random numbers.
+/// The start of a repeatable call: with an equal course, an equal guest sees equal times and random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Course {
     /// The random numbers follow from it.
@@ -20,7 +19,7 @@ pub struct Course {
     pub began: u64,
 }
 
-/// The course of the call that runs in a store, if it has one.
+/// The course of the present call of a store, if any.
 #[derive(Default)]
 pub(crate) struct Following(Mutex<Option<Position>>);
 

@@ -14,20 +14,20 @@ use crate::jar::answer::is_object;
 use crate::jar::store::{Done, Job};
 
 /// Fuel of one judgement: a tenth of a second of a tight loop; a Rust hook takes a thousandth of
-/// it. It pays before every call, so it is small beside a call's own limit.
+/// it. Small beside a call's own limit, because it is paid before every call.
 const FUEL: u64 = 1_000_000_000;
 
 /// Linear memory and tables of one judgement: room for a small script engine.
 const MEMORY: u64 = 32 << 20;
 
-/// Bytes of new arguments that must pass; more are refused when they are read.
+/// Bytes of new arguments that must pass; a longer answer is refused.
 const ANSWER: u64 = 4 << 20;
 
 /// Characters of a reason that are kept: a sentence or two for the model.
 const MAX_REASON: usize = 1_000;
 
-/// The verdict of a hook component. Reasons are foreign text, cut at a bound: escape them before a
-/// person sees them.
+/// The verdict of a hook component. Reasons are foreign text, cut at a bound: escape them before showing them
+/// to a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookVerdict {
     /// Nothing against it.
@@ -49,7 +49,7 @@ pub enum HookError {
     /// It trapped, ran out, took too long or was cancelled.
     #[error("it failed: {0}")]
     Failed(String),
-    /// It said itself that it cannot judge.
+    /// The hook reported that it cannot judge.
     #[error("it cannot judge: {0}")]
     Said(String),
     /// Its answer breaks the contract.

@@ -1,5 +1,4 @@
-//! Tools whose calls leave something behind for the next ones, and calls that give themselves less
-//! time.
+//! Tools whose calls leave state for later ones, and calls that shorten their own time.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -18,8 +17,8 @@ const BEGAN_ANEW: &str = "[belljar: the tool began anew; what earlier calls had 
 const SHORTEST: Duration = Duration::from_millis(1);
 
 impl Jar {
-    /// The tools whose earlier calls left a state behind, or whose next result says that it is gone.
-    /// They begin anew in another jar.
+    /// The tools with state from earlier calls, or with a pending note about lost state. They begin anew in
+    /// another jar.
     pub fn with_state(&self) -> Vec<ToolName> {
         let has_state = |slot: &Slot| {
             let open = || slot.store.lock().unwrap_or_else(PoisonError::into_inner).is_some();
@@ -30,7 +29,7 @@ impl Jar {
         slots.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Notes that a tool's earlier calls left their state in another jar: its next result says so.
+    /// Notes that a tool's state is in another jar: the tool's next result has a note.
     pub fn begins_anew(&self, tool: &str) {
         if let Some(slot) = self.names.get(tool).and_then(|(slot, _)| self.slots.get(*slot)) {
             slot.lost.store(true, Ordering::Relaxed);
@@ -52,7 +51,7 @@ impl Jar {
         }
     }
 
-    /// Whether a tool that keeps state has lost it, and nobody was told yet.
+    /// Whether a tool has lost its state without a note yet.
     fn has_begun_anew(&self, slot: usize) -> bool {
         let slot = self.slots.get(slot).filter(|slot| slot.tool.ask.keeps_state);
         slot.is_some_and(|slot| slot.lost.swap(false, Ordering::Relaxed))
@@ -60,7 +59,7 @@ impl Jar {
 }
 
 impl Slot {
-    /// The time that a call's own arguments give it, where its tool has an argument for that.
+    /// The time in a call's own arguments, if its tool has such an argument.
     pub(super) fn asked_time(&self, arguments: &str) -> Option<Duration> {
         let name = self.tool.ask.time_argument.as_ref()?;
         let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;

@@ -1,4 +1,4 @@
-//! The bounds of a store that no grant changes, and the one that does: its memory.
+//! The fixed bounds of a store, and its memory, the bound that grants set.
 
 use belljar_policy::{Budget, Exhausted, Meter};
 use wasmtime::{Error, ResourceLimiter, Result};
@@ -7,11 +7,11 @@ use wasmtime::{Error, ResourceLimiter, Result};
 /// Each costs about 100 bytes to some KiB on the host, outside the memory budget.
 pub(crate) const MAX_RESOURCES: usize = 4_096;
 
-/// Component handles alive in one store; a guest makes them without the host's help.
+/// Living component handles of one store, because a guest makes them without the host's help.
 pub(crate) const MAX_HANDLES: usize = 10_000;
 
-/// Bytes that one call into the host may hand over, and one answer of `invoke` at least.
-/// They are copied to host memory before any check can look at them.
+/// Bytes of one call into the host, and at least one answer of `invoke`. They are copied to host memory
+/// before any check.
 pub(crate) const MAX_HOSTCALL: usize = 16 << 20;
 
 /// Random bytes of one request. Filling them is host work: 64 KiB takes microseconds.
@@ -50,7 +50,7 @@ impl MemoryLimiter {
         std::mem::replace(&mut self.peak, self.held)
     }
 
-    /// The first growth that was refused since the last call of this.
+    /// The first refused growth since the last call of this method.
     pub(crate) fn take_refused(&mut self) -> Option<Exhausted> {
         self.refused.take()
     }
@@ -72,8 +72,8 @@ impl MemoryLimiter {
         }
     }
 
-    /// Growth can fail after it was allowed: the slot is full. It can also be reported
-    /// without having been asked; then nothing is pending.
+    /// Growth can fail after permission, for example in a full slot. A failure can also be reported without a
+    /// request; then nothing is pending.
     fn failed(&mut self) {
         let back = std::mem::take(&mut self.pending);
         self.held = self.held.saturating_sub(back);

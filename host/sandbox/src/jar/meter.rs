@@ -2,9 +2,9 @@
 //!
 //! A store's fuel cannot be changed from outside while a call runs, so the store gets the
 //! call's share and [`MeteredCall`] watches: wasmtime yields every [`INTERVAL`] units by waking
-//! its own task and returning `Pending`, and that wake-up is told from one by I/O because it
-//! happens during the poll. Each yield is billed to the shared budget, which stops the call
-//! when a budget above it is used up; the exact figure is settled when the call ends.
+//! its own task and returning `Pending`, and such a wake-up differs from one by I/O because it happens during
+//! the poll. Each yield is billed to the shared budget, which stops the call when an ancestor's budget is
+//! used up; the exact amount is settled at the call's end.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -41,23 +41,23 @@ pub(crate) enum Stop {
     Cancelled,
 }
 
-/// The budgets that one call is billed to.
+/// The budgets of one call.
 #[derive(Clone, Copy)]
 pub(crate) struct Purse<'a> {
-    /// Its own, and with it those of its agent and above.
+    /// The call's own, including its agent's and ancestors'.
     pub(crate) budget: &'a Budget,
-    /// The rest of the call that makes it, where a tool does.
+    /// The rest of the outer call, if a tool made this one.
     pub(crate) slice: Option<&'a Budget>,
 }
 
 impl Purse<'_> {
-    /// Fuel that is left in all of them.
+    /// The fuel left in all budgets.
     pub(crate) fn remaining(self) -> u64 {
         let own = self.budget.remaining(Meter::Fuel);
         self.slice.map_or(own, |slice| own.min(slice.remaining(Meter::Fuel)))
     }
 
-    /// Bills all of them; `Err` = one is used up.
+    /// Bills all budgets; `Err` = one is used up.
     fn bill(self, fuel: u64) -> Result<(), Exhausted> {
         let own = self.budget.bill(Meter::Fuel, fuel);
         let above = self.slice.map_or(Ok(()), |slice| slice.bill(Meter::Fuel, fuel));
@@ -71,7 +71,7 @@ impl Purse<'_> {
         }
     }
 
-    /// The one that is used up.
+    /// The exhausted budget.
     pub(crate) fn exhausted(self) -> Option<Exhausted> {
         let above = || self.slice.and_then(|slice| slice.exhausted(Meter::Fuel));
         self.budget.exhausted(Meter::Fuel).or_else(above)
@@ -84,7 +84,7 @@ pub(crate) struct Bounds<'a> {
     pub(crate) purse: Purse<'a>,
     /// Host work of the call.
     pub(crate) record: &'a Record,
-    /// When it must end, unless its clock stands still meanwhile.
+    /// The deadline, unless the clock stands still meanwhile.
     pub(crate) deadline: Instant,
     /// Its clock.
     pub(crate) standstill: &'a Standstill,
@@ -111,7 +111,7 @@ impl Bounds<'_> {
 }
 
 impl Tally {
-    /// Bills the difference between what was billed and what really ran.
+    /// Bills the difference between the billed and the used fuel.
     pub(crate) fn settle(&mut self, used: u64, purse: Purse<'_>, record: &Record) {
         let _ = self.bill_host(purse, record);
         match used.checked_sub(self.guest_fuel) {
@@ -155,7 +155,7 @@ impl Wake for YieldFlag {
     }
 }
 
-/// A call under its bounds. Dropping it ends the guest at once.
+/// A call under its bounds. Dropping `MeteredCall` ends the guest at once.
 pub(crate) struct MeteredCall<'a, F> {
     call: Pin<&'a mut F>,
     bounds: Bounds<'a>,
@@ -205,7 +205,7 @@ impl<'a, F: Future> MeteredCall<'a, F> {
         if budget.is_ready() || waits.cancelled.as_mut().poll(cx).is_ready() {
             return Some(Stop::Cancelled);
         }
-        // While its clock stands still it has no deadline; what it waits for wakes it.
+        // With a stopped clock there is no deadline, and the awaited call wakes this one.
         let deadline: tokio::time::Instant = self.bounds.deadline()?.into();
         if waits.sleep.deadline() != deadline {
             waits.sleep.as_mut().reset(deadline);

@@ -62,7 +62,7 @@ use crate::receipt::{Ending, Receipt};
 use crate::sandbox::Sandbox;
 use crate::{Hints, Wasm};
 
-/// How long closing a jar waits for operations in flight before it names them.
+/// How long closing a jar waits for running operations before naming them.
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
 
 /// The parts that a jar is made from.
@@ -74,12 +74,11 @@ pub struct JarSpec {
     pub budget: Budget,
     /// The tool components that the subagent may call. No store opens before a first call.
     pub tools: Vec<JarTool>,
-    /// The values of secrets; which of them are used is for the rights to say. Those of the
-    /// rights, and those of the run ([`SecretStore::for_run`]), are looked for in every reply
-    /// to every tool of the jar, and in what the tools say.
+    /// The values of secrets; the rights decide which are used. Every reply to every tool of the jar, and the
+    /// tools' words, are searched for the rights' secrets, and the run's ([`SecretStore::for_run`]).
     pub secrets: SecretStore,
-    /// Overlays of mounts, by where guests see them. A mount that has one is read and written through
-    /// it alone, whatever its access; one with [`belljar_policy::Access::Overlay`] has to have one.
+    /// Overlays of mounts, by guest path. A mount with an overlay is read and written through it alone,
+    /// whatever its access; a mount with [`belljar_policy::Access::Overlay`] must have one.
     pub overlays: BTreeMap<GuestPath, Overlay>,
     /// Ends all calls, for good.
     pub cancel: CancellationToken,
@@ -88,21 +87,21 @@ pub struct JarSpec {
 /// One tool component in a jar.
 #[derive(Debug, Clone)]
 pub struct JarTool {
-    /// The tools of the component that this jar may call, with their hints.
+    /// The callable tools of the component, with their hints.
     pub tools: BTreeMap<ToolName, Hints>,
     /// The component.
     pub wasm: Wasm,
-    /// The rights that its manifest asks for.
+    /// The requests of the manifest.
     pub ask: ToolAsk,
-    /// Its settings, as `wasi:config` gives them.
+    /// The settings, for `wasi:config`.
     pub config: Arc<BTreeMap<String, String>>,
 }
 
-/// All the stores of one subagent, dropped as one.
+/// All stores of one subagent, dropped together.
 ///
-/// Invariant: a store is in its slot only between calls and only while it is sound. A call
-/// takes it out and puts it back when it ended well, so a call that is dropped, traps or runs
-/// out leaves an empty slot, and the next one opens a fresh store.
+/// Invariant: a store is in its slot only between calls and only while sound. A call takes the store and
+/// returns it after a good end, so a call that is dropped, traps or exceeds a limit leaves an empty slot, and
+/// the next call opens a fresh store.
 pub struct Jar {
     sandbox: Sandbox,
     rights: Rights,
@@ -128,11 +127,11 @@ struct Slot {
     loaded: OnceCell<Arc<Loaded>>,
     given: OnceLock<Given>,
     store: Mutex<Option<Box<OpenStore>>>,
-    /// A store is gone, with all that earlier calls left in it.
+    /// A store is gone, with the state of earlier calls.
     lost: AtomicBool,
 }
 
-/// The means that the stores of a slot get: fixed with the first of them.
+/// The means of a slot's stores, fixed with the first one.
 struct Given {
     rights: ToolRights,
     budget: Budget,
@@ -141,30 +140,29 @@ struct Given {
     mounts: Vec<OpenMount>,
 }
 
-/// A call comes with this besides its arguments. The default: nothing.
+/// Options of a call besides its arguments. Empty by default.
 #[derive(Default)]
 pub struct CallWith<'a> {
     /// Where the guest's progress reports go.
     pub progress: Option<ProgressSink>,
-    /// Who makes the calls that the guest makes; without, they are refused.
+    /// Makes the guest's nested calls; without it, they are refused.
     pub peers: Option<Arc<dyn Peers>>,
-    /// The call that makes this one, where a tool does.
+    /// The outer call, if a tool made this one.
     pub within: Option<&'a Within>,
-    /// Its times and random numbers, where it must be able to run again; without, they are real.
+    /// The times and random numbers of a repeatable call; without it, they are real.
     pub course: Option<Course>,
-    /// Whether it has a store to itself: nothing that an earlier call left is there, and nothing that
-    /// it leaves is there for a later one.
+    /// Whether the call has its own store, without state of earlier calls and for later ones.
     pub fresh: bool,
 }
 
 /// Something to be run in a slot.
 struct Work<'a> {
     job: Job,
-    /// Whether it may overlap with others of that kind.
+    /// Whether the call may overlap with others of that kind.
     shared: bool,
     with: CallWith<'a>,
     asked: Instant,
-    /// The time that whoever calls gives it, where that is less than its limit.
+    /// The caller's time limit, if less than the tool's.
     time: Option<Duration>,
 }
 
@@ -222,20 +220,20 @@ impl Jar {
         })
     }
 
-    /// Calls a tool. Waits behind earlier calls of the same component, in the order asked;
-    /// overlaps with calls of other components only where both tools are hinted read-only.
-    /// The order is that in which the returned futures are first polled.
+    /// Calls a tool. Waits for earlier calls of the same component, in the order asked; overlaps with calls
+    /// of other components only if both tools are hinted read-only. The order is the order of the first polls
+    /// of the returned futures.
     ///
-    /// `arguments` must be a JSON object as text. The permit must be one of this jar's rights;
-    /// one that still needs a person's answer is refused ([`ToolPermit::consented`]).
+    /// `arguments` must be a JSON object as text. The permit must come from this jar's rights; a permit that
+    /// needs a person's answer is refused ([`ToolPermit::consented`]).
     ///
     /// Dropping the future ends the call at once; its store is discarded.
     pub async fn call(&self, permit: ToolPermit, arguments: &str) -> CallResult {
         self.call_with_progress(permit, arguments, None).await
     }
 
-    /// Calls a tool by its name, with the jar's own rights: for a program without agents, where
-    /// nobody else decides. Otherwise as [`Jar::call`].
+    /// Calls a tool by name, with the jar's own rights: for a program without agents. Otherwise like
+    /// [`Jar::call`].
     ///
     /// # Errors
     ///
@@ -257,9 +255,9 @@ impl Jar {
 
     /// As [`Jar::call`], with all that a call may come with.
     ///
-    /// A call that is made `within` another one queues with the others made there and not in the
-    /// jar, is billed to that call too, and ends with it. What its manifest does not ask for, and
-    /// what would wait for itself, is refused, whatever the permit says.
+    /// A call made `within` another one queues with its siblings and not in the jar, is billed to the outer
+    /// call too, and ends with it. A tool outside of the outer manifest's requests, and a call that would
+    /// wait for itself, are refused, whatever the permit.
     pub async fn call_with(
         &self,
         permit: ToolPermit,
@@ -298,9 +296,9 @@ impl Jar {
         ran.map(|_| ()).map_err(|failure| failure.tell(self.timeout(*slot, None), &mut receipt))
     }
 
-    /// Ends what runs, waits until nothing of it is in flight, and drops the stores. After
-    /// that nothing in this jar has any effect. Gives the names of operations that have not
-    /// ended after ten seconds; none in a healthy host.
+    /// Ends running calls, waits for their operations, and drops the stores. Afterwards nothing in this jar
+    /// has any effect. Returns the names of operations that are unfinished after ten seconds; none in a
+    /// healthy host.
     pub async fn close(&self) -> Vec<String> {
         self.cancel.cancel();
         let ended = async {
@@ -325,7 +323,7 @@ impl Jar {
         receipt: &mut Receipt,
     ) -> Result<Output, CallError> {
         let here = self.names.get(name).filter(|_| self.rights.tool(name.as_str()).is_ok());
-        // INV-230: what a tool did not ask for it cannot call, whoever permits it.
+        // INV-230: a tool cannot call another without requesting it, whoever permits the call.
         let here = here.filter(|_| with.within.is_none_or(|it| it.may_call(name.as_str())));
         let Some((slot, hints)) = here else {
             return Err(Failure::Refused(DenyCode::ToolNotAllowed).tell(0, receipt));
@@ -345,7 +343,7 @@ impl Jar {
         }
         let call = Call { tool: name.as_str().to_owned(), arguments: arguments.to_owned() };
         let job = Job::Invoke(call);
-        // What a tool that calls others does is not in its own hints.
+        // The effects of nested calls are not in a tool's own hints.
         let shared = hints.read_only && !self.may_call_others(name.as_str());
         let time = self.slots.get(*slot).and_then(|slot| slot.asked_time(arguments));
         match self.run(*slot, Work { job, shared, with, asked, time }, receipt).await {
@@ -377,8 +375,7 @@ impl Jar {
         }
     }
 
-    /// Waits for the turn, opens the store if there is none, runs the job, and keeps the
-    /// store if it is sound.
+    /// Waits for the turn, opens a missing store, runs the job, and keeps a sound store.
     async fn run(
         &self,
         at: usize,
@@ -388,7 +385,7 @@ impl Jar {
         let Work { job, shared, with, asked, time } = work;
         let CallWith { progress, peers, within, course, fresh } = with;
         let cancelled = || Failure::Fault(RunFault::Cancelled);
-        // INV-232: a call ends with the one that makes it.
+        // INV-232: a nested call ends with its outer call.
         let cancel = within.map_or(&self.cancel, |within| &within.nest.stop);
         if cancel.is_cancelled() || self.budget.is_cancelled() {
             return Err(cancelled());
@@ -405,7 +402,7 @@ impl Jar {
         let Some(slot) = self.slots.get(at) else { return Err(cancelled()) };
         receipt.component = slot.tool.wasm.digest().to_string();
         if fresh {
-            // INV-350: it has its turn, so nobody else uses that store now.
+            // INV-350: the turn is taken, so no other call uses that store now.
             drop(slot.take());
         }
         let given = self.given(slot);
@@ -446,7 +443,7 @@ impl Jar {
         store.guest().progress = None;
         store.guest().peers = PeerReach::Nobody;
         if let Some(nest) = nest {
-            // Nothing that it called goes on behind it.
+            // Nested calls end too.
             nest.stop.cancel();
             nest.queue.idle().await;
         }
@@ -463,7 +460,7 @@ impl Jar {
         ran.end.map(|done| (done, budget)).map_err(Failure::Fault)
     }
 
-    /// Waits until this token, or a budget that the jar works on, is cancelled.
+    /// Waits until this token, or a budget of the jar, is cancelled.
     async fn cancelled(&self, cancel: &CancellationToken) {
         tokio::select! {
             () = cancel.cancelled() => {}
@@ -534,7 +531,7 @@ impl Jar {
         Some(held.mount.at_most(mount.access))
     }
 
-    /// The subagent's budget, or one below it where the manifest narrows its limits.
+    /// The subagent's budget, or one below with the manifest's limits.
     fn budget_of(&self, limits: &Limits) -> Budget {
         let caps = Caps::of(limits);
         if caps == Caps::of(self.rights.limits()) {
@@ -561,7 +558,7 @@ impl Slot {
 }
 
 impl Failure {
-    /// Writes it down in full, and says to the model what it may know.
+    /// Records the full failure, and returns the model's part.
     fn tell(self, timeout: u64, receipt: &mut Receipt) -> CallError {
         let (ending, error) = match self {
             Self::Refused(code) => (Ending::Refused(code.to_string()), CallError::Refused(code)),

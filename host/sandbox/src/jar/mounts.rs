@@ -1,5 +1,5 @@
-//! Open directories, shared between the stores and jars that mount the same one: ten
-//! thousand jars over one workspace hold one descriptor.
+//! Open directories, shared between stores and jars with equal mounts: ten thousand jars over one workspace
+//! hold one descriptor.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -19,8 +19,8 @@ use crate::overlay::Overlay;
 /// Entries before those without a user are swept out.
 const SWEEP_AT: usize = 256;
 
-/// How long it holds where closed directories are: following their paths takes longer than opening
-/// a jar, and who moves one does so by hand.
+/// How long the places of closed directories are cached: following their paths takes longer than opening a
+/// jar, and such directories are moved by hand.
 const CLOSED_HOLDS: Duration = Duration::from_secs(1);
 
 /// Directories that are open now.
@@ -37,9 +37,9 @@ struct Looked {
     closed: Closed,
 }
 
-/// Also by what else decides of it: who has other work directories or other closed ones may write
-/// less, and a way that was checked against other written directories (INV-178) was not checked.
-/// What stays the same directory was led to by a way that was checked.
+/// The key includes everything that decides about the mount: other work directories or closed ones may allow
+/// less, and a way checked against other written directories (INV-178) is unchecked. The same directory was
+/// reached by a checked way.
 type Key = (GuestPath, PathBuf, Access, Arc<[PathBuf]>, Closed, Arc<[PathBuf]>);
 
 /// One open directory.
@@ -49,8 +49,8 @@ pub(crate) struct HeldMount {
 }
 
 impl Mounts {
-    /// Opens each mount, or shares it with who has it open already. A path that means
-    /// another directory than before is opened anew.
+    /// Opens each mount, or shares an open one. A path that means another directory than before is opened
+    /// anew.
     pub(crate) fn open(
         &self,
         mounts: &[Mount],

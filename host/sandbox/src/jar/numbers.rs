@@ -7,8 +7,8 @@ use belljar_policy::ToolName;
 use crate::jar::Jar;
 
 impl Jar {
-    /// INV-500: the arguments with integers where the tool's schema asks for them. What a component offers
-    /// is known before anybody calls it, so this waits for nothing.
+    /// INV-500: the arguments with integers where the tool's schema expects them. The component is described
+    /// already, so there is no wait.
     pub(super) async fn with_whole_numbers<'t>(
         &self,
         slot: usize,
@@ -24,7 +24,7 @@ impl Jar {
                 Some(tool) => belljar_received::whole::by_schema(arguments, &tool.schema),
                 None => Cow::Borrowed(arguments),
             },
-            // It cannot be called either, and that says why.
+            // A call would fail too, with the reason.
             Err(_) => Cow::Borrowed(arguments),
         }
     }

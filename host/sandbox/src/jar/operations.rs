@@ -1,5 +1,4 @@
-//! Host operations in flight that may outlive the call that began them: what closing a jar
-//! waits for.
+//! Running host operations that may outlive their call: closing a jar waits for them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

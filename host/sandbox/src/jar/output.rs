@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::Receipt;
 
-/// A call's answer and what it did.
+/// A call's answer and its record.
 #[derive(Debug, Clone)]
 pub struct CallResult {
-    /// The output, or why there is none.
+    /// The output, or the error.
     pub outcome: Result<Output, CallError>,
-    /// The record of what the call did. There is always one.
+    /// The record of the call's effects, always present.
     pub receipt: Receipt,
 }
 
@@ -27,9 +27,9 @@ pub struct Output {
 /// One part of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// Text, as it came. Escape it before a person sees it.
+    /// Text, unchanged. Escape it before showing it to a person.
     Text(String),
-    /// JSON text that parses, as it came.
+    /// Valid JSON text, unchanged.
     Json(String),
     /// A file.
     Attachment {
@@ -88,8 +88,8 @@ pub enum ToolErrorKind {
 }
 
 impl Output {
-    /// Text and JSON parts, one below the other; attachments are left out. Foreign text: escape it
-    /// before a person sees it.
+    /// Text and JSON parts, one below the other, without attachments. Foreign text: escape it before showing
+    /// it to a person.
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
             Part::Text(text) | Part::Json(text) => Some(text.as_str()),

@@ -1,10 +1,8 @@
-//! Calls that a tool makes: what whoever owns a jar provides for them, and what the jar itself holds
-//! them to, whoever provides it.
+//! Calls made by a tool: the port for the jar's owner, and the jar's own bounds, for any owner.
 //!
-//! While a call runs in which others are made, it has a [`Nest`]: nothing else runs beside it in the
-//! jar, because a tool that may call others never overlaps, and the calls that it makes queue in the
-//! nest and not in the jar. So none of them can wait for a call that waits for it. What would, a tool
-//! of a component that is itself waiting, is refused.
+//! A call with nested calls has a [`Nest`]: nothing else runs beside it in the jar, because a tool that may
+//! call others never overlaps, and nested calls queue in the nest and not in the jar. So no nested call waits
+//! for its outer call. A call that would, to a component that is itself waiting, is refused.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,15 +16,14 @@ use crate::Hints;
 use crate::jar::output::{Output, ToolErrorKind};
 use crate::jar::queue::Queue;
 
-/// The other tools of whoever a jar belongs to. A jar hands its guests' calls to this, and knows
-/// nothing of who decides about them, who is asked, and what is recorded.
+/// The other tools of a jar's owner. A jar passes its guests' calls on to this port, which decides, asks and
+/// records.
 pub trait Peers: Send + Sync {
-    /// The tools that can be called. The jar passes on those that its guest may call.
+    /// The callable tools. The jar passes on those for its guest.
     fn list(&self) -> Vec<PeerTool>;
 
-    /// Makes these calls, each as if it had been asked for by itself; gives one result for each, in
-    /// their order. Those of the jar's own tools go through [`crate::Jar::call_with`], with `within`.
-    /// Dropping the future gives them up.
+    /// Makes these calls, each like a separate one; returns a result for each, in order. Calls of the jar's
+    /// own tools go through [`crate::Jar::call_with`], with `within`. Dropping the future gives the calls up.
     fn call(&self, calls: Vec<PeerCall>, within: Within) -> BoxFuture<'static, Vec<PeerResult>>;
 }
 
@@ -66,16 +63,16 @@ pub struct PeerError {
     pub message: String,
 }
 
-/// The call in which others are made: where those queue, what they may cost, and what ends them.
+/// The outer call of nested calls: their queue, their budget, and their end.
 #[derive(Clone)]
 pub struct Within {
     pub(crate) nest: Arc<Nest>,
-    /// The rest of the fuel of the call that makes them, less its reserve.
+    /// The rest of the outer call's fuel, less its reserve.
     pub(crate) slice: Budget,
 }
 
 impl Within {
-    /// How deep the calls stand that are made here: 1 = in one that nobody nested.
+    /// The nesting depth of calls made here: 1 = directly below a model's call.
     pub fn depth(&self) -> u64 {
         self.nest.depth
     }
@@ -90,13 +87,13 @@ impl Within {
         self.nest.waiting.contains(tool)
     }
 
-    /// Takes fuel that a call made here has used which is not made again.
+    /// Takes the fuel of a call that is not repeated.
     pub fn bill(&self, fuel: u64) {
-        // The call that makes it is told by what it has left.
+        // The outer call sees the exhaustion in its remaining fuel.
         let _ = self.slice.bill(Meter::Fuel, fuel);
     }
 
-    /// Ends what is under way when the call that makes them has ended.
+    /// Cancelled when the outer call has ended.
     pub fn ended(&self) -> &CancellationToken {
         &self.nest.stop
     }
@@ -108,10 +105,10 @@ impl std::fmt::Debug for Within {
     }
 }
 
-/// The bounds that a call sets to those which it makes.
+/// The bounds of a call for its nested calls.
 pub(crate) struct Nest {
     depth: u64,
-    /// The tools that its manifest asks for and its agent has.
+    /// The tools requested by the manifest and granted to the agent.
     allowed: BTreeSet<ToolName>,
     /// The tools of the components that wait.
     waiting: BTreeSet<ToolName>,
@@ -122,7 +119,7 @@ pub(crate) struct Nest {
     pub(crate) stop: CancellationToken,
     /// The fuel of the call above, where there is one.
     above: Option<Budget>,
-    /// All calls below one that nobody nested.
+    /// The number of calls below one model call.
     made: Arc<AtomicU64>,
     most: u64,
 }
@@ -135,7 +132,7 @@ pub(crate) struct Most {
 }
 
 impl Nest {
-    /// That of a call in this slot, whose component offers `own`; `None` = it stands too deep.
+    /// The nest of a call in this slot, whose component offers `own`; `None` = too deep.
     pub(crate) fn new(
         slot: usize,
         own: impl Iterator<Item = ToolName>,
@@ -166,7 +163,7 @@ impl Nest {
         })
     }
 
-    /// Whether a guest is shown this one.
+    /// Whether a guest is shown this tool.
     pub(crate) fn shows(&self, tool: &ToolName) -> bool {
         self.allowed.contains(tool) && !self.waiting.contains(tool)
     }
@@ -177,7 +174,7 @@ impl Nest {
         if made.saturating_add(calls) > self.most { Err(self.most) } else { Ok(()) }
     }
 
-    /// A budget for the calls that a guest makes which has this much fuel left itself.
+    /// A budget for the nested calls of a guest with this much remaining fuel.
     pub(crate) fn slice(&self, fuel: u64) -> Budget {
         let caps = Caps::unlimited().with(Meter::Fuel, fuel);
         match &self.above {
@@ -190,7 +187,7 @@ impl Nest {
 /// The other tools that a store's guest finds.
 #[derive(Clone, Default)]
 pub(crate) enum PeerReach {
-    /// Nobody: there is no such right, or nobody provides it.
+    /// Nobody: the right is missing, or no provider.
     #[default]
     Nobody,
     /// Its call stands as deep as calls may.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// One report of `belljar:tool/progress`. Foreign text: escape it before a person sees it.
+/// One report of `belljar:tool/progress`. Foreign text: escape it before showing it to a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
     /// How much is done, in the tool's unit.
@@ -13,5 +13,5 @@ pub struct Progress {
     pub message: String,
 }
 
-/// Gets the progress reports of a call, on the thread that runs the guest: it must be quick.
+/// Receives the progress reports of a call, on the guest's thread, so it must be quick.
 pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;

@@ -1,22 +1,22 @@
 //! The order of calls in a jar.
 //!
 //! Calls of one component wait for each other. Calls of different components overlap only
-//! where both are hinted read-only; any other call runs alone in the jar. Everything starts
-//! in the order asked: a call never overtakes an earlier one that it may not overlap with.
+//! where both are hinted read-only; any other call runs alone in the jar. Calls start in the order asked: a
+//! call never overtakes an earlier one without permission to overlap.
 //!
-//! A queue and not a task per store: ten thousand jars would be as many tasks and channels,
-//! and each call would cross threads twice. A store is taken out of its jar for the length of
-//! a call, so it has one owner at any time all the same, and dropping the call drops it.
+//! A queue and not a task for each store: ten thousand jars would be as many tasks and channels, and each
+//! call would cross threads twice. A store is taken out of its jar during a call, so it has one owner at any
+//! time all the same, and dropping the call drops the store.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-/// Calls that may wait in one jar. A model's step asks for a few dozen.
+/// Waiting calls of one jar. A model's step makes a few dozen.
 const MAX_WAITING: usize = 1_024;
 
-/// Who runs and who waits.
+/// The running and the waiting calls.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     state: Mutex<State>,
@@ -54,7 +54,7 @@ impl Queue {
     pub(crate) async fn enter(&self, lane: usize, shared: bool) -> Result<Ticket<'_>, QueueFull> {
         let (ticket, turn) = self.ask(lane, shared)?;
         if let Some(turn) = turn {
-            // The sender is dropped only together with the entry, which this ticket holds.
+            // The sender is dropped only with the entry, which this ticket holds.
             let _ = turn.await;
         }
         Ok(ticket)
@@ -129,8 +129,8 @@ impl State {
             let first = passed.iter().all(|earlier| entry.may_overlap(earlier));
             if first && self.may_run(&entry) {
                 self.running.push(entry);
-                // The receiver is gone only if its ticket is being dropped, which then waits
-                // for this lock and takes the entry out again.
+                // The receiver is gone only during the drop of its ticket, which then waits for this lock and
+                // removes the entry.
                 let _ = start.send(());
             } else {
                 passed.push(entry);

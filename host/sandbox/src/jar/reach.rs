@@ -8,13 +8,13 @@ use crate::jar::peers::{Most, Nest, PeerReach, Peers, Within};
 use crate::jar::{Given, Jar};
 
 impl Jar {
-    /// Whether a tool of this jar may call others: its manifest asks for some that these rights have.
+    /// Whether a tool of this jar may call others: the manifest requests some within these rights.
     pub fn may_call_others(&self, tool: &str) -> bool {
         let slot = self.names.get(tool).and_then(|(slot, _)| self.slots.get(*slot));
         slot.is_some_and(|slot| !self.given(slot).rights.peers().is_empty())
     }
 
-    /// The tools that a call in this slot may call.
+    /// The tools callable from a call in this slot.
     pub(super) fn reach(
         &self,
         at: usize,
@@ -37,7 +37,7 @@ impl Jar {
     }
 }
 
-/// INV-233: the answer to a call that would wait for the call that makes it.
+/// INV-233: the answer to a call that would wait for its own outer call.
 pub(super) fn waits_for_itself(tool: &ToolName) -> String {
     format!("`{tool}` cannot be called from here: its component is waiting for this very call")
 }

@@ -1,10 +1,10 @@
-//! The time that a call waits for calls of its own. Those have limits of their own, and a person may
-//! be asked about them, so none of it counts against the call that waits.
+//! The time that a call waits for nested calls. Nested calls have separate limits, and a person may be asked
+//! about them, so the wait does not count against the outer call.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The clock of one call: it runs, or stands still.
+/// The clock of one call: running or stopped.
 #[derive(Debug, Default)]
 pub(crate) struct Standstill(Mutex<State>);
 
@@ -30,7 +30,7 @@ impl Standstill {
         *self.state() = State::default();
     }
 
-    /// How long it stood still so far; `None` = it stands still now.
+    /// The stopped time so far; `None` = stopped now.
     pub(crate) fn total(&self) -> Option<Duration> {
         let state = self.state();
         state.since.is_none().then_some(state.total)

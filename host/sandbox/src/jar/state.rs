@@ -1,5 +1,5 @@
-//! The host's part of one store, and the small interfaces that it answers itself: log, progress,
-//! settings, randomness.
+//! The host's part of one store, and the small interfaces that it serves: log, progress, settings,
+//! randomness.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) struct Guest {
     pub(crate) table: ResourceTable,
     pub(crate) wasi: WasiCtx,
     pub(crate) files: FilesCtx,
-    /// `None` until a request is built, in a component that was not seen to need it.
+    /// `None` until a request is built, for a component without a known need.
     pub(crate) http: Option<HttpCtx>,
     pub(crate) rng: Box<dyn Rng + Send>,
     /// The course of the running call, for its clocks and random numbers.
@@ -44,7 +44,7 @@ pub(crate) struct Guest {
     pub(crate) peers: PeerReach,
     /// Its clock.
     pub(crate) standstill: Arc<Standstill>,
-    /// Fuel that the calls which it made have used.
+    /// Fuel used by nested calls.
     pub(crate) nested_fuel: u64,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Guest {
 pub(crate) struct Settings {
     pub(crate) values: Arc<BTreeMap<String, String>>,
     pub(crate) secrets: Arc<BTreeSet<SecretName>>,
-    /// How it is called, if it is a command.
+    /// The form of a call, for a command.
     pub(crate) form: Arc<CommandForm>,
     /// Bytes of an answer.
     pub(crate) output_bytes: u64,
@@ -101,8 +101,8 @@ impl Guest {
         }
     }
 
-    /// Hands a command its words, and takes what it writes as its answer. Before it runs, in a store
-    /// that nothing has run in.
+    /// Gives a command its arguments, and captures its output as the answer. Call it before the run, in a
+    /// fresh store.
     pub(crate) fn start(&mut self, line: CommandLine, output_bytes: u64) {
         let record = Arc::clone(&self.record);
         self.stdout = Stdio::new(output_bytes, Arc::clone(&record));
@@ -184,11 +184,10 @@ pub(crate) enum Exited {
     /// `exit(ok)`.
     #[error("it exited in the middle of the call")]
     Success,
-    /// `exit(err)`, which has no status: whatever a program writes (`exit(3)`), this is what
-    /// arrives here.
+    /// `exit(err)`, without a status: every exit code of a program (for example `exit(3)`) arrives here.
     #[error("it exited with a failure")]
     Failure,
-    /// `exit-with-code`, which has one.
+    /// `exit-with-code`, with a status.
     #[error("it exited with status {0}")]
     Status(u8),
 }
@@ -251,7 +250,7 @@ impl progress::Host for &mut Guest {
     }
 }
 
-/// The text in place of a secret's value: a guest may know that there is one.
+/// The text in place of a secret's value, because a guest may know of the secret.
 const SECRET_THERE: &str = "granted";
 const SECRET_PREFIX: &str = "secret.";
 

@@ -1,4 +1,4 @@
-//! One open store, and running something in it.
+//! One open store, and running jobs in it.
 
 use std::char::DecodeUtf16Error;
 use std::panic::AssertUnwindSafe;
@@ -61,7 +61,7 @@ pub(crate) enum Done {
 /// Why it gave nothing. The store is dead then.
 #[derive(Debug)]
 pub(crate) enum RunFault {
-    /// A trap: its name, and all that is known of it.
+    /// A trap: the name, and all known details.
     Trapped { name: String, detail: String },
     /// A budget ran out.
     Exhausted(Exhausted),
@@ -85,9 +85,9 @@ pub(crate) struct Ran {
 
 /// The bounds of it.
 pub(crate) struct Allowance<'a> {
-    /// Billed for fuel; capped at what one call may use.
+    /// Billed for fuel; capped at a call's maximum.
     pub(crate) budget: &'a Budget,
-    /// The rest of the call that makes this one; billed too.
+    /// The rest of the outer call; billed too.
     pub(crate) slice: Option<&'a Budget>,
     /// Wall time.
     pub(crate) time: Duration,
@@ -112,7 +112,7 @@ impl OpenStore {
         self.store.data_mut()
     }
 
-    /// Whether it is one of the pool's.
+    /// Whether the store is the pool's.
     pub(crate) fn is_pooled(&self) -> bool {
         self.permit.is_some()
     }
@@ -150,7 +150,7 @@ impl OpenStore {
             }
         };
         let used = cap.saturating_sub(self.store.get_fuel().unwrap_or(0));
-        // INV-231: what its calls used was billed to them.
+        // INV-231: nested calls were billed already.
         let used = used.saturating_sub(self.guest().nested_fuel);
         let used = match &end {
             Ok(_) => used,
@@ -241,8 +241,8 @@ impl OpenStore {
     }
 }
 
-/// Has the memory that all stores of a component begin with in its place. The kernel seals no page
-/// that it holds itself, as it does while it moves one: then the memory is made anew.
+/// Makes the initial memory image shared by all stores of a component. The kernel cannot seal a page that it
+/// holds, for example while moving it: then the image is made again.
 async fn share_image(component: &Component) -> wasmtime::Result<()> {
     for _ in 1..IMAGE_TRIES {
         if component.initialize_copy_on_write_image().is_ok() {
@@ -269,13 +269,13 @@ fn ready<'a>(
     tool.as_ref().ok_or_else(|| wasmtime::Error::msg("the tool is gone"))
 }
 
-/// How often the memory that stores share is made before an error is one. Each try waits for the kernel
-/// for a seventh of a second (`memfd_wait_for_pins` of Linux).
+/// Attempts at making the shared memory image before an error. Each attempt waits for the kernel for a
+/// seventh of a second (`memfd_wait_for_pins` of Linux).
 const IMAGE_TRIES: u32 = 8;
 
 const OUT_OF_FUEL: &str = "out of fuel";
 
-/// The remedy for text that is not valid, which the author of the tool has to apply.
+/// The remedy for invalid text, for the author of the tool.
 const MEND: &str = "the tool has to put U+FFFD there before a text leaves it";
 
 fn fault(error: &wasmtime::Error) -> RunFault {
@@ -296,7 +296,7 @@ fn fault(error: &wasmtime::Error) -> RunFault {
     } else if error.downcast_ref::<DecodeUtf16Error>().is_some() {
         format!("it gave a text in UTF-16 that has half a surrogate pair; {MEND}")
     } else {
-        // Limits of the host that an interface cannot express: handles, bytes of one call.
+        // Limits of the host that an interface cannot express, for example handles, or bytes of one call.
         "the host refused a call".to_owned()
     };
     let detail = Shown::clipped(&format!("{error:#}"), 500).to_string();

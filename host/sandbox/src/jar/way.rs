@@ -1,4 +1,4 @@
-//! The way that leads to a mount's directory, and who may change it.
+//! The path to a mount's directory, and its possible changes by agents.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -10,8 +10,8 @@ use crate::imports::files::OpenMount;
 /// The most links on a way; more are a ring.
 const MAX_LINKS: usize = 40;
 
-/// The mount that the path `host` led to, if no link on the way lies in a directory that agents write:
-/// they make no links, but they move directories in which somebody else's links are.
+/// The mount behind the path `host`, unless a link on the way is in a directory that agents write: agents
+/// make no links, but move directories with other people's links.
 ///
 /// # Errors
 ///
@@ -33,7 +33,7 @@ fn leads(host: &Path, real: &Path, written: &[PathBuf]) -> io::Result<()> {
     }
 }
 
-/// Where a path leads. `None` = over a link in one of these directories.
+/// The target of a path. `None` = through a link in one of these directories.
 fn follow(path: &Path, written: &[PathBuf]) -> io::Result<Option<PathBuf>> {
     let mut rest = parts(path);
     let mut at = PathBuf::from("/");

@@ -1,12 +1,12 @@
 //! The exit code of a command of preview 1.
 //!
-//! The adapter ends a program with `exit`, which says no more than whether it went well. So a module
-//! calls `exit-with-code` itself, in the place of `proc_exit`: both take one number.
+//! The adapter ends a program with `exit`, which only reports success or failure. So a module calls
+//! `exit-with-code` directly in place of `proc_exit`: both take one number.
 
 use wit_component::{StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// The function that a module imports, and the one that it gets.
+/// The imported function, and its replacement.
 const OLD: (&[u8], &[u8]) = (b"wasi_snapshot_preview1", b"proc_exit");
 const NEW: (&[u8], &[u8]) = (b"wasi:cli/exit@0.2.12", b"exit-with-code");
 
@@ -24,8 +24,8 @@ const IMPORTS: u8 = 2;
 /// The bytes in front of the first section.
 const HEADER: usize = 8;
 
-/// The module with the one import in place of the other, and the type of the new one beside it; as
-/// it is where it has no such import. `None` = its sections cannot be followed.
+/// The module with the import replaced, and the new import's type added; unchanged without such an import.
+/// `None` = its sections cannot be parsed.
 pub(super) fn with_code(module: &[u8]) -> Option<Vec<u8>> {
     let mut made = module.get(..HEADER)?.to_vec();
     let mut rest = module.get(HEADER..)?;

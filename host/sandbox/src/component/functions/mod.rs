@@ -1,5 +1,5 @@
 //! Functions of a component as tools: found in its exports, described by their types, called with
-//! JSON. Nothing of the component runs until a function is called.
+//! JSON. No code of the component runs before a call.
 
 mod names;
 mod schema;
@@ -20,8 +20,8 @@ use crate::component::tool_info::Hints;
 use crate::jar::state::Guest;
 use crate::{LoadError, Need};
 
-/// Exported functions that are looked at. More than a model could be offered, and few enough that
-/// the types of all of them are walked in a moment.
+/// Inspected exported functions: more than a model could be offered, and few enough to walk all types in a
+/// moment.
 const MAX_FUNCTIONS: usize = 256;
 
 /// Functions that a refusal names.
@@ -51,14 +51,14 @@ struct Function {
 /// An exported function that is not offered as a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOutFunction {
-    /// As the component spells it. Foreign text: escape it before a person sees it.
+    /// In the component's spelling. Foreign text: escape it before showing it to a person.
     pub function: String,
     /// Why, in words of the host's own.
     pub reason: String,
 }
 
 impl Functions {
-    /// Finds them. An error where there are too many, or none that can be called.
+    /// Finds the functions. An error if there are too many, or none is callable.
     pub(crate) fn find(engine: &Engine, component: &Component) -> Result<Self, LoadError> {
         let (mut found, mut left_out) = (Vec::new(), Vec::new());
         let ty = component.component_type();
@@ -114,7 +114,7 @@ impl Functions {
         });
         let reaches = |name: &str| matches!(need(name), Need::Files | Need::Network | Need::Peers);
         let outward = ty.imports(engine).any(|(name, _)| reaches(name));
-        // Known from its imports, and no promise of its own: there is nothing that it could change.
+        // Known from the imports, not a promise of the component: it cannot change anything.
         let hints = Hints { read_only: !outward, ..Hints::default() };
         Ok(Self { offered: offered.collect(), left_out, hints })
     }
@@ -124,8 +124,8 @@ impl Functions {
         &self.left_out
     }
 
-    /// The functions as tools that describe themselves, to be checked like those; at most so many,
-    /// and one more where there are more.
+    /// The functions as self-described tools, for the same checks; at most `most`, and one more as a sign of
+    /// further ones.
     pub(crate) fn claims(&self, most: usize) -> Vec<Claim> {
         let offered = self.offered.iter().take(most.saturating_add(1));
         let claim = |function: &Function| Claim {

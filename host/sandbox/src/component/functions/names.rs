@@ -1,4 +1,4 @@
-//! Names of tools, made of the names that a component gives its functions.
+//! Names of tools, made from a component's function names.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 /// Bytes of a tool's name, as providers of models accept them.
 const MAX_NAME: usize = 64;
 
-/// Digits of the digest that tells names apart which would be the same otherwise.
+/// Digits of the digest in otherwise equal names.
 const DIGITS: usize = 8;
 
 /// `namespace:package/interface@version#function`, or the function alone.
@@ -23,9 +23,9 @@ pub(super) fn refused(function: &str) -> Option<&'static str> {
     function.starts_with('[').then_some("it belongs to a resource, which JSON cannot name")
 }
 
-/// The tools of functions, in the same order. The version is left out. Where two come to the same
-/// name, or a name is too long, a part of the digest of what the component spells stands behind it:
-/// so a name depends on nothing but the component.
+/// The tools of functions, in the same order. The version is left out. If two names would be equal, or a name
+/// is too long, a part of the digest of the component's spelling follows: so a name depends on nothing but
+/// the component.
 pub(super) fn tools<'a>(spelled: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let plain: Vec<String> = spelled.clone().map(plain).collect();
     let mut counts: HashMap<&str, usize> = HashMap::new();

@@ -1,23 +1,22 @@
 //! JSON Schema of a function's parameters.
 //!
-//! A type can be written in few bytes and be enormous when it is unfolded, so everything that walks
-//! types counts what it visits.
+//! A type can be short when written and enormous when unfolded, so every walk over types counts its visits.
 
 use serde_json::{Map, Value, json};
 use wasmtime::component::Type;
 use wasmtime::component::types::ComponentFunc;
 
-/// How deep types nest. Each level is up to three of JSON, of which 64 are read.
+/// Nesting depth of types. Each level is up to three of JSON, whose bound is 64.
 const MAX_DEPTH: usize = 16;
 
-/// Types within one function, and cases that a type has, each counted as often as it is used. Whoever
-/// reads a value looks for its case among all of them, so their number is the price of each value.
+/// Types within one function, and cases of a type, each counted at every use. Parsing a value searches all
+/// cases, so their number is the price of each value.
 const MAX_TYPES: usize = 500;
 
 /// Bytes of a parameter's name: what providers of models accept as a property.
 const MAX_PARAMETER: usize = 64;
 
-/// The schema of the arguments, or why there is none.
+/// The schema of the arguments, or the reason against it.
 pub(super) fn of_arguments(function: &ComponentFunc) -> Result<Value, String> {
     let mut left = MAX_TYPES;
     let mut properties = Map::new();
@@ -137,7 +136,7 @@ fn cases(ty: &Type) -> usize {
     }
 }
 
-/// A case without a value is its name; with one, an object of one property.
+/// A case without a value is its name; a case with a value is an object of one property.
 fn case(name: &str, ty: Option<Type>, depth: usize, left: &mut usize) -> Result<Value, String> {
     match ty {
         None => Ok(json!({ "const": name })),

@@ -1,5 +1,5 @@
-//! The type of a function in a line, close to how WIT writes it: a model reads there what comes
-//! back, which a schema of arguments does not say.
+//! The type of a function in a line, close to WIT's syntax: a model sees the result's type there, which a
+//! schema of arguments lacks.
 
 use wasmtime::component::Type;
 use wasmtime::component::types::ComponentFunc;

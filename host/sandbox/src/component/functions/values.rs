@@ -6,8 +6,7 @@ use serde_json::{Map, Number, Value};
 use wasmtime::component::types::ComponentFunc;
 use wasmtime::component::{Type, Val};
 
-/// Values within the arguments of one call. Each takes some 40 bytes of the host's memory,
-/// however short it is as JSON.
+/// Values in the arguments of one call. Each takes some 40 bytes of the host's memory, however short in JSON.
 const MAX_VALUES: usize = 1_000_000;
 
 /// Characters of a property's name that an error repeats.

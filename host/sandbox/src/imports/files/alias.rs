@@ -1,8 +1,7 @@
 //! Other ways to a protected file: links with protected names, hard links, and directories
 //! that would carry a protected name to another place.
 //!
-//! Not covered: a protected name that is a link, lies in another directory than what it
-//! means, and does not lie in the mount's own directory.
+//! Not covered: a protected name that is a link, outside of its target's directory and of the mount's own.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,8 +17,8 @@ use super::names::is_protected;
 use super::spelling::{meant, spell};
 use super::walk::{HostDir, MAX_DEPTH, PathEnd, kind};
 
-/// Entries looked at before a directory is renamed. A directory with more stays where it
-/// is: the search has to be complete, and it has to end.
+/// Entries searched before a directory is renamed. A larger directory cannot be renamed: the search has to be
+/// complete, and has to end.
 pub(crate) const MAX_SEARCHED: usize = 20_000;
 
 /// The relation of a place to the links with protected names in its own directory and in the
@@ -28,17 +27,16 @@ pub(crate) const MAX_SEARCHED: usize = 20_000;
 pub(crate) enum Meant {
     /// Nothing.
     Not,
-    /// A directory or a link on the way that such a link leads: who puts another there says what the
-    /// link means.
+    /// A directory or a link on the way of such a link: replacing it would change the link's meaning.
     OnTheWay,
-    /// The meaning of such a link, or below it: with `AGENTS.md -> CLAUDE.md`, to write the one is
-    /// to write the other.
+    /// The target of such a link, or a path below: with `AGENTS.md -> CLAUDE.md`, writing `CLAUDE.md` means
+    /// writing `AGENTS.md`.
     Itself,
 }
 
-/// The relation of a place of a mount to the protected links near it. `mount`: the host's path of
-/// the mount, without links. Such a link is a user's, and followed as the user's programs follow
-/// it, also where it is absolute or leads out of the mount and back.
+/// The relation of a place in a mount to the protected links near it. `mount`: the host's path of the mount,
+/// without links. Such a link is the user's, and followed like the user's programs do, even if absolute or
+/// out of the mount and back.
 pub(crate) fn meant_by_protected_links<D: HostDir>(
     mount: &Path,
     root: BorrowedFd<'_>,
@@ -62,7 +60,7 @@ fn meant_from(mount: &Path, dir: BorrowedFd<'_>, real: &str, path: &str) -> Mean
         Some(spell(path.as_os_str()).into_owned())
     };
     for name in PROTECTED_NAMES {
-        // Most often there is no such link, and this is one system call.
+        // Usually there is no such link, and the check is one system call.
         if readlinkat(dir, *name, Vec::new()).is_err() {
             continue;
         }
@@ -95,8 +93,8 @@ pub(crate) enum DirContent {
     TooMuch,
 }
 
-/// Searches a directory for protected names. Moving a directory moves what it holds, and a
-/// tree prepared elsewhere must not become somebody's `.belljar`.
+/// Searches a directory for protected names. Moving a directory moves its content, and a tree prepared
+/// elsewhere must not become somebody's `.belljar`.
 pub(crate) fn content(
     dir: BorrowedFd<'_>,
     name: &OsStr,

@@ -1,5 +1,5 @@
-//! INV-155: what no guest writes, known by what it is. Its name need not be a protected one, and a
-//! mount may lie around it, in it, or lead to it by another path.
+//! INV-155: files closed to all guests, by identity. Their names need not be protected, and a mount may be
+//! around them, inside, or lead to them by another path.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,16 +13,16 @@ use super::walk::{HostDir, PathEnd};
 /// Names taken on the way that a path leads, the targets of links included.
 const MAX_STEPS: u32 = 1024;
 
-/// Device and inode: what a file is, whatever its path. Wide enough for every system's numbers.
+/// Device and inode: a file's identity, whatever its path. Wide enough for every system's numbers.
 type Identity = (i128, u64);
 
-/// Directories and files that are closed to writing with all they hold, and what leads to them.
+/// Directories and files closed to writing with all their content, and the links to them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Closed {
     ends: Vec<Identity>,
-    /// Links that are followed to them, and directories that are stepped back from.
+    /// Links followed on the way to them, and directories passed by `..`.
     way: Vec<Identity>,
-    /// Places that are not there yet: the directory that each would be made in, and its name.
+    /// Missing places: the directory in which each would be made, and the name.
     missing: Vec<(Identity, OsString)>,
 }
 
@@ -45,8 +45,8 @@ impl Closed {
         self.ends.is_empty() && self.way.is_empty() && self.missing.is_empty()
     }
 
-    /// Whether an open directory, or one that it lies in, is closed. Asks the file system for the
-    /// directories above, not the path, so that no link and no renaming deceives it.
+    /// Whether an open directory, or one of its parents, is closed. Reads the parents from the file system,
+    /// not from the path, so that no link and no renaming deceives the check.
     pub(crate) fn reaches(&self, dir: BorrowedFd<'_>) -> bool {
         if self.ends.is_empty() {
             return false;
@@ -67,7 +67,7 @@ impl Closed {
         }
     }
 
-    /// Whether the place is closed, lies in what is closed, leads there, or is where it would be made.
+    /// Whether the place is closed, inside a closed one, on the way to one, or a missing closed one.
     pub(crate) fn holds<D: HostDir>(&self, place: &PathEnd<D>) -> bool {
         let Some(dir) = place.at().host_dir().filter(|_| !self.is_empty()) else {
             return false;
@@ -81,12 +81,12 @@ impl Closed {
         !self.is_empty() && found().is_ok_and(|stat| self.is(identity(&stat)))
     }
 
-    /// Whether an entry of this number may be one of them: most are not, and need no second look.
+    /// Whether an entry with this inode may be closed: most are not, and need no second check.
     pub(crate) fn may_be(&self, inode: u64) -> bool {
         self.ends.iter().chain(&self.way).any(|(_, known)| *known == inode)
     }
 
-    /// Whether an open directory is itself one of them.
+    /// Whether an open directory is itself closed.
     pub(crate) fn is_open(&self, dir: impl AsFd) -> Result<bool, Errno> {
         Ok(!self.is_empty() && self.is(identity(&rustix::fs::fstat(dir)?)))
     }
@@ -113,7 +113,7 @@ fn identity_at(path: &Path) -> Option<Identity> {
     statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity)
 }
 
-/// The first name of a path that is not there, with the directory that is.
+/// The first missing name of a path, with its existing directory.
 fn first_missing(path: &Path) -> Option<(Identity, OsString)> {
     path.ancestors().find_map(|path| {
         let parent = identity_at(path.parent()?)?;
@@ -126,13 +126,12 @@ fn first_missing(path: &Path) -> Option<(Identity, OsString)> {
 pub(crate) struct Led {
     /// Its end, without links; whether something is there or not.
     pub(crate) end: PathBuf,
-    /// The links that were followed and the directories that were stepped back from, each without
-    /// links itself.
+    /// The followed links and the directories passed by `..`, each path without links.
     pub(crate) way: Vec<PathBuf>,
 }
 
-/// Follows a path as the operating system would. For paths of the operator and links of a user that a
-/// guest cannot make: what a guest names is walked instead.
+/// Follows a path like the operating system. For the operator's paths and a user's links, which guests cannot
+/// make; guests' paths are walked instead.
 pub(crate) fn lead(path: &Path) -> Led {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let (mut end, mut way) = (PathBuf::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Counts of things that are open, given back when they are dropped.
+//! Counts of open objects, decremented on drop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ pub(crate) struct Counter {
     limit: u64,
 }
 
-/// One that is open.
+/// Counts one open object.
 #[derive(Debug)]
 pub(crate) struct Slot(Arc<AtomicU64>);
 
@@ -23,7 +23,7 @@ impl Counter {
         self.limit
     }
 
-    /// One more, if it may be.
+    /// Counts one more, if allowed.
     pub(crate) fn take(&self) -> Option<Slot> {
         let fits = |open: u64| (open < self.limit).then_some(open + 1);
         self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;

@@ -103,17 +103,17 @@ impl Tree for Disk {
     }
 }
 
-/// Permissions that a file passes on to the one that replaces it: not set-user-id and its like.
+/// Permissions copied to a replacing file: not set-user-id and the like.
 const KEPT_MODE: u32 = 0o777;
 
-/// Gives a file the permissions of the file that it is about to replace. Best effort: a file that
-/// cannot be opened keeps its own.
+/// Gives a file the permissions of the one that it is about to replace. Best effort: a file that cannot be
+/// opened keeps its own.
 fn keep_mode(from: &PathEnd, onto: &PathEnd) {
     let Ok(replaced) = onto.stat() else { return };
     if !is(&replaced, FileType::RegularFile) {
         return;
     }
-    // Not followed and not waited for, should somebody have put something else in its place.
+    // Neither followed nor waited for, in case of a swapped file.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = openat(from.dir(), from.arg(), flags, Mode::empty()) else { return };
     // A file with another name may lie outside the mount under it.

@@ -23,8 +23,8 @@ use types::{
 /// Listings with more entries are made on a blocking thread: each entry costs a system call.
 const SHORT_LISTING: u64 = 512;
 
-/// Bytes of one `write`; the guest is told how many were taken. A write runs on the calling
-/// thread, and this much takes well under a millisecond.
+/// Bytes of one `write`; the guest gets the number written. A write runs on the calling thread, and so many
+/// bytes take well under a millisecond.
 const MAX_WRITE: usize = 1 << 20;
 
 impl preopens::Host for FilesView<'_> {
@@ -48,7 +48,7 @@ impl types::Host for FilesView<'_> {
 }
 
 impl types::HostDescriptor for FilesView<'_> {
-    /// Advice may be ignored, and is: it could drop or fill caches that others share.
+    /// Advice is ignored, as allowed: it could drop or fill shared caches.
     async fn advise(
         &mut self,
         fd: Resource<Descriptor>,
@@ -164,7 +164,7 @@ impl types::HostDescriptor for FilesView<'_> {
         } else {
             self.read_long_directory(&base.start.dir).await?
         };
-        // An empty listing counts too, so that their number is bounded.
+        // An empty listing counts too, so that the number of listings is bounded.
         let held = count.max(1);
         self.ctx.listings.insert(listing.rep(), Listing { held, merged: None });
         self.ctx.listed += held;
@@ -355,7 +355,7 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
         loop {
             let borrowed = Resource::new_borrow(stream.rep());
             match self.inner().read_directory_entry(borrowed).await {
-                // It came after the names were looked at. The entries after it are told.
+                // Added after the names were checked. Later entries are returned.
                 Err(error)
                     if matches!(error.downcast_ref(), Some(ErrorCode::IllegalByteSequence)) => {}
                 other => return other,
@@ -386,7 +386,7 @@ impl FilesView<'_> {
         }
     }
 
-    /// The handle that a stream over this file holds.
+    /// The handle of a stream over this file.
     fn handle(&mut self, fd: &Resource<Descriptor>, what: &str) -> FsResult<Handle> {
         self.ctx.record.host_call();
         let (content, opened) = self.file(fd)?;
@@ -436,7 +436,7 @@ impl FilesView<'_> {
         }
     }
 
-    /// As `read_directory`, on a blocking thread: a descriptor of its own asks for that.
+    /// Like `read_directory`, on a blocking thread, which needs a separate descriptor.
     async fn read_long_directory(
         &mut self,
         dir: &std::fs::File,

@@ -1,20 +1,20 @@
 //! `wasi:filesystem`: our own host over wasmtime-wasi's types.
 //!
-//! wasmtime-wasi checks access per preopen and leaves the rest open: how much is written,
-//! which names, which kinds of file. This host checks on every call
+//! wasmtime-wasi checks access for each preopen, but not the amount written, names, or kinds of file. This
+//! host checks on every call
 //!
 //! - the mount's access, so that read-only and read-write mounts can share a store;
 //! - the protected names, on the path as resolved ([`walk`]) and not as spelled;
 //! - that nothing but regular files and directories is opened;
 //! - bytes, open files, files made, entries listed.
 //!
-//! A guest makes no symbolic links, whatever is granted: other programs of the user follow
-//! them, and those know nothing of mounts. For the same reason it does not move links, and
-//! does not write to a file with several hard links: one of them may lie outside the mount.
+//! A guest makes no symbolic links, whatever its grants, because other programs of the user follow links
+//! without knowing mounts. For the same reason a guest cannot move links, nor write to a file with several
+//! hard links, which may lead outside the mount.
 //!
-//! File operations run on the calling thread (handing them to another costs several times
-//! what they take on a local disk). [`FilesView::pace`] lets other tasks and timers run in
-//! between; what can take long (`sync`, long listings) goes to a blocking thread.
+//! File operations run on the calling thread (another thread would cost several times the operation on a
+//! local disk). [`FilesView::pace`] lets other tasks and timers run in between; slow operations (`sync`, long
+//! listings) go to a blocking thread.
 
 mod alias;
 mod closed;
@@ -60,13 +60,13 @@ use crate::overlay::{DirRef, Fault, Found, Reader, Upper};
 use crate::receipt::Denial;
 use crate::receipt::record::{Record, clip};
 
-/// Files, directories and hard links that one store may make. Bytes are metered, but an
-/// empty file costs an inode and no byte.
+/// Files, directories and hard links that one store may make, because an empty file costs an inode without
+/// metered bytes.
 pub(crate) const MAX_MADE: u64 = 10_000;
 /// Directory entries held for all listings of one store at a time. A listing is read as a
 /// whole, about 100 bytes an entry.
 pub(crate) const MAX_LISTED: u64 = 32_768;
-/// Streams of one store at a time. A guest needs one per open file.
+/// Simultaneous streams of one store: one for each open file.
 pub(crate) const MAX_STREAMS: u64 = 256;
 /// Calls between two pauses in which other tasks run: most often some ten microseconds, and
 /// some milliseconds for the longest paths.
@@ -76,13 +76,13 @@ const HERE: &str = ".";
 /// Characters of a path shown in a refusal.
 const SHOWN_PATH: usize = 256;
 
-/// The files of one store: its mounts, and what is open.
+/// The files of one store: mounts and open descriptors.
 pub(crate) struct FilesCtx {
     mounts: Vec<OpenMount>,
     record: Arc<Record>,
     inner: WasiFilesystemCtx,
-    /// Belljar's knowledge of each descriptor, by its number in the resource table. Made and
-    /// dropped together with the resource; a descriptor that is missing here can do nothing.
+    /// Facts about each descriptor, by its number in the resource table. Made and dropped with the resource;
+    /// a descriptor without an entry is useless.
     open: HashMap<u32, Opened>,
     /// By number in the resource table.
     listings: HashMap<u32, Listing>,
@@ -104,7 +104,7 @@ struct Opened {
     /// Path below the mount, without links.
     real: Arc<str>,
     protected: bool,
-    /// Its form in an overlay, if it lies in one.
+    /// The form in an overlay, if inside one.
     over: Option<Over>,
     /// Freed when the descriptor and all its streams are dropped.
     slot: Arc<Slot>,
@@ -123,7 +123,7 @@ enum Over {
 /// A directory of an overlay.
 struct OverDir {
     dir: DirRef,
-    /// The descriptor's own directory is the one below; otherwise there is none.
+    /// Whether the descriptor's own directory is the lower one; otherwise there is no lower one.
     lower: bool,
 }
 
@@ -138,7 +138,7 @@ pub(crate) struct Content {
 struct Listing {
     /// Entries held.
     held: u64,
-    /// Those of an overlay that are left; others lie in the resource table.
+    /// The remaining entries of an overlay's listing; other listings are in the resource table.
     merged: Option<std::vec::IntoIter<types::DirectoryEntry>>,
 }
 
@@ -187,10 +187,9 @@ impl FilesCtx {
         }
     }
 
-    /// Names the workspace as a command looks for it: at `path`, and `.` besides, for programs of preview
-    /// 1 know no other current directory, and what they open by a relative name they look for there. At
-    /// `/` it has that name alone, as with `--dir .::/`. INV-502: the same mount with the same access, and
-    /// no other.
+    /// Names the workspace for a command: at `path`, and as `.`, because programs of preview 1 have no other
+    /// current directory, and resolve relative names there. At `/` that is the only name, as with `--dir
+    /// .::/`. INV-502: the same mount with the same access, and no other.
     pub(crate) fn open_at(&mut self, path: &str) {
         self.workspace_names = match path {
             "/" => vec![path.to_owned()],
@@ -204,7 +203,7 @@ impl FilesCtx {
         guest_error(code).into()
     }
 
-    /// Takes one of the open files that the store may have.
+    /// Takes one of the store's open files.
     fn slot(&self, what: &str) -> Result<Arc<Slot>, FsError> {
         match self.files.take() {
             Some(slot) => Ok(Arc::new(slot)),
@@ -239,7 +238,7 @@ impl FilesCtx {
         let first = tree.first(from);
         #[cfg(test)]
         if seam::allows_all() {
-            // A whole path as the operating system takes it: what is never handed to it otherwise.
+            // A whole path for the operating system, which never gets one otherwise.
             return Ok(PathEnd::of_name(first, path.into()));
         }
         match walk_by(tree, first, &from.start, path, follow) {
@@ -256,8 +255,8 @@ impl FilesCtx {
         }
     }
 
-    /// Whether the place may be written at all: the mount's access, then protected names, then
-    /// closed directories. With a yes: what a protected link makes of it, for [`Self::may_move`].
+    /// Whether the place may be written: the mount's access, then protected names, then closed directories.
+    /// Returns the relation to protected links, for [`Self::may_move`].
     fn may_write<D: HostDir>(
         &self,
         what: &str,
@@ -274,8 +273,8 @@ impl FilesCtx {
         Ok(meant)
     }
 
-    /// Whether a name that may be written may also go, come from elsewhere, or be replaced: a
-    /// protected link may mean something else after that.
+    /// Whether a writable name may also be removed, moved here, or replaced, because that can change the
+    /// meaning of a protected link.
     fn may_move<D>(
         &self,
         what: &str,
@@ -332,7 +331,7 @@ impl FilesCtx {
         }
     }
 
-    /// A file with several hard links is not changed: one of them may lie outside the mount.
+    /// Refuses to change a file with several hard links, which may lead outside the mount.
     fn has_one_name(
         &self,
         what: &str,
@@ -376,7 +375,7 @@ impl FilesCtx {
         self.record.path_written(&mount.guest_path(real));
     }
 
-    /// A number for a file that stays the same in this store and tells nothing of the host.
+    /// A number for a file, constant in this store and without information about the host.
     fn identity(&self, stat: &Stat) -> types::MetadataHashValue {
         let of = |part: u8| self.salt.hash_one((part, stat.st_dev, stat.st_ino));
         types::MetadataHashValue { lower: of(0), upper: of(1) }
@@ -411,7 +410,7 @@ impl FilesView<'_> {
         }
     }
 
-    /// Makes the next call pause: this one took long.
+    /// Makes the next call yield, because this one took long.
     fn tire(&mut self) {
         self.ctx.calls = u32::MAX;
     }
@@ -459,7 +458,7 @@ impl FilesView<'_> {
 }
 
 impl Content {
-    /// The file that holds it now: one of the lower directory may have been copied since.
+    /// The file with the present content: a lower file may have been copied since.
     pub(crate) fn file(&self) -> &Arc<File> {
         match &self.over {
             Some(Over::Reader(reader)) => reader.moved().map_or(&self.file, |(_, file)| file),
@@ -476,8 +475,7 @@ impl Content {
     }
 }
 
-/// Does something with the tree that a directory lies in: an overlay, which is held meanwhile, or
-/// the host's own.
+/// Runs code with the tree of a directory: an overlay, locked meanwhile, or the host's own.
 macro_rules! on_tree {
     ($base:expr, |$tree:ident| $act:expr) => {
         match &$base.opened.mount.overlay {
@@ -499,7 +497,7 @@ fn refuse(record: &Record, what: &str, code: DenyCode, facts: String) {
     record.deny(Denial::new(code, what, clip(&facts)));
 }
 
-/// Takes bytes from the budget, or writes down that it is used up.
+/// Takes bytes from the budget, or records its exhaustion.
 fn reserve(record: &Record, what: &str, meter: Meter, bytes: u64) -> Result<(), ()> {
     record.reserve(meter, bytes).map_err(|exhausted| {
         refuse(record, what, DenyCode::LimitReached, format!("{bytes} more bytes: {exhausted}"));

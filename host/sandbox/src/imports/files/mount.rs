@@ -1,4 +1,4 @@
-//! Mounts: a directory held open, and what may be done below it.
+//! Mounts: open directories, with the permitted access below.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
@@ -30,7 +30,7 @@ pub(super) struct MountInfo {
     pub(super) root: Dir,
     /// The mount's own directory is a protected name or lies below one, or in a closed directory.
     pub(super) protected: bool,
-    /// Places that are not written, wherever in the mount they lie.
+    /// Closed places, anywhere in the mount.
     pub(super) closed: Closed,
     /// The host's path of the directory, without links.
     real: PathBuf,
@@ -40,7 +40,7 @@ pub(super) struct MountInfo {
 
 impl OpenMount {
     /// Opens the directory of a mount. For `work_directories` see
-    /// [`crate::Sandbox::with_work_directories`]; in one of them nothing is closed.
+    /// [`crate::Sandbox::with_work_directories`]; inside one of them nothing is closed.
     pub(crate) fn open(
         mount: &Mount,
         work_directories: &[PathBuf],
@@ -117,7 +117,7 @@ impl OpenMount {
         &self.info.real
     }
 
-    /// The device and inode of the directory: what it is, whatever its path.
+    /// The device and inode of the directory: its identity, whatever the path.
     pub(crate) fn identity(&self) -> std::io::Result<(u64, u64)> {
         let found = self.info.root.dir.metadata()?;
         Ok((found.dev(), found.ino()))
@@ -136,8 +136,8 @@ fn means(access: Access, protected: bool) -> (FsPerms, OpenMode) {
     }
 }
 
-/// The path of an open directory, without links. Linux knows it, whatever the path that led
-/// here means by now; elsewhere, and without `/proc`, the path is followed again.
+/// The path of an open directory, without links. Linux knows the path, whatever the original path means by
+/// now; elsewhere, and without `/proc`, the path is followed again.
 fn real_path(dir: &File, host: &Path) -> std::io::Result<PathBuf> {
     let held = format!("/proc/self/fd/{}", dir.as_raw_fd());
     if cfg!(target_os = "linux")
@@ -148,8 +148,8 @@ fn real_path(dir: &File, host: &Path) -> std::io::Result<PathBuf> {
     std::fs::canonicalize(host)
 }
 
-/// Whether a part of the path is a protected name. INV-151: the path that leads to a work
-/// directory does not count; its own name and what lies below it do.
+/// Whether a part of the path is a protected name. INV-151: the path to a work directory does not count; its
+/// own name and the paths below do.
 fn lies_in_protected(host: &Path, work_directories: &[PathBuf]) -> bool {
     let above = work_directories.iter().find(|directory| host.starts_with(directory));
     let above = above.and_then(|directory| directory.parent());

@@ -1,11 +1,10 @@
-//! Which names no guest may write, as file systems would read them.
+//! Names that no guest may write, as file systems compare them.
 
 use belljar_policy::PROTECTED_NAMES;
 
 /// Whether a file name means one of [`PROTECTED_NAMES`] on some file system that a mount
-/// could stand on. Letter case is folded, characters that HFS+ ignores are dropped, and so
-/// are the endings that Windows ignores: `AGENTS.md::$DATA`, `AGENTS.md.`. Too much is
-/// protected rather than too little.
+/// could stand on. Letter case is folded, and characters ignored by HFS+ and endings ignored by Windows are
+/// dropped, for example in `AGENTS.md::$DATA`, `AGENTS.md.`. Too much is protected rather than too little.
 pub fn is_protected(name: &str) -> bool {
     let name = name.split(':').next().unwrap_or(name);
     let name = name.trim_end_matches(['.', ' ']);

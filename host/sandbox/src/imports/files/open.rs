@@ -134,7 +134,7 @@ impl FilesView<'_> {
                 Err(ErrorCode::NotDirectory.into())
             }
             FileType::RegularFile => self.open_file(tree, base, &place, Some(&found), ask, slot),
-            // Only where it was asked not to follow it.
+            // Only if the open must not follow links.
             FileType::Symlink => Err(ErrorCode::Loop.into()),
             _ => Err(self.ctx.special(&base.opened, &place.real)),
         }
@@ -238,8 +238,8 @@ impl FilesCtx {
     }
 }
 
-/// Permissions of wasmtime-wasi on the descriptor, the second layer below our own checks; and
-/// whether its directory is told to be one that can be changed.
+/// wasmtime-wasi's permissions on the descriptor, the second layer below our own checks; and whether the
+/// directory is reported as changeable.
 fn perms<D>(base: &Base, place: &PathEnd<D>) -> (FsPerms, bool) {
     match base.opened.mount.access {
         Access::ReadWrite if !place.protected => (FsPerms::ReadWrite, true),

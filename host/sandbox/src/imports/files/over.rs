@@ -1,4 +1,4 @@
-//! Overlays, as operations on paths act on them, and what is open in one.
+//! Overlays, for operations on paths, and open files in one.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -74,7 +74,7 @@ impl Tree for View<'_> {
                 ReadFile::Special => return Err(ctx.special(&base.opened, &place.real)),
             },
             Some(found) => {
-                // Of the names that the overlay gave it: others keep what they have.
+                // The overlay's own names of the file: its other names keep the old content.
                 ctx.has_one_name("open", &base.opened.mount, &place.real, found)?;
                 let keep =
                     if ask.truncate { 0 } else { self.to_copy(place, found).map_err(fault)? };
@@ -183,7 +183,7 @@ fn search(
 }
 
 impl FilesView<'_> {
-    /// The status of what is open, if it lies in an overlay.
+    /// The status of an open descriptor, if inside an overlay.
     pub(super) fn status_over(
         &self,
         fd: &Resource<Descriptor>,
@@ -205,8 +205,8 @@ impl FilesView<'_> {
         Ok(Some(stat.map_err(error)?))
     }
 
-    /// Whether two descriptors mean one thing, if one of them lies in an overlay. What has no status
-    /// is nothing.
+    /// Whether two descriptors mean the same file, if one is inside an overlay. Without a status they never
+    /// do.
     pub(super) fn is_same_over(
         &self,
         a: &Resource<Descriptor>,
@@ -247,8 +247,7 @@ impl FilesView<'_> {
         }
     }
 
-    /// A listing of a directory in which something was changed. `None` = it is the host's own, as
-    /// it is.
+    /// A listing of a changed directory. `None` = unchanged, so the host's own is used.
     pub(super) fn list_over(&mut self, base: &Base) -> FsResult<Option<Resource<ReaddirIterator>>> {
         let Some(overlay) = &base.opened.mount.overlay else { return Ok(None) };
         let free = MAX_LISTED.saturating_sub(self.ctx.listed);

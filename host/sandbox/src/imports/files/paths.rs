@@ -35,8 +35,7 @@ impl FilesView<'_> {
         Ok((place, meant))
     }
 
-    /// Resolves a path of which the last name is about to go, to come from elsewhere, or to be
-    /// replaced.
+    /// Resolves a path whose last name is about to be removed, moved here, or replaced.
     fn movable<T: Tree>(
         &self,
         tree: &T,
@@ -55,8 +54,8 @@ impl FilesView<'_> {
         self.ctx.refuse(what, DenyCode::PathNotAllowed, facts)
     }
 
-    /// Whether what is open was opened to be written, when all was looked at; of a directory, whether
-    /// it may be now.
+    /// Whether the descriptor was opened for writing, with all checks; for a directory, whether writing is
+    /// allowed now.
     pub(super) fn is_for_writing(
         &self,
         what: &str,
@@ -219,7 +218,7 @@ impl FilesView<'_> {
         if !is(&found.stat, FileType::RegularFile) {
             return Err(self.refuse_place("link", base, old, "is not a regular file"));
         }
-        // One more name would change the file, and keep it after its owner has removed theirs.
+        // A further name would change the file, and keep it after its owner has removed theirs.
         self.ctx.has_one_name("link", &base.opened.mount, &old.real, &found)?;
         if new.must_be_dir || new.name.is_none() {
             return Err(ErrorCode::NotDirectory.into());
@@ -278,8 +277,7 @@ impl FilesView<'_> {
     }
 }
 
-/// The second of two directories, if it lies in another mount than the first. What stands in two
-/// mounts is two places.
+/// The second directory, if in another mount than the first. The same directory in two mounts counts as two.
 fn other_mount<'a>(old: &Base, new: &'a FsResult<Base>) -> Option<&'a Base> {
     new.as_ref().ok().filter(|new| !Arc::ptr_eq(&old.opened.mount, &new.opened.mount))
 }
@@ -341,7 +339,7 @@ pub(super) fn descriptor_type(kind: FileType) -> DescriptorType {
 pub(crate) struct Entries {
     /// Without `.` and `..`, counted up to one past a bound.
     pub(crate) count: u64,
-    /// Whether a guest is told one of them otherwise than by its own name.
+    /// Whether a name is spelled differently for the guest.
     pub(crate) odd: bool,
 }
 

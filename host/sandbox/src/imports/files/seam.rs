@@ -1,11 +1,11 @@
-//! For tests alone, and in no other build: a check of rights that always allows. With it, what
-//! still refuses is the OS sandbox.
+//! For tests alone, and in no other build: a check of rights that always allows, so that only the OS sandbox
+//! refuses.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static ALLOWS_ALL: AtomicBool = AtomicBool::new(false);
 
-/// Takes the first wall down for this process: a test does so in a child of its own.
+/// Removes the first wall for this process, for a test in a child.
 pub(crate) fn allow_all() {
     ALLOWS_ALL.store(true, Ordering::Relaxed);
 }

@@ -1,9 +1,8 @@
-//! How names of files that are not text are told to a guest, whose names are texts of Unicode.
+//! The spelling for guests of file names that are not text, because a guest's names are Unicode.
 //!
 //! A byte that is not UTF-8 is `\xHH` with two upper-case digits: `caf\xE9.txt` is a name of Latin-1.
-//! Where a name that is text has just such letters in it, its backslash is `\x5C`, so no two names are
-//! told alike. A guest opens, changes and makes files by the same spelling. A text that is the spelling
-//! of no name means itself.
+//! In a text with such letters, the backslash becomes `\x5C`, so no two names have the same spelling. A guest
+//! opens, changes and makes files by the same spelling. A text that spells no such name means itself.
 //!
 //! No `/`, no NUL and no `.` is ever spelt so: a spelling has as many parts as its path, and leads
 //! nowhere else.
@@ -67,11 +66,11 @@ pub(crate) fn meant(text: &str) -> Cow<'_, OsStr> {
         }
     }
     let name = std::ffi::OsString::from_vec(name);
-    // Another spelling of the same name is none.
+    // A different spelling of the same name is not accepted.
     if spell(&name) == text { Cow::Owned(name) } else { Cow::Borrowed(OsStr::new(text)) }
 }
 
-/// The byte that is spelt here: one that no ASCII letter is, or a backslash.
+/// The byte spelled here: not a printable ASCII letter, or a backslash.
 fn escaped(bytes: &[u8], at: usize) -> Option<u8> {
     let [BACKSLASH, b'x', high, low] = bytes.get(at..at.checked_add(ESCAPE)?)? else {
         return None;

@@ -18,8 +18,7 @@ use super::{Content, refuse, reserve};
 use crate::overlay::{Full, Growing, Upper};
 use crate::receipt::record::Record;
 
-/// Bytes of one read, and of one write through a stream: the guest names a size, and the
-/// host allocates it.
+/// Bytes of one read or write through a stream, because the guest names a size, and the host allocates it.
 pub(crate) const MAX_CHUNK: usize = 64 << 10;
 /// Chunks between two pauses in which other tasks run.
 const CHUNKS_PER_PAUSE: u32 = 16;
@@ -96,8 +95,8 @@ pub(crate) fn read_billed(
     Ok(buffer.freeze())
 }
 
-/// Bills and writes. The hole that a write past the end leaves is billed like its bytes, so
-/// that no file grows past the budget. `at` = `None` appends.
+/// Bills and writes. The hole left by a write past the end is billed like bytes, so that no file grows past
+/// the budget. `at` = `None` appends.
 pub(crate) fn write_billed(
     content: &Content,
     record: &Record,
@@ -145,8 +144,8 @@ pub(crate) fn write_billed(
     if let Err(error) = &result
         && is_full(error)
     {
-        // The guest is told of too little space, as where its own limit is reached. Which of the two
-        // it was is for the operator.
+        // The guest gets the error for too little space, as at its own limit. The operator learns which of
+        // the two it was.
         let facts = format!("the disk that holds `{path}` is full: {error}");
         refuse(record, "write", DenyCode::LimitReached, facts);
     }
@@ -156,7 +155,7 @@ pub(crate) fn write_billed(
     }
 }
 
-/// Bills what a file grows by, and makes it this long.
+/// Bills a file's growth, and sets its length.
 pub(crate) fn resize_billed(content: &Content, record: &Record, size: u64) -> io::Result<()> {
     let file = &**content.file();
     let mut growing = content.upper().map(Upper::grow);
@@ -179,7 +178,7 @@ pub(crate) fn resize_billed(content: &Content, record: &Record, size: u64) -> io
     done
 }
 
-/// Takes room in an overlay for a file of this length, or writes down that there is none.
+/// Takes room in an overlay for a file of this length, or records the lack of it.
 fn make_room(
     record: &Record,
     what: &str,

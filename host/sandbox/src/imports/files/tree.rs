@@ -34,8 +34,8 @@ pub(super) trait Tree: Steps<Dir: HostDir> {
         found: &Found,
     ) -> Result<(Arc<File>, Option<Over>), Errno>;
 
-    /// Opens a file that was found, or makes one. Whatever concerns the file itself is checked on
-    /// the open file, before anything of it changes; truncation comes last.
+    /// Opens a found file, or makes one. Checks on the file itself are made on the open file, before any
+    /// change; truncation comes last.
     fn open_file(
         &mut self,
         ctx: &FilesCtx,
@@ -57,9 +57,8 @@ pub(super) trait Tree: Steps<Dir: HostDir> {
     /// Whether a directory may be moved.
     fn search(&self, place: &PathEnd<Self::Dir>, closed: &Closed) -> Result<DirContent, Errno>;
 
-    /// Moves what was found. A file gets the permissions of the one that it replaces: a guest cannot
-    /// set permissions, so a tool that writes beside a file and renames would otherwise take away a
-    /// script's executable bit.
+    /// Moves what was found. A file gets the replaced file's permissions, because a guest cannot set
+    /// permissions: a tool that writes beside a script and renames would otherwise remove the executable bit.
     fn rename(
         &mut self,
         old: &PathEnd<Self::Dir>,
@@ -84,7 +83,7 @@ pub(super) trait Tree: Steps<Dir: HostDir> {
     ) -> Result<(), Fault>;
 }
 
-/// Whether what stands at a place has this status's type.
+/// Whether the file at a place has this status's type.
 pub(super) fn is(stat: &Stat, kind: rustix::fs::FileType) -> bool {
     super::walk::kind(stat) == kind
 }

@@ -3,8 +3,8 @@
 //! Each step opens one plain name below a directory that is already open, without following
 //! links, so no step can leave the mount, whatever another process swaps meanwhile. Links
 //! are read and expanded here. The result is an open parent directory and one final name:
-//! what is checked (protected names, access) is then exactly what is acted on. That is why
-//! whole paths are never handed to the operating system, nor to wasmtime-wasi.
+//! the checked place (protected names, access) is then exactly the changed one. So whole paths are never
+//! handed to the operating system, nor to wasmtime-wasi.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -27,8 +27,7 @@ pub(crate) const MAX_PATH: usize = 4096;
 pub(crate) const MAX_DEPTH: usize = 128;
 /// Links followed in one path, as on Linux.
 const MAX_LINKS: u32 = 40;
-/// Names taken in one path, expanded links included, so that links to long paths cannot
-/// multiply into long work.
+/// Names of one path, including expanded links, so that links to long paths cannot multiply into long work.
 const MAX_STEPS: u32 = 1024;
 
 /// Whether a link in the last place is followed.
@@ -60,11 +59,11 @@ pub(crate) struct Start {
     pub(crate) dir: Arc<File>,
     /// Its path below the mount, without links; empty for the mount itself.
     pub(crate) real: Arc<str>,
-    /// Whether it is a protected name or below one.
+    /// Whether the place is a protected name or below one.
     pub(crate) protected: bool,
 }
 
-/// How a directory is left for one below it.
+/// Steps from a directory to one below.
 pub(crate) trait Steps {
     /// A directory that was reached.
     type Dir;
@@ -76,13 +75,13 @@ pub(crate) trait Steps {
     fn link(&self, top: &Self::Dir, name: &OsStr) -> Result<Option<OsString>, Errno>;
 }
 
-/// A directory that may be one of the host's.
+/// A directory, perhaps the host's.
 pub(crate) trait HostDir {
     /// The host's directory, if there is one.
     fn host_dir(&self) -> Option<BorrowedFd<'_>>;
 }
 
-/// Where a path leads: a directory held open, and one name in it.
+/// The end of a path: an open directory, and one name in it.
 #[derive(Debug)]
 pub(crate) struct PathEnd<D = Dir> {
     dir: D,
@@ -90,7 +89,7 @@ pub(crate) struct PathEnd<D = Dir> {
     pub(crate) name: Option<OsString>,
     /// The path below the mount, without links, as guests are told it.
     pub(crate) real: String,
-    /// Whether it is a protected name or below one.
+    /// Whether the place is a protected name or below one.
     pub(crate) protected: bool,
     /// The path ended in `/`: only a directory will do.
     pub(crate) must_be_dir: bool,
@@ -186,7 +185,7 @@ pub(crate) fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// Flags for a directory that is only passed through: no right to list it is needed.
+/// Flags for passing through a directory, without the right to list it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const PASS: OFlags = OFlags::PATH;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -231,7 +230,7 @@ pub(crate) fn walk_by<S: Steps>(
     walk.run(follow, must_be_dir)
 }
 
-/// The path that a guest means, each of its names by itself.
+/// The path that a guest means, name by name.
 fn meant_path(path: &str) -> Cow<'_, OsStr> {
     if !path.contains('\\') {
         return Cow::Borrowed(OsStr::new(path));
@@ -304,7 +303,7 @@ impl<S: Steps> Walk<'_, S> {
         Ok(self.steps.link(self.top(), name)?)
     }
 
-    /// Puts a link's target in front of what is left. Says whether it must be a directory.
+    /// Puts a link's target before the remaining names. Returns whether it must be a directory.
     fn expand(&mut self, name: &OsStr, target: &OsStr) -> Result<bool, WalkError> {
         self.links += 1;
         self.by_protected_link |= is_protected(&name.to_string_lossy());

@@ -1,4 +1,4 @@
-//! Bodies on their way: what a guest sends, what it gets.
+//! Bodies on their way: a guest's requests and their replies.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::metered::FaultCell;
 use super::refusal::{broken, deny};
 use crate::receipt::record::Record;
 
-/// A request's body. Trailers are refused: they are headers that come after the check.
+/// A request's body. Trailers are refused, because these headers come after the check.
 pub(crate) struct RequestBody {
     pub(crate) inner: WasiBody,
     pub(crate) record: Arc<Record>,
@@ -48,8 +48,8 @@ impl Body for RequestBody {
     }
 }
 
-/// A reply's body as it comes, where no secret is looked for: broken off when it falls silent while somebody
-/// waits for more of it. Whoever reads on after a pause has not waited.
+/// A reply's body as it arrives, without a search for secrets: broken off after a silence while somebody
+/// waits for more. A pause of the reader is not a silence.
 pub(crate) struct ReplyBody {
     incoming: Incoming,
     fault: FaultCell,

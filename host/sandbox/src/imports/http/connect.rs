@@ -20,7 +20,7 @@ use super::options::HttpOptions;
 use super::own::stays_here;
 use crate::receipt::record::Record;
 
-/// Addresses of one name that are looked at.
+/// Addresses of one name that are checked.
 const MAX_ADDRESSES: usize = 16;
 
 /// The longest time to resolve a name, connect and agree on TLS.
@@ -63,7 +63,7 @@ pub(crate) struct Connected {
     pub(crate) here: bool,
 }
 
-/// Resolves, checks every address, connects to one that was checked, and agrees on TLS.
+/// Resolves, checks every address, connects to a checked one, and negotiates TLS.
 pub(crate) async fn connect(
     options: &HttpOptions,
     permit: &UrlPermit,
@@ -133,8 +133,8 @@ fn own_listener(permit: &UrlPermit, record: &Record) -> Error {
     Error::DestinationIpProhibited
 }
 
-/// Tries one address after the other; each gets its share of the time left, so that the
-/// first cannot use up all of it.
+/// Tries one address after another; each gets its share of the remaining time, so that the first cannot use
+/// up all of it.
 async fn dial(
     permits: &[AddressPermit],
     deadline: Instant,
@@ -188,7 +188,7 @@ fn tls_error(error: &io::Error) -> Error {
     }
 }
 
-/// TLS with the roots that this machine trusts.
+/// TLS with the trusted roots of this machine.
 pub(crate) fn system_tls() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -198,8 +198,7 @@ pub(crate) fn system_tls() -> Result<ClientConfig, rustls::Error> {
     Ok(prepared(config))
 }
 
-/// HTTP/1.1 only, which is what the gate speaks, and no session taken up again: the sessions
-/// of one subagent are nothing to another.
+/// HTTP/1.1 only, the gate's protocol, without resumed sessions, because subagents must not share sessions.
 pub(crate) fn prepared(mut config: ClientConfig) -> ClientConfig {
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.resumption = Resumption::disabled();

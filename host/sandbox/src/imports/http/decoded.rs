@@ -1,9 +1,8 @@
-//! A reply that is compressed although the guest did not ask for that, decoded on its way.
+//! A reply compressed without the guest's request, decoded on its way.
 //!
-//! At the gate, so that tools in every language profit, `fetch`-like ones and the host's own clients
-//! alike: none of them knows that a server compresses unasked. Whoever asks for a coding knows it, and
-//! gets the bytes as they came. Where secrets are looked for, nothing is decoded: such replies are
-//! refused (INV-103).
+//! Decoded at the gate, for tools in every language and the host's own clients alike, because none of them
+//! expects a server that compresses unasked. A guest that asks for a coding gets the bytes unchanged. If
+//! secrets are searched for, nothing is decoded: such replies are refused (INV-103).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -34,12 +33,12 @@ pub(crate) fn asks(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The reply without its codings. INV-476: what comes out is billed beside what came in, and no layer of it
-/// is longer than [`MAX_REPLY`].
+/// The reply without its codings. INV-476: output is billed beside input, and no layer is longer than
+/// [`MAX_REPLY`].
 ///
 /// # Errors
 ///
-/// When it is in a coding that is not decoded.
+/// When a coding is unsupported.
 pub(crate) fn decoded(
     mut reply: Response<WasiBody>,
     record: &Arc<Record>,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use http::HeaderName;
 use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, ForbiddenHeaderFilter};
 
-/// Headers about the connection, which is the host's, beside those that wasmtime-wasi-http
-/// forbids (`host`, `connection`, `transfer-encoding`, `upgrade`, ...).
+/// Headers about the connection, which the host controls, in addition to those forbidden by
+/// wasmtime-wasi-http (`host`, `connection`, `transfer-encoding`, `upgrade`, ...).
 const CONNECTION_HEADERS: &[&str] = &["te", "trailer", "expect", "via", "forwarded"];
 
 /// Whether the header is forbidden whatever is granted.
@@ -17,7 +17,7 @@ pub(crate) fn is_always_forbidden(name: &HeaderName) -> bool {
         || CONNECTION_HEADERS.contains(&text)
 }
 
-/// The filter of one store: the headers that carry secrets are the host's too.
+/// The filter of one store: headers with secrets are the host's too.
 pub(crate) fn filter(secret_headers: Vec<HeaderName>) -> ForbiddenHeaderFilter {
     Arc::new(move |name| is_always_forbidden(name) || secret_headers.contains(name))
 }

@@ -27,7 +27,7 @@ use super::secrets::{JarSecrets, Secret};
 use super::whole;
 use crate::receipt::record::Record;
 
-/// Methods that pass. `CONNECT` and `TRACE` are about connections, which are the host's.
+/// Permitted methods. `CONNECT` and `TRACE` are about connections, which the host controls.
 const METHODS: [Method; 7] = [
     Method::GET,
     Method::HEAD,
@@ -41,25 +41,25 @@ const METHODS: [Method; 7] = [
 const MAX_HEADERS: usize = 100;
 /// Bytes of all headers of a request, and of the whole head of a reply.
 pub(crate) const MAX_HEADER_BYTES: usize = 64 << 10;
-/// How long a connection may take to close after a reply that was taken whole. It takes longer
-/// only where the request is still being sent, which nobody waits for any more.
+/// How long a connection may take to close after a complete reply. It takes longer only while the request is
+/// still being sent, which nobody waits for any more.
 const MAX_CLOSING: Duration = Duration::from_secs(1);
 
 /// The background part of a request, driven while its reply is read.
 pub(crate) type Io = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
-/// The gate that every request of one store passes.
+/// The gate for every request of one store.
 pub(crate) struct Gate {
     pub(crate) scope: HostScope,
     pub(crate) secrets: JarSecrets,
     pub(crate) forbidden: ForbiddenHeaderFilter,
     pub(crate) record: Arc<Record>,
     pub(crate) options: HttpOptions,
-    /// Those of the store and those of the jar.
+    /// The store's bound, and the jar's.
     pub(crate) connections: [Connections; 2],
 }
 
-/// A request that passed every check that needs no network.
+/// A request that passed every check without the network.
 #[derive(Debug)]
 pub(crate) struct Checked {
     permit: UrlPermit,
@@ -74,7 +74,7 @@ pub(crate) struct ConnectionSlot {
     _jar: OwnedSemaphorePermit,
 }
 
-/// The secrets that go out with one request. Its reply is searched for all of the run.
+/// The secrets in one request. The reply is searched for all secrets of the run.
 #[derive(Debug, Clone, Default)]
 struct Joined(Vec<(SecretName, Arc<Secret>)>);
 
@@ -230,7 +230,7 @@ impl Gate {
         Ok((reply, Box::new(io)))
     }
 
-    /// Takes a reply whole, and its connection to its end, before anything is said of either.
+    /// Takes a reply whole, and its connection to the end, before either is reported.
     async fn whole<C: Future + Unpin>(
         &self,
         reply: Response<Incoming>,
@@ -258,8 +258,8 @@ impl Gate {
         searched.reply(watch, &self.record)
     }
 
-    /// The request as it goes out: path only, our `Host`, and the secrets last. One that stays on
-    /// this machine says that a guest made it (INV-114): another belljar may be what it reaches.
+    /// The request as sent: path only, our `Host`, and the secrets last. A request on this machine carries a
+    /// mark of a guest (INV-114), because another belljar may receive it.
     fn finish(
         &self,
         request: Request<WasiBody>,
@@ -286,8 +286,8 @@ impl Gate {
         Ok(Request::from_parts(parts, RequestBody { inner, record }))
     }
 
-    /// The verdict on a reply by its head, before it is searched: nothing of this depends on a
-    /// secret, and nothing of the head is written down.
+    /// The verdict on a reply by its head, before the search: independent of secrets, and nothing of the head
+    /// is recorded.
     fn check_reply(&self, reply: &Response<Incoming>, target: &str) -> Result<(), Error> {
         if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Error::HttpUpgradeFailed);
@@ -320,7 +320,7 @@ impl Gate {
     }
 }
 
-/// The path and query alone, which is what goes into the request line.
+/// The path and query alone, for the request line.
 fn origin_form(uri: &Uri) -> Result<PathAndQuery, Error> {
     let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     if path.len() > MAX_PATH {

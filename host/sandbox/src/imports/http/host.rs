@@ -20,8 +20,8 @@ use super::refusal::{MAX_PATH, deny};
 
 use types::{ErrorCode, HeaderError as BadHeader, Method, Scheme, StatusCode};
 
-/// Header lists and unsent requests that one store may hold. Each can hold
-/// `MAX_HEADER_BYTES` of headers, and a request a piece of its body.
+/// Header lists and unsent requests of one store. Each can hold `MAX_HEADER_BYTES` of headers, and a request
+/// a piece of its body.
 pub(crate) const MAX_HELD: usize = 128;
 /// The longest method that is kept; the gate passes only the common ones anyway.
 const MAX_METHOD: usize = 32;
@@ -33,8 +33,8 @@ type Request = Resource<HostOutgoingRequest>;
 type Options = Resource<RequestOptions>;
 type Nanoseconds = Option<types::Duration>;
 
-/// The header lists and requests of a store, by their number in the resource table. A number
-/// that was missed when it was freed is found again when it is used anew.
+/// The header lists and requests of a store, by number in the resource table. An entry missed at its end is
+/// replaced when its number is reused.
 #[derive(Debug, Default)]
 pub(crate) struct Held(HashSet<u32>);
 
@@ -59,8 +59,7 @@ impl HttpView<'_> {
         WasiHttpCtxView { hooks: &mut self.ctx.hooks, table: self.table, ctx: &mut self.ctx.inner }
     }
 
-    /// Refuses one resource too many. The functions that make them have no error, so it
-    /// traps.
+    /// Refuses a resource beyond the bound. The making functions have no error, so this traps.
     fn room(&self) -> wasmtime::Result<()> {
         if !self.ctx.held.is_full() {
             return Ok(());
@@ -76,8 +75,8 @@ impl HttpView<'_> {
     }
 }
 
-/// Takes a request that is refused before anything of it is looked at. Gives where it would have
-/// gone; `None` = nowhere that a host rule could name.
+/// Drops a request refused before any check. Returns its target; `None` = no target that a host rule could
+/// name.
 pub(crate) fn take_refused(
     view: &mut HttpView<'_>,
     request: Request,
@@ -97,7 +96,7 @@ fn target_of(request: &HostOutgoingRequest) -> Option<Target> {
     Target::parse(&format!("{scheme}://{authority}/")).ok()
 }
 
-/// Functions that are handed on as they are: `Trait: function(arguments) -> result; ...`.
+/// Functions passed on unchanged: `Trait: function(arguments) -> result; ...`.
 macro_rules! hand_on {
     ($trait:ident: $($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
         $(fn $name(&mut self, $($arg: $type),*) -> $result {
@@ -345,8 +344,7 @@ impl types::HostFutureTrailers for HttpView<'_> {
     }
 }
 
-// A tool serves no requests: these resources have no way to come into being, except for an
-// outgoing response, which leads nowhere.
+// A tool serves no requests: these resources cannot be made, except for a useless outgoing response.
 
 impl types::HostIncomingRequest for HttpView<'_> {
     hand_on! { HostIncomingRequest:
@@ -392,7 +390,7 @@ impl types::HostOutgoingResponse for HttpView<'_> {
         Ok(self.kept(made))
     }
 
-    /// Its bytes would be held for nobody.
+    /// Nobody would read the bytes.
     fn body(
         &mut self,
         _response: Resource<HostOutgoingResponse>,

@@ -1,5 +1,5 @@
 //! A connection whose bytes are counted as they pass: request lines, headers, framing and
-//! bodies alike, whatever the layer above makes of them.
+//! bodies alike, whatever the layer above does.
 
 use std::io;
 use std::pin::Pin;
@@ -13,16 +13,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::receipt::Denial;
 use crate::receipt::record::Record;
 
-/// Bytes of one reply, headers included, whatever is left of the budget: one reply should
-/// not use up what others need.
+/// Bytes of one reply, including headers, whatever the budget, because one reply must not use up all of it.
 pub(crate) const MAX_REPLY: u64 = 32 << 20;
 
 /// Both directions of a connection.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// Why a metered connection broke off. The layer above makes its own error of it and loses
-/// the reason, so it is kept here.
+/// Why a metered connection broke off, kept here because the layer above loses the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyFault {
     /// The egress budget is used up.
@@ -47,7 +45,7 @@ impl FaultCell {
         }
     }
 
-    /// Keeps the first. Says whether this is it.
+    /// Keeps the first fault. Returns whether this is the first.
     fn set(&self, fault: BodyFault) -> bool {
         let code = match fault {
             BodyFault::Egress => 1,
@@ -108,7 +106,7 @@ impl AsyncRead for MeteredStream {
 }
 
 impl AsyncWrite for MeteredStream {
-    /// Takes the bytes from the budget first, so that nothing past it is sent.
+    /// Takes the bytes from the budget first, so that nothing beyond it is sent.
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

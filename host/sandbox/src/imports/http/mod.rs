@@ -3,11 +3,11 @@
 //! the host.
 //!
 //! The gate speaks HTTP/1.1, over TLS or in clear text. It follows no redirect (the guest
-//! sees the reply and sends the next request, which is checked like the first), undoes a
-//! compression that nobody asked for, and uses no proxy.
+//! sees the reply and sends the next request, which is checked like the first), decodes an unrequested
+//! compression, and uses no proxy.
 //!
-//! In a run without secrets a reply reaches the guest as it comes. In a run with secrets it is
-//! taken whole and searched first, so a reply that never ends is never seen.
+//! In a run without secrets a reply reaches the guest as it arrives. In a run with secrets the whole reply is
+//! searched first, so an endless reply is never seen.
 
 mod body;
 mod connect;
@@ -48,7 +48,7 @@ pub use self::resolve::{Resolver, SystemResolver};
 pub(crate) use self::secrets::{JarSecrets, Watch};
 pub use self::secrets::{MAX_VALUE, MIN_VALUE, Secret, SecretError, SecretStore};
 
-/// Bytes of one write to a request's body: the guest names the size, and the host holds it.
+/// Bytes of one write to a request's body, because the guest names the size, and the host holds the bytes.
 const BODY_CHUNK: usize = 64 << 10;
 
 /// The network of one store.
@@ -86,8 +86,8 @@ impl HasData for Http {
 }
 
 impl HttpCtx {
-    /// The network of a new store. Nothing is opened. Its connections count against its own
-    /// limits and against those that the jar's stores share.
+    /// The network of a new store. Nothing is opened. Connections count against the store's own limits and
+    /// the jar's shared ones.
     pub(crate) fn new(
         scope: HostScope,
         secrets: JarSecrets,
@@ -105,7 +105,7 @@ impl HttpCtx {
     }
 }
 
-/// A gate for requests that the host makes itself for one call.
+/// A gate for the host's own requests for one call.
 pub(crate) fn host_gate(
     scope: HostScope,
     secrets: JarSecrets,
@@ -127,7 +127,7 @@ impl WasiHttpHooks for Hooks {
         Arc::clone(&self.gate.forbidden)
     }
 
-    /// The gate writes `Host` itself, from the URL that it checked.
+    /// The gate writes `Host` itself, from the checked URL.
     fn set_host_header(&mut self) -> bool {
         false
     }

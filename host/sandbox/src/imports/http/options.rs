@@ -14,11 +14,11 @@ use super::connect;
 use super::own::OwnListeners;
 use super::resolve::{Resolver, SystemResolver};
 
-/// Connections that one jar may have open, whatever its limits say.
+/// Open connections of one jar, whatever its limits.
 const MAX_CONNECTIONS: usize = 256;
 
-/// How the network gate behaves. Cloning shares what it holds. The default uses the system's
-/// resolver and the certificate roots that this machine trusts.
+/// Options of the network gate, with state shared by clones. By default, the system's resolver and the
+/// trusted roots of this machine.
 #[derive(Clone)]
 pub struct HttpOptions {
     resolver: Arc<dyn Resolver>,
@@ -62,8 +62,8 @@ impl HttpOptions {
         self
     }
 
-    /// INV-114: where this process itself listens. No guest is connected to it, by whatever address
-    /// of this machine, whatever is granted. Default: it listens nowhere.
+    /// INV-114: the listening addresses of this process. No guest is connected to them, by any address of
+    /// this machine, whatever its grants. Default: none.
     #[must_use]
     pub fn with_own_listeners(mut self, listeners: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.own = OwnListeners::new(listeners);

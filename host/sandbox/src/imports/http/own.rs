@@ -1,13 +1,14 @@
 //! Where this process itself listens: never an address for a guest, whatever is granted.
 //!
 //! `http://127.0.0.1:*` in a grant means the operator's other services. A server that runs the
-//! guest answers this machine as its operator, or the guest as whoever's key it was told.
+//! guest would answer the guest's request like its operator's, because both come from this machine, or like
+//! that of a key's owner, if the guest knows the key.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// The ports of this process's listeners. A port is taken for all addresses of this machine: which
-/// of them lead to a listener depends on routes and interfaces that come and go.
+/// The ports of this process's listeners. A port is closed on all addresses of this machine, because the
+/// addresses that lead to a listener change with routes and interfaces.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OwnListeners(Arc<[u16]>);
 
@@ -16,12 +17,12 @@ impl OwnListeners {
         Self(listeners.into_iter().map(|address| address.port()).collect())
     }
 
-    /// Whether an address leads to one of them, as far as the address itself says.
+    /// Whether an address leads to a listener, judged by the address itself.
     pub(crate) fn hold(&self, target: SocketAddr) -> bool {
         self.have(target.port()) && is_this_machine(target.ip())
     }
 
-    /// Whether a connection that stays on this machine ([`stays_here`]) leads to one of them.
+    /// Whether a connection that stays on this machine ([`stays_here`]) leads to a listener.
     pub(crate) fn hold_here(&self, target: SocketAddr) -> bool {
         self.have(target.port())
     }
@@ -31,7 +32,7 @@ impl OwnListeners {
     }
 }
 
-/// Whether a connection that was just made leads to this machine, by whatever address.
+/// Whether a new connection leads to this machine, by any address.
 pub(crate) fn stays_here(
     local: std::io::Result<SocketAddr>,
     peer: std::io::Result<SocketAddr>,
@@ -40,12 +41,12 @@ pub(crate) fn stays_here(
         (Ok(local), Ok(peer)) => {
             is_this_machine(peer.ip()) || local.ip().to_canonical() == peer.ip().to_canonical()
         }
-        // It broke off: whose it was is not known.
+        // Broken off, so its peer is unknown.
         (Err(_), _) | (_, Err(_)) => true,
     }
 }
 
-/// Whether an address is this machine's on every machine. The unspecified ones connect to it too.
+/// Whether an address belongs to this machine on every machine, including the unspecified ones.
 fn is_this_machine(ip: IpAddr) -> bool {
     let embedded = match ip {
         // `::a.b.c.d`, which some systems still take for the IPv4 address.
@@ -58,7 +59,7 @@ fn is_this_machine(ip: IpAddr) -> bool {
         .any(|ip| ip.is_loopback() || ip.is_unspecified() || zero_net(ip))
 }
 
-/// `0.0.0.0/8`: all of it leads to this machine on some systems.
+/// `0.0.0.0/8`: on some systems every such address leads to this machine.
 fn zero_net(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V4(v4) if v4.octets()[0] == 0)
 }

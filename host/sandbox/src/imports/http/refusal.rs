@@ -15,7 +15,7 @@ pub(crate) fn deny(record: &Record, code: DenyCode, facts: String) -> Error {
     Error::HttpRequestDenied
 }
 
-/// The error of a broken connection, by its true reason where the meter knows it.
+/// The error of a broken connection, with the meter's reason if known.
 pub(crate) fn broken(fault: &FaultCell, error: &hyper::Error) -> Error {
     match fault.get() {
         Some(BodyFault::Egress) => return Error::HttpRequestBodySize(None),

@@ -3,8 +3,8 @@
 use std::io;
 use std::net::IpAddr;
 
-/// Resolves names. What it answers is checked address by address before a connection is
-/// made, and the connection goes to the address that was checked.
+/// Resolves names. Every address in an answer is checked before a connection, and the connection goes to a
+/// checked address.
 #[async_trait::async_trait]
 pub trait Resolver: Send + Sync + 'static {
     /// The addresses of a name (lower case, ASCII form, no final dot).

@@ -1,17 +1,16 @@
-//! Finds a secret's value in what a server sends back, or in what a tool says.
+//! Finds a secret's value in a server's reply, or in a tool's words.
 //!
-//! Known forms, each in any letter case: the value itself, of which every byte may stand as it
-//! is or in an escape of JSON, of a URL or of HTML, in any mix (see [`spelled`]); where the value
-//! is base64 itself, what it stands for, likewise; base64 in both alphabets, at each of the three
-//! positions a longer text can put it, also likewise where the value is not long; hexadecimal. A server that transforms the value in
-//! another way on purpose is not stopped: the secret was entrusted to it.
+//! Known forms, each in any letter case: the value itself, with each byte plain or in an escape of JSON, of a
+//! URL or of HTML, in any mix (see [`spelled`]); if the value is base64, the decoded value, likewise; base64
+//! in both alphabets, at each of the three positions in a longer text, with escapes if the value is not long;
+//! hexadecimal. A server that transforms the value on purpose in another way is not stopped: the secret was
+//! entrusted to that server.
 //!
-//! Whoever sends the text may measure how long the search takes. So it takes the same steps for
-//! the same text, whatever the value (INV-103): a set of states that moves as a whole for each
-//! byte and each escape, and a sum over each window of a form's length, compared with the form's
-//! sum. No branch and no address depends on how much of a form the text holds; a window is
-//! looked at only where its sum is a form's, which is where the whole form stands. What the
-//! work depends on are the text and the lengths of the forms.
+//! The sender of the text may measure the time of the search. So the search takes the same steps for the same
+//! text, whatever the value (INV-103): a set of states that moves as a whole for each byte and each escape,
+//! and a sum over each window of a form's length, compared with the form's sum. No branch and no address
+//! depends on how much of a form the text holds; a window is looked at only where its sum is a form's, which
+//! is where the whole form stands. What the work depends on are the text and the lengths of the forms.
 
 mod escapes;
 mod spelled;
@@ -25,11 +24,11 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD
 use self::spelled::{Reading, Spelled};
 use self::sums::Sums;
 
-/// The shortest form that is looked for: a shorter one would be found by chance.
+/// The shortest searched form, because a shorter one would be found by chance.
 const MIN_FORM: usize = 6;
 
-/// The longest value whose base64 is found in escapes and over the ends of lines too. It has
-/// eight times as many bytes as the value in all, and each of them costs time for every byte.
+/// The longest value whose base64 is found in escapes and across line ends too. The forms have eight times
+/// the value's bytes, and each byte costs time for every byte of text.
 const MAX_SPELLED: usize = 128;
 
 /// All forms of one value.
@@ -46,14 +45,14 @@ impl Forms {
     }
 }
 
-/// The forms of which every byte may be escaped.
+/// The forms whose bytes may be escaped.
 fn spelled_forms(value: &[u8]) -> BTreeSet<Vec<u8>> {
     let inner = STANDARD.decode(value).or_else(|_| URL_SAFE_NO_PAD.decode(value));
     let coded = if value.len() <= MAX_SPELLED { base64_forms(value) } else { Vec::new() };
     long_enough([value.to_vec()].into_iter().chain(inner.ok()).chain(coded))
 }
 
-/// The forms that stand as they are.
+/// The forms found only unescaped.
 fn coded_forms(value: &[u8]) -> BTreeSet<Vec<u8>> {
     let hex = value.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect();
     let coded = if value.len() <= MAX_SPELLED { Vec::new() } else { base64_forms(value) };
@@ -66,8 +65,8 @@ fn long_enough(forms: impl Iterator<Item = Vec<u8>>) -> BTreeSet<Vec<u8>> {
     forms.map(|form| form.to_ascii_lowercase()).collect()
 }
 
-/// Searches a text piece by piece, so that a value in two pieces is found too. What was found
-/// is told at the end only.
+/// Searches a text piece by piece, so that a value across two pieces is found too. The result is returned at
+/// the end only.
 pub(crate) struct Scanner<'a> {
     searches: Vec<Search<'a>>,
     /// The last bytes, lower case, as many as the longest coded form has; zeros before the text.
@@ -126,7 +125,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The characters of the value that do not depend on what stands before and after it.
+/// The characters of the value that are independent of the text before and after.
 fn base64_forms(value: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = Vec::new();
     for (before, dropped) in [(0, 0), (1, 2), (2, 3)] {

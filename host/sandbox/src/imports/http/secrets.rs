@@ -13,14 +13,14 @@ use super::forbidden::is_always_forbidden;
 use super::scan::{Forms, Scanner};
 
 /// The shortest value, in bytes. Replies are searched for the value, and a short one would
-/// be found where it is not.
+/// be found by chance.
 pub const MIN_VALUE: usize = 8;
 /// The longest value, in bytes: servers take headers of 8 KiB.
 pub const MAX_VALUE: usize = 4096;
 
 /// Replies and answers of one run that may hold a secret; after that its tools send no more
-/// requests. Each of them tells the guest that a guess was right, and whoever guesses needs
-/// many; a server that repeats its key now and then stays below.
+/// requests. Each withheld reply confirms a guess, and guessing needs many; a server that repeats its key now
+/// and then stays below the bound.
 const MAX_ECHOES: u32 = 16;
 
 /// One secret: a value bound to hosts, a header and a prefix. `Debug` shows no value.
@@ -31,7 +31,7 @@ pub struct Secret {
     header: HeaderName,
     /// The bound hosts, for TLS.
     https: HostScope,
-    /// Those whose rule says `http://` itself.
+    /// Hosts whose rule has `http://` itself.
     http: HostScope,
     forms: Forms,
 }
@@ -65,20 +65,19 @@ pub enum SecretError {
 #[derive(Debug, Clone, Default)]
 pub struct SecretStore {
     secrets: BTreeMap<SecretName, Arc<Secret>>,
-    /// Those that are looked for in every jar, whatever the jar's own rights.
+    /// The secrets searched for in every jar, whatever the jar's own rights.
     watched: BTreeSet<SecretName>,
     echoes: Arc<AtomicU32>,
 }
 
-/// The secrets that one tool's requests may carry, and those that its replies may not.
+/// The secrets for one tool's requests, and the secrets withheld from its replies.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JarSecrets {
     secrets: Vec<(SecretName, Arc<Secret>)>,
     watch: Watch,
 }
 
-/// The secrets that no tool of a run may be shown. The default holds none. Clones share the
-/// count of what was withheld.
+/// The secrets withheld from all tools of a run. Empty by default. Clones share the count of withheld texts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Watch {
     secrets: Vec<(SecretName, Arc<Secret>)>,
@@ -86,8 +85,8 @@ pub(crate) struct Watch {
 }
 
 impl Secret {
-    /// Binds a value. `prefix` stands before it in the header, as in `Bearer `. Joined over
-    /// TLS only, except for a rule that says `http://` itself.
+    /// Binds a value. `prefix` precedes the value in the header, for example `Bearer `. Joined over TLS only,
+    /// except for a rule with `http://` itself.
     pub fn new(
         value: &SecretString,
         hosts: Vec<HostRule>,
@@ -179,16 +178,16 @@ impl SecretStore {
         self.secrets.keys()
     }
 
-    /// The value of a secret, for a request that the host makes itself in a protocol that wants it
-    /// elsewhere than in a header; `None` where there is none, or it is not bound to this target.
+    /// The value of a secret for the host's own request, in a protocol with secrets outside of headers;
+    /// `None` = unknown, or not bound to this target.
     pub fn value_for(&self, name: &SecretName, target: &Target) -> Option<SecretString> {
         let secret = self.secrets.get(name).filter(|secret| secret.is_for(target));
         secret.map(|secret| secret.value.clone())
     }
 
-    /// The same secrets for one run: these are looked for in every reply to every tool of every
-    /// jar that is made with what this gives, and in what those tools say. Give it the secrets
-    /// of all agents of the run. What earlier runs were refused does not count.
+    /// The same secrets for one run: every reply to every tool of every jar made from the result is searched
+    /// for these, and so are the tools' words. Pass the secrets of all agents of the run. Earlier runs'
+    /// withheld texts do not count.
     #[must_use]
     pub fn for_run(&self, names: &BTreeSet<SecretName>) -> Self {
         Self { secrets: self.secrets.clone(), watched: names.clone(), echoes: Arc::default() }
@@ -200,13 +199,13 @@ impl SecretStore {
         self
     }
 
-    /// Those that a tool may use; a name without a value is left out. They are looked for too.
+    /// The secrets that a tool may use, without unknown ones. They are searched for too.
     pub(crate) fn allowed(&self, names: &BTreeSet<SecretName>) -> JarSecrets {
         let watch = self.clone().with_watched(names).watch();
         JarSecrets { secrets: self.named(names), watch }
     }
 
-    /// Those that are looked for.
+    /// The searched secrets.
     pub(crate) fn watch(&self) -> Watch {
         Watch { secrets: self.named(&self.watched), echoes: Arc::clone(&self.echoes) }
     }
@@ -227,7 +226,7 @@ impl Watch {
         Scanner::of(self.secrets.iter().map(|(_, secret)| &secret.forms).collect())
     }
 
-    /// Whether a text holds one of them, in any of the forms that are looked for.
+    /// Whether a text holds a secret in any of the searched forms.
     pub(crate) fn stands_in(&self, text: &[u8]) -> bool {
         let mut scanner = self.scanner();
         // Piece by piece: a scanner keeps a copy of its piece.
@@ -235,7 +234,7 @@ impl Watch {
         scanner.found()
     }
 
-    /// Counts a text that was withheld, and names what it may hold for the operator.
+    /// Counts a withheld text, and names the secrets for the operator.
     pub(crate) fn withheld(&self) -> String {
         // Stays at its end instead of beginning anew.
         let more = |count: u32| count.checked_add(1);

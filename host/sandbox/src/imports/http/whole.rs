@@ -1,10 +1,9 @@
 //! A reply where secrets are looked for: taken whole, searched, and only then handed over.
 //!
-//! Whoever sends the reply may be in league with the tool that gets it, and both may count
-//! and measure. So nothing of a reply is passed on before its last byte was searched; what is
-//! found is acted on at the end only, wherever in the reply it stands; and what the guest then
-//! gets is the whole reply in blocks of one size, or one error (INV-103). A reply that breaks
-//! off gives the error of that, whatever it held.
+//! The sender of the reply may cooperate with the receiving tool, and both may count and measure. So nothing
+//! of a reply is passed on before its last byte was searched; a finding has an effect at the end only,
+//! wherever it is; and the guest gets the whole reply in blocks of one size, or one error (INV-103). A reply
+//! that breaks off returns that error, whatever it held.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -38,8 +37,8 @@ struct Taking<'a> {
     trailers: Option<HeaderMap>,
 }
 
-/// Up to [`BLOCK`] bytes, counted as memory of the jar while they are held: a guest cannot have
-/// the host hold more for it than it may hold itself.
+/// Up to [`BLOCK`] bytes, counted as memory of the jar while held: the host must not hold more for a guest
+/// than the guest may hold itself.
 struct Block {
     bytes: Vec<u8>,
     _memory: Memory,
@@ -57,8 +56,8 @@ struct WholeBody {
     trailers: Option<HeaderMap>,
 }
 
-/// Takes a reply to its end. Gives it where no secret stands in it. The error of a body that
-/// breaks off is made by `broken`; a silence of this length ends it too.
+/// Takes a reply to its end. Returns the reply if it holds no secret. `broken` makes the error of a body that
+/// breaks off; a silence of this length ends it too.
 pub(crate) async fn take<B>(
     reply: Response<B>,
     watch: &Watch,
@@ -84,7 +83,7 @@ where
     Ok(taking.end(parts))
 }
 
-/// A reply that is there to its end and was searched.
+/// A complete searched reply.
 pub(crate) struct Searched {
     reply: Response<WasiBody>,
     found: bool,
@@ -148,7 +147,7 @@ impl Taking<'_> {
         Ok(())
     }
 
-    /// Searches the block that is full, or the last one.
+    /// Searches the full block, or the last one.
     fn search(&mut self) {
         if let Some(block) = self.blocks.back() {
             self.scanner.push(&block.bytes);

@@ -1,9 +1,8 @@
-//! The escapes in which a byte may stand, read one byte at a time.
+//! Parses the escapes of a byte, one byte at a time.
 //!
-//! Knows nothing of any secret: what is an escape depends on the text alone, and so does the time
-//! that it takes to read it.
+//! Independent of all secrets: the escapes depend on the text alone, and so does the parsing time.
 
-/// An escape of which not all has been read. Lower case.
+/// An unfinished escape. Lower case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Escape {
     /// `\`: what follows may stand for itself.
@@ -29,7 +28,7 @@ pub(crate) enum Escape {
 pub(crate) enum Next {
     /// There is more to come.
     Open(Escape),
-    /// It ends here and stands for this byte.
+    /// Ends here, with this byte as its meaning.
     Is(u8),
     /// It was no escape.
     Nothing,
@@ -93,7 +92,7 @@ fn is(number: u32) -> Next {
     u8::try_from(number).map_or(Next::Nothing, Next::Is)
 }
 
-/// HTML's names for the characters that a header can carry and that are no letters or digits.
+/// HTML's names for characters of headers other than letters and digits.
 const NAMES: &[(&str, u8)] = &[
     ("amp", b'&'),
     ("quot", b'"'),

@@ -1,18 +1,17 @@
-//! Finds texts of which each byte may stand as it is or in an escape, in any mix.
+//! Finds texts with each byte plain or in an escape, in any mix.
 //!
-//! A set of states, one bit for each byte of the texts: set where what was read so far ends
-//! with a spelling of the text's beginning up to that byte. Every byte of what is read moves the
-//! whole set by one row of a table, and so does every escape, from the set that stood before the
-//! escape began. So all ways to read a text are followed at once: what looks like an escape
-//! is also searched as it stands.
+//! A set of states has one bit for each byte of the texts: set if the input so far ends with a spelling of
+//! the text's beginning up to that byte. Every input byte moves the whole set by one row of a table, and so
+//! does every escape, from the set before the escape. So all readings of an input are followed at once: a
+//! possible escape is also searched unescaped.
 //!
-//! INV-103: which rows, and how often, depends on what is read and never on the set. No bit
-//! of it decides about a branch or an address.
+//! INV-103: which rows are used, and how often, depends on the input and never on the set. No bit of the set
+//! decides a branch or an address.
 
 use super::escapes::{Escape, Next};
 
-/// Escapes that are open at once: one of which each byte may be in an escape itself, as in
-/// `%26quot%3B`, which is a quote for HTML in a URL. More layers than this are not undone.
+/// Simultaneously open escapes: a byte of an escape may be escaped itself, for example in `%26quot%3B`, a
+/// quote for HTML in a URL. More layers than this are not undone.
 const MAX_OPEN: usize = 4;
 
 /// The texts, laid out one behind the other.
@@ -27,10 +26,9 @@ pub(crate) struct Spelled {
 /// How far a text was read.
 pub(crate) struct Reading {
     set: Vec<u64>,
-    /// The set that stood before the byte that was read last.
+    /// The set before the last byte.
     before: Vec<u64>,
-    /// The escapes that began and did not end, the innermost last. The places of those that ended
-    /// stay for others.
+    /// The unfinished escapes, the innermost last. Places of finished ones are reused.
     open: [Open; MAX_OPEN],
     count: usize,
     /// The last bytes of texts that were met.
@@ -40,7 +38,7 @@ pub(crate) struct Reading {
 /// An escape that began.
 struct Open {
     escape: Escape,
-    /// The set that stood before it.
+    /// The set before the escape.
     before: Vec<u64>,
 }
 
@@ -110,9 +108,9 @@ impl Reading {
         self.met.iter().any(|met| *met != 0)
     }
 
-    /// The effect of the byte on the escapes that are open, or on those that it begins.
+    /// The effect of the byte on the open escapes, or on new ones.
     fn escapes(&mut self, spelled: &Spelled, mut byte: u8) {
-        // The place of the escape that ended with it, if it did not stand for itself.
+        // The place of the escape that ended with this byte, unless a plain byte.
         let mut ended = None;
         loop {
             if matches!(byte, b'\\' | b'\r' | b'\n') {
@@ -138,8 +136,8 @@ impl Reading {
         }
     }
 
-    /// Opens an escape that begins with the byte that was read last, or with the escape that
-    /// ended in this place and stands for such a byte.
+    /// Opens an escape that begins with the last byte, or with the escape in place `ended` that means such a
+    /// byte.
     fn begin(&mut self, escape: Escape, ended: Option<usize>) {
         let innermost = self.count.checked_sub(1).and_then(|place| self.open.get(place));
         let again = escape == Escape::Backslash
@@ -147,7 +145,7 @@ impl Reading {
         let place = match self.count {
             // Its backslash was an escape of this one.
             count if again => count.saturating_sub(1),
-            // Those that are open are given up.
+            // The open escapes are given up.
             MAX_OPEN => 0,
             count => count,
         };
@@ -170,13 +168,13 @@ fn or(to: &mut [u64], from: &[u64]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to |= from);
 }
 
-/// Adds what a byte makes of the set that stood before it.
+/// Adds the states that a byte makes from the set before.
 fn moved(spelled: &Spelled, byte: u8, before: &[u64], to: &mut [u64], met: &mut [u64]) {
     let mut carried = 0;
     let texts = spelled.row(byte).iter().zip(&spelled.first).zip(&spelled.last);
     let sets = before.iter().zip(to).zip(met);
     for (((before, to), met), ((row, first), last)) in sets.zip(texts) {
-        // Also the last byte of a text moves on to the first of the next one, which is set anyway.
+        // The last byte of a text also moves on to the first of the next text, which is always set.
         let moved = (before << 1 | carried | first) & row;
         carried = before >> 63;
         *to |= moved;

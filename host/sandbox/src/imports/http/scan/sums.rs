@@ -1,11 +1,11 @@
-//! Finds texts as they stand, by a sum over each window of their length.
+//! Finds plain texts, by a sum over each window of their length.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 /// The texts, by their lengths.
 pub(crate) struct Sums {
-    /// The base that the sums are made with: odd, and unknown outside this process.
+    /// The base of the sums: odd, and unknown outside this process.
     base: u64,
     groups: Vec<Group>,
 }
@@ -13,7 +13,7 @@ pub(crate) struct Sums {
 /// The texts of one length.
 struct Group {
     length: usize,
-    /// The base to the power of the length: what a byte counts as it leaves the window.
+    /// The base to the power of the length: the weight of a byte that leaves the window.
     leaving: u64,
     /// Sum and text, lower case.
     forms: Vec<(u64, Vec<u8>)>,
@@ -44,8 +44,8 @@ impl Sums {
         vec![0; self.groups.len()]
     }
 
-    /// Moves the windows over the text from `from` on, before which stand at least as many bytes
-    /// as the longest text has; `seen` of those were read. Says whether a text ends in it.
+    /// Moves the windows over the text from `from` on, after at least as many bytes as the longest text has;
+    /// `seen` bytes were read. Returns whether a text ends there.
     pub(crate) fn pass(&self, windows: &mut [u64], text: &[u8], from: usize, seen: usize) -> bool {
         let passes = self.groups.iter().zip(windows);
         passes
@@ -71,7 +71,7 @@ impl Group {
             window = added(window, base, *new).wrapping_sub(left);
             for (sum, form) in &self.forms {
                 if *sum == window && at >= early {
-                    // Equal sums are equal texts but for chance, which this takes away.
+                    // Equal sums are equal texts except by chance, which this comparison rules out.
                     let place = behind.saturating_add(at).saturating_add(1);
                     let end = place.saturating_add(self.length);
                     found |= text.get(place..end).is_some_and(|text| text == form);
