@@ -203,23 +203,23 @@ fn folded(name: &str) -> impl Iterator<Item = char> + '_ {
 fn is_kept(c: char) -> bool {
     match c.is_ascii() {
         true => c.is_ascii_alphanumeric(),
-        // Marks belong to the letter before them: vowels in the scripts of India, for example.
+        // Marks belong to the letter before, for example vowels in the scripts of India.
         false => c.is_alphanumeric() || is_combining_mark(c) || is_symbol(c),
     }
 }
 
-/// Arrows, signs and pictures: an agent may be called by nothing else.
+/// Arrows, signs and pictures, because a name may consist of these alone.
 fn is_symbol(c: char) -> bool {
     matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
 }
 
-/// Says how the character before it is drawn, and no more.
+/// Whether a character only selects how the previous one is drawn.
 fn is_selector(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}')
 }
 
-/// Whether no name has this character: one that nobody sees. Joiners have a place in the writing of
-/// Persian and of India, and separate words here.
+/// Whether a character is refused in names because it is invisible. Joiners belong to the scripts of Persian
+/// and of India, so they are accepted, and separate words.
 pub(crate) fn is_refused(c: char) -> bool {
     is_hidden(c) && !is_selector(c) && !matches!(c, '\u{200c}' | '\u{200d}')
 }

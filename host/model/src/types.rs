@@ -160,7 +160,7 @@ impl Message {
         }
     }
 
-    /// The same, to give them their bytes back.
+    /// The images, for restoring their bytes.
     pub fn images_mut(&mut self) -> &mut [Image] {
         match self {
             Self::User { images, .. } => images,

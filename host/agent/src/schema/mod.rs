@@ -39,7 +39,7 @@ pub(crate) const COMPILING: WorkKind =
 pub(crate) const CHECKING: WorkKind =
     WorkKind { name: "checking an answer against a JSON Schema", time: Duration::from_secs(30) };
 
-/// The deadline of such work has passed.
+/// The error of work whose deadline has passed.
 pub(crate) fn late(kind: &WorkKind) -> WorkError {
     WorkError::TimedOut { kind: kind.name, limit: kind.time }
 }

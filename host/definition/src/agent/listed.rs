@@ -10,13 +10,13 @@ use super::words::{TABLES, Tables, flat, seen, words};
 /// The meaning of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Listed {
-    /// A name, be it one that nobody knows.
+    /// A name, known or unknown.
     Name(String),
     /// Every tool.
     All,
     /// No tool.
     Nothing,
-    /// Names that are taken away, after all or after some that are given.
+    /// Names taken away from all tools, or from the given ones.
     Without {
         all: bool,
         given: Vec<String>,
@@ -24,7 +24,7 @@ pub(super) enum Listed {
         /// Whether the entries that follow are taken away, too: `all except Edit, Write`.
         lasts: bool,
     },
-    /// It restricts, and nobody knows how.
+    /// A restriction that cannot be parsed.
     Unclear,
 }
 

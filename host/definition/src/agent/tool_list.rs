@@ -519,7 +519,7 @@ fn lower(
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     };
-    // A tool that nothing is said of now stays as it is.
+    // A tool that only `at_most` names keeps its permission, unless the new field has a rule for all others.
     let before = at_most.keys().filter(|_| others.is_some());
     let names: BTreeSet<ToolName> = before.chain(named.keys()).cloned().collect();
     for name in names {
@@ -532,7 +532,7 @@ fn lower(
     *rest = both(*rest, others);
 }
 
-/// Reports where a field that narrows was lost.
+/// Reports a narrowing field that could not be parsed, and its line.
 pub(super) fn say_lost(field: &str, at: Position, fields: &mut Fields<'_, '_>) {
     let message = format!("`{field}` cannot be read here, so the agent gets no tools");
     let hint = "correct the YAML above; every field begins its line".to_owned();

@@ -52,7 +52,7 @@ pub struct WireModel {
     endpoint: Endpoint,
     retries: RetryPolicy,
     images: bool,
-    /// The form of request that the server took last.
+    /// The last form of request that the server accepted.
     form: Mutex<Form>,
 }
 

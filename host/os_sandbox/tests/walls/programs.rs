@@ -12,7 +12,7 @@ use tokio::io::AsyncReadExt as _;
 
 use crate::parts::{outcome, raise, start_with, wall};
 
-/// Each attempt by the shell itself: what fails leaves the shell running.
+/// Attempts with the shell's own commands, because a failing one does not end the shell.
 const ATTEMPTS: &str = r#"
 d=$1
 reads() { x=; read x < "$1" || [ -n "$x" ]; }

@@ -330,7 +330,7 @@ mod tests {
         );
     }
 
-    /// Programs that are made from a document read no `allOf` of a choice and its neighbours.
+    /// Code generators cannot read a schema whose `allOf` joins a choice with its neighbours.
     #[test]
     fn a_choice_stands_alone() {
         let document = json();
@@ -350,7 +350,7 @@ mod tests {
         }
     }
 
-    /// A parameter says what it takes: of a number its bounds, of words which there are.
+    /// A parameter's schema has the bounds of a number, or the list of words.
     #[test]
     fn every_number_behind_the_question_mark_has_its_bounds() {
         let document = json();

@@ -108,7 +108,8 @@ pub(crate) fn apply(
     Ok(Some(Done(done)))
 }
 
-/// INV-510: asks whether what would run later by itself is applied too. The rest is applied in any case.
+/// INV-510: asks whether to apply the files that would run later by themselves too. Other files are applied in
+/// any case.
 fn also_later(count: usize, out: &Out) -> bool {
     let yes = out.ask(&format!("also the {count} that would run later?")) == Some(true);
     if !yes {

@@ -181,7 +181,7 @@ async fn marking(stage: &Stage) -> Stopped {
     form(stage, &schema).await
 }
 
-/// A response in a form.
+/// Requests a response in the form of a JSON Schema, which has to be refused.
 async fn form(stage: &Stage, schema: &Value) -> Stopped {
     let format = json!({ "type": "json_schema", "name": "x", "schema": schema });
     refused(stage, json!({ "text": { "format": format } }), 400).await
