@@ -2,7 +2,7 @@
 //!
 //! | exit | meaning |
 //! | --- | --- |
-//! | 0 | stdout is read, if it is a JSON object; other text means nothing, unless a decision stands in it: a decision that cannot be read whole is a denial |
+//! | 0 | stdout is read, if it is a JSON object; other text means nothing, unless a decision stands in it: a decision that cannot be read whole, or that stands where none is read, is a denial |
 //! | 2 | no: stderr says why. Before a call it is not made; after one the model reads it; an agent that wants to stop goes on; a subagent's start cannot be kept back |
 //! | 126, 127, 128 and more, a signal | the command did not run to its end: an error |
 //! | other | something went wrong that stops nothing, unless a decision stands in stdout; the person reads stderr |
@@ -45,9 +45,10 @@ pub(crate) fn read(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
     match ran.code {
         Some(0) => parse(event, ran),
         Some(2) => Ok(block(event, said(&ran.stderr))),
-        Some(code) if code < 126 && names_decision(&ran.stdout) => {
-            Err(format!("it ended with status {code} after a decision: {}", said(&ran.stderr)))
-        }
+        Some(code) if code < 126 && (ran.cut || names_decision(&ran.stdout)) => Err(format!(
+            "it ended with status {code} after what may be a decision: {}",
+            said(&ran.stderr)
+        )),
         Some(code) if code < 126 => {
             Ok(Judgement::fault(format!("it ended with status {code}: {}", said(&ran.stderr))))
         }
@@ -61,10 +62,60 @@ pub(crate) fn read(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
 /// Whether an output that is no JSON object may contain a decision, for example after a banner, among debug
 /// lines, or in another program's format.
 fn names_decision(stdout: &[u8]) -> bool {
-    const WORDS: [&str; 5] =
-        ["decision", "hookspecificoutput", "stopreason", "\"continue\"", "'continue'"];
-    let text = String::from_utf8_lossy(stdout).to_ascii_lowercase();
+    const WORDS: [&str; 7] = [
+        "decision",
+        "hookspecificoutput",
+        "hook_specific_output",
+        "stopreason",
+        "stop_reason",
+        "\"continue\"",
+        "'continue'",
+    ];
+    // Text of UTF-16 has a zero in each ASCII letter.
+    let plain: Vec<u8> = stdout.iter().copied().filter(|byte| *byte != 0).collect();
+    let text = String::from_utf8_lossy(&plain).to_ascii_lowercase();
     WORDS.iter().any(|word| text.contains(word))
+}
+
+/// Whether a decision stands in an object where none is read: under a name in other letters, at the top
+/// what belongs into `hookSpecificOutput`, in an object in between. Arguments that a hook gives are the
+/// tool's, and what some hooks repeat of their input is none.
+fn has_stray_decision(value: &Value, place: &str) -> bool {
+    const READ: [(&str, &str); 8] = [
+        ("", "continue"),
+        ("", "stopReason"),
+        ("", "decision"),
+        ("", "hookSpecificOutput"),
+        ("hookSpecificOutput", "permissionDecision"),
+        ("hookSpecificOutput", "permissionDecisionReason"),
+        ("hookSpecificOutput", "updatedInput"),
+        ("", "reason"),
+    ];
+    const WORDS: [&str; 7] = [
+        "decision",
+        "permission",
+        "permissiondecision",
+        "permissiondecisionreason",
+        "hookspecificoutput",
+        "continue",
+        "stopreason",
+    ];
+    match value {
+        Value::Object(fields) => fields.iter().any(|(name, value)| {
+            let read = READ.contains(&(place, name.as_str()));
+            let letters = name.chars().filter(|c| c.is_alphanumeric());
+            let plain: String = letters.flat_map(char::to_lowercase).collect();
+            match (place, name.as_str()) {
+                ("hookSpecificOutput", "updatedInput") | ("", "tool_input" | "tool_response") => {
+                    false
+                }
+                ("", "hookSpecificOutput") => has_stray_decision(value, name),
+                _ => !read && WORDS.contains(&plain.as_str()) || has_stray_decision(value, "?"),
+            }
+        }),
+        Value::Array(items) => items.iter().any(|item| has_stray_decision(item, "?")),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 fn parse(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
@@ -81,15 +132,22 @@ fn parse(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
     }
     let output: Output = belljar_received::json::from_str(text)
         .map_err(|error| format!("its output is not understood: {error}"))?;
+    let whole = belljar_received::json::from_str::<Value>(text);
+    if whole.is_ok_and(|whole| has_stray_decision(&whole, "")) {
+        return Err("a decision stands where none is read: `decision` stands at the top, \
+                    `permissionDecision` in `hookSpecificOutput`"
+            .to_owned());
+    }
     let specific = output.hook_specific_output.unwrap_or_default();
     if specific.hook_event_name.as_deref().is_some_and(|name| name != event.as_str()) {
         return Err(format!("its output is not for `{event}`"));
     }
     let mut judgement = match event {
         HookEvent::PreToolUse => {
-            let word = specific.permission_decision.or(output.decision);
             let reason = specific.permission_decision_reason.or(output.reason);
-            Judgement::of(before_call(word.as_deref(), reason)?)
+            let own = before_call(specific.permission_decision.as_deref(), reason.clone())?;
+            let old = before_call(output.decision.as_deref(), reason)?;
+            Judgement::of(stricter(own, old))
         }
         HookEvent::PostToolUse
         | HookEvent::SubagentStart
@@ -138,6 +196,16 @@ fn before_call(word: Option<&str>, text: Option<String>) -> Result<Verdict, Stri
         Some("deny" | "block") => Verdict::Deny(reason(text)),
         Some(_) => return Err("its `permissionDecision` is not understood".to_owned()),
     })
+}
+
+/// Of what both forms of a decision say, the one that lets less through.
+fn stricter(own: Verdict, old: Verdict) -> Verdict {
+    match (own, old) {
+        (Verdict::Deny(reason), _) | (_, Verdict::Deny(reason)) => Verdict::Deny(reason),
+        (Verdict::Ask, _) | (_, Verdict::Ask) => Verdict::Ask,
+        (Verdict::Allow, _) | (_, Verdict::Allow) => Verdict::Allow,
+        (Verdict::Pass, Verdict::Pass) => Verdict::Pass,
+    }
 }
 
 fn block(event: HookEvent, reason: String) -> Judgement {
@@ -270,6 +338,60 @@ mod tests {
         assert!(read(HookEvent::PreToolUse, &ran(1, no, "crash")).is_err());
         assert_eq!(before(&format!("\u{feff}\n {no}\n")).verdict, Verdict::Deny("r".into()));
         assert_eq!(before("formatted 3 files {a, b}"), Judgement::default());
+    }
+
+    #[test]
+    fn a_decision_where_none_is_read_is_no_pass() {
+        for stray in [
+            r#"{"permissionDecision":"deny"}"#,
+            r#"{"Decision":"block"}"#,
+            r#"{"DECISION":"block","reason":"r"}"#,
+            r#"{"hook_specific_output":{"permission_decision":"deny"}}"#,
+            r#"{"hookSpecificOutput":{"permission_decision":"deny"}}"#,
+            r#"{"hookSpecificOutput":{"decision":"block"}}"#,
+            r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","decision":{"behavior":"deny"}}}"#,
+            r#"{"result":{"decision":"block"}}"#,
+            r#"{"results":[{"hookSpecificOutput":{"permissionDecision":"deny"}}]}"#,
+            r#"{"Continue":false}"#,
+            r#"{"permission":"deny"}"#,
+            r#"{"hookSpecificOutput":{"continue":false}}"#,
+        ] {
+            assert!(read(HookEvent::PreToolUse, &ran(0, stray, "")).is_err(), "{stray}");
+        }
+        // Arguments are the tool's.
+        let input = r#"{"hookSpecificOutput":{"updatedInput":{"decision":"yes"}}}"#;
+        assert!(before(input).arguments.is_some());
+        assert_eq!(before(r#"{"note":{"a":[1]},"other":"decision"}"#), Judgement::default());
+    }
+
+    #[test]
+    fn of_two_decisions_the_stricter_one_counts() {
+        let both = |old: &str, own: &str| {
+            before(&format!(
+                r#"{{"decision":"{old}","reason":"r","hookSpecificOutput":{{"permissionDecision":"{own}"}}}}"#
+            ))
+            .verdict
+        };
+        for (old, own) in [("block", "allow"), ("approve", "deny"), ("deny", "ask")] {
+            assert_eq!(both(old, own), Verdict::Deny("r".into()), "{old} {own}");
+        }
+        assert_eq!(both("approve", "ask"), Verdict::Ask);
+        assert_eq!(both("ask", "allow"), Verdict::Ask);
+        assert_eq!(both("approve", "allow"), Verdict::Allow);
+    }
+
+    #[test]
+    fn output_in_another_encoding_or_cut_off_after_an_error_is_no_pass() {
+        let wide: Vec<u8> =
+            "\u{feff}{\"decision\":\"block\"}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for code in [0, 1] {
+            let wide = Ran { stdout: wide.clone(), ..ran(code, "", "") };
+            assert!(read(HookEvent::PreToolUse, &wide).is_err(), "{code}");
+        }
+        let cut = Ran { cut: true, ..ran(1, "noise", "") };
+        assert!(read(HookEvent::PreToolUse, &cut).is_err());
+        let bytes = Ran { stdout: b"{\"decision\":\"bl\xffock\"}".to_vec(), ..ran(0, "", "") };
+        assert!(read(HookEvent::PreToolUse, &bytes).is_err());
     }
 
     #[test]
