@@ -1,7 +1,12 @@
-//! The private directory of a running program: its home, and room for temporary files.
+//! The directory of its own that a program has while it runs: its home, and room for temporary files.
+//!
+//! Its keeper removes it, and holds a lock on it until then. A keeper that was killed leaves it to the
+//! next one.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,34 +22,70 @@ const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Descriptors for the removal. Each level of nesting takes one: a deeper directory is not removed.
 const LEVELS: u64 = 512;
 
-/// A directory that no other user may enter. Dropping `Scratch` removes the directory.
+/// The first part of its name; the keeper's id and a time follow.
+const PREFIX: &str = "belljar-program-";
+
+/// Leftovers that one keeper removes, so that none waits long for them.
+const MAX_REMOVED: usize = 8;
+
+/// Tries at a directory that another keeper took for one that was left.
+const MAX_TRIES: u32 = 8;
+
+/// A directory that nobody else may enter. Dropping it removes it.
 #[derive(Debug)]
-pub(super) struct Scratch(PathBuf);
+pub(super) struct Scratch {
+    path: PathBuf,
+    /// Locked until the directory is gone.
+    _lock: File,
+}
 
 impl Scratch {
-    /// A new one. INV-494: made by a keeper, for one program.
+    /// A new one. INV-494: made by its keeper, for one program. Those that killed keepers have left are
+    /// removed first.
     ///
     /// # Errors
     ///
     /// Where it cannot be made.
     pub(super) fn make() -> io::Result<Self> {
-        use std::os::unix::fs::DirBuilderExt as _;
+        remove_left(Path::new(PLACE));
+        Self::make_in(Path::new(PLACE))
+    }
+
+    fn make_in(place: &Path) -> io::Result<Self> {
+        for _ in 0..MAX_TRIES {
+            if let Some(made) = Self::try_make(place)? {
+                return Ok(made);
+            }
+        }
+        Err(io::ErrorKind::ResourceBusy.into())
+    }
+
+    /// `None` = another keeper took it for a leftover before it was locked.
+    fn try_make(place: &Path) -> io::Result<Option<Self>> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let own = rustix::process::getpid().as_raw_nonzero();
-        let path = Path::new(PLACE).join(format!("belljar-program-{own}-{}", now.as_nanos()));
-        let made = Self(path);
-        // The directory must be new: the maker of an old one could read its files.
-        std::fs::DirBuilder::new().mode(0o700).create(&made.0)?;
-        for part in ["home", "tmp"] {
-            std::fs::DirBuilder::new().mode(0o700).create(made.0.join(part))?;
+        let path = place.join(format!("{PREFIX}{own}-{}", now.as_nanos()));
+        // It must not be there: whoever made it could read what is put in it.
+        fs::DirBuilder::new().mode(0o700).create(&path)?;
+        let lock = match File::open(&path) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if lock.try_lock().is_err() || !path.exists() {
+            return Ok(None);
         }
-        Ok(made)
+        let made = Self { path, _lock: lock };
+        for part in ["home", "tmp"] {
+            fs::DirBuilder::new().mode(0o700).create(made.path.join(part))?;
+        }
+        Ok(Some(made))
     }
 
     /// Grants the directory to a program, and sets the command's variables, for example `HOME`, to it. The
     /// operator's settings in `env` stay.
     pub(super) fn give(&self, program: &mut Program, command: &mut Command) {
-        program.write.insert(self.0.clone());
+        program.write.insert(self.path.clone());
         let mut path = OsString::new();
         if let Some(directory) = program.path.parent() {
             path.push(directory);
@@ -53,8 +94,8 @@ impl Scratch {
         path.push(SYSTEM_PATH);
         let defaults = [
             ("PATH", path),
-            ("HOME", self.0.join("home").into()),
-            ("TMPDIR", self.0.join("tmp").into()),
+            ("HOME", self.path.join("home").into()),
+            ("TMPDIR", self.path.join("tmp").into()),
         ];
         for (name, value) in defaults {
             if std::env::var_os(name).is_none() {
@@ -70,6 +111,121 @@ impl Drop for Scratch {
         // As deep as it is nested, so deep the removal calls itself.
         let most = getrlimit(Resource::Nofile).maximum;
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(LEVELS), maximum: most });
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// INV-563: removes what killed keepers have left there. Neither a link nor a directory of another user's
+/// is one, nor one that a keeper or another process still has. One that cannot be removed stays.
+fn remove_left(place: &Path) {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    let named = entries.filter(|entry| keeper_of(&entry.file_name()).is_some_and(is_gone));
+    for path in named.map(|entry| entry.path()).filter(|path| is_own(path)).take(MAX_REMOVED) {
+        let Ok(lock) = File::open(&path) else { continue };
+        if lock.try_lock().is_ok() && !is_used(&path) {
+            // No link in it is followed.
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+/// The keeper that made a directory of this name.
+fn keeper_of(name: &OsStr) -> Option<u32> {
+    let (keeper, time) = name.to_str()?.strip_prefix(PREFIX)?.split_once('-')?;
+    let digits = !time.is_empty() && time.bytes().all(|byte| byte.is_ascii_digit());
+    keeper.parse().ok().filter(|_| digits)
+}
+
+/// Whether there is no such process. An older belljar locks nothing.
+fn is_gone(process: u32) -> bool {
+    !Path::new(&format!("/proc/{process}")).exists() && Path::new("/proc/self").exists()
+}
+
+/// Whether it is a directory, not a link to one, that this user made and keeps closed.
+fn is_own(path: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    fs::symlink_metadata(path)
+        .is_ok_and(|found| found.is_dir() && found.uid() == own && found.mode() & 0o777 == 0o700)
+}
+
+/// Whether a process works there, or has something of it open: one that the program had started may outlive
+/// the keeper.
+fn is_used(path: &Path) -> bool {
+    let links = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().flatten();
+    let leads = |link: &Path| fs::read_link(link).is_ok_and(|to| to.starts_with(path));
+    let own = std::process::id();
+    let others = links("/proc".into()).filter(|process| {
+        let id = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+        id.is_some_and(|id| id != own)
+    });
+    let mut others = others.map(|process| process.path());
+    others.any(|process| {
+        leads(&process.join("cwd")) || links(process.join("fd")).any(|link| leads(&link.path()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    /// No process has it: it is beyond the largest that Linux gives.
+    const GONE: &str = "belljar-program-4194305-1";
+
+    fn made(place: &Path, name: &str) -> PathBuf {
+        let path = place.join(name);
+        fs::DirBuilder::new().mode(0o700).create(&path).unwrap();
+        fs::create_dir_all(path.join("home/deep")).unwrap();
+        fs::write(path.join("home/deep/file"), "x").unwrap();
+        path
+    }
+
+    #[test]
+    fn what_a_killed_keeper_left_goes_and_links_in_it_are_not_followed() {
+        let place = tempfile::tempdir().unwrap();
+        let kept = place.path().join("kept");
+        fs::create_dir(&kept).unwrap();
+        fs::write(kept.join("file"), "mine").unwrap();
+        let left = made(place.path(), GONE);
+        symlink(&kept, left.join("home/link")).unwrap();
+        remove_left(place.path());
+        assert!(!left.exists());
+        assert_eq!(fs::read(kept.join("file")).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn what_is_in_use_or_not_known_or_a_link_is_no_leftover_of_a_program() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| made(place.path(), name);
+        let elsewhere = at("elsewhere");
+        let link = place.path().join("belljar-program-4194306-1");
+        symlink(&elsewhere, &link).unwrap();
+        let open = at("belljar-program-4194307-1");
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+        let locked = at("belljar-program-4194308-1");
+        let lock = File::open(&locked).unwrap();
+        lock.try_lock().unwrap();
+        let used = at("belljar-program-4194309-1");
+        let mut worker =
+            Command::new("cat").current_dir(&used).stdin(std::process::Stdio::piped()).spawn();
+        let living = at(&format!("{PREFIX}{}-1", std::process::id()));
+        let others = ["belljar-program-", "belljar-program-4194305-x", "belljar-program-x-1"];
+        let others = others.map(at);
+        let own = Scratch::make_in(place.path()).unwrap();
+        remove_left(place.path());
+        for path in [&link, &elsewhere, &open, &locked, &used, &living, &own.path] {
+            assert!(path.join("home").exists(), "{}", path.display());
+        }
+        others.iter().for_each(|path| assert!(path.exists(), "{}", path.display()));
+        // In nobody's use any more.
+        let worker = worker.as_mut().unwrap();
+        drop((worker.stdin.take(), lock));
+        worker.wait().unwrap();
+        remove_left(place.path());
+        assert!(!locked.exists() && !used.exists() && living.exists() && own.path.exists());
+        let path = own.path.clone();
+        drop(own);
+        assert!(!path.exists());
     }
 }
