@@ -38,8 +38,12 @@ pub(crate) enum NoSplit {
     TooLong(u32, usize),
 }
 
-/// The text of a file, or where it stops being UTF-8.
+/// The text of a file, or where it stops being UTF-8. UTF-16 without a mark may be valid UTF-8, full of
+/// zeros.
 pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Position> {
+    if is_utf16(bytes) {
+        return Err(Position { line: 1, column: 1 });
+    }
     std::str::from_utf8(bytes).map_err(|error| {
         let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
         let good = std::str::from_utf8(good).unwrap_or_default();
@@ -47,13 +51,15 @@ pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Position> {
     })
 }
 
-/// Whether bytes that are not UTF-8 are UTF-16 text which begins with a fence.
+/// Whether bytes are UTF-16 text which begins with a fence, with its mark or without.
 pub(crate) fn is_utf16(bytes: &[u8]) -> bool {
     /// Bytes that are looked at: some blank lines may stand before the fence.
     const LOOKED_AT: usize = 256;
     let (little, rest) = match bytes {
         [0xff, 0xfe, rest @ ..] => (true, rest),
         [0xfe, 0xff, rest @ ..] => (false, rest),
+        [_, 0, ..] => (true, bytes),
+        [0, _, ..] => (false, bytes),
         _ => return false,
     };
     let units = rest.chunks_exact(2).take(LOOKED_AT).map(|pair| match (pair, little) {
@@ -189,7 +195,11 @@ mod tests {
             |text: &str| units(text).into_iter().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
         assert!(is_utf16(&little("\u{feff}\r\n---\nname: u\n")));
         assert!(is_utf16(&big("\u{feff}---\nname: u\n")));
-        assert!(!is_utf16(&little("\u{feff}# A title\n")) && !is_utf16(&little("---\n")));
+        for text in ["---\nname: u\n", "\r\n---\n"] {
+            assert!(is_utf16(&little(text)) && is_utf16(&big(text)), "{text}");
+            assert!(utf8(&little(text)).is_err() && utf8(&big(text)).is_err());
+        }
+        assert!(!is_utf16(&little("\u{feff}# A title\n")) && !is_utf16(&little("# A title\n")));
         assert!(!is_utf16(b"---\nname: \xff\n") && !is_utf16(b"\xff\xfe"));
     }
 

@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 
 use belljar_policy::Shown;
 
-use crate::agent::{
-    is_documentation, no_agent, opens_with_fence, recover, say_no_split, say_utf16,
-};
+use crate::agent::{is_documentation, no_agent, recover, say_no_split, say_utf16};
 use crate::diagnostic::{Findings, Position};
 use crate::fields::{self, Fields, shown};
 use crate::filed::{self, FileKind, FileRead, Filed, is_markdown};
@@ -123,11 +121,11 @@ impl Filed for Skill {
                 say_no_split(why, &mut findings);
                 return FileRead::of(None, findings);
             }
+            Err(_) if is_documentation(path) => return other(path, NoSplit::NoFrontmatter),
             Err(_) if is_utf16(bytes) => {
                 say_utf16(&mut findings);
                 return FileRead::of(None, findings);
             }
-            Err(_) if !opens_with_fence(bytes) => return other(path, NoSplit::NoFrontmatter),
             Err(at) => {
                 say_not_utf8(at, &mut findings);
                 return FileRead::of(None, findings);
@@ -179,14 +177,11 @@ fn other(path: &Path, why: NoSplit) -> FileRead<Skill> {
 /// A skill without frontmatter: all of the file is its body.
 fn plain(path: &Path, bytes: &[u8], findings: &mut Findings<'_>) -> Option<Skill> {
     let body = frontmatter::utf8(bytes).ok()?.trim_start_matches('\u{feff}').to_owned();
-    let mut lines = body.lines().map(|line| line.trim_start_matches('#').trim());
-    let description = lines.find(|line| !line.is_empty()).unwrap_or_default();
-    let description: String = description.chars().take(MAX_FIRST_LINE).collect();
     let at = Position { line: 1, column: 1 };
-    if description.is_empty() {
+    let Some(description) = first_line(&body) else {
         findings.error(at, "missing-body", "there is no text but the marks of a heading");
         return None;
-    }
+    };
     let name = Skill::name_of_path(path).unwrap_or_default();
     let shown = Shown::new(&name);
     let message =
@@ -197,12 +192,22 @@ fn plain(path: &Path, bytes: &[u8], findings: &mut Findings<'_>) -> Option<Skill
     Some(Skill { name, slug, description, triggers, callers, body, path: path.to_path_buf() })
 }
 
+/// The first line of a text that says something: no rule, comment, picture, fence of code or marks of a
+/// heading.
+fn first_line(body: &str) -> Option<String> {
+    const SILENT: [&str; 4] = ["```", "~~~", "<!--", "!["];
+    let lines = body.split(['\n', '\r']).map(|line| line.trim_start_matches('#').trim());
+    let mut told = lines.filter(|line| !SILENT.iter().any(|mark| line.starts_with(mark)));
+    let line = told.find(|line| line.chars().any(|c| !c.is_ascii_punctuation() && c != ' '))?;
+    Some(line.chars().take(MAX_FIRST_LINE).collect())
+}
+
 fn read(path: &Path, split: &Split<'_>, findings: &mut Findings<'_>) -> Option<Skill> {
     let opening = Position { line: split.yaml_line.saturating_sub(1), column: 1 };
     let entries = entries(split, findings)?;
     let mut fields = Fields::new(entries, opening, findings);
     let name = name(path, &mut fields);
-    let description = fields.required_text("description");
+    let description = description(split, &mut fields);
     let triggers = triggers(&mut fields);
     let callers = SkillCallers {
         model: !is_stated(NOT_FOR_MODELS, true, &mut fields),
@@ -242,6 +247,37 @@ fn name(path: &Path, fields: &mut Fields<'_, '_>) -> Option<(String, Slug)> {
         name
     });
     filed::checked_name(&name, at, fields.findings)
+}
+
+/// The first line of the text serves where the frontmatter has none, as in other programs.
+fn description(split: &Split<'_>, fields: &mut Fields<'_, '_>) -> Option<String> {
+    let at = fields.place("description");
+    let written = fields.take("description");
+    if let Some((key, node)) = written.filter(|(_, node)| node.value != Value::Null) {
+        match node.text() {
+            Some(text) if text.trim().is_empty() => {}
+            Some(text) => return Some(text.to_owned()),
+            None => {
+                let message = format!("`description` is {}, not a text", node.kind());
+                fields.findings.error(key.at, "bad-field", message);
+                return None;
+            }
+        }
+    }
+    let line = first_line(split.body);
+    match line {
+        Some(_) => {
+            let message = "it has no `description`; the first line of its text serves".to_owned();
+            let hint = "say in it when to use the skill: a model sees nothing else of it before";
+            fields.findings.warning(at, "missing-description", message, Some(hint.to_owned()));
+        }
+        None => {
+            let hint = "add a line `description: ...` between the fences";
+            let message = "`description` is missing";
+            fields.findings.error_hint(at, "missing-field", message, hint);
+        }
+    }
+    line
 }
 
 /// A list, or one text with commas.

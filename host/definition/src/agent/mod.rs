@@ -40,9 +40,7 @@ use crate::{Dialect, Slug, ToolsAs, Visibility};
 
 pub use canonical::{CanonicalForm, NoCanonicalForm, canonical_form};
 pub use narrowed::{Decider, NotKept};
-pub(crate) use parse::{
-    NO_TOOLS, is_documentation, no_agent, opens_with_fence, say_no_split, say_utf16,
-};
+pub(crate) use parse::{NO_TOOLS, is_documentation, no_agent, say_no_split, say_utf16};
 pub use parse::{parse_agent, parse_agent_in, parse_too_large};
 pub use readiness::{AgentReadiness, Missing, readiness};
 pub(crate) use recover::recover;

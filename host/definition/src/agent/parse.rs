@@ -40,6 +40,13 @@ const DOCUMENTATION: &[&str] = &[
     "notes",
     "authors",
     "support",
+    "notice",
+    "copying",
+    "copyright",
+    "contributors",
+    "maintainers",
+    "credits",
+    "gemini",
 ];
 
 /// Reads an agent definition in one of the ordinary shapes; see [`parse_agent_in`].
@@ -121,7 +128,7 @@ pub fn parse_too_large(path: &Path, length: u64) -> Parsed {
 }
 
 /// Whether the bytes begin as a file with frontmatter does.
-pub(crate) fn opens_with_fence(bytes: &[u8]) -> bool {
+fn opens_with_fence(bytes: &[u8]) -> bool {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     bytes.trim_ascii_start().starts_with(b"---")
 }

@@ -91,12 +91,47 @@ fn a_missing_name_is_that_of_the_folder_or_file() {
 }
 
 #[test]
+fn a_skill_without_a_description_has_the_first_line_of_its_text() {
+    for (fields, at) in [("", "1:1"), ("description:\n", "3:1"), ("description: ''\n", "3:1")] {
+        let told = shown(format!("---\nname: n\n{fields}---\n\n```sh\n# Read *PDFs*.\nMore.\n"));
+        assert!(told.starts_with("n (n): Read *PDFs*.\n"), "{told}");
+        let warned =
+            format!("{at}: warning: it has no `description`; the first line of its text serves");
+        assert!(told.contains(&warned), "{told}");
+    }
+    let nothing = shown("---\nname: n\n---\n---\n```\n");
+    assert!(nothing.starts_with("invalid"), "{nothing}");
+    let list = shown("---\nname: n\ndescription: [a, b]\n---\nb");
+    assert!(list.contains("`description` is a list, not a text"), "{list}");
+}
+
+#[test]
+fn the_first_line_of_a_plain_skill_says_something_and_its_encoding_is_told() {
+    let read = |path: &str, bytes: &[u8]| format!("{:?}", Skill::read(Path::new(path), bytes, &()));
+    for text in [
+        "<!-- x -->\n# Do it.\n",
+        "```\nDo it.\n```\n",
+        "# \r\n\r\nDo it.\r\n",
+        "![a](b.png)\nDo it.\rMore.",
+    ] {
+        let told = read("skills/plain.md", text.as_bytes());
+        assert!(told.contains("description: \"Do it.\""), "{text:?}: {told}");
+    }
+    let latin = read("skills/latin.md", b"Gr\xfc\xdfe.\n");
+    assert!(latin.contains("the file is not UTF-8 from here on"), "{latin}");
+    let wide: Vec<u8> = "---\nname: n\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for path in ["skills/wide.md", "skills/wide/SKILL.md"] {
+        let told = read(path, &wide);
+        assert!(told.contains("is written in UTF-16"), "{told}");
+    }
+    for name in ["NOTICE.md", "COPYING.md", "README.de.md", "AGENTS.md"] {
+        assert!(!Skill::wants(Path::new(name)), "{name}");
+    }
+    assert!(Skill::wants(Path::new("notices-of-sea.md")));
+}
+
+#[test]
 fn bad_skills_get_one_clear_diagnostic() {
-    check!("---\nname: n\n---\nb", @r#"
-    invalid
-    skills/s/SKILL.md:1:1: error: `description` is missing
-      hint: add a line `description: ...` between the fences
-    "#);
     check!("---\nname: n\ndescription: d\n---\n \n", @r#"
     invalid
     skills/s/SKILL.md:4:1: error: there is no text after the frontmatter

@@ -93,7 +93,7 @@ fn list(json: bool, most: usize, whose: &Whose, out: &Out) -> Result<Exit, Failu
                 plain(scope(&agent.id.scope)),
                 status_cell(&agent.status),
                 plain(tools(agent, most_tools)),
-                plain(Shown::new(&agent.definition.description)),
+                plain(Shown::new(agent.definition.description.trim())),
             ]);
         }
         table.print(out);
@@ -230,7 +230,7 @@ fn show(name: &str, json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failur
 fn print_definition(agent: &ResolvedAgent, out: &Out) {
     let definition = &agent.definition;
     out.line(out.paint(Style::Bold, Shown::new(&definition.name)));
-    out.line(Shown::new(&definition.description));
+    out.line(Shown::new(definition.description.trim()));
     out.line("");
     let mut table = Table::new(out, &["", ""]);
     let mut row = |name: &str, value: String| table.row([styled(Style::Dim, name), plain(value)]);

@@ -55,7 +55,7 @@ fn list(json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
                 plain(agents::scope(&skill.id.scope)),
                 plain(called_by(*callers)),
                 plain(Shown::clipped(&triggers.join(", "), MAX_DESCRIPTION)),
-                plain(Shown::new(description)),
+                plain(Shown::new(description.trim())),
             ]);
         }
         table.print(out);

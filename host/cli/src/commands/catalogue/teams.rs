@@ -55,7 +55,7 @@ fn list(json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
                 plain(agents::scope(&team.id.scope)),
                 styled(style, word),
                 plain(Shown::clipped(&stages(&team.definition), MAX_DESCRIPTION)),
-                plain(Shown::new(&team.definition.description)),
+                plain(Shown::new(team.definition.description.trim())),
             ]);
         }
         table.print(out);
