@@ -48,9 +48,17 @@ pub struct Wholes {
     /// Too long, so passed unchanged.
     passing: bool,
     grown: usize,
+    /// See [`Wholes::without_infinite`].
+    infinite_as_text: bool,
 }
 
 impl Wholes {
+    /// Also writes a number that no float holds (`1e400`) as a text of its letters: a strict reader takes
+    /// no message with such a number, and then nobody answers it. Who wanted the number refuses the text.
+    pub fn without_infinite() -> Self {
+        Self { infinite_as_text: true, ..Self::default() }
+    }
+
     /// Takes a piece, and adds what is decided by now to `out`.
     pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         for byte in piece {
@@ -71,7 +79,7 @@ impl Wholes {
                 b'\\' if self.quoted => self.escaped = true,
                 b'"' => self.quoted = !self.quoted,
                 // The next message: no text of JSON has a bare line end in it.
-                b'\n' => *self = Self::default(),
+                b'\n' => self.begin(),
                 _ => {}
             }
             out.push(*byte);
@@ -81,7 +89,11 @@ impl Wholes {
     /// Nothing follows: adds what was kept back.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         self.number_ends(out);
-        *self = Self::default();
+        self.begin();
+    }
+
+    fn begin(&mut self) {
+        *self = Self { infinite_as_text: self.infinite_as_text, ..Self::default() };
     }
 
     fn number_ends(&mut self, out: &mut Vec<u8>) {
@@ -102,12 +114,26 @@ impl Wholes {
                 out.extend_from_slice(whole.text.as_bytes());
                 self.held.clear();
             }
+            None if self.infinite_as_text && is_infinite(&self.held) && self.grown < MAX_GROWTH => {
+                self.grown += 2;
+                out.push(b'"');
+                out.append(&mut self.held);
+                out.push(b'"');
+            }
             None => out.append(&mut self.held),
         }
     }
 }
 
-/// The value as an unsigned integer, in whatever spelling; `None` = negative or fractional.
+/// Whether it is a number of JSON that is larger than any float.
+fn is_infinite(number: &[u8]) -> bool {
+    let text = std::str::from_utf8(number).unwrap_or_default();
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    digits.starts_with(|c: char| c.is_ascii_digit())
+        && text.parse::<f64>().is_ok_and(f64::is_infinite)
+}
+
+/// The number that a value is, if it is a whole one that is not negative, however it was written.
 pub fn unsigned(value: &Value) -> Option<u64> {
     let whole = || integer(value.as_number()?.to_string().as_bytes());
     value.as_u64().or_else(|| whole()?.text.parse().ok())
@@ -264,6 +290,14 @@ mod tests {
         ] {
             assert_eq!(unsigned(&value), expected, "{value}");
         }
+    }
+
+    #[test]
+    fn a_number_that_no_float_holds_is_a_text_where_that_is_asked_for() {
+        let (mut wholes, mut out) = (Wholes::without_infinite(), Vec::new());
+        wholes.push(b"[1e400,-1e400,1e1,\"1e400\",1e-400,1e308]\n{\"a\":1e999}\n", &mut out);
+        let expected = "[\"1e400\",\"-1e400\",10,\"1e400\",1e-400,1e308]\n{\"a\":\"1e999\"}\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     #[test]

@@ -190,8 +190,16 @@ impl<'s> Walk<'_, 's> {
     fn members(&mut self, schemas: &[&'s Value], name: &str) -> Vec<&'s Value> {
         let mut below = Vec::new();
         for schema in schemas {
-            let own = schema.get("properties").and_then(|all| all.get(name));
-            if let Some(schema) = own.or_else(|| schema.get("additionalProperties")) {
+            if let Some(own) = schema.get("properties").and_then(|all| all.get(name)) {
+                self.gather(own, &mut below, MAX_DEPTH);
+                continue;
+            }
+            // Whether a name fits a pattern is not looked at: of several schemas an integer counts only
+            // where none asks for any number.
+            let by_pattern = schema.get("patternProperties").and_then(Value::as_object);
+            let others = ["additionalProperties", "unevaluatedProperties"];
+            let others = others.iter().filter_map(|other| schema.get(*other));
+            for schema in by_pattern.into_iter().flat_map(|all| all.values()).chain(others) {
                 self.gather(schema, &mut below, MAX_DEPTH);
             }
         }
@@ -204,7 +212,10 @@ impl<'s> Walk<'_, 's> {
         for schema in schemas {
             let own = |list: &str| schema.get(list).and_then(|all| all.get(place));
             let own = own("prefixItems").or_else(|| own("items"));
-            let rest = || schema.get("items").filter(|items| items.is_object());
+            let rest = || {
+                let all = ["items", "additionalItems", "unevaluatedItems"];
+                all.iter().filter_map(|all| schema.get(*all)).find(|items| items.is_object())
+            };
             if let Some(schema) = own.or_else(rest) {
                 self.gather(schema, &mut below, MAX_DEPTH);
             }
@@ -220,10 +231,17 @@ impl<'s> Walk<'_, 's> {
             return;
         }
         all.push(schema);
-        if let Some(at) = schema.get("$ref").and_then(Value::as_str)
-            && let Some(schema) = at.strip_prefix('#').and_then(|at| self.root.pointer(at))
-        {
-            self.gather(schema, all, depth - 1);
+        for reference in ["$ref", "$dynamicRef"] {
+            let at = schema.get(reference).and_then(Value::as_str);
+            let at = at.and_then(|at| at.strip_prefix('#'));
+            if let Some(schema) = at.and_then(|at| self.root.pointer(at)) {
+                self.gather(schema, all, depth - 1);
+            }
+        }
+        for branch in ["then", "else"] {
+            if let Some(schema) = schema.get(branch) {
+                self.gather(schema, all, depth - 1);
+            }
         }
         for choice in ["allOf", "anyOf", "oneOf"] {
             for schema in schema.get(choice).and_then(Value::as_array).into_iter().flatten() {
@@ -312,6 +330,28 @@ mod tests {
         ] {
             assert_eq!(by_schema(kept, &schema), kept);
         }
+    }
+
+    #[test]
+    fn an_integer_is_one_wherever_the_schema_names_it() {
+        let integer = json!({"type": "integer"});
+        for schema in [
+            json!({"patternProperties": {"^n": integer}}),
+            json!({"unevaluatedProperties": integer}),
+            json!({"if": {}, "then": {"properties": {"n": integer}}}),
+            json!({"if": {}, "else": {"properties": {"n": integer}}}),
+            json!({"$dynamicRef": "#/$defs/a", "$defs": {"a": {"properties": {"n": integer}}}}),
+        ] {
+            assert_eq!(by_schema(r#"{"n":5.00}"#, &schema), r#"{"n":5}"#, "{schema}");
+        }
+        for schema in [
+            json!({"items": [{}], "additionalItems": integer}),
+            json!({"prefixItems": [{}], "unevaluatedItems": integer}),
+        ] {
+            assert_eq!(by_schema("[5.0,5.0]", &schema), "[5.0,5]", "{schema}");
+        }
+        let either = json!({"patternProperties": {"^n": integer, "^m": {"type": "number"}}});
+        assert_eq!(by_schema(r#"{"n":5.0}"#, &either), r#"{"n":5.0}"#);
     }
 
     #[test]

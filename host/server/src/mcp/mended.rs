@@ -1,6 +1,6 @@
-//! The bytes of a client on the way to the protocol's own parser, which is strict and leaves unreadable
-//! requests without an answer: half a surrogate pair becomes U+FFFD (INV-471), and a whole number an integer
-//! (INV-500).
+//! The bytes of a client on their way to the protocol's own reader, which is strict and leaves a request
+//! that it cannot read without an answer: half a surrogate pair is U+FFFD before (INV-471), a whole
+//! number an integer (INV-500), and one that no float holds a text, which its tool refuses.
 
 use std::io;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ pub(super) struct Mended<R> {
 
 impl<R> Mended<R> {
     pub(super) fn new(inner: R) -> Self {
-        let (mender, wholes) = (Mender::default(), Wholes::default());
+        let (mender, wholes) = (Mender::default(), Wholes::without_infinite());
         Self { inner, mender, wholes, ready: Vec::new(), at: 0, ended: false }
     }
 }
@@ -86,6 +86,10 @@ mod tests {
         let mut line = [0; 9];
         read.read_exact(&mut line).await.unwrap();
         assert_eq!(&line, b"{\"id\":1}\n");
+        client.write_all(b"[1e400]\n").await.unwrap();
+        let mut line = [0; 10];
+        read.read_exact(&mut line).await.unwrap();
+        assert_eq!(&line, b"[\"1e400\"]\n");
         client.write_all(b"\\ud83d").await.unwrap();
         drop(client);
         let mut rest = String::new();
