@@ -11,7 +11,7 @@ use crate::kit::World;
 const WORKER: &str = "---
 name: worker
 description: Works.
-tools: [file_list, file_read, file_edit, file_find, file_search, shell]
+tools: [file_list, file_read, file_edit, file_write, file_find, file_search, shell]
 ---
 You work.
 ";
@@ -61,9 +61,16 @@ fn a_file_whose_name_is_no_text_is_listed_changed_and_applied() {
     fs::write(odd(&world, b"d\xff/in.txt"), "below\n").unwrap();
     world.run(&["run", "--agent", "worker", "go"]).exits(0).says("done");
     assert_eq!(fs::read(odd(&world, b"caf\xe9.txt")).unwrap(), b"latin\n");
-    world.run(&["changes", "--stat"]).exits(0).says("3 files changed");
-    // Which program acts on a name that is no text is not known, so such files are asked for.
-    world.run(&["apply", "--yes", "--also-what-runs"]).exits(0);
+    let listed = world.run(&["changes", "--stat"]).exits(0).says("3 files changed");
+    let listed = listed.says("changed  caf\\xE9.txt ").says("d\\xFF/in.txt");
+    assert!(!listed.stdout.contains('\u{fffd}') && !listed.stdout.contains("would run"));
+    // INV-560: as it is listed, so it is typed.
+    world.run(&["apply", "--yes", "caf\\xE9.txt"]).exits(0);
+    assert_eq!(fs::read(odd(&world, b"caf\xe9.txt")).unwrap(), b"changed\n");
+    assert_eq!(fs::read(odd(&world, b"d\xff/in.txt")).unwrap(), b"below\n");
+    world.run(&["undo"]).exits(0);
+    world.run(&["discard", "--yes", "caf\\x5CxE9.txt"]).exits(2).complains("no change");
+    world.run(&["apply", "--yes"]).exits(0);
     assert_eq!(fs::read(odd(&world, b"caf\xe9.txt")).unwrap(), b"changed\n");
     assert_eq!(fs::read(odd(&world, b"caf\\xE9.txt")).unwrap(), b"letters\n");
     assert_eq!(fs::read(odd(&world, b"d\xff/in.txt")).unwrap(), b"changed\n");
@@ -71,6 +78,33 @@ fn a_file_whose_name_is_no_text_is_listed_changed_and_applied() {
     world.run(&["undo"]).exits(0);
     assert_eq!(fs::read(odd(&world, b"caf\xe9.txt")).unwrap(), b"latin\n");
     assert!(odd(&world, b"gone\xfe").exists());
+}
+
+/// INV-561.
+#[test]
+fn a_name_that_is_no_text_is_judged_by_its_bytes_and_listed_as_it_is_typed() {
+    let world = world(
+        r#"
+  - agent: worker
+    turns:
+      - calls:
+          - {name: shell, arguments: {command: "echo a > 'n\\xFFotes.txt'; echo b > 'Make\\xFFfile'; echo c > '.\\xE9rc'"}}
+          - {name: file_write, arguments: {path: "a\nb", content: "d\n"}}
+          - {name: file_write, arguments: {path: "a\\nb", content: "e\n"}}
+      - say: done
+"#,
+    );
+    world.run(&["run", "--agent", "worker", "go"]).exits(0);
+    let listed = world.run(&["changes", "--stat"]).exits(0).says("5 files changed");
+    let listed = listed.says("2 would run later").says("Make\\xFFfile").says(".\\xE9rc");
+    // A line end and the two letters that stand for one are not shown alike.
+    listed.says("n\\xFFotes.txt").says("a\\nb ").says("a\\x5Cnb ");
+    world.run(&["apply", "--yes", "a\\nb"]).exits(0);
+    assert_eq!(fs::read(odd(&world, b"a\nb")).unwrap(), b"d\n");
+    assert!(!odd(&world, b"a\\nb").exists());
+    world.run(&["apply", "--yes"]).exits(3).complains("left: ");
+    assert_eq!(fs::read(odd(&world, b"a\\nb")).unwrap(), b"e\n");
+    assert!(odd(&world, b"n\xffotes.txt").exists() && !odd(&world, b"Make\xfffile").exists());
 }
 
 fn git(at: &Path, args: &[&str]) {

@@ -79,3 +79,43 @@ fn what_was_never_listed_is_neither_applied_nor_thrown_away() {
     assert!(world.workspace().join("moved/7.txt").exists());
     assert!(!world.workspace().join("many").exists());
 }
+
+/// INV-560.
+#[test]
+fn a_change_whose_name_is_no_text_is_decided_over_the_api_by_its_spelling() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let world = World::new();
+    world.home_file("agents/mover.md", AGENT);
+    let turns = SCRIPT.replace(
+        "mv many moved && echo x > new.txt",
+        r"echo x > ''caf\xE9.txt''; echo y > ''caf\x5CxE9.txt''",
+    );
+    world.home_file("script.yaml", &turns);
+    world.home_file("belljar.toml", "[models.main]\nkind = 'scripted'\nmodel = 'script.yaml'\n");
+    let server = Server::start(&world, &["--apply"]);
+    let (status, said) = server.post("/v1/chat", "", r#"{"agent": "mover", "text": "go"}"#);
+    assert_eq!(status, 200, "{said}");
+    let answer: Value = serde_json::from_str(&said).unwrap();
+    let path = format!("/v1/sessions/{}", answer["session"].as_str().unwrap());
+    let (status, said) = server.get(&format!("{path}/changes"), None);
+    assert_eq!(status, 200, "{said}");
+    let listed: Value = serde_json::from_str(&said).unwrap();
+    let files = listed["places"][0]["files"].as_array().unwrap();
+    let mut names: Vec<&str> = files.iter().map(|file| file["path"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, [r"caf\x5CxE9.txt", r"caf\xE9.txt"]);
+    let there = |name: &[u8]| world.workspace().join(OsStr::from_bytes(name)).exists();
+    let body = json!({ "as_of": listed["as_of"], "paths": [r"caf\xE9.txt"] }).to_string();
+    let (status, said) = server.post(&format!("{path}/apply"), "", &body);
+    assert_eq!(status, 200, "{said}");
+    let applied: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(applied["applied"], json!([r"caf\xE9.txt"]));
+    assert!(there(b"caf\xe9.txt") && !there(b"caf\\xE9.txt"));
+    // It leads nowhere else.
+    let body = json!({ "paths": [r"..\x5CxE9"] }).to_string();
+    let (status, said) = server.post(&format!("{path}/discard"), "", &body);
+    assert_ne!(status, 500, "{said}");
+    let (_, said) = server.get(&format!("{path}/changes"), None);
+    assert!(said.contains(r"caf\\x5CxE9.txt"), "{said}");
+}

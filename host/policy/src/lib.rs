@@ -22,6 +22,8 @@ mod names;
 mod peers;
 mod rights;
 mod shown;
+pub mod spelling;
+mod typed;
 
 pub use address::{AddressClass, classify};
 pub use budget::{Budget, Caps, Exhausted, Hold, Level, METERS, Meter};
@@ -40,3 +42,4 @@ pub use rights::{
     Asked, Grants, Narrowing, Rights, ToolAsk, ToolPermit, ToolRights, Wanted, Writes,
 };
 pub use shown::{Shown, ShownPath, is_hidden};
+pub use typed::typed_path;

@@ -1,8 +1,9 @@
 //! Foreign text made safe for a person's eyes.
 
-use std::borrow::Cow;
-use std::fmt::{self, Write};
+use std::fmt::{self, Write as _};
 use std::path::Path;
+
+use crate::typed::PathText;
 
 /// Text of a stranger (a model, a guest, an agent file, a peer), escaped when displayed:
 /// control characters, bidirectional controls, zero-width and other invisible characters
@@ -47,34 +48,34 @@ impl fmt::Display for Shown<'_> {
             }
             match c {
                 '\n' | '\t' if self.lines => f.write_char(c)?,
-                '\n' => f.write_str("\\n")?,
-                '\t' => f.write_str("\\t")?,
-                '\r' => f.write_str("\\r")?,
-                c if is_hidden(c) => write!(f, "\\u{{{:x}}}", u32::from(c))?,
-                c => f.write_char(c)?,
+                c => show(c, f)?,
             }
         }
         Ok(())
     }
 }
 
+/// Writes a character, or the escape for one that would not be seen.
+pub(crate) fn show(c: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match c {
+        '\n' => f.write_str("\\n"),
+        '\t' => f.write_str("\\t"),
+        '\r' => f.write_str("\\r"),
+        c if is_hidden(c) => write!(f, "\\u{{{:x}}}", u32::from(c)),
+        c => f.write_char(c),
+    }
+}
+
 /// Paths as a person sees them: a directory's name is a stranger's text too.
 pub trait ShownPath {
-    /// The path on one line, escaped as [`Shown::new`] escapes.
+    /// The path on one line, escaped as [`Shown::new`] escapes, with `\xE9` for a byte that is no text.
+    /// No two paths are shown alike, and [`typed_path`](crate::typed_path) reads one back.
     fn shown(&self) -> impl fmt::Display + '_;
 }
 
 impl ShownPath for Path {
     fn shown(&self) -> impl fmt::Display + '_ {
-        PathText(self.to_string_lossy())
-    }
-}
-
-struct PathText<'a>(Cow<'a, str>);
-
-impl fmt::Display for PathText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Shown::new(&self.0).fmt(f)
+        PathText(self.as_os_str())
     }
 }
 

@@ -12,6 +12,7 @@ mod table;
 mod tests;
 mod walk;
 
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 use belljar_sandbox::Overlay;
@@ -43,8 +44,8 @@ const SHORT: &str = "the short form of another name, as some file systems have i
 /// It becomes executable.
 const EXECUTABLE: &str = "it can be started as a program";
 const LINK: &str = "a link: whoever follows it works elsewhere";
-/// The name is not text, or cannot be parsed.
-const UNREADABLE: &str = "its name is no text: nobody knows which program acts on it";
+/// A part of its path is no name.
+const NO_NAME: &str = "its path has a part that is no name: nobody knows which program acts on it";
 /// The tables of this program are broken: then no name is taken for harmless.
 const NO_TABLE: &str = "the table of files that run later cannot be read";
 
@@ -96,16 +97,15 @@ pub(crate) fn is_code(path: &Path) -> bool {
 
 /// Why a file would be run or read later by its name, by any program.
 fn by_name(path: &Path, is_dir: bool) -> Option<&'static str> {
-    let mut names = Vec::new();
-    for part in path.components() {
-        let Component::Normal(name) = part else { return Some(UNREADABLE) };
-        match name.to_str() {
-            Some(name) => names.push(folded(name)),
-            None => return Some(UNREADABLE),
-        }
+    if path.components().any(|part| !matches!(part, Component::Normal(_))) {
+        return Some(NO_NAME);
     }
     let Some(table) = table() else { return Some(NO_TABLE) };
-    let reason = table.row(&names, is_dir, |_| true).map(|row| row.reason.as_str());
+    readings(path).iter().find_map(|names| by_names(table, names, is_dir))
+}
+
+fn by_names(table: &'static table::Table, names: &[String], is_dir: bool) -> Option<&'static str> {
+    let reason = table.row(names, is_dir, |_| true).map(|row| row.reason.as_str());
     let dotted = || names.iter().any(|it| it.starts_with('.') && !HARMLESS.contains(&it.as_str()));
     let short = || names.iter().any(|name| is_short(name));
     let own = || !is_dir && names.last().is_some_and(|name| is_own_file(name, table));
@@ -127,8 +127,9 @@ fn by_place(above: &Path, path: &Path, is_dir: bool) -> Option<&'static str> {
     let own = last.iter().rev().filter(|part| matches!(part, Component::Normal(_)));
     let whole: PathBuf = own.collect::<PathBuf>().join(path);
     let by_row = || {
-        let row = table()?.row(&folded_names(&whole), is_dir, |_| true);
-        row.map(|row| row.reason.as_str())
+        let table = table()?;
+        let row = |names: &Vec<String>| table.row(names, is_dir, |_| true);
+        readings(&whole).iter().find_map(row).map(|row| row.reason.as_str())
     };
     by_name(path, is_dir).or_else(by_row)
 }
@@ -139,6 +140,20 @@ const ABOVE: usize = 2;
 /// The names of a path as the most generous file system reads them.
 fn folded_names(path: &Path) -> Vec<String> {
     path.iter().map(|name| folded(&name.to_string_lossy())).collect()
+}
+
+/// The names of a path as programs may read them. Where bytes are no text, a program compares them as they
+/// are, and some file system drops them: `.g\xFFit` is read as `.git` too.
+fn readings(path: &Path) -> Vec<Vec<String>> {
+    let mut readings = vec![folded_names(path)];
+    if path.to_str().is_none() {
+        let text = |name: &OsStr| {
+            let chunks = name.as_encoded_bytes().utf8_chunks();
+            folded(&chunks.map(|chunk| chunk.valid()).collect::<String>())
+        };
+        readings.push(path.iter().map(text).collect());
+    }
+    readings
 }
 
 /// Whether a name in it begins with a dot.
@@ -155,5 +170,5 @@ fn is_short(name: &str) -> bool {
 /// Whether it belongs to a repository's own files.
 fn is_repository(path: &Path) -> bool {
     let own = [".git", ".hg", ".jj", ".svn"];
-    path.iter().any(|name| own.contains(&folded(&name.to_string_lossy()).as_str()))
+    readings(path).iter().flatten().any(|name| own.contains(&name.as_str()))
 }

@@ -162,6 +162,28 @@ fn names_are_read_as_the_most_generous_file_system_does() {
     }
 }
 
+/// INV-561.
+#[test]
+fn a_name_that_is_no_text_is_judged_by_its_bytes() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let name = |name: &[u8]| by_name(Path::new(OsStr::from_bytes(name)), false);
+    for plain in [&b"caf\xe9.txt"[..], b"d\xff/in.md", b"\xff\xfe", b"src/\xe9.rs"] {
+        assert_eq!(name(plain), None, "{plain:?}");
+    }
+    // As some file system reads it, and where bytes that are no text stand in another part.
+    for runs in [
+        &b"Make\xfffile"[..],
+        b"\xff.git/config",
+        b".\xe9rc",
+        b"d\xff/Makefile",
+        b".github/workflows/\xe9.yml",
+        b"\xffpackage.json",
+    ] {
+        assert!(name(runs).is_some(), "{runs:?}");
+    }
+}
+
 #[test]
 fn a_pattern_is_matched_in_one_pass() {
     let many = Pattern::new(&"*a".repeat(40)).unwrap();

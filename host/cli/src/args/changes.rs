@@ -1,6 +1,11 @@
 //! The options of `changes`, `apply`, `discard` and `undo`. Doc comments here are what `--help` says.
 
+use std::ffi::OsString;
+use std::path::Path;
+
+use belljar_policy::ShownPath as _;
 use clap::Args as ClapArgs;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use crate::args::server::TenantArg;
 
@@ -10,7 +15,7 @@ pub(crate) struct ChangedArgs {
     /// A run or a session, by its id or the beginning of it [default: the latest of this workspace
     /// that has an overlay]; then paths below the workspace, each with all that is below it
     /// [default: all]
-    #[arg(value_name = "[RUN] PATH")]
+    #[arg(value_name = "[RUN] PATH", value_parser = any_text())]
     pub(crate) which: Vec<String>,
     #[command(flatten)]
     pub(crate) of: TenantArg,
@@ -36,10 +41,10 @@ pub(crate) struct ApplyArgs {
     #[command(flatten)]
     pub(crate) changed: ChangedArgs,
     /// Of a file that changed in the workspace too, take the agent's version; repeatable
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = any_text())]
     pub(crate) theirs: Vec<String>,
     /// Of a file that changed in the workspace too, keep the workspace's version; repeatable
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = any_text())]
     pub(crate) mine: Vec<String>,
     /// Also what would run later by itself: hooks, build files, workflows, links
     #[arg(long)]
@@ -68,4 +73,12 @@ pub(crate) struct UndoArgs {
     pub(crate) run: Option<String>,
     #[command(flatten)]
     pub(crate) of: TenantArg,
+}
+
+/// A word that may be a path. One that is no text is taken as lists show it.
+fn any_text() -> impl TypedValueParser<Value = String> {
+    let text = |word: OsString| {
+        word.into_string().unwrap_or_else(|word| Path::new(&word).shown().to_string())
+    };
+    OsStringValueParser::new().map(text)
 }

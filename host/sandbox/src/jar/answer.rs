@@ -1,5 +1,6 @@
 //! A tool's answer, checked before anyone else sees it.
 
+use belljar_policy::spelling::meant;
 use belljar_policy::{Budget, Level, Meter, Shown};
 use belljar_received::json::mended;
 use bytes::Bytes;
@@ -124,6 +125,9 @@ fn part(part: wit::Part) -> Result<Part, CallError> {
 
 /// The last component, without characters that a file system or a terminal takes amiss.
 fn clean_name(name: &str) -> String {
+    // A byte that is no text keeps its letters: `caf\xE9.txt` is no file in a directory `caf`.
+    let spelt = meant(name).to_str().is_none().then(|| name.replace("\\x", "_x"));
+    let name = spelt.as_deref().unwrap_or(name);
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let kept: String = last
         .chars()
@@ -172,6 +176,8 @@ mod tests {
         for (name, clean) in [
             ("../../etc/passwd", "passwd"),
             ("C:\\temp\\a.txt", "a.txt"),
+            ("d\\xFF/caf\\xE9.txt", "caf_xE9.txt"),
+            ("caf\\xe9.txt", "xe9.txt"),
             ("..", NAMELESS),
             ("", NAMELESS),
             (".bashrc", "bashrc"),

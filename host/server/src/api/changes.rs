@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use belljar_changes::{ApplyOptions, Changes, ChangesError, FileChange, FileDifference, Node};
 use belljar_changes::{Selection, Stat, Undone};
+use belljar_policy::spelling::{meant, spell};
 use belljar_policy::{GuestPath, Shown};
 use belljar_session::{DirectoryLook, DirectoryReview, ReviewError, ServiceError, SessionReview};
 use serde::{Deserialize, Serialize};
@@ -370,7 +371,7 @@ fn selection(paths: &[String], field: &str) -> Result<Option<Selection>, Problem
     if paths.len() > MAX_PATHS {
         return Err(Problem::invalid(format!("`{field}` names more than {MAX_PATHS} paths")));
     }
-    let selection = Selection::paths(paths.iter().map(PathBuf::from));
+    let selection = Selection::paths(paths.iter().map(|path| meant(path)));
     let wrong = |_| Problem::invalid(format!("`{field}` holds a path that leads elsewhere"));
     selection.map(Some).map_err(wrong)
 }
@@ -491,8 +492,9 @@ fn change(file: &FileChange) -> ChangeBody {
     }
 }
 
+/// INV-560: a name that is no text is told by its spelling, and meant by it.
 fn shown(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
+    spell(path.as_os_str()).into_owned()
 }
 
 fn all_shown(paths: &[PathBuf]) -> Vec<String> {
@@ -503,7 +505,7 @@ impl From<ChangesError> for Problem {
     fn from(error: ChangesError) -> Self {
         match &error {
             ChangesError::ChangedMeanwhile { path } => {
-                let path = path.to_string_lossy();
+                let path = shown(path);
                 let path = Shown::clipped(&path, 200);
                 Self::new(Kind::Taken, format!("`{path}` changed at this very moment"))
                     .hint("nothing was applied; send it again")

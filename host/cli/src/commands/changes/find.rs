@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use belljar_agent::LayersError;
 use belljar_changes::{Changes, Selection};
-use belljar_policy::{GuestPath, Shown, ShownPath as _, WORKSPACE};
+use belljar_policy::{GuestPath, Shown, ShownPath as _, WORKSPACE, typed_path};
 use belljar_session::{
     DirectoryReview, ReviewError, SessionReview, find_run, has_layers, newest_with_layers,
 };
@@ -91,8 +91,9 @@ fn path(typed: &str, places: &[DirectoryReview]) -> Result<(GuestPath, PathBuf),
         Err(Failure::usage(format!("`{}` {why}", Shown::clipped(typed, 200)))
             .hint("name a path below the workspace, as `belljar changes --stat` shows it"))
     };
-    let given = Path::new(typed);
-    let mut found = (GuestPath::workspace(), given.to_path_buf());
+    // INV-560: as the list shows it, escapes included.
+    let given = typed_path(typed);
+    let mut found = (GuestPath::workspace(), given.clone());
     if given.is_absolute() {
         // As an agent's path, otherwise as this machine's.
         let seen = places.iter().find_map(|place| {

@@ -9,12 +9,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use belljar_policy::PROTECTED_NAMES;
+use belljar_policy::spelling::{meant, spell};
 use rustix::fs::{Dir, FileType, Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 
 use super::closed::{Closed, Led, lead};
 use super::names::is_protected;
-use super::spelling::{meant, spell};
 use super::walk::{HostDir, MAX_DEPTH, PathEnd, kind};
 
 /// Entries searched before a directory is renamed. A larger directory cannot be renamed: the search has to be

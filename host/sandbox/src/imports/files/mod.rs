@@ -28,7 +28,6 @@ mod over;
 mod paths;
 #[cfg(test)]
 mod seam;
-mod spelling;
 mod streams;
 #[cfg(test)]
 mod tests;

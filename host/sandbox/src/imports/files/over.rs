@@ -4,6 +4,7 @@ use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::sync::Arc;
 
+use belljar_policy::spelling::spell;
 use belljar_policy::{DenyCode, Meter};
 use rustix::fs::{FileType, Stat, Timestamps, futimens};
 use rustix::io::Errno;
@@ -18,7 +19,6 @@ use super::closed::Closed;
 use super::names::is_protected;
 use super::open::Ask;
 use super::paths::descriptor_type;
-use super::spelling::spell;
 use super::tree::{Tree, is};
 use super::walk::{HostDir as _, MAX_DEPTH, PathEnd, Steps as _};
 use super::{Base, FilesCtx, FilesView, Listing, MAX_LISTED, Opened, Over, OverDir, error};

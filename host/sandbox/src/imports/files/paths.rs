@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
+use belljar_policy::spelling::{is_plain, spell};
 use belljar_policy::{DenyCode, Shown};
 use rustix::fs::{AtFlags, FileType, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, statat};
 use wasmtime::component::Resource;
@@ -16,7 +17,6 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{FsError, FsResult};
 
 use super::alias::{DirContent, Meant};
-use super::spelling::{is_plain, spell};
 use super::tree::{Tree, is};
 use super::walk::{Follow, PathEnd, kind};
 use super::{Base, FilesView, Opened, Over, SHOWN_PATH, error, on_tree};

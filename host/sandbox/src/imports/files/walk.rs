@@ -14,11 +14,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::Arc;
 
+use belljar_policy::spelling::{meant, spell};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
 use super::names::is_protected;
-use super::spelling::{meant, spell};
 
 /// The longest path taken from a guest, in bytes: Linux's own `PATH_MAX`.
 pub(crate) const MAX_PATH: usize = 4096;

@@ -1,4 +1,5 @@
-//! The spelling for guests of file names that are not text, because a guest's names are Unicode.
+//! How names of files that are not text are told to a guest and to a peer, whose names are texts of
+//! Unicode.
 //!
 //! A byte that is not UTF-8 is `\xHH` with two upper-case digits: `caf\xE9.txt` is a name of Latin-1.
 //! In a text with such letters, the backslash becomes `\x5C`, so no two names have the same spelling. A guest
@@ -13,12 +14,12 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 /// Letters of an escape.
-const ESCAPE: usize = 4;
+pub(crate) const ESCAPE: usize = 4;
 
 const BACKSLASH: u8 = b'\\';
 
-/// A name, or a path, as a guest is told it.
-pub(crate) fn spell(name: &OsStr) -> Cow<'_, str> {
+/// A name, or a path, as a guest or a peer is told it.
+pub fn spell(name: &OsStr) -> Cow<'_, str> {
     if let Some(text) = name.to_str().filter(|text| !text.contains("\\x")) {
         return Cow::Borrowed(text);
     }
@@ -42,12 +43,12 @@ pub(crate) fn spell(name: &OsStr) -> Cow<'_, str> {
 }
 
 /// Whether a guest is told a name as it is.
-pub(crate) fn is_plain(name: &OsStr) -> bool {
+pub fn is_plain(name: &OsStr) -> bool {
     matches!(spell(name), Cow::Borrowed(_))
 }
 
-/// The name, or the path, that a guest means.
-pub(crate) fn meant(text: &str) -> Cow<'_, OsStr> {
+/// The name, or the path, that a guest or a peer means by a text.
+pub fn meant(text: &str) -> Cow<'_, OsStr> {
     if !text.contains("\\x") {
         return Cow::Borrowed(OsStr::new(text));
     }
@@ -70,8 +71,8 @@ pub(crate) fn meant(text: &str) -> Cow<'_, OsStr> {
     if spell(&name) == text { Cow::Owned(name) } else { Cow::Borrowed(OsStr::new(text)) }
 }
 
-/// The byte spelled here: not a printable ASCII letter, or a backslash.
-fn escaped(bytes: &[u8], at: usize) -> Option<u8> {
+/// The byte that is spelt here: one that no ASCII letter is, or a backslash.
+pub(crate) fn escaped(bytes: &[u8], at: usize) -> Option<u8> {
     let [BACKSLASH, b'x', high, low] = bytes.get(at..at.checked_add(ESCAPE)?)? else {
         return None;
     };

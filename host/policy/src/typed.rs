@@ -1,0 +1,154 @@
+//! Paths as a person reads and types them, on one line.
+//!
+//! A character that would not be seen is escaped as in [`Shown`](crate::Shown) (`\n`, `\u{1b}`), and a byte that is no
+//! text as in [`spelling`](crate::spelling) (`\xE9`). A backslash before what reads like one of these is
+//! `\x5C`, so a path that is shown can be typed back, and means no other one.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::shown::{self, ShownPath as _};
+use crate::spelling::{self, ESCAPE};
+
+/// Letters of the longest `\u{..}`.
+const LONGEST: usize = 10;
+
+/// A path that is shown to a person.
+pub(crate) struct PathText<'a>(pub(crate) &'a OsStr);
+
+impl fmt::Display for PathText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (bytes, mut at) = (self.0.as_bytes(), 0);
+        for chunk in bytes.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                match c == '\\' && escape(bytes.get(at..).unwrap_or_default()).is_some() {
+                    true => f.write_str("\\x5C")?,
+                    false => shown::show(c, f)?,
+                }
+                at += c.len_utf8();
+            }
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02X}")?;
+                at += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The path that a person means who types one as it is shown. A text that shows no path means itself.
+pub fn typed_path(text: &str) -> PathBuf {
+    if !text.contains('\\') {
+        return PathBuf::from(text);
+    }
+    let (mut rest, mut bytes) = (text.as_bytes(), Vec::with_capacity(text.len()));
+    while let Some(first) = rest.first() {
+        let length = match escape(rest) {
+            Some((Escaped::Byte(byte), length)) => {
+                bytes.push(byte);
+                length
+            }
+            Some((Escaped::Char(c), length)) => {
+                bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                length
+            }
+            None => {
+                bytes.push(*first);
+                1
+            }
+        };
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    let meant = PathBuf::from(OsString::from_vec(bytes));
+    if meant.shown().to_string() == text { meant } else { Path::new(text).to_owned() }
+}
+
+enum Escaped {
+    Byte(u8),
+    Char(char),
+}
+
+/// The escape that a text begins with, and its length.
+fn escape(text: &[u8]) -> Option<(Escaped, usize)> {
+    if let Some(byte) = spelling::escaped(text, 0) {
+        return Some((Escaped::Byte(byte), ESCAPE));
+    }
+    let [b'\\', letter, rest @ ..] = text else { return None };
+    let short = |c| Some((Escaped::Char(c), 2));
+    match letter {
+        b'n' => short('\n'),
+        b't' => short('\t'),
+        b'r' => short('\r'),
+        b'u' => {
+            let rest = rest.get(..rest.len().min(LONGEST)).unwrap_or_default();
+            let digits = rest.strip_prefix(b"{")?.split(|byte| *byte == b'}').next()?;
+            let closed = rest.get(digits.len() + 1) == Some(&b'}');
+            let digits = std::str::from_utf8(digits).ok().filter(|_| closed)?;
+            let c = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
+            crate::is_hidden(c).then_some((Escaped::Char(c), digits.len() + 4))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(path: &[u8], shown: &str) {
+        let path = Path::new(OsStr::from_bytes(path));
+        assert_eq!(path.shown().to_string(), shown);
+        assert_eq!(typed_path(shown), path);
+    }
+
+    #[test]
+    fn a_path_is_typed_back_as_it_is_shown() {
+        check(b"src/a.rs", "src/a.rs");
+        check(b"caf\xe9/\xff", "caf\\xE9/\\xFF");
+        check(b"caf\\xE9", "caf\\x5CxE9");
+        check(b"a\nb\tc\rd", "a\\nb\\tc\\rd");
+        check(b"a\\nb", "a\\x5Cnb");
+        check(b"\x1b[31m\xe2\x80\xaex", "\\u{1b}[31m\\u{202e}x");
+        check(b"\\u{1b}", "\\x5Cu{1b}");
+        check(b"a\\b\\", "a\\b\\");
+        check(b"\\\n", "\\\\n");
+        check("é/ü".as_bytes(), "é/ü");
+    }
+
+    #[test]
+    fn what_shows_no_path_means_itself() {
+        for text in
+            ["\\u{41}", "\\u{2f}", "\\u{2e}", "\\u{001b}", "\\x2F", "\\xC3\\xA9", "\\u{", "\\"]
+        {
+            assert_eq!(typed_path(text), Path::new(text), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_two_paths_are_shown_alike_and_each_is_typed_back(
+            path in prop::collection::vec(prop::sample::select(b"\\xE95Cnu{1b}/a\n\xe9\x1b\xc2\x9b".to_vec()), 0..14),
+            other in prop::collection::vec(prop::sample::select(b"\\xE95Cnu{1b}/a\n\xe9\x1b\xc2\x9b".to_vec()), 0..14),
+        ) {
+            let (path, other) = (Path::new(OsStr::from_bytes(&path)), Path::new(OsStr::from_bytes(&other)));
+            let shown = path.shown().to_string();
+            let typed = typed_path(&shown);
+            prop_assert_eq!(typed.as_os_str(), path.as_os_str());
+            prop_assert_eq!(shown == other.shown().to_string(), path.as_os_str() == other.as_os_str());
+            prop_assert!(!shown.chars().any(crate::is_hidden));
+        }
+
+        #[test]
+        fn no_text_means_more_parts_or_others_above(text in any::<String>()) {
+            let path = typed_path(&text);
+            let slashes = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'/').count();
+            prop_assert_eq!(slashes(path.as_os_str().as_bytes()), slashes(text.as_bytes()));
+            let dots = |bytes: &[u8]| bytes.split(|byte| *byte == b'/').filter(|part| *part == b"..").count();
+            prop_assert_eq!(dots(path.as_os_str().as_bytes()), dots(text.as_bytes()));
+        }
+    }
+}
