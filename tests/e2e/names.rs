@@ -176,6 +176,14 @@ fn an_agent_of_any_script_is_run_granted_and_spawned_as_its_name_is_written() {
     let settings = fs::read_to_string(world.home().join("belljar.toml")).unwrap();
     assert!(settings.contains("代码审查") && settings.contains("prüfer"), "{settings}");
     world.run(&["explain", "Prüfer", "file_read"]).exits(0);
+    // INV-562: a name of several words too.
+    world.home_file("agents/e.md", &agent("مراجع الكود", "file_read, file_write"));
+    world.run(&["grant", "مراجع الكود", "--limit", "steps=7", "--yes"]).exits(0);
+    world.run(&["explain", "مراجع الكود", "file_read"]).exits(0);
+    let granted = || fs::read_to_string(world.home().join("belljar.toml")).unwrap();
+    assert!(granted().contains("[grants.\"مراجع-الكود\"]"), "{}", granted());
+    world.run(&["revoke", "مراجع الكود", "--all", "--yes"]).exits(0);
+    assert!(!granted().contains("مراجع-الكود") && granted().contains("代码审查"), "{}", granted());
     world.run(&["run", "--agent", "代码审查", "go"]).exits(0).says("好");
     // What nobody sees is in no name.
     let hidden = world.home_file("agents/d.md", &agent("\"evil\\u202Ename\"", "file_read"));
@@ -234,4 +242,31 @@ fn an_argument_that_is_a_whole_number_is_an_integer_however_a_model_writes_it() 
         .says("one");
     let told = world.run(&["tools", "call", "file_read", r#"{"path":"a.txt","limit":1e30}"#]);
     assert_ne!(told.code, 0);
+}
+
+#[test]
+fn a_grant_of_a_name_as_it_was_without_its_letters_is_told_wherever_it_no_longer_holds() {
+    let world = world("  - agent: Café Reviewer\n    turns: [{say: ready}]\n");
+    world.home_file(
+        "agents/r.md",
+        "---\nname: Café Reviewer\ndescription: Reviews.\n---\nYou review.\n",
+    );
+    let settings = "[models.main]\nkind = 'scripted'\nmodel = 'script.yaml'\n";
+    let old = format!("{settings}[grants.caf-reviewer]\ntools = ['file_list']\n");
+    world.home_file("belljar.toml", &old);
+    for args in [&["run", "--agent", "Café Reviewer", "go"][..], &["doctor"], &["agents", "check"]]
+    {
+        let done = world.run(args);
+        let told = format!("{}{}", done.stdout, done.stderr);
+        assert!(told.contains("names `caf-reviewer`"), "{args:?}: {told}");
+        assert!(told.contains("write `café-reviewer` in its place"), "{args:?}: {told}");
+    }
+    // By its name of today it holds, and nothing is told.
+    for name in ["café-reviewer", "Café Reviewer"] {
+        world.home_file("belljar.toml", &old.replace("caf-reviewer", &format!("'{name}'")));
+        let shown = world.run(&["agents", "show", "Café Reviewer"]).exits(0);
+        assert!(!shown.stderr.contains("in its place"), "{}", shown.stderr);
+        world.run(&["explain", "Café Reviewer", "file_read"]).exits(4);
+        world.run(&["explain", "Café Reviewer", "file_list"]).exits(0);
+    }
 }

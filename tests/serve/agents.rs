@@ -200,6 +200,11 @@ async fn an_agent_of_any_script_is_kept_and_reached_by_its_name_in_a_url() {
         let path = format!("/v1/agents/{near}");
         world.call_as("blue-read-only", "GET", &path).send().await.is(404);
     }
+    // INV-562: a name of several words, with the bytes of a blank.
+    let words = json!({ "slug": "مراجع-الكود", "text": agent("مراجع الكود") });
+    world.call_as("blue-admin", "POST", "/v1/agents").json(&words).send().await.is(201);
+    let path = "/v1/agents/%D9%85%D8%B1%D8%A7%D8%AC%D8%B9%20%D8%A7%D9%84%D9%83%D9%88%D8%AF";
+    world.call_as("blue-read-only", "GET", path).send().await.is(200);
     let other = json!({ "slug": "prufer", "text": agent("prufer") });
     world.call_as("blue-admin", "POST", "/v1/agents").json(&other).send().await.is(201);
     let hidden = json!({ "slug": "pr\u{202e}fer", "text": agent("x") });

@@ -329,7 +329,7 @@ impl<D: Filed> Catalog<D> {
     /// When it is no name, or a file of the home whose path gives it could not be understood: that may say
     /// less than what holds without a file.
     pub fn of_home(&self, name: &str) -> Result<(AgentId, Option<&CatalogEntry<D>>), NotFound> {
-        let Some(slug) = Slug::exact(name) else { return Err(self.not_found(name, None)) };
+        let Some(slug) = Slug::written(name) else { return Err(self.not_found(name, None)) };
         let id = AgentId { scope: Scope::Home, slug };
         let entry = self.get(&id);
         // One that is taken for no agent at all is meant to be one all the same.

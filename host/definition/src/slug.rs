@@ -92,6 +92,16 @@ impl Slug {
         Self::of(text).filter(same)
     }
 
+    /// The slug of a name as its file writes it, or as a person types it: `Code Reviewer`, `مراجع الكود`.
+    /// `None` where it stands for several (`*`), leads elsewhere (`/`), is cut off or longer than a slug.
+    pub fn written(text: &str) -> Option<Self> {
+        let open = |c: char| c.is_whitespace() || c == '-';
+        let whole = !text.starts_with(open) && !text.ends_with(open);
+        let fits = text.chars().count() <= MAX_SLUG && text.len() <= MAX_SLUG_BYTES;
+        let alone = !text.contains(['*', '/', '\\']);
+        Self::of(text).filter(|_| whole && fits && alone).or_else(|| Self::exact(text))
+    }
+
     /// The slug as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -122,7 +132,7 @@ impl fmt::Display for Slug {
 impl TryFrom<String> for Slug {
     type Error = AgentIdError;
     fn try_from(text: String) -> Result<Self, AgentIdError> {
-        exact_slug(&text, &text)
+        Self::exact(&text).ok_or_else(|| no_name(&text))
     }
 }
 
@@ -157,14 +167,14 @@ impl FromStr for AgentId {
             if !path.is_absolute() {
                 return Err(error("the workspace's path is not absolute"));
             }
-            return Ok(Self { scope: Scope::Workspace(path), slug: exact_slug(slug, text)? });
+            return Ok(Self { scope: Scope::Workspace(path), slug: named(slug, text)? });
         }
         let parts: Vec<&str> = text.split('/').collect();
         match parts.as_slice() {
-            [slug] | ["home", slug] => Ok(Self::home(exact_slug(slug, text)?)),
+            [slug] | ["home", slug] => Ok(Self::home(named(slug, text)?)),
             ["library", name, slug] => {
-                let name = exact_slug(name, text)?.0;
-                Ok(Self { scope: Scope::Library(name), slug: exact_slug(slug, text)? })
+                let name = named(name, text)?.0;
+                Ok(Self { scope: Scope::Library(name), slug: named(slug, text)? })
             }
             _ => Err(error("no scope is written like that")),
         }
@@ -184,12 +194,16 @@ impl From<AgentId> for String {
     }
 }
 
-/// Grants name slugs exactly: a near miss must not match in silence.
-fn exact_slug(text: &str, whole: &str) -> Result<Slug, AgentIdError> {
-    Slug::exact(text).ok_or_else(|| AgentIdError {
+/// INV-562: whoever names an agent writes its name as its file does, or its slug.
+fn named(text: &str, whole: &str) -> Result<Slug, AgentIdError> {
+    Slug::written(text).ok_or_else(|| no_name(whole))
+}
+
+fn no_name(whole: &str) -> AgentIdError {
+    AgentIdError {
         text: Shown::clipped(whole, 200).to_string(),
-        why: "names are lower-case letters and digits joined by `-`",
-    })
+        why: "names are letters and digits joined by `-`, or as their files write them",
+    }
 }
 
 /// The characters of a name in lower case, in the one encoding that slugs have.
@@ -299,10 +313,18 @@ mod tests {
             ("library/büro/代码", "library/büro/代码"),
             ("library/bu\u{308}ro/代码", "library/büro/代码"),
             ("workspace:/srv/x/审查", "workspace:/srv/x/审查"),
+            ("prüfer eins", "home/prüfer-eins"),
+            ("Code Reviewer", "home/code-reviewer"),
+            ("Café Reviewer (C#)", "home/café-reviewer-c"),
+            ("مراجع الكود", "home/مراجع-الكود"),
+            ("library/Моя библиотека/代 码", "library/моя-библиотека/代-码"),
+            ("workspace:/srv/x/Код Ревью", "workspace:/srv/x/код-ревью"),
         ] {
             assert_eq!(text.parse::<AgentId>().unwrap().to_string(), expected);
         }
-        for near in ["prüfer eins", "-prüfer", "prüfer-", "代 码", "代/码"] {
+        let long = "代".repeat(65);
+        for near in ["-prüfer", "prüfer-", " prüfer", "prüfer\u{a0}", "代/码", "代*", "a*b", &long]
+        {
             assert!(near.parse::<AgentId>().is_err(), "{near}");
         }
     }
@@ -329,8 +351,7 @@ mod tests {
 
     #[test]
     fn texts_that_name_nobody_are_refused() {
-        for bad in ["", "Scout", "a/b", "home/", "library/x", "workspace:rel/scout", "workspace:/"]
-        {
+        for bad in ["", "?", "a/b", "home/", "library/x", "workspace:rel/scout", "workspace:/"] {
             assert!(bad.parse::<AgentId>().is_err(), "{bad:?}");
         }
     }

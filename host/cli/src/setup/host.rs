@@ -154,6 +154,9 @@ impl<'a> Assembly<'a> {
         }
         let project_override = settings.project_override;
         let library = Library::open_with_stock(roots, stock_agents(), context, project_override);
+        for warning in settings.outgrown(&library.catalog()) {
+            out.diagnostic(&warning);
+        }
         let teams = TeamLibrary::of(
             roots_of::<TeamDefinition>(places),
             stock_files::<TeamDefinition>(),

@@ -83,6 +83,36 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// A warning for each grant that named an agent whose letters beyond ASCII its slug left out once:
+    /// `Café Reviewer` was `caf-reviewer`. It holds for nobody now, and what it took away is there again.
+    pub fn outgrown(&self, agents: &Catalog) -> Vec<Diagnostic> {
+        let grants = |named: &&NamedAgent| matches!(named.by, By::HomeGrant | By::WorkspaceGrant);
+        let outgrown = self.named_agents.iter().filter(grants).filter_map(|named| {
+            let id = named.name.parse::<AgentId>().ok()?;
+            let there = agents.get(&id).is_some() || agents.has_unused(&id.slug);
+            let now = outgrown_by(&id, agents).filter(|_| !there)?;
+            Some(named.outgrown(&id, now))
+        });
+        outgrown.take(MAX_DIAGNOSTICS).collect()
+    }
+}
+
+/// The agent whose slug this one was, when slugs had letters of ASCII alone.
+fn outgrown_by<'a>(id: &AgentId, agents: &'a Catalog) -> Option<&'a AgentId> {
+    let of_ascii = |name: &str| {
+        let kept = |c: char| if c.is_ascii() { c } else { ' ' };
+        Slug::of(&name.chars().map(kept).collect::<String>())
+    };
+    let mut same = agents.agents().iter().filter(|entry| {
+        entry.id.scope == id.scope && entry.id.slug != id.slug && {
+            let name = entry.definition.name.as_str();
+            !name.is_ascii() && of_ascii(name).as_ref() == Some(&id.slug)
+        }
+    });
+    same.next().map(|entry| &entry.id)
+}
+
 impl NamedAgent {
     fn is_there(
         &self,
@@ -126,6 +156,26 @@ impl NamedAgent {
         Slug::of(self.name.rsplit('/').next().unwrap_or_default())
     }
 
+    fn outgrown(&self, id: &AgentId, now: &AgentId) -> Diagnostic {
+        let (id, now) = (id.grant_key(), now.grant_key());
+        let shown = |id| Shown::clipped(id, 200).to_string();
+        let by = self.by.as_str();
+        Diagnostic {
+            path: self.path.clone(),
+            line: self.at.line,
+            column: self.at.column,
+            severity: Severity::Warning,
+            code: "outgrown-name",
+            message: format!(
+                "`{by}` names `{}`, as `{}` was called before names could have letters of any \
+                 script: it holds for nobody",
+                shown(&id),
+                shown(&now)
+            ),
+            hint: Some(format!("write `{}` in its place", shown(&now))),
+        }
+    }
+
     fn missing(&self, agents: &Catalog) -> Diagnostic {
         let shown = match (self.by, self.name.parse::<AgentId>()) {
             (By::HomeGrant | By::WorkspaceGrant, Ok(id)) => id.to_string(),
@@ -133,6 +183,12 @@ impl NamedAgent {
                 self.name.clone()
             }
         };
+        if let (By::HomeGrant | By::WorkspaceGrant, Ok(id)) =
+            (self.by, self.name.parse::<AgentId>())
+            && let Some(now) = outgrown_by(&id, agents)
+        {
+            return self.outgrown(&id, now);
+        }
         let (by, shown) = (self.by.as_str(), Shown::clipped(&shown, 200));
         let library = self.library();
         let meant = match &library {

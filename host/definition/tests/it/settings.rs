@@ -235,8 +235,8 @@ fn bad_values_are_named_with_their_line() {
     belljar.toml:4:12: error: `a b` is not a secret name: use a letter, then letters, digits, `_` or `-`, at most 64 in all
     belljar.toml:5:20: error: `steps` must be a whole number, 0 or more
     "#);
-    check!("[grants.Scout]\n[grants.\"a/b\"]\n[grants.scout]\n[grants.\"home/scout\"]", @r#"
-    belljar.toml:1:1: error: `Scout` is not an agent identity: names are lower-case letters and digits joined by `-`; write `scout`, `home/scout`, `library/NAME/scout` or `workspace:/PATH/scout`
+    check!("[grants.-scout]\n[grants.\"a/b\"]\n[grants.scout]\n[grants.\"home/scout\"]", @r#"
+    belljar.toml:1:1: error: `-scout` is not an agent identity: names are letters and digits joined by `-`, or as their files write them; write `scout`, `home/scout`, `library/NAME/scout` or `workspace:/PATH/scout`
     belljar.toml:2:1: error: `a/b` is not an agent identity: no scope is written like that; write `scout`, `home/scout`, `library/NAME/scout` or `workspace:/PATH/scout`
     belljar.toml:3:1: error: `home/scout` has two sections
       hint: a bare name means `home/`; keep one of them

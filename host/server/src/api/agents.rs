@@ -334,7 +334,7 @@ pub(crate) async fn validate(
 
 /// Checks a name in a path. A malformed name belongs to nobody.
 fn checked(slug: &str) -> Result<Slug, Problem> {
-    Slug::try_from(slug.to_owned()).map_err(|_| Problem::not_found("agent", slug))
+    Slug::written(slug).ok_or_else(|| Problem::not_found("agent", slug))
 }
 
 /// The version that is to be replaced: `If-Match: "<updated>"`.

@@ -56,7 +56,7 @@ fn wall(places: &Places, taken: &Taken, walls: Walls<'_>) -> Result<(), Failure>
 
 /// The name of an installed library.
 pub(super) fn installed(name: &str, of: &TenantArg, lock: &Lock) -> Result<Slug, Failure> {
-    let found = Slug::exact(name).filter(|slug| lock.libraries.contains_key(slug));
+    let found = Slug::written(name).filter(|slug| lock.libraries.contains_key(slug));
     found.ok_or_else(|| {
         let names: Vec<&str> = lock.libraries.keys().map(Slug::as_str).collect();
         let hint = match names.as_slice() {
