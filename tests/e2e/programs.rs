@@ -72,6 +72,10 @@ fn an_installed_tool_that_nobody_pinned_says_so_in_a_line_and_what_to_do() {
     // What the hint says calls it.
     let path = world.home().join("tools/first/tool.wasm");
     world.run(&["tools", "call", path.to_str().unwrap(), "{}"]).exits(0);
+    // A manifest that cannot be read is said where the tool is asked for.
+    world.home_file("tools/first/tool.toml", "manifest = 1\n[command]\nworkspace_at = 'here'\n");
+    let refused = world.run(&["tools", "call", "first", "{}"]).exits(2);
+    refused.complains("is installed and cannot be used").complains("tool.toml:3:");
 }
 
 #[test]

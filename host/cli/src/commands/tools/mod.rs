@@ -15,6 +15,7 @@ pub(crate) mod single;
 mod test;
 mod words;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -131,6 +132,12 @@ pub(crate) fn no_tool(host: &Host, tool: &str) -> Failure {
         let list = host.for_its_tenant("belljar tools list");
         return failure.hint(format!("`{list}` says why, and what to do"));
     }
+    if let Some(why) = broken(host, tool) {
+        let at = format!("{}:{}:{}", why.path.shown(), why.line, why.column);
+        let message = &why.message;
+        let text = format!("the tool `{shown}` is installed and cannot be used: {at}: {message}");
+        return why.hint.iter().fold(Failure::usage(text), |failure, hint| failure.hint(hint));
+    }
     let failure = Failure::usage(format!("there is no tool `{shown}`"));
     match host.tools.known().suggest(tool) {
         Some(name) => failure.hint(format!("did you mean `{name}`?")),
@@ -141,7 +148,14 @@ pub(crate) fn no_tool(host: &Host, tool: &str) -> Failure {
     }
 }
 
-/// The failure for an installed tool that is not offered to any agent, with the remedy.
+/// The first error in what lies in the directory of an installed tool.
+fn broken<'h>(host: &'h Host, tool: &str) -> Option<&'h Diagnostic> {
+    let is_its = |path: &Path| path.parent().and_then(Path::file_name) == Some(OsStr::new(tool));
+    let mut errors = host.tools.problems().iter();
+    errors.find(|found| found.severity == Severity::Error && is_its(&found.path))
+}
+
+/// Why an installed tool is offered to nobody, and what to do about it.
 fn withheld(host: &Host, why: String) -> Failure {
     let problems = host.tools.problems().iter();
     let about = problems.into_iter().find(|problem| problem.message == why);

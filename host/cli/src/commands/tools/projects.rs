@@ -1,5 +1,6 @@
 //! `belljar tools new`: a project for a tool of one's own, in any language that has an SDK here.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use belljar_guest_build::{Language, sdk_path, template_path};
@@ -26,8 +27,9 @@ pub(crate) fn new(name: &str, lang: &str, dir: Option<&Path>, out: &Out) -> Resu
     })?;
     for (path, bytes) in SDK {
         if let Some(path) = template_path(language, path) {
-            let text = filled(&String::from_utf8_lossy(bytes), name);
-            write(&project, Path::new(&path), text.as_bytes())?;
+            let path = Path::new(&path);
+            let text = filled(path, &String::from_utf8_lossy(bytes), name);
+            write(&project, path, text.as_bytes())?;
         } else if let Some(path) = sdk_path(language, path) {
             write(&project, &Path::new("sdk").join(path), bytes)?;
         }
@@ -47,10 +49,21 @@ pub(crate) fn new(name: &str, lang: &str, dir: Option<&Path>, out: &Out) -> Resu
 /// The prefix of a template's lines for the check of our own guide, removed for everybody else.
 const GUIDE: &str = "<!-- guide:";
 
-/// A file of a template, for the tool of this name.
-fn filled(text: &str, name: &str) -> String {
-    let lines = text.split_inclusive('\n').filter(|line| !line.trim_start().starts_with(GUIDE));
-    lines.collect::<String>().replace("{{name}}", name)
+/// The line of a page that stands for any lines of output, and the mark that stands for any text of one.
+const ANY_LINES: &str = "...";
+const ANY_TEXT: &str = "[..]";
+
+/// A file of a template, for the tool of this name. Of a page the marks for the check of our own guide are
+/// taken out.
+fn filled(path: &Path, text: &str, name: &str) -> String {
+    let text = text.replace("{{name}}", name);
+    if path.extension() != Some(OsStr::new("md")) {
+        return text;
+    }
+    let is_mark =
+        |line: &&str| line.trim_start().starts_with(GUIDE) || line.trim_end() == ANY_LINES;
+    let lines = text.split_inclusive('\n').filter(|line| !is_mark(line));
+    lines.collect::<String>().replace(ANY_TEXT, "…")
 }
 
 /// How a language's SDK offers a tool, for a component that offers none.
@@ -280,6 +293,10 @@ mod tests {
                 let text = fs::read_to_string(project.join(&path)).unwrap();
                 assert!(!text.contains("{{"), "{language:?}: {}: {text}", path.shown());
                 assert!(!text.contains("guide:"), "{language:?}: {}: {text}", path.shown());
+                if path.extension() == Some(OsStr::new("md")) {
+                    let marks = text.contains(ANY_TEXT) || text.lines().any(|it| it == ANY_LINES);
+                    assert!(!marks, "{language:?}: {}: {text}", path.shown());
+                }
             }
             assert!(project.join("sdk").join(language.word()).is_dir(), "{language:?}");
             let contract = match language {
@@ -310,7 +327,7 @@ mod tests {
                 }
                 // The page of an example is one of our guide, with its marks.
                 let kept = fs::read(example.join(path)).unwrap_or_default();
-                let kept = filled(&String::from_utf8_lossy(&kept), "word_count").into_bytes();
+                let kept = filled(path, &String::from_utf8_lossy(&kept), "word_count").into_bytes();
                 assert!(
                     kept == made,
                     "`guest-sdk/examples/{}/{}` is another: run this test with BELLJAR_WRITE_DOCS=1",
