@@ -33,7 +33,7 @@ pub(crate) fn subagents(
 ) -> Option<String> {
     let first = agents.first()?;
     let has = |tool| offered.contains(&tool);
-    let Words { spawn, agent, task, context } = Words::of(aliases);
+    let Words { spawn, agent, task, context } = Words::from_aliases(aliases);
     let parallel = BuiltinTool::Parallel.name();
     let mut text = "# Subagents\n\nYou can hand work to the agents below".to_owned();
     // Writing to a `String` cannot fail.
@@ -77,7 +77,7 @@ struct Words {
 }
 
 impl Words {
-    fn of(aliases: &Aliases) -> Self {
+    fn from_aliases(aliases: &Aliases) -> Self {
         let own = BuiltinTool::Spawn.name();
         let alias = aliases.names(own).first().and_then(|name| aliases.alias(name));
         let argument =

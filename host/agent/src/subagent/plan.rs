@@ -139,7 +139,7 @@ impl Agent<'_> {
         })?;
         notes.extend(model.notes.iter().cloned());
         let may_hand_on = depth.supervises();
-        let small = Small::of(&job.shared.host.settings, agent, &model, fork);
+        let small = Small::for_child(&job.shared.host.settings, agent, &model, fork);
         let rights = match &small {
             Some(small) => rights.limited(&small.limits),
             None => rights,

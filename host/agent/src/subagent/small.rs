@@ -25,7 +25,7 @@ pub(crate) struct Small {
 
 impl Small {
     /// `None` = it has what holds for every agent.
-    pub(crate) fn of(
+    pub(crate) fn for_child(
         settings: &Settings,
         agent: &ResolvedAgent,
         model: &Resolved,

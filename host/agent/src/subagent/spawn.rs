@@ -228,7 +228,7 @@ impl Agent<'_> {
         // Before the wait: ids go by the order of the calls.
         let id = self.effects.background_id(self, call);
         let job = self.begun(&planned, request, cancel.clone()).await;
-        let shown = Entrant::of(&planned);
+        let shown = Entrant::from_planned(&planned);
         let asked = planned.asked.background;
         let child = self.starting(call, planned, job, batch, MAX_CONCLUSION_BYTES);
         let child = self.effects.run_child(self, child);
@@ -252,7 +252,7 @@ impl Agent<'_> {
     ) -> Answer {
         let cancel = self.stop.child_token();
         let job = self.begun(&planned, request, cancel.clone()).await;
-        let shown = Entrant::of(&planned);
+        let shown = Entrant::from_planned(&planned);
         let child = self.starting(call, planned, job, Arc::clone(&batch), MAX_CONCLUSION_BYTES);
         let mut child = self.effects.run_child(self, child);
         tokio::select! {
@@ -413,7 +413,7 @@ impl Agent<'_> {
 }
 
 impl Entrant {
-    fn of(planned: &Planned) -> Self {
+    fn from_planned(planned: &Planned) -> Self {
         Self { name: planned.name.clone(), task: planned.asked.task.clone() }
     }
 }
