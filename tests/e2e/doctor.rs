@@ -54,7 +54,7 @@ fn a_library_that_was_changed_is_told_with_what_puts_it_right() {
 #[test]
 fn broken_teams_and_skills_are_counted_and_the_way_to_more_is_named() {
     let world = World::new();
-    world.home_file("skills/bad.md", "---\nname: bad\n---\nx\n");
+    world.home_file("skills/bad.md", "---\nname: bad\ndescription: [x]\n---\nx\n");
     world.home_file("teams/bad.yaml", "name: bad\n");
     for kind in ["skills", "teams"] {
         let found = check(&world, kind).unwrap();

@@ -48,12 +48,12 @@ fn a_draft_that_is_invalid_stays_where_it_is() {
     world.home_file("drafts/agents/broken.md", "---\nname: [\n---\nx\n");
     world.home_file("drafts/agents/tool.md", &AGENT.replace("file_list", "file_lsit"));
     world.home_file("drafts/teams/pair.yaml", &TEAM.replace("summarizer", "nobody"));
-    world.home_file("drafts/skills/tides.md", "---\nname: tides\n---\nx\n");
+    world.home_file("drafts/skills/tides.md", "---\nname: tides\ndescription: [x]\n---\nx\n");
     world.home_file("drafts/agents/good.md", &AGENT.replace("scout", "good"));
     refused(&world, "agents/broken", "broken.md:2:7");
     refused(&world, "agents/tool", "did you mean `file_list`?");
     refused(&world, "teams/pair", "no agent is called `nobody`");
-    refused(&world, "skills/tides", "`description` is missing");
+    refused(&world, "skills/tides", "`description` is a list, not a text");
     world.run(&["drafts", "list"]).exits(0).says("cannot be promoted").says("ready to promote");
     world.run(&["drafts", "promote", "agents/good"]).exits(0);
 }
@@ -106,7 +106,7 @@ fn skills_are_listed_and_checked() {
     let world = World::new();
     world.home_file("skills/README.md", "# Mine\n");
     world.home_file("skills/tides.md", SKILL);
-    world.home_file("skills/bad/SKILL.md", "---\nname: bad\n---\nno description\n");
+    world.home_file("skills/bad/SKILL.md", "---\nname: bad\ndescription: d\nno end\n");
     world.file(".belljar/skills/theirs/SKILL.md", &SKILL.replace("tides", "theirs"));
     let done = world.run(&["skills", "list"]).exits(2).says("code-review").says("theirs");
     let done = done.says("workspace").complains("bad/SKILL.md:1:1");
@@ -127,7 +127,7 @@ fn skills_are_checked_by_name_or_file() {
         world.run(&["skills", "check", word]).exits(0).says("skill `tides`");
     }
     world.run(&["skills", "check", "tidse"]).exits(2).complains("did you mean `tides`?");
-    world.home_file("skills/bad.md", "---\nname: bad\n---\nx\n");
+    world.home_file("skills/bad.md", "---\nname: bad\ndescription: [x]\n---\nx\n");
     world.run(&["skills", "check", "tides"]).exits(0);
     world.run(&["skills", "check", "bad"]).exits(2).complains("bad.md");
     let found = world.run(&["skills", "check", "--json"]).exits(2).json();
