@@ -75,7 +75,9 @@ fn an_installed_tool_that_nobody_pinned_says_so_in_a_line_and_what_to_do() {
     // A manifest that cannot be read is said where the tool is asked for.
     world.home_file("tools/first/tool.toml", "manifest = 1\n[command]\nworkspace_at = 'here'\n");
     let refused = world.run(&["tools", "call", "first", "{}"]).exits(2);
-    refused.complains("is installed and cannot be used").complains("tool.toml:3:");
+    refused.complains("is installed and cannot be used").complains("tool.toml: ");
+    world.home_file("tools/first/tool.toml", "manifest = 1\nmounts = ['read']\n");
+    world.run(&["tools", "call", "first", "{}"]).exits(2).complains("tool.toml:2:10: `mounts`");
 }
 
 #[test]

@@ -133,7 +133,10 @@ pub(crate) fn no_tool(host: &Host, tool: &str) -> Failure {
         return failure.hint(format!("`{list}` says why, and what to do"));
     }
     if let Some(why) = broken(host, tool) {
-        let at = format!("{}:{}:{}", why.path.shown(), why.line, why.column);
+        let at = match why.line {
+            0 => why.path.shown().to_string(),
+            line => format!("{}:{line}:{}", why.path.shown(), why.column),
+        };
         let message = &why.message;
         let text = format!("the tool `{shown}` is installed and cannot be used: {at}: {message}");
         return why.hint.iter().fold(Failure::usage(text), |failure, hint| failure.hint(hint));
