@@ -1,6 +1,10 @@
-//! The allowed calls of a program: the host's calls, further calls of language runtimes, and processes if
-//! granted. No local socket, no shared memory without a file, no change of the times of a path outside of its
-//! directories.
+//! The calls that are left to a program: those of a host, those that runtimes of languages make besides,
+//! and processes where it may have some. No local socket, no shared memory without a file, no mark on a
+//! file outside of its directories.
+//!
+//! Landlock does not ask about the rights and the times of a file, so no path may change them. Programs
+//! take that for a broken disk and give up (Git's objects, each copy of a file with Python), so they are
+//! told that it is done: a file keeps the rights with which it was made.
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
@@ -69,7 +73,32 @@ const OF_PROCESSES_HERE: &[i64] = &[];
 /// Of `clone`: processes in namespaces, traced, or with another parent.
 const NO_PROCESS: i32 = allowed::NAMESPACES | libc::CLONE_PARENT | libc::CLONE_PTRACE;
 
-/// One filter for each answer, as for a host; calls that end a host are only refused here.
+/// INV-550: what these would change of a file, by its path, stays as it is, and the answer is that it is done.
+const DONE: &[i64] = &[libc::SYS_fchmodat, libc::SYS_fchmodat2];
+
+/// The same, where the processor has them.
+#[cfg(target_arch = "x86_64")]
+const DONE_HERE: &[i64] = &[libc::SYS_chmod];
+#[cfg(not(target_arch = "x86_64"))]
+const DONE_HERE: &[i64] = &[];
+
+/// Attributes of files beside their rights: answered as by a file system that has none.
+const ATTRIBUTES: &[i64] = &[
+    libc::SYS_fgetxattr,
+    libc::SYS_flistxattr,
+    libc::SYS_fremovexattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_getxattr,
+    libc::SYS_lgetxattr,
+    libc::SYS_listxattr,
+    libc::SYS_llistxattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_setxattr,
+];
+
+/// One filter for each answer, as for a host; what ends a host is only refused here.
 pub(super) fn filters(
     network: bool,
     processes: bool,
@@ -82,8 +111,18 @@ pub(super) fn filters(
     let allow = SeccompAction::Allow;
     Ok(vec![
         program(rules, allow.clone(), errno(libc::ENOSYS))?,
-        program(always(refused), errno(libc::EPERM), allow)?,
+        program(always(refused), errno(libc::EPERM), allow.clone())?,
+        program(always(ATTRIBUTES.iter().copied()), errno(libc::EOPNOTSUPP), allow.clone())?,
+        program(done()?, errno(0), allow)?,
     ])
+}
+
+/// The calls that are answered as done.
+fn done() -> Result<Rules, String> {
+    let mut rules = always(DONE.iter().chain(DONE_HERE).copied());
+    let by_path = SeccompCondition::new(1, Len::Qword, Op::Ne, 0).map_err(text)?;
+    rules.insert(libc::SYS_utimensat, vec![rule(vec![by_path])?]);
+    Ok(rules)
 }
 
 fn rules(network: bool, processes: bool, signals: bool) -> Result<Rules, String> {

@@ -5,6 +5,7 @@ Usage: server.py READ WRITE. It notes what it is asked in WRITE/seen, a line eac
 
 import json
 import os
+import shutil
 import socket
 import sys
 import threading
@@ -59,6 +60,26 @@ def attempts(arguments):
         for _ in range(10_000):
             threading.Thread(target=FOREVER.wait, daemon=True).start()
 
+    def changes(path, act, of):
+        """The answer is yes: whether it was done, the file says."""
+        def changed():
+            before = of(os.stat(path))
+            act(path)
+            if of(os.stat(path)) == before:
+                raise PermissionError
+        return changed
+
+    def opens(path):
+        return changes(path, lambda path: os.chmod(path, 0o666), lambda found: found.st_mode)
+
+    def ages(path):
+        return changes(path, lambda path: os.utime(path, (1, 1)), lambda found: found.st_mtime)
+
+    def copies():
+        own = os.path.join(WRITE, "own")
+        os.chmod(own, 0o444)
+        shutil.copy2(own, own + " copied")
+
     parent = f"/proc/{os.getppid()}"
     acts = [(f"read {path}", reads(path)) for path in arguments["paths"]]
     acts += [
@@ -67,7 +88,8 @@ def attempts(arguments):
         ("list the processes", lambda: os.listdir("/proc")),
         ("write beside", lambda: open(arguments["beside"], "w")),
         ("write what it reads", lambda: open(os.path.join(READ, "planted"), "w")),
-        ("open a file to others", lambda: os.chmod(arguments["paths"][0], 0o666)),
+        ("open a file to others", opens(arguments["paths"][0])),
+        ("set the times of a file", ages(arguments["paths"][0])),
         ("connect", connects(socket.AF_INET, ("127.0.0.1", arguments["port"]))),
         ("ask for a name", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)),
         ("a local socket", connects(socket.AF_UNIX, arguments["local"])),
@@ -76,6 +98,7 @@ def attempts(arguments):
         ("more memory", lambda: bytearray(2 << 30)),
         ("neighbour: read", reads(os.path.join(READ, "mode"))),
         ("neighbour: write", lambda: open(os.path.join(WRITE, "own"), "w")),
+        ("neighbour: a copy with rights and times", copies),
         ("neighbour: a thread", lambda: threading.Thread(target=print, args=("",)).run),
     ]
     if arguments.get("threads"):
