@@ -15,7 +15,7 @@ use crate::demands::Talk;
 use crate::limits::{
     FAREWELL, MAX_ASKED, MAX_MESSAGE, MAX_MESSAGES, MAX_RESUMED, MAX_SESSION, MAX_SHOWN,
 };
-use crate::message::{Message, RpcError, reply};
+use crate::message::{Message, RpcError, is_of_protocol, reply};
 use crate::revision::Revision;
 use crate::sse::Events;
 
@@ -31,7 +31,10 @@ const NO_ID: u64 = 0;
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
-/// Where requests go, and their session.
+/// Events that are no messages and are logged, of one request: the first say enough.
+const MAX_STRAYS: usize = 20;
+
+/// Where requests go, and the session that they belong to.
 #[derive(Debug, Clone)]
 pub(crate) struct Address {
     pub(crate) url: Uri,
@@ -81,6 +84,7 @@ pub(crate) struct Aside<'a> {
     pub(crate) session: Option<HeaderValue>,
     messages: usize,
     asked: usize,
+    strays: usize,
 }
 
 impl<'a> Aside<'a> {
@@ -140,17 +144,25 @@ pub(crate) async fn ask(
     }
     match kind(&got).as_str() {
         "application/json" => {
-            match Message::read(&whole(&mut got).await?).map_err(Fault::Broken)? {
-                Message::Answer(Some(own), answer) if own == id => answer.map_err(Fault::Rpc),
-                Message::Answer(..) => Err(Fault::Broken("it answers another request")),
-                Message::Asked { .. } | Message::Told { .. } => {
-                    Err(Fault::Broken("it does not answer"))
-                }
-            }
+            let messages = Message::read_all(&whole(&mut got).await?).map_err(Fault::Broken)?;
+            answer_among(messages, id)
         }
         EVENTS => streamed(gate, to, id, got, aside).await,
         _ => Err(Fault::Broken("it answers with neither JSON nor events")),
     }
+}
+
+/// The answer to the request with this id among messages that came as one text.
+fn answer_among(messages: Vec<Message>, id: u64) -> Result<Value, Fault> {
+    let mut fault = "it does not answer";
+    for message in messages {
+        match message {
+            Message::Answer(Some(own), answer) if own == id => return answer.map_err(Fault::Rpc),
+            Message::Answer(..) => fault = "it answers another request",
+            Message::Asked { .. } | Message::Told { .. } => {}
+        }
+    }
+    Err(Fault::Broken(fault))
 }
 
 /// Sends what has no answer.
@@ -319,26 +331,46 @@ async fn until_its_end(
     while let Some(piece) = got.chunk().await? {
         let ended = events.push(&piece).map_err(|_| Fault::Broken("a message is too long"))?;
         for data in ended {
-            aside.count()?;
-            match Message::read(&data).map_err(Fault::Broken)? {
-                Message::Answer(Some(own), answer) if own == id => return Ok(Some(answer)),
-                Message::Answer(..) => {}
-                // Without a session it has no way to be answered.
-                Message::Asked { .. } if to.revision == Revision::Stateless => {
-                    return Err(Fault::Broken("it asks for something within its answer"));
+            for message in read_event(gate, &data, aside)? {
+                aside.count()?;
+                match message {
+                    Message::Answer(Some(own), answer) if own == id => return Ok(Some(answer)),
+                    Message::Answer(..) => {}
+                    // Without a session it has no way to be answered.
+                    Message::Asked { .. } if to.revision == Revision::Stateless => {
+                        return Err(Fault::Broken("it asks for something within its answer"));
+                    }
+                    Message::Asked { id, method, params } => {
+                        let answer = aside.answer(gate, &id, &method, &params).await?;
+                        tell(gate, to, &answer).await?;
+                    }
+                    Message::Told { method, params } => told(&method, &params, id, aside),
                 }
-                Message::Asked { id, method, params } => {
-                    let answer = aside.answer(gate, &id, &method, &params).await?;
-                    tell(gate, to, &answer).await?;
-                }
-                Message::Told { method, params } => told(&method, &params, id, aside),
             }
         }
     }
     Ok(None)
 }
 
-/// Handles a message beside the answer to the request `id`.
+/// The messages of an event. One that is none, such as `ping` or `[DONE]`, is passed over, and logged.
+fn read_event(gate: &Outgoing, data: &[u8], aside: &mut Aside<'_>) -> Result<Vec<Message>, Fault> {
+    match Message::read_all(data) {
+        Ok(messages) => Ok(messages),
+        Err(why) if is_of_protocol(data) => Err(Fault::Broken(why)),
+        Err(_) => {
+            aside.count()?;
+            if aside.strays < MAX_STRAYS {
+                aside.strays += 1;
+                let wrote = String::from_utf8_lossy(data);
+                let wrote = Shown::clipped(&wrote, MAX_SHOWN);
+                gate.log("stream", &format!("not a message, so it is passed over: `{wrote}`"));
+            }
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// Takes what it says beside its answer to the request with this id.
 pub(crate) fn told(method: &str, params: &Value, id: u64, aside: &mut Aside<'_>) {
     match method {
         "notifications/tools/list_changed" => aside.tools_changed = true,

@@ -23,7 +23,10 @@ const CHECKING: WorkKind =
 /// Characters shown of an invalid name.
 const MAX_NAME: usize = 80;
 
-/// One tool of a server. Other fields, for example annotations, are not kept.
+/// Characters between the words of a name, for which `_` stands here.
+const SEPARATORS: [char; 3] = ['.', '/', ':'];
+
+/// One tool of a server. Of what the server says of itself besides nothing is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListedTool {
@@ -77,25 +80,27 @@ pub struct Difference {
 }
 
 impl ListedTool {
-    /// The name in agents and grants: `mcp__SERVER__TOOL`. The protocol also allows `.` in tool names, and
-    /// providers of models do not: `_` replaces each dot, for example in `mcp__work__calendar_list`, the tool
-    /// `calendar.list` of the server `work`.
+    /// The name that agents and grants have for it: `mcp__SERVER__TOOL`. Servers also have `.`, `/` and `:` in
+    /// names of tools, and providers of models do not: `_` stands for them, so `calendar.list` of the server
+    /// `work` is `mcp__work__calendar_list`.
     ///
     /// # Errors
     ///
     /// When the name is too long, or has characters that the protocol does not allow.
     pub fn own_name(&self, server: &str) -> Result<ToolName, String> {
         let name = format!("mcp__{server}__{}", self.mapped_name());
-        let has = !self.name.is_empty();
-        ToolName::new(&name).ok().filter(|_| has).ok_or_else(|| {
-            "its name has to be of letters, digits, `_`, `-` and `.`, with the server's at most 57 in all"
+        // `../x` and the like are no names.
+        let parts = self.name.split(SEPARATORS).all(|part| !part.is_empty());
+        ToolName::new(&name).ok().filter(|_| parts).ok_or_else(|| {
+            "its name has to be of letters, digits, `_` and `-`, with single `.`, `/` or `:` between them, and \
+             with the server's at most 57 in all"
                 .to_owned()
         })
     }
 
     /// The server's name of the tool, in the characters that names have here.
     fn mapped_name(&self) -> String {
-        self.name.replace('.', "_")
+        self.name.replace(SEPARATORS, "_")
     }
 
     /// A digest of the description and schema that a model reads; the order of a schema's keys does not
@@ -149,6 +154,10 @@ impl Listing {
         stop: &StopSignal,
     ) -> Result<Self, WorkStopped> {
         let (mut entries, unread) = pages.into_entries();
+        // A server that ignores cursors answers its first page twice.
+        let mut seen = BTreeSet::new();
+        entries.retain(|entry| seen.insert(entry.to_string()));
+        stop.check()?;
         let rest = entries.split_off(entries.len().min(MAX_TOOLS));
         let mut listing = Self::of(server, &entries, stop)?;
         if let Some(first) = rest.first() {
@@ -302,6 +311,9 @@ mod tests {
         let wrong = [
             (entry("a b", "d"), "its name"),
             (entry("", "d"), "its name"),
+            (entry("../../etc/passwd", "d"), "its name"),
+            (entry("a//b", "d"), "its name"),
+            (entry("a.", "d"), "its name"),
             (entry("a\u{202e}b", "d"), "its name"),
             (entry("é", "d"), "its name"),
             (entry(&"n".repeat(60), "d"), "its name"),
@@ -385,14 +397,28 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_dots_is_mapped_and_no_two_tools_share_one() {
-        let names = ["calendar.list", "a.b_c", "a_b.c", "c.d", "c_d", "bad/name"];
+    fn a_name_with_dots_or_slashes_is_mapped_and_no_two_tools_share_one() {
+        let names =
+            ["calendar.list", "a.b_c", "a_b/c", "c.d", "c_d", "bad name", "files/read", "ns:do"];
         let entries: Vec<Value> = names.iter().map(|name| entry(name, "d")).collect();
         let listing = listing("s", &entries);
         let own = listing.tools.iter().map(|tool| tool.own_name("s").unwrap().to_string());
-        assert_eq!(own.collect::<Vec<_>>(), ["mcp__s__c_d", "mcp__s__calendar_list"]);
+        assert_eq!(
+            own.collect::<Vec<_>>(),
+            ["mcp__s__c_d", "mcp__s__calendar_list", "mcp__s__files_read", "mcp__s__ns_do"]
+        );
         let left: Vec<&str> = listing.left_out.iter().map(|left| left.name.as_str()).collect();
-        assert_eq!(left, ["bad/name", "a.b_c", "a_b.c", "c.d"]);
+        assert_eq!(left, ["bad name", "a.b_c", "a_b/c", "c.d"]);
+    }
+
+    #[test]
+    fn a_server_that_answers_its_first_page_again_lists_each_tool_once() {
+        let page = || json!({"tools": [entry("a", "d"), entry("b", "d")], "nextCursor": "same"});
+        let mut pages = ToolPages::default();
+        assert!(pages.take(&mut page()).unwrap().is_some());
+        assert_eq!(pages.take(&mut page()).unwrap(), None);
+        let listing = Listing::from_pages("s", pages, &StopSignal::never()).unwrap();
+        assert_eq!((listing.tools.len(), listing.left_out.len()), (2, 0), "{listing:?}");
     }
 
     #[test]

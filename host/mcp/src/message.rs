@@ -28,13 +28,19 @@ pub(crate) struct RpcError {
 impl Message {
     /// Reads a message; the error names the fault.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, &'static str> {
-        if bytes.len() > MAX_MESSAGE {
-            return Err("a message is too long");
+        Self::of(json(bytes)?)
+    }
+
+    /// Reads the messages of one text. Servers of 2025-03-26 and before may send several in one, as a list.
+    pub(crate) fn read_all(bytes: &[u8]) -> Result<Vec<Self>, &'static str> {
+        match json(bytes)? {
+            Value::Array(batch) if !batch.is_empty() => batch.into_iter().map(Self::of).collect(),
+            one => Ok(vec![Self::of(one)?]),
         }
-        // INV-471: a text that was cut in the middle of an emoji makes no message unreadable.
-        let Ok(Value::Object(mut fields)) = belljar_received::json::from_slice(bytes) else {
-            return Err("a message is no JSON object");
-        };
+    }
+
+    fn of(value: Value) -> Result<Self, &'static str> {
+        let Value::Object(mut fields) = value else { return Err(NO_OBJECT) };
         if fields.get("jsonrpc") != Some(&Value::from("2.0")) {
             return Err("a message is not of JSON-RPC 2.0");
         }
@@ -48,14 +54,35 @@ impl Message {
             });
         }
         let id = id.as_ref().and_then(belljar_received::whole::unsigned);
-        match (fields.remove("result"), fields.remove("error")) {
+        // Some servers write the one that is absent as `null`.
+        let error = fields.remove("error").filter(|error| !error.is_null());
+        match (fields.remove("result"), error) {
             (Some(result), None) => Ok(Self::Answer(id, Ok(result))),
-            (None, Some(Value::Object(error))) => Ok(Self::Answer(id, Err(rpc_error(&error)))),
+            (None | Some(Value::Null), Some(Value::Object(error))) => {
+                Ok(Self::Answer(id, Err(rpc_error(&error))))
+            }
             (None, Some(_)) | (Some(_), Some(_)) | (None, None) => {
                 Err("a message is neither a request nor an answer")
             }
         }
     }
+}
+
+const NO_OBJECT: &str = "a message is no JSON object";
+
+/// INV-471: a text that was cut in the middle of an emoji makes no message unreadable.
+fn json(bytes: &[u8]) -> Result<Value, &'static str> {
+    if bytes.len() > MAX_MESSAGE {
+        return Err("a message is too long");
+    }
+    belljar_received::json::from_slice(bytes).map_err(|_| NO_OBJECT)
+}
+
+/// Whether a text that cannot be read was meant for the client: an answer that never comes would be waited
+/// for, so such a text ends the call. A log line, JSON or not, is passed over.
+pub(crate) fn is_of_protocol(text: &[u8]) -> bool {
+    let begins = text.starts_with(b"{") || text.starts_with(b"[{");
+    begins && text.windows(9).any(|part| part == b"\"jsonrpc\"")
 }
 
 fn rpc_error(error: &Map<String, Value>) -> RpcError {
@@ -141,6 +168,33 @@ mod tests {
         let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}"#, "[".repeat(1 << 20));
         assert!(read(&deep).is_err());
         assert!(read(&" ".repeat(MAX_MESSAGE + 1)).is_err());
+    }
+
+    #[test]
+    fn several_messages_in_one_text_are_each_read() {
+        let read = |text: &str| Message::read_all(text.as_bytes());
+        let answer = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
+        let told = r#"{"jsonrpc":"2.0","method":"notifications/progress"}"#;
+        assert_eq!(read(answer).unwrap(), [Message::read(answer.as_bytes()).unwrap()]);
+        let both = read(&format!("[{told}, {answer}]")).unwrap();
+        assert_eq!(both[1], Message::Answer(Some(7), Ok(json!({}))));
+        for none in ["", "[]", "[1]", "[[]]", "{}", &format!("[{answer}, 1]")] {
+            assert!(read(none).is_err(), "{none}");
+        }
+        assert!(is_of_protocol(format!("[{answer}, 1]").as_bytes()));
+        for logged in ["[1]", "{\"level\": \"info\"}", "ping", "[DONE]", "jsonrpc"] {
+            assert!(!is_of_protocol(logged.as_bytes()), "{logged}");
+        }
+    }
+
+    #[test]
+    fn the_absent_part_of_an_answer_may_be_null() {
+        let read = |text: &str| Message::read(text.as_bytes()).unwrap();
+        let answer = read(r#"{"jsonrpc":"2.0","id":7,"result":{"a":1},"error":null}"#);
+        assert_eq!(answer, Message::Answer(Some(7), Ok(json!({"a": 1}))));
+        let failed = r#"{"jsonrpc":"2.0","id":7,"result":null,"error":{"code":-1,"message":"m"}}"#;
+        let Message::Answer(Some(7), Err(error)) = read(failed) else { panic!() };
+        assert_eq!((error.code, error.message.as_str()), (-1, "m"));
     }
 
     #[test]

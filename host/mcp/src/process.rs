@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::exchange::{Aside, Fault, told};
 use crate::limits::{FAREWELL, MAX_COMPLAINT, MAX_COMPLAINTS, MAX_MESSAGE};
-use crate::message::Message;
+use crate::message::{Message, is_of_protocol};
 use crate::wants;
 
 /// How long a killed program and its descendants may take to end.
@@ -150,8 +150,8 @@ impl Process {
             if line.is_empty() {
                 continue;
             }
-            let message = match Message::read(&line) {
-                Ok(message) => message,
+            let messages = match Message::read_all(&line) {
+                Ok(messages) => messages,
                 Err(why) => {
                     // For the operator: a program that logs on stdout is a common mistake.
                     self.log_stray(gate, &line);
@@ -161,18 +161,23 @@ impl Process {
                     }
                 }
             };
-            match message {
-                Message::Answer(Some(own), answer) if own == id => {
-                    self.answers = true;
-                    return answer.map_err(|error| Fault::Rpc(error).into());
+            for _ in 1..messages.len() {
+                aside.count()?;
+            }
+            for message in messages {
+                match message {
+                    Message::Answer(Some(own), answer) if own == id => {
+                        self.answers = true;
+                        return answer.map_err(|error| Fault::Rpc(error).into());
+                    }
+                    // One that is late, or forged, is nobody's.
+                    Message::Answer(..) => {}
+                    Message::Asked { id, method, params } => {
+                        let answer = aside.answer(gate, &id, &method, &params).await?;
+                        self.tell(gate, &answer).await?;
+                    }
+                    Message::Told { method, params } => told(&method, &params, id, aside),
                 }
-                // A late or forged answer is dropped.
-                Message::Answer(..) => {}
-                Message::Asked { id, method, params } => {
-                    let answer = aside.answer(gate, &id, &method, &params).await?;
-                    self.tell(gate, &answer).await?;
-                }
-                Message::Told { method, params } => told(&method, &params, id, aside),
             }
         }
     }
@@ -240,12 +245,6 @@ impl Process {
             }
         }
     }
-}
-
-/// Whether an unreadable line was meant for the client. Such a line ends the call, because its answer would
-/// never come. A log line, JSON or not, is skipped.
-fn is_of_protocol(line: &[u8]) -> bool {
-    line.starts_with(b"{") && line.windows(9).any(|part| part == b"\"jsonrpc\"")
 }
 
 fn not_started(error: &std::io::Error) -> Lost {

@@ -7,13 +7,18 @@ use http::HeaderValue;
 
 use crate::limits::{MAX_MESSAGE, MAX_RETRY, MAX_SESSION};
 
-/// Parses events from pieces. Keeps the unfinished line and event.
+/// The mark of a text in UTF-8, which a stream may begin with.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// Reads events out of pieces. Holds the line and the event that are not at their end.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     line: Vec<u8>,
     data: Vec<u8>,
     other: bool,
     after_return: bool,
+    /// A line has ended: what may stand before the first one alone was there or not.
+    begun: bool,
     last: Option<HeaderValue>,
     retry: Option<Duration>,
 }
@@ -35,6 +40,7 @@ impl Events {
         self.data.clear();
         self.other = false;
         self.after_return = false;
+        self.begun = false;
     }
 
     /// Adds a piece; returns the data of events that are complete now.
@@ -60,7 +66,10 @@ impl Events {
     /// An empty line ends an event. Its data is returned, unless it is empty or the event has another name than
     /// `message`: servers send `event: ping` to keep a stream open.
     fn end_line(&mut self) -> Option<Vec<u8>> {
-        let line = std::mem::take(&mut self.line);
+        let mut line = std::mem::take(&mut self.line);
+        if !std::mem::replace(&mut self.begun, true) && line.starts_with(BOM) {
+            line.drain(..BOM.len());
+        }
         if line.is_empty() {
             let mut data = std::mem::take(&mut self.data);
             // Each line of data has added a line feed.
@@ -99,6 +108,14 @@ mod tests {
             let found: Vec<_> = pieces.flatten().collect();
             assert_eq!(found, want, "{size}");
         }
+    }
+
+    #[test]
+    fn a_mark_of_the_encoding_is_no_part_of_the_first_line() {
+        let mut events = Events::default();
+        assert_eq!(events.push(b"\xef\xbb\xbfdata: 1\n\n\xef\xbb\xbfdata: 2\n\n").unwrap(), [b"1"]);
+        events.begin_anew();
+        assert_eq!(events.push(b"\xef\xbb\xbfdata: 3\n\n").unwrap(), [b"3"]);
     }
 
     #[test]
