@@ -28,18 +28,20 @@ pub(crate) struct RpcError {
 impl Message {
     /// Reads a message; the error names the fault.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, &'static str> {
-        Self::of(json(bytes)?)
+        Self::from_value(json(bytes)?)
     }
 
     /// Reads the messages of one text. Servers of 2025-03-26 and before may send several in one, as a list.
     pub(crate) fn read_all(bytes: &[u8]) -> Result<Vec<Self>, &'static str> {
         match json(bytes)? {
-            Value::Array(batch) if !batch.is_empty() => batch.into_iter().map(Self::of).collect(),
-            one => Ok(vec![Self::of(one)?]),
+            Value::Array(batch) if !batch.is_empty() => {
+                batch.into_iter().map(Self::from_value).collect()
+            }
+            one => Ok(vec![Self::from_value(one)?]),
         }
     }
 
-    fn of(value: Value) -> Result<Self, &'static str> {
+    fn from_value(value: Value) -> Result<Self, &'static str> {
         let Value::Object(mut fields) = value else { return Err(NO_OBJECT) };
         if fields.get("jsonrpc") != Some(&Value::from("2.0")) {
             return Err("a message is not of JSON-RPC 2.0");
