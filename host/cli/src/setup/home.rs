@@ -23,7 +23,16 @@ pub(crate) const MAX_COMPONENT_BYTES: u64 = 128 << 20;
 /// Most bytes of a `tool.toml`.
 pub(crate) const MAX_MANIFEST_BYTES: u64 = 64 << 10;
 
-/// The places of this process's files.
+/// The variable that puts the home elsewhere.
+const HOME: &str = "BELLJAR_HOME";
+
+/// The variable that puts the cache elsewhere.
+const CACHE: &str = "BELLJAR_CACHE";
+
+/// The home, below the person's own.
+const DIRECTORY: &str = ".belljar";
+
+/// Where this process finds and leaves its files.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     /// `~/.belljar`, or what `BELLJAR_HOME` says.
@@ -41,23 +50,36 @@ impl Places {
     /// Finds the places. Creates nothing.
     pub(crate) fn find(workspace: Option<&Path>) -> Result<Self, Failure> {
         let user_home = std::env::home_dir();
-        let home = match variable("BELLJAR_HOME") {
+        let home = match variable(HOME) {
             Some(home) => absolute(home)?,
             None => user_home
                 .as_ref()
                 .filter(|home| home.is_absolute())
-                .map(|home| home.join(".belljar"))
+                .map(|home| home.join(DIRECTORY))
                 .ok_or_else(|| {
                     Failure::usage("there is no home directory")
                         .hint("set `HOME` or `BELLJAR_HOME`")
                 })?,
         };
-        let cache = match variable("BELLJAR_CACHE") {
+        let cache = match variable(CACHE) {
             Some(cache) => absolute(cache)?,
             None => home.join("cache"),
         };
         let workspace = find_workspace(workspace)?;
         Ok(Self { home, cache, workspace, user_home })
+    }
+
+    /// The variables without which another process would find other places, for whoever starts one.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, &Path)> {
+        let usual = self.user_home.as_ref().map(|home| home.join(DIRECTORY));
+        let mut variables = Vec::new();
+        if usual.as_ref() != Some(&self.home) {
+            variables.push((HOME, self.home.as_path()));
+        }
+        if self.cache != self.home.join("cache") {
+            variables.push((CACHE, self.cache.as_path()));
+        }
+        variables
     }
 
     /// The operator's `belljar.toml`.

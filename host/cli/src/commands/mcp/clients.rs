@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::args::mcp::McpClient;
+use crate::setup::home::Places;
 
 /// The form of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,14 +25,10 @@ pub(super) struct Entry {
     pub(super) value: Value,
 }
 
-/// The entry that starts this program for a workspace. For a client with project files, the entry is in the
-/// project's file, and valid there only.
-pub(super) fn entry(
-    client: McpClient,
-    program: &Path,
-    workspace: &Path,
-    home: Option<&Path>,
-) -> Entry {
+/// The entry that starts this program for a workspace, with the home and the cache of this process. A client that reads a file of its project has it
+/// there: what one project says holds in no other.
+pub(super) fn entry(client: McpClient, program: &Path, workspace: &Path, places: &Places) -> Entry {
+    let home = places.user_home.as_deref();
     let command = program.to_string_lossy().into_owned();
     let workspace_text = workspace.to_string_lossy().into_owned();
     let args = json!(["mcp", "--workspace", workspace_text]);
@@ -39,7 +36,7 @@ pub(super) fn entry(
     let plain = json!({"command": command, "args": args});
     let typed = json!({"type": "stdio", "command": command, "args": args});
     let of_project = |path: &str| Some(workspace.join(path));
-    let (file, form, table, value) = match client {
+    let (file, form, table, mut value) = match client {
         McpClient::ClaudeCode => (of_project(".mcp.json"), Form::Json, "mcpServers", typed),
         McpClient::ClaudeDesktop => (below(CLAUDE_DESKTOP), Form::Json, "mcpServers", plain),
         McpClient::Cursor => {
@@ -61,6 +58,16 @@ pub(super) fn entry(
         }
         McpClient::Gemini => (of_project(".gemini/settings.json"), Form::Json, "mcpServers", plain),
     };
+    // A client starts it with an environment of its own, which lacks these.
+    let variables: serde_json::Map<String, Value> = places
+        .variables()
+        .into_iter()
+        .map(|(name, path)| (name.to_owned(), path.to_string_lossy().into()))
+        .collect();
+    if !variables.is_empty() {
+        let key = if client == McpClient::Opencode { "environment" } else { "env" };
+        value[key] = Value::Object(variables);
+    }
     Entry { file, form, table, value }
 }
 

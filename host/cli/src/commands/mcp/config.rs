@@ -1,5 +1,6 @@
 //! `belljar mcp config`: what a client has to be told, printed or written.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use belljar_policy::ShownPath as _;
@@ -27,7 +28,7 @@ pub(super) fn run(
         .map_err(|error| Failure::new(format!("failed to find this program: {error}")))?;
     let workspace = belljar_agent::canonical(&places.workspace);
     let workspace = workspace.map_err(|error| Failure::usage(error.to_string()))?;
-    let entry = entry(client, &program, &workspace, places.user_home.as_deref());
+    let entry = entry(client, &program, &workspace, places);
     if !write {
         let snippet = added(&entry, None)?;
         out.text(snippet.trim_end());
@@ -82,8 +83,14 @@ impl Target {
 }
 
 fn unwritten(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("failed to write `{}`: {error}", file.shown()))
-        .hint("put a regular file there, or leave out `--write` and put in by hand what is printed")
+    let failure = Failure::new(format!("failed to write `{}`: {error}", file.shown()));
+    let hint = match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "you may not write there: leave out `--write`, and have what is printed put in by hand"
+        }
+        _ => "put a regular file there, or leave out `--write` and put in by hand what is printed",
+    };
+    failure.hint(hint)
 }
 
 /// The file with the entry in it; `None` = there is no file yet.
@@ -131,6 +138,10 @@ fn in_toml(entry: &Entry, before: Option<(&Path, &str)>) -> Result<String, Failu
                 let words = words.iter().filter_map(Value::as_str);
                 table.insert(key, toml_edit::value(words.collect::<toml_edit::Array>()));
             }
+            Value::Object(words) => {
+                let words = words.iter().filter_map(|(key, word)| Some((key, word.as_str()?)));
+                table.insert(key, toml_edit::value(words.collect::<toml_edit::InlineTable>()));
+            }
             value => {
                 table.insert(key, toml_edit::value(value.as_str().unwrap_or_default()));
             }
@@ -150,9 +161,34 @@ fn by_hand(path: &Path, why: &dyn std::fmt::Display) -> Failure {
 mod tests {
     use super::*;
 
-    fn of(client: McpClient) -> Entry {
+    fn at(client: McpClient, home: &str, cache: &str) -> Entry {
         let (program, workspace) = (Path::new("/opt/belljar"), Path::new("/work"));
-        entry(client, program, workspace, Some(Path::new("/home/me")))
+        let places = Places {
+            home: home.into(),
+            cache: cache.into(),
+            workspace: workspace.into(),
+            user_home: Some("/home/me".into()),
+        };
+        entry(client, program, workspace, &places)
+    }
+
+    fn of(client: McpClient) -> Entry {
+        at(client, "/home/me/.belljar", "/home/me/.belljar/cache")
+    }
+
+    #[test]
+    fn a_client_starts_it_with_the_home_and_the_cache_of_now() {
+        use clap::ValueEnum as _;
+        for client in McpClient::value_variants() {
+            let usual = added(&of(*client), None).unwrap();
+            assert!(!usual.contains("BELLJAR_"), "{client:?}: {usual}");
+            let moved = added(&at(*client, "/srv/jar", "/var/cache/jar"), None).unwrap();
+            assert!(moved.contains("/srv/jar") && moved.contains("/var/cache/jar"), "{moved}");
+        }
+        let codex = added(&at(McpClient::Codex, "/srv/jar", "/srv/jar/cache"), None).unwrap();
+        assert!(codex.contains("env = { BELLJAR_HOME = \"/srv/jar\" }"), "{codex}");
+        let opencode = at(McpClient::Opencode, "/srv/jar", "/srv/jar/cache").value;
+        assert_eq!(opencode["environment"], json!({"BELLJAR_HOME": "/srv/jar"}));
     }
 
     #[test]
