@@ -92,6 +92,19 @@ impl Places {
         self.workspace.join(".belljar").join("belljar.toml")
     }
 
+    /// Whether the workspace's own `.belljar` is the home, as it is for whoever works in their own
+    /// directory: all that lies there is the operator's, and nothing of it a workspace's.
+    pub(crate) fn is_around_home(&self) -> bool {
+        let at = self.workspace.join(DIRECTORY);
+        if at == self.home {
+            return true;
+        }
+        // A home that is a link, to somebody's other settings, stands where it is called.
+        let called = self.home.parent().zip(self.home.file_name());
+        let called = called.and_then(|(parent, name)| Some(parent.canonicalize().ok()?.join(name)));
+        called.as_ref() == Some(&at) || self.home.canonicalize().is_ok_and(|home| home == at)
+    }
+
     /// The operator's agents.
     pub(crate) fn agents(&self) -> PathBuf {
         self.home.join("agents")
@@ -251,6 +264,9 @@ fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
 
 /// Reads a workspace's configuration, through no link (INV-433); `None` = missing.
 pub(crate) fn read_workspace_config(places: &Places) -> Result<Option<String>, Failure> {
+    if places.is_around_home() {
+        return Ok(None);
+    }
     let path = places.workspace_config();
     let below = path.strip_prefix(&places.workspace).unwrap_or(&path);
     let bytes = Below::open(&places.workspace).and_then(|it| it.read(below, MAX_CONFIG_BYTES));

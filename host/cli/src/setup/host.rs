@@ -9,8 +9,8 @@ use std::sync::Arc;
 use belljar_agent::{Asker, Hooks, Host};
 use belljar_catalogue::{Library, Root, SkillLibrary, StockTool, TeamLibrary, ToolCatalogue};
 use belljar_definition::{
-    AgentContext, Content, Filed, KeySetting, ModelKind, ModelSetting, Scope, Settings, Skill,
-    SourceFile, TeamDefinition,
+    AgentContext, AgentDefinition, Content, Filed, KeySetting, ModelKind, ModelSetting, Scope,
+    Settings, Skill, SourceFile, TeamDefinition,
 };
 use belljar_model::{
     Effort, KeySource, MaxTokensField, ModelConfig, ModelRole, Models, Provider, Recording, Roles,
@@ -146,7 +146,7 @@ impl<'a> Assembly<'a> {
         for warning in settings.check_tools(&context.known) {
             out.diagnostic(&warning);
         }
-        let mut roots = vec![Root::home(&places.home), Root::workspace(&places.workspace)];
+        let mut roots = roots_of::<AgentDefinition>(places);
         match libraries::roots(places) {
             Ok(installed) => roots.extend(installed),
             // Without them there is less, never more: the operator's own agents go on.
@@ -324,7 +324,11 @@ fn stock_files<D: Filed>() -> Vec<SourceFile> {
 
 /// The folders of home and workspace, in the order of precedence.
 fn roots_of<D: Filed>(places: &Places) -> Vec<Root> {
-    vec![Root::in_home::<D>(&places.home), Root::in_workspace::<D>(&places.workspace)]
+    let mut roots = vec![Root::in_home::<D>(&places.home)];
+    if !places.is_around_home() {
+        roots.push(Root::in_workspace::<D>(&places.workspace));
+    }
+    roots
 }
 
 fn stock_tools() -> impl Iterator<Item = StockTool> {

@@ -206,8 +206,10 @@ fn home(places: &Places) -> Check {
 }
 
 fn configuration(settings: &Settings, places: &Places) -> Check {
-    let files: Vec<String> = [places.config(), places.workspace_config()]
+    let of_workspace = (!places.is_around_home()).then(|| places.workspace_config());
+    let files: Vec<String> = [places.config()]
         .iter()
+        .chain(&of_workspace)
         .filter(|path| path.is_file())
         .map(|path| path.shown().to_string())
         .collect();

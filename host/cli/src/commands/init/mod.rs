@@ -53,6 +53,13 @@ pub(super) fn run(
 
 /// The files of a workspace, which may be a stranger's repository, so no link is followed.
 fn workspace(places: &Places, walls: Walls<'_>, out: &Out) -> Result<Exit, Failure> {
+    if places.is_around_home() {
+        return Err(Failure::usage(format!(
+            "`{}` is belljar's home, so this workspace has no settings of its own",
+            places.home.shown()
+        ))
+        .hint("`belljar init` without `--workspace` sets up the home"));
+    }
     let below = Below::open(&places.workspace)
         .map_err(|error| not_written("open", &places.workspace, &error))?;
     let files = workspace_files()?;
