@@ -23,7 +23,10 @@ pub(crate) fn reason(outcome: &Outcome) -> Result<StopReason, Error> {
         (RunStatus::Partial, _) => Ok(StopReason::MaxTurnRequests),
         (RunStatus::Failed, error) => {
             let hint = match error {
-                Some(RunError::Setup { hint: Some(hint), .. }) => format!("; {hint}"),
+                Some(
+                    RunError::Setup { hint: Some(hint), .. }
+                    | RunError::Model { hint: Some(hint), .. },
+                ) => format!("; {hint}"),
                 _ => String::new(),
             };
             let text = format!("{}{hint}", why());

@@ -125,6 +125,9 @@ pub enum RunError {
         /// Whether the request does not fit into the model's context.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         too_long: bool,
+        /// The remedy for the operator.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
     },
     /// The agent could not be started: blocked, no model, no workspace.
     #[error("{message}")]

@@ -27,6 +27,7 @@ use crate::agent_loop::machine::{
     least_tokens,
 };
 use crate::agent_loop::prepare::{Prepared, prepare, undone};
+use crate::agent_loop::remedy::remedy;
 use crate::agent_loop::stops::Stops;
 use crate::events::EventKind;
 use crate::limits::{BACKGROUND_WAIT, CHILD_CLOSE_LIMIT, MAX_REPLY_BYTES, ROOM_WAIT, WARN_PERCENT};
@@ -425,7 +426,8 @@ impl Agent<'_> {
             Some(Err(error)) => {
                 trace::unanswered(&span, &error);
                 let too_long = matches!(error, ModelError::ContextLength { .. });
-                Ending::failed(RunError::Model { message: error.to_string(), too_long })
+                let hint = remedy(&error, &job.model.name);
+                Ending::failed(RunError::Model { message: error.to_string(), too_long, hint })
             }
             None => {
                 trace::failed(&span, "wall-time");

@@ -10,4 +10,5 @@ pub(crate) mod ledger;
 pub(crate) mod live;
 pub(crate) mod machine;
 pub(crate) mod prepare;
+mod remedy;
 pub(crate) mod stops;

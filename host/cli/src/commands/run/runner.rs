@@ -258,12 +258,13 @@ pub(crate) fn nobodys(of: &NoTenant) -> Result<(), Failure> {
     )
 }
 
-/// How to set a model, and what works without: three lines in all.
+/// How to set a model, and what works without: four lines in all.
 pub(crate) fn no_model(places: &Places) -> Failure {
     Failure::new("no model is configured")
         .exit(Exit::NoModel)
+        .hint("`belljar init` finds a key in the environment or a server on this machine")
         .hint(format!(
-            "in {}: `[models.main]` with `kind = \"openai\"` or `\"anthropic\"`, `model`, `base_url`, `key_env`",
+            "or write in {}: `[models.main]` with `kind = \"openai\"` or `\"anthropic\"`, `model`, `base_url`, `key_env`",
             places.config().shown()
         ))
         .hint("without a model, `belljar demo` shows agents, tools and the sandbox at work")
@@ -379,7 +380,9 @@ fn conclude(outcome: &mut Ended, progress: &Progress, out: &Out) -> Result<Exit,
 pub(crate) fn failed(outcome: &Outcome, why: &str) -> Failure {
     let failure = Failure::new(why);
     match &outcome.error {
-        Some(RunError::Setup { hint: Some(hint), .. }) => failure.hint(hint.trim_end()),
+        Some(
+            RunError::Setup { hint: Some(hint), .. } | RunError::Model { hint: Some(hint), .. },
+        ) => failure.hint(hint.trim_end()),
         _ => failure,
     }
 }

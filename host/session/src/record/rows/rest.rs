@@ -37,6 +37,9 @@ impl Rest {
 fn without_hint(error: RunError) -> RunError {
     match error {
         RunError::Setup { message, .. } => RunError::Setup { message, hint: None },
+        RunError::Model { message, too_long, .. } => {
+            RunError::Model { message, too_long, hint: None }
+        }
         other => other,
     }
 }
@@ -57,7 +60,11 @@ mod tests {
             RunError::OutputCut,
             RunError::NoAnswer,
             RunError::Declined,
-            RunError::Model { message: text(), too_long: true },
+            RunError::Model {
+                message: text(),
+                too_long: true,
+                hint: Some("look at `belljar.toml`".to_owned()),
+            },
             RunError::Setup { message: text(), hint: Some("edit `belljar.toml`".to_owned()) },
             RunError::Hook { reason: text() },
             RunError::Caller { message: text(), images: true },

@@ -1,0 +1,32 @@
+//! What the operator can look at where a model gave no answer.
+
+use belljar_model::ModelError;
+use belljar_policy::Shown;
+
+/// Characters of a model's name that are shown.
+const MAX_NAME: usize = 80;
+
+/// The remedy, given the model's name in `belljar.toml`; `None` where another try may do, or where
+/// the error says it itself.
+pub(super) fn remedy(error: &ModelError, name: &str) -> Option<String> {
+    let section = format!("`[models.{}]` in `belljar.toml`", Shown::clipped(name, MAX_NAME));
+    match error {
+        ModelError::Auth { .. } => Some(format!("look at `key_env` or `key_file` of {section}")),
+        ModelError::Http { status: 404, .. } => {
+            Some(format!("look at `model` and `base_url` of {section}"))
+        }
+        ModelError::Network { .. } => {
+            Some(format!("look whether the server runs at the `base_url` of {section}"))
+        }
+        ModelError::Protocol { .. } => Some(format!("look at `base_url` of {section}")),
+        ModelError::Cancelled
+        | ModelError::Timeout { .. }
+        | ModelError::RateLimited { .. }
+        | ModelError::Http { .. }
+        | ModelError::ContextLength { .. }
+        | ModelError::Provider { .. }
+        | ModelError::Cut
+        | ModelError::TooLarge { .. }
+        | ModelError::Script(_) => None,
+    }
+}
