@@ -48,6 +48,12 @@ const MAX_HEADER_VALUE: usize = 1_024;
 /// How deep `extra_body` may nest: what servers take is two or three deep.
 const MAX_BODY_DEPTH: usize = 16;
 
+/// Whether a text begins as the address of a web server does.
+fn is_web(url: &str) -> bool {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("http" | "https"))
+}
+
 impl<'t> Loader<'_, 't, '_> {
     pub(super) fn models(&mut self, table: &DeTable<'t>) {
         for (name, item, table) in self.each(table, "models") {
@@ -70,9 +76,17 @@ impl<'t> Loader<'_, 't, '_> {
             {
                 self.reader.unfit::<()>("temperature", item, "from 0 to 2");
             }
+            let base_url = self.reader.text(table, "base_url");
+            if kind != ModelKind::Scripted && base_url.as_deref().is_some_and(|url| !is_web(url)) {
+                // The value is not repeated: it may hold a password.
+                let at = table.get("base_url").map_or(0..0, toml::Spanned::span);
+                let message = "`base_url` does not begin with `http://` or `https://`";
+                let hint = "write the whole address, as `base_url = \"http://127.0.0.1:8080/v1\"`";
+                self.reader.findings.error_hint(self.reader.at(at), "bad-value", message, hint);
+            }
             let setting = ModelSetting {
                 kind,
-                base_url: self.reader.text(table, "base_url"),
+                base_url,
                 model,
                 key,
                 max_output_tokens: self.reader.number(table, "max_output_tokens"),
