@@ -6,7 +6,8 @@ use std::path::Path;
 use belljar_agent::{
     Host, ResolveError, ResolvedAgent, canonical, resolve, resolve_all, resolve_direct,
 };
-use belljar_definition::{AgentReadiness, Diagnostic, FileRead, Filed, Scope, Severity};
+use belljar_definition::{AgentReadiness, Diagnostic, Dialect, FileRead, Filed, Scope, Severity};
+use belljar_model::ModelResolveError;
 use belljar_policy::{LIMITS, Permission, Shown, ShownPath as _, ToolName};
 use belljar_server::MCP_IDENTITY;
 use serde_json::{Value, json};
@@ -212,7 +213,7 @@ fn show(name: &str, json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failur
         out.json(&object)?;
         return Ok(Exit::Completed);
     }
-    print_definition(&agent, out);
+    print_definition(&agent, &host, out);
     print_rights(&agent, &host, out);
     print_delegation(&agent.hands_to(&host, &whose.places.workspace), out);
     if let Some(wait) = agent.auto_background {
@@ -227,7 +228,22 @@ fn show(name: &str, json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failur
     Ok(Exit::Completed)
 }
 
-fn print_definition(agent: &ResolvedAgent, out: &Out) {
+/// For which program a file is written, as far as that can be told.
+pub(crate) fn written_for(dialect: Dialect) -> String {
+    match dialect {
+        Dialect::Unknown => "any program".to_owned(),
+        known => known.to_string(),
+    }
+}
+
+/// Whether no model of `belljar.toml`, and no role, is called as the agent's own file names its model.
+pub(crate) fn names_no_model(agent: &ResolvedAgent, host: &Host) -> bool {
+    let named = agent.definition.model.as_deref();
+    let found = named.map(|model| host.models.resolve(model, None));
+    matches!(found, Some(Err(ModelResolveError::Unknown { .. })))
+}
+
+fn print_definition(agent: &ResolvedAgent, host: &Host, out: &Out) {
     let definition = &agent.definition;
     out.line(out.paint(Style::Bold, Shown::new(&definition.name)));
     out.line(Shown::new(definition.description.trim()));
@@ -236,12 +252,17 @@ fn print_definition(agent: &ResolvedAgent, out: &Out) {
     let mut row = |name: &str, value: String| table.row([styled(Style::Dim, name), plain(value)]);
     row("identity", Shown::new(&agent.id.to_string()).to_string());
     row("file", Shown::new(&definition.path.to_string_lossy()).to_string());
-    row("written for", definition.dialect.to_string());
+    row("written for", written_for(definition.dialect));
     row("visibility", definition.visibility.to_string());
     row("status", agent.status.as_str().to_owned());
+    let unknown = if names_no_model(agent, host) {
+        " (not configured: `--model NAME` runs it with another)"
+    } else {
+        ""
+    };
     let model = definition.model.as_deref().map_or_else(
         || "main (it names none)".to_owned(),
-        |model| Shown::clipped(model, 100).to_string(),
+        |model| format!("{}{unknown}", Shown::clipped(model, 100)),
     );
     row("model", model);
     for translated in &definition.translated {

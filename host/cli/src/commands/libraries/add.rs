@@ -55,6 +55,7 @@ pub(super) fn run(
             granted.join("`, `")
         ));
     }
+    report::models(&vetted.agents, &host, out);
     let install = if args.json {
         args.yes
     } else {

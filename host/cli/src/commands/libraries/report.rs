@@ -1,5 +1,8 @@
 //! The findings about a source, for a person and for a program.
 
+use std::collections::BTreeSet;
+
+use belljar_agent::Host;
 use belljar_definition::builtin_tools::SPAWN_AGENT;
 use belljar_definition::suspicion::RULES;
 use belljar_definition::{AgentReadiness, BUILTIN_TOOLS};
@@ -7,7 +10,7 @@ use belljar_policy::{Permission, Shown};
 use serde_json::{Value, json};
 
 use super::vetting::{Agent, Vetted};
-use crate::commands::catalogue::agents::status_cell;
+use crate::commands::catalogue::agents::{names_no_model, status_cell};
 use crate::libraries::Source;
 use crate::term::out::{Out, Style};
 use crate::term::table::{self, Table, plain, styled};
@@ -15,7 +18,13 @@ use crate::term::table::{self, Table, plain, styled};
 /// Characters of one cell of asks, gets or missing.
 const MAX_CELL: usize = 120;
 
-/// Left-out files that a person is shown one by one.
+/// Characters of a model's name that is shown.
+const MAX_MODEL: usize = 60;
+
+/// Models that are named one by one.
+const MAX_MODELS: usize = 8;
+
+/// Files left out that a person is shown one by one.
 const MAX_SHOWN: usize = 30;
 
 /// The requests, future rights and missing rights of each agent.
@@ -78,6 +87,26 @@ pub(super) fn left_out(vetted: &Vetted, out: &Out) {
         let folders = folders.join(", ");
         out.line(format_args!("not installed, as only agents are: {folders}"));
     }
+}
+
+/// Models that agents name and that nobody has configured: their runs fail without another one.
+pub(super) fn models<'a>(agents: impl IntoIterator<Item = &'a Agent>, host: &Host, out: &Out) {
+    let without = agents.into_iter().filter(|agent| names_no_model(&agent.resolved, host));
+    let named: Vec<&str> =
+        without.filter_map(|agent| agent.resolved.definition.model.as_deref()).collect();
+    if named.is_empty() {
+        return;
+    }
+    let number = table::some(named.len() as u64, "agent");
+    let named: BTreeSet<String> =
+        named.iter().map(|model| format!("`{}`", Shown::clipped(model, MAX_MODEL))).collect();
+    let shown: Vec<&str> = named.iter().take(MAX_MODELS).map(String::as_str).collect();
+    let more = if named.len() > MAX_MODELS { ", …" } else { "" };
+    out.warning(format_args!(
+        "{number} of it cannot run as written, for lack of the models {}{more}: `--model NAME` runs one \
+         with another, and a section `[models.NAME]` in `belljar.toml` gives the name a meaning",
+        shown.join(", ")
+    ));
 }
 
 /// The same for a program.

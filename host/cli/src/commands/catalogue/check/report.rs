@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use belljar_policy::Shown;
 
 use super::verdict::{Kind, Verdict};
+use crate::commands::catalogue::agents::written_for;
 use crate::term::out::{Out, Style};
 use crate::term::table::{Table, plain, styled};
 
@@ -23,7 +24,11 @@ pub(crate) fn lines(verdicts: &[Verdict], out: &Out) {
         let path = Shown::new(&verdict.path.to_string_lossy()).to_string();
         let agent = verdict.agent.as_ref().map_or(String::new(), |agent| {
             let definition = &agent.definition;
-            format!("  agent `{}` ({})", Shown::new(&definition.name), definition.dialect)
+            format!(
+                "  agent `{}` ({})",
+                Shown::new(&definition.name),
+                written_for(definition.dialect)
+            )
         });
         let reason = reason(verdict).map_or(String::new(), |reason| format!("  {reason}"));
         out.line(format_args!("{}  {path}{agent}{reason}", out.paint(style(verdict.kind), word)));
