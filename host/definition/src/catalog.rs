@@ -288,7 +288,14 @@ impl<D: Filed> Catalog<D> {
 
     fn not_found(&self, name: &str, slug: Option<&Slug>) -> NotFound {
         let slugs = self.entries.iter().map(|entry| entry.id.slug.as_str());
-        let broken = slug.and_then(|slug| self.broken(slug));
+        // One that is taken for no agent at all may be meant to be one all the same.
+        let broken = slug.and_then(|slug| {
+            let none = |skipped: &&Skipped| {
+                matches!(skipped.reason, SkipReason::NotAnAgent(_))
+                    && Self::gives(&skipped.path, slug)
+            };
+            self.broken(slug).or_else(|| self.skipped.iter().find(none))
+        });
         // An identity is compared by its last part, and answered with identities.
         let (scoped, last) = match name.rsplit_once('/') {
             Some((_, last)) => (true, last),

@@ -42,7 +42,7 @@ pub(crate) fn run(
             let section = Shown::new(section);
             out.line(format_args!("`{section}` holds for it, as for each agent of its library"));
         }
-        advise(answer.decided_by, command.as_deref(), out);
+        advise(args, answer.decided_by, command.as_deref(), out);
     }
     Ok(match answer.permission {
         Permission::Allow | Permission::Ask => Exit::Completed,
@@ -121,8 +121,11 @@ fn headline(args: &ExplainArgs, agent: &str, permission: Permission, out: &Out) 
     out.line("");
 }
 
+/// The tools whose target is an agent.
+const HAND_WORK: [&str; 2] = ["spawn_agent", "delegate_parallel"];
+
 /// Advice to the operator about a refusal.
-fn advise(decided_by: Option<Source>, command: Option<&str>, out: &Out) {
+fn advise(args: &ExplainArgs, decided_by: Option<Source>, command: Option<&str>, out: &Out) {
     let Some(source) = decided_by else { return };
     out.line("");
     match (source, command) {
@@ -131,8 +134,20 @@ fn advise(decided_by: Option<Source>, command: Option<&str>, out: &Out) {
         }
         (Source::Manifest, _) => {
             out.line("the tool's own manifest decides: it does not ask for this, whoever calls it");
+            if let Some(target) = args.target.as_deref().filter(|target| is_bare_host(target)) {
+                let target = Shown::clipped(target, 200);
+                out.line(format_args!(
+                    "`{target}` was taken for a path; a host is written with its scheme: `https://{target}`"
+                ));
+            }
         }
         (Source::Hook, _) => out.line("a hook decides about single calls"),
+        (Source::Host, _) if args.target.is_some() && HAND_WORK.contains(&args.tool.as_str()) => {
+            let agent = Shown::clipped(&args.agent, 200);
+            out.line(format_args!(
+                "belljar itself decides; `belljar agents show {agent}` lists whom it may call"
+            ));
+        }
         (Source::Host, _) => {
             out.line("belljar itself decides; `belljar tools list` says what is wrong with a tool, and what to do");
         }
@@ -144,4 +159,10 @@ fn advise(decided_by: Option<Source>, command: Option<&str>, out: &Out) {
             out.line("the grants ask for your word before each call");
         }
     }
+}
+
+/// Whether a target looks like a host whose scheme was left out, such as `docs.rs`.
+fn is_bare_host(target: &str) -> bool {
+    let host = target.split('/').next().unwrap_or_default();
+    host.contains('.') && !host.starts_with('.') && !host.ends_with('.')
 }

@@ -61,5 +61,9 @@ pub(crate) fn runnable(agent: &ResolvedAgent, partial: bool) -> Result<(), Failu
         let or = if agent.hint.is_empty() { "" } else { "or " };
         failure = failure.hint(format!("{or}run it with what it is given: `--partial`"));
     }
+    if failure.hints.is_empty() {
+        let name = agent.id.grant_key();
+        failure = failure.hint(format!("`belljar agents check {name}` shows why, with the line"));
+    }
     Err(failure)
 }

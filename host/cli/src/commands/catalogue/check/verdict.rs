@@ -84,6 +84,15 @@ impl<'a> Judge<'a> {
         &self.known
     }
 
+    /// Of a word that is no file and no agent: the agent that may be meant.
+    fn meant(&self, word: &Path) -> String {
+        let near = self.host.library.catalog().find(&word.to_string_lossy()).err();
+        match near.iter().flat_map(|near| &near.suggestions).next() {
+            Some(name) => format!("no agent is called so either; did you mean `{name}`?"),
+            None => "no agent is called so either; `belljar agents list` shows all".to_owned(),
+        }
+    }
+
     /// Reads a file of any place.
     pub(crate) fn file(&self, path: &Path) -> Verdict {
         let parsed = match read_bounded(path, MAX_DEFINITION as u64) {
@@ -94,7 +103,13 @@ impl<'a> Judge<'a> {
             Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
                 parse_too_large(path, std::fs::metadata(path).map_or(0, |meta| meta.len()))
             }
-            Err(error) => return Verdict::invalid(path, vec![agents::unreadable(path, &error)]),
+            Err(error) => {
+                let mut finding = agents::unreadable(path, &error);
+                if error.kind() == std::io::ErrorKind::NotFound {
+                    finding.hint = Some(self.meant(path));
+                }
+                return Verdict::invalid(path, vec![finding]);
+            }
         };
         match parsed {
             Parsed::Agent { definition, diagnostics } => {
