@@ -290,11 +290,11 @@ fn say_status(agent: &ResolvedAgent, host: &Host, asked: bool, out: &Out) {
     let id = &agent.id;
     if agent.status.is_ready() {
         out.note(format_args!("`{id}` is {}", agent.status.as_str()));
-    } else if asked {
+    } else {
         let reasons = Shown::new(&agent.notes().join("; ")).to_string();
         out.warning(format_args!("`{id}` is still blocked: {reasons}"));
-        // A tenant's agents run in the server only, which runs no blocked one.
-        if agent.may_be_partial() && host.tenant.is_none() {
+        // A tenant's agents run in the server alone, which runs no blocked one.
+        if asked && agent.may_be_partial() && host.tenant.is_none() {
             let name = id.grant_key();
             out.note(format_args!(
                 "`belljar run --agent {name} --partial` runs it with what it is given"
@@ -343,12 +343,17 @@ fn check_names(change: &GrantChange, host: &Host) -> Result<(), Failure> {
 /// Prints the obstacles of a grant that is written all the same.
 fn warn_of_no_effect(id: &AgentId, change: &GrantChange, host: &Host, out: &Out) {
     let catalog = host.library.catalog();
-    let asked = catalog.get(id).map(|entry: &CatalogEntry| &entry.definition.asked);
-    let listed = asked.and_then(|asked| asked.tools.as_ref());
+    let entry: Option<&CatalogEntry> = catalog.get(id);
+    let listed = entry.and_then(|entry| entry.definition.asked.tools.as_ref());
     for (tool, permission) in &change.tools {
         if *permission != Permission::Deny && listed.is_some_and(|listed| !listed.contains(tool)) {
+            // A file of a library that somebody changed is not loaded any more.
+            let own = entry.filter(|entry| !matches!(entry.id.scope, Scope::Library(_)));
+            let way = own.map_or(String::new(), |entry| {
+                format!("; add it to `tools` in `{}`", entry.definition.path.shown())
+            });
             out.warning(format_args!(
-                "`{id}` does not get `{tool}`: the agent's own list of tools leaves it out"
+                "`{id}` does not get `{tool}`: the agent's own list of tools leaves it out{way}"
             ));
         }
     }

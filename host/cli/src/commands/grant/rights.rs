@@ -58,7 +58,8 @@ pub(super) fn tool(text: &str) -> Result<(ToolName, Permission), Failure> {
 pub(super) fn mount(text: &str) -> Result<MountSpec, Failure> {
     let wrong = || {
         Failure::usage(format!("`{}` is not a mount", Shown::clipped(text, 200)))
-            .hint("write `/workspace:read-write` or `/data:/srv/data:read`")
+            .hint("write `/workspace:ACCESS` or `/data:/srv/data:ACCESS`")
+            .hint("ACCESS is `read`, `overlay` or `read-write`")
     };
     let (rest, access) = text.rsplit_once(':').ok_or_else(wrong)?;
     let access = match access {
