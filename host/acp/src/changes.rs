@@ -175,8 +175,9 @@ pub(crate) async fn undo(door: &Arc<Door>, session: &OpenSession) -> Result<Stri
         Ok(match place.review.undo()? {
             Undone::Nothing => Done { changed: false, told: String::new() },
             Undone::TakenBack { restored: _, files } => {
+                let noun = if files == 1 { "file" } else { "files" };
                 let told = format!(
-                    "{files} of {} as before; the changes are in the overlay again.",
+                    "Taken back: {files} {noun} of {}; the changes are in the overlay again.",
                     place.guest
                 );
                 Done { changed: true, told }

@@ -28,6 +28,15 @@ pub(crate) struct Decision {
     pub(crate) also_what_runs: bool,
     /// Nobody is asked.
     pub(crate) yes: bool,
+    /// It is made in a chat, whose commands have other names.
+    pub(crate) in_chat: bool,
+}
+
+impl Decision {
+    /// The beginning of a command: `belljar apply`, or `/apply` in a chat.
+    fn command(&self, name: &str) -> String {
+        if self.in_chat { format!("/{name}") } else { format!("belljar {name}") }
+    }
 }
 
 /// The changes applied of each directory.
@@ -39,6 +48,7 @@ pub(crate) fn run(args: &ApplyArgs, places: &Places, out: &Out) -> Result<Exit, 
         mine: args.mine.clone(),
         also_what_runs: args.also_what_runs,
         yes: args.yes || args.json,
+        in_chat: false,
     };
     if args.json && !args.yes {
         return Err(Failure::usage("`--json` asks nobody").hint("add `--yes`"));
@@ -75,7 +85,8 @@ pub(crate) fn apply(
 ) -> Result<Option<Done>, Failure> {
     let mut all = look::selected(review, paths)?;
     if all.is_empty() {
-        return Err(Failure::usage(format!("nothing is changed by session {}", session.id)));
+        return Err(Failure::usage(format!("nothing is changed by session {}", session.id))
+            .hint("`belljar receipts` lists the runs; `belljar changes RUN` shows what another one changed"));
     }
     let mut also_what_runs = decision.also_what_runs;
     if !decision.yes {
@@ -101,7 +112,7 @@ pub(crate) fn apply(
         let applied = place.review.apply(&selection, &options);
         let applied = applied.map_err(|error| Failure::new(chain(&error)))?;
         if !quiet {
-            report(place, changes, &applied, out);
+            report(place, changes, &applied, decision, out);
         }
         done.push((place.guest.to_string(), applied));
     }
@@ -118,8 +129,14 @@ fn also_later(count: usize, out: &Out) -> bool {
     yes
 }
 
-/// The report of applied and left changes, with the command for the rest.
-fn report(place: &DirectoryReview, changes: &Changes, applied: &Applied, out: &Out) {
+/// The report of what was done, and what was left, with the command for the rest.
+fn report(
+    place: &DirectoryReview,
+    changes: &Changes,
+    applied: &Applied,
+    decision: &Decision,
+    out: &Out,
+) {
     let files = |paths: &[PathBuf]| {
         let paths: HashSet<&PathBuf> = paths.iter().collect();
         let is_file = |file: &&FileChange| file.node != Node::Directory;
@@ -162,10 +179,11 @@ fn report(place: &DirectoryReview, changes: &Changes, applied: &Applied, out: &O
         out.warning(format_args!("left: {path}: {why}"));
     }
     if !applied.held_back.is_empty() {
-        out.note("`belljar apply --also-what-runs` applies these too; look at them first");
+        let apply = decision.command("apply");
+        out.note(format_args!("`{apply} --also-what-runs` applies these too; look at them first"));
     }
     if applied.can_be_undone() {
-        out.note("`belljar undo` takes it back");
+        out.note(format_args!("`{}` takes it back", decision.command("undo")));
     }
 }
 

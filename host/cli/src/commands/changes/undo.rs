@@ -11,6 +11,7 @@ use crate::args::changes::UndoArgs;
 use crate::setup::exit::{Exit, Failure, chain};
 use crate::setup::home::Places;
 use crate::term::out::Out;
+use crate::term::table;
 
 /// Paths that are named where a file has changed since.
 const MAX_NAMED: usize = 20;
@@ -40,12 +41,9 @@ pub(crate) fn undo(review: &SessionReview, out: &Out) -> Result<usize, Failure> 
             Undone::TakenBack { restored: _, files } => {
                 any = true;
                 restored += files;
-                let count = match files {
-                    1 => "1 file".to_owned(),
-                    n => format!("{n} files"),
-                };
                 out.note(format_args!(
-                    "{count} of {} as before; the changes are in the overlay again",
+                    "taken back: {} of {}; the changes are in the overlay again",
+                    table::some(files as u64, "file"),
                     find::shown(place)
                 ));
             }
@@ -67,5 +65,6 @@ pub(crate) fn undo(review: &SessionReview, out: &Out) -> Result<usize, Failure> 
     if any {
         return Ok(restored);
     }
-    Err(Failure::usage("nothing was applied that could be taken back"))
+    Err(Failure::usage("nothing was applied that could be taken back")
+        .hint("`belljar receipts` lists the runs; `belljar undo RUN` takes back what was applied of that one"))
 }

@@ -47,7 +47,7 @@ pub(super) fn decide(
     let paths = Paths::read(&paths, &review)?;
     match action {
         Action::Apply => {
-            let decision = Decision { also_what_runs, yes, ..Decision::default() };
+            let decision = Decision { also_what_runs, yes, in_chat: true, ..Decision::default() };
             apply(session, &review, &paths, &decision, false, out).map(drop)
         }
         Action::Discard => discard(session, &review, &paths, yes, out).map(drop),
