@@ -37,6 +37,7 @@ pub(crate) struct ChangesArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = crate::setup::exit::help())]
 pub(crate) struct ApplyArgs {
     #[command(flatten)]
     pub(crate) changed: ChangedArgs,

@@ -25,7 +25,7 @@ use crate::args::tools::ToolsCommand;
 /// Run AI subagents that nobody has to trust: every tool call is a WebAssembly component with
 /// only the files and hosts that you granted.
 #[derive(Debug, Parser)]
-#[command(name = "belljar", version, after_help = crate::setup::exit::help(), max_term_width = 100)]
+#[command(name = "belljar", version, after_help = crate::setup::exit::help_of_all(), max_term_width = 100)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -60,7 +60,8 @@ pub(crate) enum Command {
     Acp(AcpArgs),
     /// Serve sessions over HTTP and WebSockets, on this machine unless told otherwise
     Serve(ServeArgs),
-    /// Give a client that speaks MCP belljar's tools and agents, over its standard streams
+    /// Give a client that speaks MCP belljar's tools and agents, over its standard streams; and look at
+    /// and accept the tools of MCP servers
     Mcp(McpArgs),
     /// Make, list and revoke the keys of the server
     #[command(alias = "key")]
@@ -74,7 +75,8 @@ pub(crate) enum Command {
     /// Write all that belljar keeps into one archive, while it runs: sessions, agents, grants,
     /// libraries, tenants
     Backup(BackupArgs),
-    /// Put what `backup` wrote into an empty home, once all of it is checked
+    /// Put what `backup` wrote into an empty home (`BELLJAR_HOME=DIR` names one), once all of it is
+    /// checked
     Restore(RestoreArgs),
     /// List saved runs, or show what the tool calls of one did
     Receipts(ReceiptsArgs),
@@ -117,7 +119,7 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Attack the sandbox of this machine in some hundred ways, and show what stopped each
     Prove(ProveArgs),
-    /// List the default limits of a subagent
+    /// List the default limits of an agent
     Limits {
         /// Print JSON
         #[arg(long)]
@@ -534,12 +536,13 @@ pub(crate) struct RevokeArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = crate::setup::exit::help())]
 pub(crate) struct ExplainArgs {
     /// The agent
     pub(crate) agent: String,
     /// The tool
     pub(crate) tool: String,
-    /// A path as the agent sees it, or a URL
+    /// A path as the agent sees it, a URL with its scheme, or, of `spawn_agent`, an agent
     pub(crate) target: Option<String>,
     /// Ask about writing to the path
     #[arg(long)]
@@ -552,6 +555,7 @@ pub(crate) struct ExplainArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = crate::setup::exit::help())]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) data: DataArg,

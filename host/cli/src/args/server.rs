@@ -231,7 +231,7 @@ pub(crate) enum SessionsCommand {
     },
     /// Delete a session, or all, with all that belongs to it
     Rm {
-        /// The session: its id, the beginning of it, or `latest`
+        /// The session: its id, the beginning of it, or `latest`; `--all` in its place deletes all
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         id: Option<String>,
         /// Delete all sessions

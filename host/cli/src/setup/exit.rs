@@ -37,7 +37,11 @@ pub(crate) const EXITS: &[ExitRow] = &[
         code: 2,
         meaning: "the command line, a configuration file or a definition is not valid",
     },
-    ExitRow { exit: Exit::Partial, code: 3, meaning: "a run ended early, with part of its output" },
+    ExitRow {
+        exit: Exit::Partial,
+        code: 3,
+        meaning: "a run ended early, with part of its output; `apply` left a part",
+    },
     ExitRow {
         exit: Exit::NotAllowed,
         code: 4,
@@ -68,6 +72,15 @@ pub(crate) fn help() -> String {
     }
     text.push_str("\nStart with `belljar demo`: it needs no configuration and no network.");
     text
+}
+
+/// What stands below the `--help` of all commands together.
+pub(crate) fn help_of_all() -> String {
+    format!(
+        "{}\nSettings, agents and sessions are in `~/.belljar`, or where `BELLJAR_HOME=DIR` says; compiled\n\
+         components in its `cache`, or where `BELLJAR_CACHE=DIR` says.",
+        help()
+    )
 }
 
 /// Why a command ended without doing its work. Printed once, by [`crate::term::out::Out::failure`].

@@ -1,5 +1,6 @@
 //! `belljar acp`: an agent for editors, over stdin and stdout.
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use belljar_acp::{Entrance, Results};
@@ -32,6 +33,10 @@ pub(super) fn run(
         "an editor works in a directory of this machine, for whoever started it",
         "a tenant's agents are talked with at the server: `belljar serve`, with a key of the tenant",
     )?;
+    if std::io::stdin().is_terminal() {
+        out.note("this waits for messages of the protocol on its input: an editor starts this command itself");
+        out.note("`belljar chat` talks with an agent here");
+    }
     saving::make_sessions(places)?;
     let mut through = runner::through(args.transcript.as_deref(), None, places);
     let settings = host::settings(places)?;
