@@ -111,7 +111,7 @@ fn skills_are_listed_and_checked() {
     let done = world.run(&["skills", "list"]).exits(2).says("code-review").says("theirs");
     let done = done.says("workspace").complains("bad/SKILL.md:1:1");
     assert!(!done.stderr.contains("README"), "{}", done.stderr);
-    world.run(&["skills", "check"]).exits(2).says("3 skills, 1 errors");
+    world.run(&["skills", "check"]).exits(2).says("3 skills, 1 error");
     let good = world.home().join("skills/tides.md");
     world.run(&["skills", "check", good.to_str().unwrap()]).exits(0).says("skill `tides`");
     let skills = world.run(&["skills", "list", "--json"]).json();

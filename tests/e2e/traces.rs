@@ -240,7 +240,7 @@ fn a_turn_that_goes_on_after_a_restart_is_a_trace_that_says_so() {
     let session = listed["sessions"][0]["id"].as_str().unwrap();
     let events = format!("/v1/sessions/{session}/events?after=0");
     server.until("GET", &events, "", "run_finished");
-    server.terminate().exits(0).complains("1 interrupted turns are resumed");
+    server.terminate().exits(0).complains("resuming 1 interrupted turn");
     let spans = collector.spans();
     let turn = spans.iter().find(|span| span.name == "turn").unwrap();
     let of = attributes(turn);

@@ -14,7 +14,7 @@ use crate::setup::home::Places;
 use crate::setup::walls::{Through, Walls};
 use crate::setup::whose::Whose;
 use crate::term::out::Out;
-use crate::term::table::{Table, plain};
+use crate::term::table::{self, Table, plain};
 
 /// Characters of a description, or of the triggers, in the list.
 const MAX_DESCRIPTION: usize = 80;
@@ -72,7 +72,8 @@ fn check(skills: &[String], json: bool, whose: &Whose, out: &Out) -> Result<Exit
         found = host.skills.problems();
         if !json {
             let errors = found.iter().filter(|found| found.severity == Severity::Error).count();
-            out.line(format_args!("{} skills, {errors} errors", catalog.entries().len()));
+            let skills = table::some(catalog.entries().len() as u64, "skill");
+            out.line(format_args!("{skills}, {}", table::some(errors as u64, "error")));
         }
     }
     for word in skills {

@@ -38,6 +38,7 @@ use crate::term::ahead::TypedAhead;
 use crate::term::asker::TerminalAsker;
 use crate::term::out::{Out, Style};
 use crate::term::progress::{Progress, To};
+use crate::term::table;
 
 /// Turns of the past that are shown when a session is resumed.
 const MAX_PAST_TURNS: usize = 3;
@@ -216,7 +217,7 @@ fn not_resumed(error: SessionError) -> Failure {
             Failure::new(error.to_string()).hint("leave it there, or begin another one here")
         }
         SessionError::Store(belljar_store::StoreError::NotFound { .. }) => {
-            Failure::usage(error.to_string())
+            Failure::usage(error.to_string()).hint("`belljar sessions list` lists the sessions")
         }
         SessionError::Store(_) | SessionError::Lock { .. } => Failure::new(chain(&error)),
     }
@@ -236,7 +237,8 @@ fn greet(conversation: &Conversation, host: &Host, out: &Out) {
 fn show_past(past: &Past, out: &Out) {
     let count = past.turns.len();
     let title = Shown::clipped(&past.session.title, MAX_PAST_LINE);
-    out.note(format_args!("session {} ({count} turns): {title}", past.session.id));
+    let turns = table::some(count as u64, "turn");
+    out.note(format_args!("session {} ({turns}): {title}", past.session.id));
     for turn in past.turns.iter().skip(count.saturating_sub(MAX_PAST_TURNS)) {
         out.note(format_args!("  you:   {}", Shown::clipped(turn.text().trim(), MAX_PAST_LINE)));
         let answer = Shown::clipped(turn.state.outcome.output.trim(), MAX_PAST_LINE);
@@ -249,7 +251,8 @@ fn show_past(past: &Past, out: &Out) {
                 out.paint_err(Style::Yellow, format_args!("({})", turn.state.status))
             }
         };
-        out.note(format!("  agent: {answer} {ending}").trim_end());
+        let gap = if answer.to_string().is_empty() { "" } else { " " };
+        out.note(format!("  agent: {answer}{gap}{ending}").trim_end());
     }
 }
 

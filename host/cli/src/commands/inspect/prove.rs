@@ -115,7 +115,8 @@ async fn made(
     out: &Out,
 ) -> Result<(Vec<Report>, bool), Failure> {
     let number: usize = chosen.iter().map(|(_, ids)| ids.len()).sum();
-    out.note(format_args!("{number} attacks, one after the other; Ctrl-C ends it"));
+    let attacks = table::some(number as u64, "attack");
+    out.note(format_args!("{attacks}, one after the other; Ctrl-C ends it"));
     let mut reports = Vec::with_capacity(number);
     let mut enough = std::pin::pin!(tokio::signal::ctrl_c());
     for (part, ids) in chosen {
@@ -172,10 +173,10 @@ fn show(reports: &[Report], through: usize, took: Duration, out: &Out) {
         out.paint(Style::Red, format_args!("{through} got through"))
     };
     out.line(format_args!(
-        "{} made in {:.1} s, {verdict}; the neighbour answered {} times meanwhile, its slowest answer took {}",
+        "{} made in {:.1} s, {verdict}; the neighbour answered {} meanwhile, its slowest answer took {}",
         table::some(reports.len() as u64, "attack"),
         took.as_secs_f64(),
-        table::count(answers as u64),
+        table::some(answers as u64, "time"),
         time(slowest),
     ));
 }

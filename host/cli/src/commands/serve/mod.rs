@@ -54,6 +54,7 @@ use crate::setup::ours;
 use crate::setup::telemetry::{Collector, Telemetry};
 use crate::setup::walls::{self, Through, Walls};
 use crate::term::out::Out;
+use crate::term::table;
 
 /// Where to listen where nothing is said.
 const DEFAULT_LISTEN: SocketAddr =
@@ -323,7 +324,7 @@ async fn serve(
     app.open_own().await;
     let recovered = app.recover().await.map_err(failed)?;
     if recovered > 0 {
-        out.note(format_args!("{recovered} interrupted turns are resumed"));
+        out.note(format_args!("resuming {}", table::some(recovered as u64, "interrupted turn")));
     }
     for (tenant, why) in app.check_tenants().await.map_err(failed)? {
         let why = why.to_string();
