@@ -212,7 +212,10 @@ pub(crate) fn gather_store(places: &[&Path], directory: &Path) -> io::Result<()>
 
 /// The failure of writing one of our files or directories, with the remedy.
 pub(crate) fn not_written(what: &str, path: &Path, error: &io::Error) -> Failure {
-    let failure = Failure::new(format!("failed to {what} `{}`: {error}", path.shown()));
+    let why = error.to_string();
+    // Some errors begin with the path already.
+    let why = why.strip_prefix(&format!("`{}`: ", path.shown())).unwrap_or(&why);
+    let failure = Failure::new(format!("failed to {what} `{}`: {why}", path.shown()));
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => failure.hint(FULL),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => failure.hint(
@@ -297,6 +300,9 @@ fn text_of(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<Option<String>, Fa
             }
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(failure(error.to_string()).hint("whoever runs belljar has to be able to read it"))
+        }
         Err(error) => Err(failure(error.to_string())),
     }
 }

@@ -54,8 +54,7 @@ pub(crate) fn run(args: &BackupArgs, places: &Places, out: &Out) -> Result<Exit,
         })?;
         if let Some(file) = write(&manifest, &found, scratch.path(), &target)? {
             scratch::finish();
-            file.persist_noclobber(&target)
-                .map_err(|error| not_written("write", &target, &error.error))?;
+            file.persist_noclobber(&target).map_err(|error| unwritten(&target, &error.error))?;
             say(&target, &manifest, &found, out);
             let undecided = overlays(data.root(), places);
             if undecided > 0 {
@@ -105,8 +104,19 @@ fn target(file: &Path, places: &Places, data: &Data) -> Result<PathBuf, Failure>
 /// A private directory beside the archive, for copies of stores and what is written of the archive.
 fn scratch(target: &Path, out: &Out) -> Result<Scratch, Failure> {
     let parent = target.parent().unwrap_or(Path::new("."));
-    Scratch::make(scratch::OF_BACKUP, parent, out)
-        .map_err(|error| not_written("create a directory in", parent, &error))
+    Scratch::make(scratch::OF_BACKUP, parent, out).map_err(|error| unwritten(target, &error))
+}
+
+/// An archive that cannot be written where the person wants it: its place is not belljar's home.
+fn unwritten(target: &Path, error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            let (target, kind) = (target.shown(), error.kind());
+            Failure::new(format!("`{target}` cannot be written: {kind}"))
+                .hint("name a file in a directory that you may write to")
+        }
+        _ => not_written("write", target, error),
+    }
 }
 
 /// All files of the backup, with snapshots of the stores.
@@ -158,7 +168,7 @@ fn write(
     scratch: &Path,
     target: &Path,
 ) -> Result<Option<NamedTempFile>, Failure> {
-    let failed = |error: io::Error| not_written("write", target, &error);
+    let failed = |error: io::Error| unwritten(target, &error);
     let file = NamedTempFile::new_in(scratch).map_err(failed)?;
     let packed = GzEncoder::new(BufWriter::new(file), Compression::default());
     let mut archive = tar::Builder::new(packed);

@@ -5,7 +5,7 @@ mod finding;
 mod model;
 
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::args::InitArgs;
@@ -73,8 +73,12 @@ fn workspace(places: &Places, walls: Walls<'_>, out: &Out) -> Result<Exit, Failu
             Err(_) if name == INSTRUCTIONS && is_link(&path) => Done::Kept,
             Err(error) => {
                 let why = format!("failed to write `{}`: {error}", path.shown());
-                return Err(Failure::new(why)
-                    .hint("look at who put that there; take it away, or name another workspace"));
+                return Err(Failure::new(why).hint(match error.kind() {
+                    ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                        "you may not write there; name a workspace that you may write to"
+                    }
+                    _ => "look at who put that there; take it away, or name another workspace",
+                }));
             }
         };
         say(&done, &path, out);

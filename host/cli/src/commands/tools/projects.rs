@@ -1,6 +1,7 @@
 //! `belljar tools new`: a project for a tool of one's own, in any language that has an SDK here.
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use belljar_guest_build::{Language, sdk_path, template_path};
@@ -22,8 +23,13 @@ pub(crate) fn new(name: &str, lang: &str, dir: Option<&Path>, out: &Out) -> Resu
         .and_then(|here| below::output(&dir, &here.canonicalize()?))
         .and_then(|(at, name)| at.new_directory(&name, For::Everybody));
     let project = made.map_err(|error| {
-        Failure::new(format!("failed to create `{}`: {error}", dir.shown()))
-            .hint("name a directory that does not exist yet with `--dir`")
+        let failure = Failure::new(format!("failed to create `{}`: {error}", dir.shown()));
+        failure.hint(match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                "you may not write there; name another directory with `--dir`"
+            }
+            _ => "name a directory that does not exist yet with `--dir`",
+        })
     })?;
     for (path, bytes) in SDK {
         if let Some(path) = template_path(language, path) {
