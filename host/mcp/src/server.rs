@@ -76,7 +76,8 @@ impl Server {
         let name = name.to_owned();
         let url = url.parse::<Uri>().ok().filter(|url| url.authority().is_some());
         let Some(url) = url else { return Err(ServerError { name }) };
-        let withheld = Some(format!("`belljar mcp review {name}` has not accepted its tools yet"));
+        let withheld =
+            Some(format!("not accepted yet: `belljar mcp review {name}` shows its tools"));
         Ok(Self {
             name,
             url,

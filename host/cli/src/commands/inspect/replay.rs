@@ -222,7 +222,8 @@ impl Work<'_> {
                 "nothing is stored of run `{}` that could be replayed",
                 run.run
             ))
-            .hint("its process died before the model had answered, or an older program made it"));
+            .hint("no model had answered when it ended, or an older program made it")
+            .hint(format!("`belljar receipts {}` says how it ended", run.run)));
         }
         let agent = resolve(self.host, &outcome.agent, &self.places.workspace)
             .map_err(agents::not_found)?;

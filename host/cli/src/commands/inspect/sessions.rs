@@ -189,10 +189,12 @@ fn show(
             MessageStatus::Interrupted | MessageStatus::InFlight => {
                 kept(subagents.iter().filter(|one| one.parent_message_id == message.id), out);
             }
-            MessageStatus::Completed
-            | MessageStatus::Partial
-            | MessageStatus::Failed
-            | MessageStatus::Cancelled => {}
+            MessageStatus::Partial | MessageStatus::Failed => {
+                if let Some(why) = message.metadata["error"].as_str() {
+                    out.line(format_args!("why: {}", Shown::multiline(why)));
+                }
+            }
+            MessageStatus::Completed | MessageStatus::Cancelled => {}
         }
         if let Some(hint) = resume_hint(status, session.kind, &session.id) {
             out.note(hint);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use belljar_policy::{Shown, ShownPath as _};
-use belljar_store::{Store, TENANT, Tenant};
+use belljar_store::{Store, StoreError, TENANT, Tenant};
 use serde::Serialize;
 use serde_json::json;
 
@@ -42,12 +42,17 @@ pub(crate) fn run(args: &TenantsArgs, places: &Places, out: &Out) -> Result<Exit
                 if *json { out.json(&listed)? } else { list(&listed, out) }
             }
             TenantsCommand::Disable { name, enable } => {
+                named(name, store).await?;
                 let registry = store.registry();
                 registry.set_tenant_disabled(name, !enable).await.map_err(failed)?;
                 let action = if *enable { "enable_tenant" } else { "disable_tenant" };
                 audit(store, name, action, name, json!({})).await?;
-                let state = if *enable { "may call again" } else { "may not call any more" };
-                out.note(format_args!("tenant `{name}` {state}; what runs goes on to its end"));
+                match *enable {
+                    true => out.note(format_args!("tenant `{name}` may call again")),
+                    false => out.note(format_args!(
+                        "tenant `{name}` may not call any more; what runs goes on to its end"
+                    )),
+                }
             }
             TenantsCommand::Rm { name, yes, purge } => {
                 let how = Removal { yes: *yes, purge: *purge };
@@ -61,8 +66,16 @@ pub(crate) fn run(args: &TenantsArgs, places: &Places, out: &Out) -> Result<Exit
 }
 
 async fn add(name: &str, store: &Store, data: &Data, out: &Out) -> Result<Tenant, Failure> {
-    // The row first, because it checks the name.
-    let tenant = store.registry().create_tenant(name, now()).await.map_err(failed)?;
+    // The row first: it is what checks the name.
+    let made = store.registry().create_tenant(name, now()).await;
+    let tenant = made.map_err(|error| match error {
+        StoreError::Taken { .. } => {
+            Failure::usage(format!("there is a tenant `{}` already", Shown::clipped(name, 64)))
+                .hint("choose another name; `belljar tenants list` shows those that are taken")
+        }
+        StoreError::Invalid { .. } => failed(error).hint("such as `acme` or `team-2`"),
+        other => failed(other),
+    })?;
     for path in [data.tenant_home(&tenant), data.tenant_workspace(&tenant)] {
         below::in_home(data.root(), &path).map_err(|error| {
             Failure::new(format!("failed to create `{}`: {error}", path.shown()))

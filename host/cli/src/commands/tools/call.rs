@@ -106,6 +106,10 @@ fn why(error: &CallError, receipt: &Receipt) -> String {
     }
 }
 
+/// How arguments are written. A shell takes the quotes of JSON away, unless it is quoted itself.
+const OBJECT: &str = "write a JSON object in quotes, `'{\"name\": \"value\"}'`; `belljar tools inspect \
+                      TOOL` shows the schema";
+
 /// The arguments, checked to be a JSON object.
 fn arguments(given: &str) -> Result<String, Failure> {
     let text = if given == "-" {
@@ -123,9 +127,10 @@ fn arguments(given: &str) -> Result<String, Failure> {
     }
     match belljar_received::json::from_str::<Value>(&text) {
         Ok(Value::Object(_)) => Ok(text),
-        Ok(_) => Err(Failure::usage("the arguments are not a JSON object")
-            .hint("write `{\"name\": \"value\"}`; `belljar tools inspect TOOL` shows the schema")),
-        Err(error) => Err(Failure::usage(format!("the arguments are not JSON: {error}"))),
+        Ok(_) => Err(Failure::usage("the arguments are not a JSON object").hint(OBJECT)),
+        Err(error) => {
+            Err(Failure::usage(format!("the arguments are not JSON: {error}")).hint(OBJECT))
+        }
     }
 }
 

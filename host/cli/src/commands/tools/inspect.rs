@@ -31,7 +31,7 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let inspection = belljar_sandbox::inspect(wasm.bytes()).map_err(|error| {
         let digest = Digest::of(wasm.bytes());
-        not_a_component(name, &error).hint(format!("its digest is sha256:{digest}"))
+        not_a_component(name, &digest, &error)
     })?;
     let offered = describe(&inspection, wasm, places, out)?;
     if json {
@@ -47,8 +47,8 @@ pub(crate) fn run(
     }
 }
 
-fn not_a_component(name: &str, error: &LoadError) -> Failure {
-    Failure::usage(format!("`{}`: {error}", Shown::new(name)))
+fn not_a_component(name: &str, digest: &Digest, error: &LoadError) -> Failure {
+    Failure::usage(format!("`{}` (sha256:{digest}): {error}", Shown::new(name)))
 }
 
 /// The offered tools of the component, or the reason for their absence.

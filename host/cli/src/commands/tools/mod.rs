@@ -16,6 +16,7 @@ mod test;
 mod words;
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -187,7 +188,13 @@ fn files(word: &str) -> Vec<PathBuf> {
 /// Reads a component file.
 pub(crate) fn read_component(path: &str) -> Result<Wasm, Failure> {
     let bytes = read_bounded(Path::new(path), MAX_COMPONENT_BYTES).map_err(|error| {
-        Failure::usage(format!("failed to read `{}`: {error}", Shown::new(path)))
+        let failure = Failure::usage(format!("failed to read `{}`: {error}", Shown::new(path)));
+        match error.kind() {
+            ErrorKind::NotFound => failure
+                .hint("`belljar tools build PROJECT` makes `PROJECT/tool.wasm`")
+                .hint("`belljar tools list` shows the tools that go by a name"),
+            _ => failure,
+        }
     })?;
     let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
     Ok(Wasm::new(bytes).named(name))
