@@ -1,6 +1,5 @@
-//! All agents, teams or skills of one process: which files are some, who comes first, what was
-//! left out and why. Built from files that the caller has read; one bad file never stops the
-//! others.
+//! All agents, teams or skills of one process: their files, the order, and the left-out ones with reasons.
+//! Built from files that the caller has read; one bad file never stops the others.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,18 +16,18 @@ mod index;
 
 use index::Index;
 
-/// Names like an unknown one that are offered for it.
+/// Suggested names for an unknown one.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// Folders whose files wait for a person before they are agents.
+/// Folders whose files wait for a person's activation.
 const QUARANTINE: &str = "drafts";
 
 /// A file that a scan found.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
-    /// Whose it is.
+    /// The scope of the file.
     pub scope: Scope,
-    /// The directory that was scanned: `drafts` counts below it only.
+    /// The scanned directory: `drafts` counts below it only.
     pub root: PathBuf,
     /// The file.
     pub path: PathBuf,
@@ -41,11 +40,11 @@ pub struct SourceFile {
 pub enum Content {
     /// All of it.
     Bytes(Vec<u8>),
-    /// Nothing, because it is longer than [`FileKind::max_bytes`]: its length in bytes.
+    /// Not read, because longer than [`FileKind::max_bytes`]: the length in bytes.
     TooLarge(u64),
     /// Nothing, for this reason.
     Unreadable(String),
-    /// Nothing that counts: it is no longer what was installed.
+    /// Not usable: changed since the installation.
     Altered,
 }
 
@@ -63,7 +62,7 @@ pub struct CatalogEntry<D = AgentDefinition> {
 /// A file that is not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// Whose it is.
+    /// The scope of the file.
     pub scope: Scope,
     /// The file.
     pub path: PathBuf,
@@ -76,7 +75,7 @@ pub struct Skipped {
 pub enum SkipReason {
     /// It could not be understood.
     Invalid(Vec<Diagnostic>),
-    /// Its name is taken by the agent of this file.
+    /// The name is taken by the agent of this file.
     Duplicate(PathBuf),
     /// It lies in a `drafts` folder.
     Quarantined,
@@ -85,7 +84,7 @@ pub enum SkipReason {
 }
 
 /// All agents (or teams, or skills), in order: home, workspace, libraries by name; within each
-/// by path. Libraries are last, so that what is cut at the end of a list is theirs.
+/// by path. Libraries are last, so that a cut list loses theirs first.
 #[derive(Debug, Clone)]
 pub struct Catalog<D = AgentDefinition> {
     entries: Vec<CatalogEntry<D>>,
@@ -101,7 +100,7 @@ pub struct NotFound {
     pub kind: &'static FileKind,
     /// The name that was asked for, escaped.
     pub name: String,
-    /// Agents with a name like it, or, where several agents have the name, all of them.
+    /// Agents with similar names, or, for an ambiguous name, all of them.
     pub suggestions: Vec<String>,
     /// Whether several agents have the name.
     pub ambiguous: bool,
@@ -173,9 +172,8 @@ impl SourceFile {
 }
 
 impl<D: Filed> Catalog<D> {
-    /// Sorts the files and reads each. Where `project_override` is set, what a workspace has
-    /// takes the place of what the home has under the same name; else it is reported and
-    /// skipped.
+    /// Sorts the files and reads each. With `project_override`, a workspace's entry replaces the home's of
+    /// the same name; otherwise the workspace's is reported and skipped.
     pub fn of(mut files: Vec<SourceFile>, context: &D::Context, project_override: bool) -> Self {
         files.retain(|file| D::wants(file.below()));
         files.sort_by(|a, b| {
@@ -221,9 +219,9 @@ impl<D: Filed> Catalog<D> {
         places.filter_map(|place| self.entries.get(*place))
     }
 
-    /// The entry that a name without a scope means: the home's, else the workspace's, else the only
-    /// library's that has one. A library answers to no name that a file which could not be
-    /// understood may stand for: the operator's broken agent is not covered up by a stranger's.
+    /// The entry for a name without a scope: the home's, else the workspace's, else the only library's. A
+    /// library's entry is not used if a broken file may stand for the name: a stranger's agent must not
+    /// replace the operator's broken one.
     pub fn bare(&self, slug: &Slug) -> Option<&CatalogEntry<D>> {
         let mut libraries = Vec::new();
         let mut workspace = None;
@@ -322,24 +320,23 @@ impl<D: Filed> Catalog<D> {
 }
 
 impl<D: Filed> Catalog<D> {
-    /// Whether there is a file that is not in use and whose path gives this name: a draft, one
-    /// that could not be understood, one whose name is taken.
+    /// Whether an unused file's path gives this name: a draft, a broken file, or a file whose name is taken.
     pub(crate) fn has_unused(&self, slug: &Slug) -> bool {
         self.index.unused.contains(slug)
     }
 
-    /// The identity of the home's entry of this name, and the entry; `None` = no file of the home describes
-    /// it.
+    /// The id of the home's entry with this name, and the entry; `None` = no file of the home describes the
+    /// agent.
     ///
     /// # Errors
     ///
-    /// When it is no name, or a file of the home whose path gives it could not be understood: that may say
-    /// less than what holds without a file.
+    /// When the name is invalid, or a broken file of the home has it, because the file may grant less than no
+    /// file.
     pub fn of_home(&self, name: &str) -> Result<(AgentId, Option<&CatalogEntry<D>>), NotFound> {
         let Some(slug) = Slug::written(name) else { return Err(self.not_found(name, None)) };
         let id = AgentId { scope: Scope::Home, slug };
         let entry = self.get(&id);
-        // One that is taken for no agent at all is meant to be one all the same.
+        // A file that does not look like an agent is still meant as one.
         let broken = self.skipped.iter().find(|skipped| {
             let unread =
                 matches!(skipped.reason, SkipReason::Invalid(_) | SkipReason::NotAnAgent(_));
@@ -354,7 +351,7 @@ impl<D: Filed> Catalog<D> {
         }
     }
 
-    /// A file that could not be understood and whose path gives this name.
+    /// A broken file whose path gives this name.
     fn broken(&self, slug: &Slug) -> Option<&Skipped> {
         self.index.broken.get(slug).and_then(|place| self.skipped.get(*place))
     }
@@ -481,7 +478,7 @@ impl<D: Filed> Builder<D> {
     }
 }
 
-/// The finding about a file of a library that is not the one that a person agreed to.
+/// The finding about a library's file that differs from the agreed one.
 fn altered(scope: &Scope, path: &Path) -> Vec<Diagnostic> {
     let mut findings = Findings::new(path);
     let message = "the file is not the one that was installed, so it is not used";

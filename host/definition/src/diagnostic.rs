@@ -1,4 +1,4 @@
-//! Faults of a file: what is wrong, where, and what to do about it.
+//! Faults of a file: the fault, the place, and the remedy.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use belljar_policy::Shown;
 
 use crate::snippet::Snippet;
 
-/// The most diagnostics kept of one file: a hostile file must not become a flood. The one
-/// after the last says that there are more.
+/// The most diagnostics of one file, because a hostile file must not cause a flood. A last one mentions that
+/// there are more.
 pub const MAX_DIAGNOSTICS: usize = 50;
 
 /// How bad a finding is.
@@ -17,13 +17,13 @@ pub const MAX_DIAGNOSTICS: usize = 50;
 pub enum Severity {
     /// Worth knowing; nothing is wrong.
     Note,
-    /// The file is used, but not all of it means what its author may think.
+    /// The file is used, but perhaps not as its author expects.
     Warning,
     /// The file is not used.
     Error,
 }
 
-/// One finding about one file. All foreign text in it is already escaped.
+/// One finding about one file. All foreign text is already escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The file.
@@ -65,8 +65,8 @@ impl Diagnostic {
         Self { path: path.to_path_buf(), line, column, severity, code, message, hint: None }
     }
 
-    /// The lines of `source`, the file's text, that the finding is about, for a person's eyes;
-    /// `None` where it is about no line, or `source` has no such line.
+    /// The affected lines of `source`, the file's text, for a person; `None` = the finding is about no line,
+    /// or `source` lacks it.
     pub fn snippet(&self, source: &str) -> Option<Snippet> {
         Snippet::new(source, self.severity, self.line, self.column)
     }

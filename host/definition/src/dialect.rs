@@ -11,7 +11,7 @@ use crate::yaml::{Key, Node, Value};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
-    /// Belljar's own format. A file is canonical if it uses a field that only this format has.
+    /// Belljar's own format. A file is canonical if it uses a field unique to this format.
     Canonical,
     /// Claude Code.
     ClaudeCode,
@@ -29,7 +29,7 @@ pub enum Dialect {
     Unknown,
 }
 
-/// Fields that only the canonical format has: one of them makes a file canonical.
+/// Fields unique to the canonical format: any of them makes a file canonical.
 pub(crate) const CANONICAL_ONLY: &[&str] = &[
     "modelRole",
     "timeoutSeconds",
@@ -55,7 +55,7 @@ pub(crate) const CANONICAL_SHARED: &[&str] = &[
     "maxTurns",
 ];
 
-/// Names of tools that only Gemini CLI has among these programs.
+/// Names of tools unique to Gemini CLI among these programs.
 const GEMINI_TOOLS: &[&str] = &[
     "read_file",
     "write_file",
@@ -91,12 +91,12 @@ impl fmt::Display for Dialect {
 }
 
 impl Dialect {
-    /// Those that have names of their own for tools.
+    /// The dialects with tool names of their own.
     pub const WITH_TOOLS: [Self; 5] =
         [Self::ClaudeCode, Self::OpenCode, Self::Copilot, Self::GeminiCli, Self::Pi];
 
-    /// Tells the dialect by the file's name and its fields. Only the first rule is a
-    /// promise; the others decide which tool names are tried first.
+    /// Detects the dialect by the file's name and fields. Only the first rule is a promise; the others decide
+    /// which tool names are tried first.
     pub(crate) fn detect(path: &Path, fields: &[(Key, Node)]) -> Self {
         let get = |name: &str| fields.iter().find(|(key, _)| key.text == name).map(|(_, n)| n);
         let has = |names: &[&str]| names.iter().any(|name| get(name).is_some());

@@ -1,4 +1,4 @@
-//! The fields of a file, taken one by one; what is left at the end nobody knew.
+//! The fields of a file, taken one by one; remaining fields are unknown.
 
 use belljar_policy::Shown;
 
@@ -6,7 +6,7 @@ use crate::diagnostic::{Findings, Position, Severity};
 use crate::suggest;
 use crate::yaml::{self, Key, Node, Value};
 
-/// Reads YAML that holds fields: `what` names it in messages, such as `the frontmatter`.
+/// Parses YAML with fields: `what` names it in messages, for example `the frontmatter`.
 pub(crate) fn entries(
     text: &str,
     first_line: u32,
@@ -65,8 +65,8 @@ impl<'f, 'p> Fields<'f, 'p> {
         Self { entries, places, opening, within, fault, findings }
     }
 
-    /// The same fields in a file whose author had another program in mind: a value of the wrong
-    /// kind is a warning, and what it would have narrowed is narrowed as far as it goes.
+    /// The same fields in a file written for another program: a value of the wrong kind is a warning, and a
+    /// limit in it is kept as far as possible.
     pub(crate) fn of_a_stranger(mut self) -> Self {
         self.fault = Severity::Warning;
         self
@@ -107,13 +107,13 @@ impl<'f, 'p> Fields<'f, 'p> {
         matches!(node.value, Value::List(_) | Value::Map(_)).then(|| key.clone())
     }
 
-    /// Where a field stands, taken or not; the opening fence for one that is absent.
+    /// The position of a field, taken or not; for a missing one, the opening fence.
     pub(crate) fn place(&self, name: &str) -> Position {
         self.place_of(name).unwrap_or(self.opening)
     }
 
-    /// Whether a key that is still there was probably meant to be this one, of those known.
-    /// What is misspelt is not missing too.
+    /// Whether a remaining key was probably meant to be `name`, among the known ones. A misspelt field is not
+    /// reported as missing too.
     pub(crate) fn misspelt(&self, name: &str, known: &[&str]) -> bool {
         self.entries.iter().any(|(key, _)| {
             !known.contains(&key.text.as_str())
@@ -126,7 +126,7 @@ impl<'f, 'p> Fields<'f, 'p> {
         self.places.iter().find(|(key, _)| key == name).map(|(_, at)| *at)
     }
 
-    /// The fields that nobody took.
+    /// The remaining fields.
     pub(crate) fn into_rest(self) -> (Vec<(Key, Node)>, &'f mut Findings<'p>) {
         (self.entries, self.findings)
     }
@@ -153,7 +153,7 @@ impl<'f, 'p> Fields<'f, 'p> {
         }
     }
 
-    /// A field that holds text where it is there; nothing counts as absent.
+    /// An optional text field; an empty one counts as missing.
     pub(crate) fn optional_text(&mut self, name: &'static str) -> Option<String> {
         let (key, node) = self.take(name)?;
         if node.value == Value::Null {
@@ -179,8 +179,8 @@ impl<'f, 'p> Fields<'f, 'p> {
         value
     }
 
-    /// A field that holds a whole number of the range. A stranger's number past the range counts
-    /// as its nearest end, and what is no number as the lowest.
+    /// A whole number in the range. A stranger's number beyond the range counts as the nearest end, and an
+    /// invalid one as the lowest.
     pub(crate) fn number(&mut self, name: &'static str, range: (u64, u64)) -> Option<u64> {
         let (key, node) = self.take(name)?;
         let (low, high) = range;

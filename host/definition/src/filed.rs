@@ -1,5 +1,5 @@
-//! The common part of agents, teams and skills: each is one file of a folder that is named after
-//! its kind, and goes by a name that the file states.
+//! The common part of agents, teams and skills: each is one file in a folder named after its kind, with a
+//! name in the file.
 
 use std::path::Path;
 
@@ -17,11 +17,10 @@ pub trait Filed: Sized {
     /// Its words.
     const KIND: &'static FileKind;
 
-    /// The inputs of reading one besides its text.
+    /// The inputs of parsing besides the text.
     type Context;
 
-    /// Whether a file is of this kind, by its path below the folder. The others are passed
-    /// over without a word.
+    /// Whether a file is of this kind, by its path below the folder. Others are skipped silently.
     fn wants(below: &Path) -> bool;
 
     /// Reads one file. Never panics.
@@ -75,14 +74,14 @@ pub struct FileKind {
 /// The result of reading a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileRead<D> {
-    /// One of its kind; the diagnostics hold warnings and notes only.
+    /// A file of the kind; the diagnostics hold warnings and notes only.
     Item {
         /// It.
         item: D,
-        /// Findings that its author should know.
+        /// Findings for the author.
         diagnostics: Vec<Diagnostic>,
     },
-    /// Meant to be one and not understood: at least one error.
+    /// Meant as the kind, but broken: at least one error.
     Invalid {
         /// Why, and where.
         diagnostics: Vec<Diagnostic>,

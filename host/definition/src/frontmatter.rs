@@ -1,9 +1,9 @@
-//! Cuts a markdown file into its YAML frontmatter and its body.
+//! Splits a markdown file into YAML frontmatter and body.
 
 use crate::diagnostic::{Position, count};
 
-/// The longest agent definition, in bytes. The longest body seen in 3,400 public files is
-/// 78 kB; a file that is longer than this is refused by its length, unread.
+/// The longest agent definition, in bytes. The longest body in 3,400 public files has 78 kB; a longer file is
+/// refused by its length, unread.
 pub const MAX_DEFINITION: usize = 1 << 20;
 
 /// The longest frontmatter, in bytes. The longest description seen in public files is 6 kB;
@@ -51,7 +51,7 @@ pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Position> {
     })
 }
 
-/// Whether bytes are UTF-16 text which begins with a fence, with its mark or without.
+/// Whether bytes outside of UTF-8 are UTF-16 text that begins with a fence.
 pub(crate) fn is_utf16(bytes: &[u8]) -> bool {
     /// Bytes that are looked at: some blank lines may stand before the fence.
     const LOOKED_AT: usize = 256;
@@ -76,7 +76,7 @@ pub(crate) fn split(text: &str) -> Result<Split<'_>, NoSplit> {
     split_from(text.strip_prefix('\u{feff}').unwrap_or(text), 0)
 }
 
-/// As [`split`], for text that begins after `lines_before` lines of its file.
+/// Like [`split`], for text after `lines_before` lines of the file.
 pub(crate) fn split_from(text: &str, lines_before: u32) -> Result<Split<'_>, NoSplit> {
     let mut lines = Lines { rest: text, line: lines_before };
     let opening = loop {
@@ -94,7 +94,7 @@ pub(crate) fn split_from(text: &str, lines_before: u32) -> Result<Split<'_>, NoS
     let (opening_line, start) = (lines.line, lines.rest);
     loop {
         let before = lines.rest;
-        // A rule of an indented text looks like a fence; only a whole frontmatter makes it one.
+        // A rule in indented text looks like a fence; only a complete frontmatter counts.
         let unclosed = if indent.is_empty() {
             NoSplit::Unclosed(opening_line)
         } else {
@@ -127,7 +127,7 @@ fn is_closing(line: &str) -> bool {
     line.len() >= 3 && line.bytes().all(|b| b == b'-')
 }
 
-/// Lines with their ends cut off, and what is left of the text after each.
+/// Lines without line ends, with the remaining text after each.
 pub(crate) struct Lines<'a> {
     pub(crate) rest: &'a str,
     /// The number of the line that came last, from 1.

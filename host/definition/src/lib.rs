@@ -1,8 +1,8 @@
 //! Text to validated types: agents, teams, skills, tool manifests, settings and grants.
 //!
 //! Pure: no I/O, no environment, no clock; never panics. Every file of a stranger is bounded
-//! by named constants before it is read, and whatever cannot be understood is a
-//! [`Diagnostic`] with path, line, reason and hint; it never becomes a right.
+//! by named constants before parsing, and an unintelligible part becomes a [`Diagnostic`] with path, line,
+//! reason and hint, never a right.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -32,31 +32,30 @@ const KEYS: &[&str] = &[
 /// The keys of `[command]`.
 const COMMAND_KEYS: &[&str] = &["args", "env", "schema", "workspace_at"];
 
-/// The manifest that stands beside a tool component. A key that is absent asks for nothing.
+/// The manifest beside a tool component. A missing key requests nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolManifest {
     /// The purpose of the tool, in a line.
     pub description: String,
-    /// The rights that it asks for.
+    /// The requested rights.
     pub ask: ToolAsk,
-    /// The configuration keys that it reads.
+    /// The configuration keys that the tool reads.
     pub config_keys: Vec<String>,
-    /// The end of a call of it that was running when its process died.
+    /// The resumption of a call that was running when the process died.
     pub resume: Resume,
     /// `[command]`: how a command is called. Absent = with `args`, `stdin` and `files`.
     pub command: Option<CommandSpec>,
 }
 
-/// How a tool's call is resumed that was running when its process died.
+/// How an interrupted call of a tool is resumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Resume {
-    /// It is answered as interrupted, like any call that may have had an effect.
+    /// Answered as interrupted, like any call with a possible effect.
     #[default]
     Never,
-    /// It runs again from its beginning. The calls that it made are answered from the record while
-    /// it makes the same ones in the same order, and everything after that is done. Only belljar's
-    /// own tools may say so: it takes a tool whose course depends on its arguments, its calls'
-    /// results and the recorded clock and random numbers alone.
+    /// Runs again from the beginning. Nested calls are answered from the record while they are the same ones
+    /// in the same order, and later ones are made. Only for belljar's own tools: the tool's course must
+    /// depend on its arguments, its calls' results and the recorded clock and random numbers alone.
     Replay,
 }
 
@@ -70,7 +69,7 @@ pub struct CommandSpec {
     pub env: BTreeMap<String, String>,
     /// The JSON Schema of the arguments, as text. Absent = made of the command line.
     pub schema: Option<String>,
-    /// The path at which it sees the workspace. Absent = `/workspace`.
+    /// The path of the workspace for the command. Absent = `/workspace`.
     pub workspace_at: Option<String>,
 }
 
@@ -140,7 +139,7 @@ impl ToolManifest {
     }
 }
 
-/// `true` for all that its agent has, or a list of names.
+/// `true` for all tools of the agent, or a list of names.
 fn peers<'t>(reader: &mut Reader<'t, '_>, item: &Item<'t>) -> PeersAsk {
     match item.get_ref().as_bool() {
         Some(true) => PeersAsk::All,

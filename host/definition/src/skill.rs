@@ -1,9 +1,9 @@
 //! Skills: `skills/NAME/SKILL.md`, or plain `skills/NAME.md`.
 //!
-//! Frontmatter with `name`, `description` and, if wanted, `triggers`; the body is what
-//! `use_skill` loads. A file without frontmatter is a skill too: its name is the file's (of a
-//! `SKILL.md` the folder's), its description its first line. A skill is text for a model: it gives no right, whatever it says. Files
-//! written for other programs load as they are; what they say about tools is reported.
+//! Frontmatter with `name`, `description` and optional `triggers`; `use_skill` loads the body. A file without
+//! frontmatter is a skill too, with the file's name (for a `SKILL.md` the folder's), and the first line as
+//! description. A skill is text for a model and grants no right. Files written for other programs load
+//! unchanged; their statements about tools are reported.
 
 use std::path::{Path, PathBuf};
 
@@ -62,7 +62,7 @@ pub struct Skill {
     pub slug: Slug,
     /// When to use it; not blank.
     pub description: String,
-    /// Words and phrases; a task that holds one of them brings the skill along.
+    /// Words and phrases; a task with a trigger adds the skill.
     pub triggers: Vec<String>,
     /// The callers that its author lets load it.
     pub callers: SkillCallers,
@@ -94,8 +94,8 @@ impl Filed for Skill {
 
     type Context = ();
 
-    /// `SKILL.md` at any depth, and the markdown files of the folder itself; what else lies in
-    /// a skill's own folder is its material.
+    /// `SKILL.md` at any depth, and the markdown files of the folder itself; other files in a skill's folder
+    /// are its material.
     fn wants(below: &Path) -> bool {
         if is_skill_file(below) {
             return true;
@@ -228,8 +228,8 @@ fn read(path: &Path, split: &Split<'_>, findings: &mut Findings<'_>) -> Option<S
     Some(Skill { name, slug, description, triggers, callers, body, path })
 }
 
-/// The fields of the frontmatter. Where its YAML is broken they are read as those of an agent are; a skill's
-/// file gives no right, so nothing is lost that narrowed one.
+/// The fields of the frontmatter. Broken YAML is repaired as for agents; a skill grants no right, so no limit
+/// is lost.
 fn entries(split: &Split<'_>, findings: &mut Findings<'_>) -> Option<Vec<(Key, Node)>> {
     match yaml::parse(split.yaml, split.yaml_line) {
         Ok(root) => fields::map_of(root, "the frontmatter", findings),
@@ -351,7 +351,7 @@ fn say_allowed_tools(fields: &mut Fields<'_, '_>) {
     }
 }
 
-/// Keys that nobody took: other programs have many, so only a likely slip is a warning.
+/// Remaining keys: other programs have many, so only a likely slip is a warning.
 fn leftovers(fields: Fields<'_, '_>) {
     let (left, findings) = fields.into_rest();
     let (mut ignored, mut first) = (Vec::new(), None);

@@ -12,12 +12,12 @@ use unicode_normalization::char::is_combining_mark;
 /// The longest slug, in characters.
 const MAX_SLUG: usize = 64;
 
-/// Its bytes: it is a file's name too, with an ending.
+/// Bytes of a slug, because it is a file's name too, with an ending.
 const MAX_SLUG_BYTES: usize = 200;
 
-/// A name made fit for look-up: lower-case letters and digits of any script, joined by single `-`.
-/// `Code Reviewer`, `code_reviewer` and `code:reviewer` are all `code-reviewer`; `Prüfer` is `prüfer`,
-/// whether its `ü` came as one character or as two (Unicode's form NFC).
+/// A name normalized for look-up: lower-case letters and digits of any script, joined by single `-`. For
+/// example, `Code Reviewer`, `code_reviewer` and `code:reviewer` all become `code-reviewer`; `Prüfer` becomes
+/// `prüfer`, whether its `ü` was one character or two (Unicode's form NFC).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Slug(String);
@@ -34,8 +34,8 @@ pub enum Scope {
     Workspace(PathBuf),
 }
 
-/// Who an agent is to the grants: scope and slug, so that an agent of a cloned repository
-/// never inherits what was granted to a namesake.
+/// The identity of an agent in grants: scope and slug, so that an agent of a cloned repository never inherits
+/// a namesake's grants.
 ///
 /// As text: `home/scout`, `library/NAME/scout`, `workspace:PATH/scout`; `scout` alone means
 /// `home/scout`.
@@ -59,8 +59,8 @@ pub struct AgentIdError {
 }
 
 impl Slug {
-    /// The slug of a name. `None` where the name holds no letter, digit or symbol, and where it holds
-    /// characters that nobody sees: controls, also those of the direction of writing (INV-503).
+    /// The slug of a name. `None` = no letter, digit or symbol, or invisible characters, for example controls
+    /// of the writing direction (INV-503).
     pub fn of(name: &str) -> Option<Self> {
         if name.chars().any(is_refused) {
             return None;
@@ -82,8 +82,8 @@ impl Slug {
         (!slug.is_empty()).then(|| Self(slug.to_owned()))
     }
 
-    /// The slug that a text is, and not only leads to: a near miss must not match in silence. What
-    /// Unicode has two encodings for is one text, and of letters beyond ASCII the case does not count.
+    /// The slug equal to a text, not only derived from it: a near miss must not match silently. Equivalent
+    /// Unicode encodings are equal, and beyond ASCII the letter case does not count.
     pub fn exact(text: &str) -> Option<Self> {
         let same = |slug: &Self| match text.is_ascii() {
             true => slug.0 == text,
@@ -114,7 +114,7 @@ impl AgentId {
         Self { scope: Scope::Home, slug }
     }
 
-    /// The shortest text that grants accept for this identity: home agents by slug alone.
+    /// The shortest text for this id in grants: home agents by slug alone.
     pub fn grant_key(&self) -> String {
         match self.scope {
             Scope::Home => self.slug.to_string(),
@@ -148,7 +148,7 @@ impl fmt::Display for AgentId {
             Scope::Home => write!(f, "home/{}", self.slug),
             Scope::Library(name) => write!(f, "library/{}/{}", Shown::new(name), self.slug),
             Scope::Workspace(path) => {
-                // On Windows the path is shown as it is; the last `/` still ends it.
+                // On Windows the path is shown unchanged; the last `/` still ends it.
                 write!(f, "workspace:{}/{}", path.display(), self.slug)
             }
         }
@@ -206,7 +206,7 @@ fn no_name(whole: &str) -> AgentIdError {
     }
 }
 
-/// The characters of a name in lower case, in the one encoding that slugs have.
+/// The characters of a name in lower case, in the slugs' encoding.
 fn folded(name: &str) -> impl Iterator<Item = char> + '_ {
     let seen = name.chars().filter(|c| !is_selector(*c));
     // Lower case may be written in more characters than upper case.

@@ -8,8 +8,8 @@ use miette::{LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpa
 
 use crate::diagnostic::Severity;
 
-/// Characters of a line that are shown: what a terminal of ordinary width holds. Of a longer
-/// line, those around the place.
+/// Shown characters of a line: the width of an ordinary terminal. Of a longer line, the part around the
+/// place.
 const MAX_WIDTH: usize = 100;
 
 /// Characters kept before the place, of a line that is too long.
@@ -19,8 +19,8 @@ const MAX_BEFORE: usize = 40;
 const SECRET_WORDS: &[&str] =
     &["key", "secret", "token", "password", "authorization", "bearer", "sk-", "header"];
 
-/// The line that a finding is about, with the line before it, as a miette diagnostic that has
-/// labels and source and no text of its own. The source is escaped and clipped.
+/// The affected line, with the line before, as a miette diagnostic with labels and source, but no text. The
+/// source is escaped and clipped.
 #[derive(Debug)]
 pub struct Snippet {
     severity: Severity,
@@ -31,7 +31,7 @@ pub struct Snippet {
     label: (usize, usize),
 }
 
-/// One line, escaped and clipped, with the place of the label in it, in bytes.
+/// One line, escaped and clipped, with the label's position in bytes.
 struct Line {
     text: String,
     label: (usize, usize),
@@ -57,8 +57,8 @@ impl Snippet {
     }
 }
 
-/// The line as a person may see it, with the label on the word at `column` (from 1), or on
-/// all but the white space where it is 0. A tab is shown as one column, as findings count it.
+/// The line for a person, with the label on the word at `column` (from 1), or on all but the white space for
+/// 0. A tab is shown as one column, as findings count it.
 fn shown(line: &str, column: usize) -> Line {
     let line = without_secret(line);
     let at = match column.checked_sub(1) {
@@ -93,8 +93,8 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-')
 }
 
-/// A line that may hold a key ends behind the name of its field: terminals are recorded and
-/// shared (INV-13).
+/// A line that may hold a key ends after its field's name, because terminals are recorded and shared
+/// (INV-13).
 pub(crate) fn without_secret(line: &str) -> Cow<'_, str> {
     let lower = line.to_ascii_lowercase();
     let suspect = SECRET_WORDS.iter().any(|word| lower.contains(word));

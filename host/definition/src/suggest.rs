@@ -1,4 +1,4 @@
-//! The nearest word to one that nobody knows.
+//! The nearest known word to an unknown one.
 
 /// How alike two words have to be (Jaro-Winkler, 0 to 1) before one is offered for the
 /// other: `file_raed` for `file_read` is; `notes` for `hosts` is not.

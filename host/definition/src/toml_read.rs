@@ -1,4 +1,4 @@
-//! TOML with places: every reader says what is wrong, where, and what was likely meant.
+//! TOML with positions: every reader reports the fault, the place, and the likely intention.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,15 +13,15 @@ use crate::agent::list_of;
 use crate::diagnostic::{Diagnostic, Findings, Position, Severity, count};
 use crate::suggest;
 
-/// The longest TOML file, in bytes. A home file that grants a thousand agents each a page of
-/// rights is half of it.
+/// The longest TOML file, in bytes. A home file that grants a page of rights to each of a thousand agents has
+/// half of it.
 pub const MAX_TOML: usize = 1 << 20;
 
 /// The most entries in one list.
 const MAX_LIST: usize = 1_000;
 
-/// The longest file of which all syntax errors are collected, in bytes. Each error is a text of its own, and a
-/// file can have one for every two bytes; of a longer file the first error is told.
+/// The longest file whose syntax errors are all collected, in bytes. Each error is a separate text, and a
+/// file can have one for every two bytes; for a longer file only the first error is reported.
 const MAX_ALL_ERRORS: usize = 64 << 10;
 
 /// Bytes between two entries of [`Columns`].
@@ -30,7 +30,7 @@ const COLUMN_BLOCK: usize = 256;
 /// A value with its place.
 pub(crate) type Item<'t> = Spanned<DeValue<'t>>;
 
-/// One file while it is read.
+/// One file during parsing.
 pub(crate) struct Reader<'t, 'p> {
     lines: Vec<usize>,
     columns: Columns,
@@ -38,8 +38,8 @@ pub(crate) struct Reader<'t, 'p> {
     pub(crate) findings: Findings<'p>,
 }
 
-/// How many characters stand before each block of a text, so that a column is found without counting a whole
-/// line: a file may be one line, and have a finding at each of its words.
+/// The number of characters before each block of a text, so that a column is found without counting a whole
+/// line: a file may be one line, with a finding at each word.
 #[derive(Debug, Default)]
 struct Columns(Vec<usize>);
 
@@ -63,7 +63,7 @@ impl Columns {
     }
 }
 
-/// The characters that begin in these bytes of a text.
+/// The number of characters that begin in these bytes.
 fn begun(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }
@@ -113,7 +113,7 @@ impl<'t, 'p> Reader<'t, 'p> {
         Position { line: count(line + 1), column: count(along + 1) }
     }
 
-    /// Reports the keys that `what` does not have.
+    /// Reports the unknown keys of `what`.
     pub(crate) fn only(&mut self, table: &DeTable<'_>, what: &str, known: &[&str]) {
         for key in table.keys() {
             let name = key.get_ref();
@@ -153,7 +153,7 @@ impl<'t, 'p> Reader<'t, 'p> {
         None
     }
 
-    /// Reports a value of the right kind that does not do. It is not quoted either.
+    /// Reports an unsuitable value of the right kind. The value is not quoted either.
     pub(crate) fn unfit<T>(&mut self, name: &str, item: &Item<'_>, wants: &str) -> Option<T> {
         let message = format!("`{}` must be {wants}", Shown::clipped(name, 60));
         self.findings.error(self.at(item.span()), "bad-value", message);
@@ -216,7 +216,7 @@ impl<'t, 'p> Reader<'t, 'p> {
         }
     }
 
-    /// A list of texts that parse. A bad one is reported and left out.
+    /// A list of parsed texts. An invalid one is reported and left out.
     pub(crate) fn parsed<T>(&mut self, name: &str, item: &Item<'t>) -> Option<Vec<T>>
     where
         T: FromStr,

@@ -1,16 +1,16 @@
 //! How an agent is shown its tools.
 
-/// How an agent is shown its tools. It changes nothing about which it has.
+/// The form in which an agent is shown its tools, without effect on its rights.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum ToolsAs {
     /// Each by itself, to be called. The default.
     #[default]
     Calls,
-    /// As functions of the one tool that runs code, which alone can be called: `run_python`, or where
-    /// the agent does not have it `run_javascript`. With neither as [`ToolsAs::Calls`].
+    /// As functions of the one code-running tool, the only callable one: `run_python`, or without it
+    /// `run_javascript`. Without both, like [`ToolsAs::Calls`].
     Code,
-    /// Both: each can be called, and the tool that runs code describes them as functions.
+    /// Both: each tool is callable, and the code-running tool describes them as functions.
     Both,
 }
 

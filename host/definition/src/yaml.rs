@@ -1,7 +1,7 @@
-//! YAML as a tree in which every key and value knows its place in the file.
+//! YAML as a tree whose keys and values have positions in the file.
 //!
-//! Every budget of the parser is set here: what a stranger's file may cost is decided by
-//! this page, not by the parser's defaults.
+//! Every bound of the parser is set here: the cost of a stranger's file must not depend on the parser's
+//! defaults.
 
 mod hint;
 
@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 16;
 /// about 200.
 const MAX_NODES: usize = 10_000;
 
-/// Anchors, and uses of them. Hardly any file has one; a bomb needs many.
+/// Anchors, and their uses. Hardly any file has one; a bomb needs many.
 const MAX_ALIASES: usize = 32;
 
 /// A value with its place.
@@ -61,14 +61,14 @@ pub(crate) struct YamlError {
     pub(crate) kind: YamlErrorKind,
 }
 
-/// The kinds of text that is not YAML, by what a reader may still make of one.
+/// The kinds of invalid YAML, by their possible repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum YamlErrorKind {
     /// It breaks the grammar, as hand-written text does.
     Syntax,
     /// A key stands there twice.
     Duplicate,
-    /// It costs too much, or hides something from a person's eyes: nothing is made of it.
+    /// Too costly, or with text hidden from a person: not repaired.
     Hostile,
 }
 
@@ -104,8 +104,8 @@ impl Node {
     }
 }
 
-/// Reads one YAML document. `first_line` is the line of the file on which `yaml` begins;
-/// places are those of the file.
+/// Parses one YAML document. `first_line` is the line of `yaml`'s beginning in the file; positions are the
+/// file's.
 pub(crate) fn parse(yaml: &str, first_line: u32) -> Result<Node, YamlError> {
     if let Some(at) = lone_return(yaml) {
         let line = first_line.saturating_add(at.line).saturating_sub(1);
@@ -120,8 +120,8 @@ pub(crate) fn parse(yaml: &str, first_line: u32) -> Result<Node, YamlError> {
     }
 }
 
-/// Where a carriage return stands alone. To the parser it ends a line; to everybody else it does
-/// not, and on a terminal what follows it covers what stood before.
+/// The position of a lone carriage return. The parser ends a line there; other programs do not, and on a
+/// terminal the text after it covers the text before.
 fn lone_return(yaml: &str) -> Option<Position> {
     let bytes = yaml.as_bytes();
     let alone = |at: &usize| bytes.get(*at) == Some(&b'\r') && bytes.get(at + 1) != Some(&b'\n');
@@ -216,8 +216,8 @@ fn explain(error: &serde_yaml::Error, yaml: &str, first_line: u32) -> YamlError 
         let kind = YamlErrorKind::Duplicate;
         return YamlError { at, message, hint: Some("keep one of them".to_owned()), kind };
     }
-    // The first line of the rendering is the message; the parser appends its own idea of the
-    // place, which counts from the fragment.
+    // The first line of the rendering is the message; the parser appends its own position, counted in the
+    // fragment.
     let message = error.render();
     let message = message.lines().next().unwrap_or_default();
     let message = message.split(" at line ").next().unwrap_or(message);
@@ -254,7 +254,7 @@ fn costly(error: &serde_yaml::Error) -> Option<(String, &'static str)> {
         | E::AliasExpansionLimitExceeded { .. }
         | E::AliasReplayStackDepthExceeded { .. }
         | E::RecursiveReferencesRequireWeakTypes { .. } => aliases(),
-        // The scanner has its own bound on nesting and only words for it.
+        // The scanner's own bound on nesting is only visible in its message.
         error if error.render().contains("recursion limit exceeded") => deep(),
         // A breach that the parser passes on as words.
         error if error.render().contains("budget breached") => aliases(),

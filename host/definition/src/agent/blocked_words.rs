@@ -1,4 +1,4 @@
-//! Words about tools that restrict and that nobody understands: they block the agent, with their line.
+//! Unintelligible restrictions of tools: they block the agent, with their line.
 
 use belljar_policy::{Permission, Shown};
 
@@ -22,8 +22,8 @@ impl ToolListReader<'_, '_, '_, '_> {
         self.list.lose_by(&name, why);
     }
 
-    /// Blocks the agent where a name in a list of what it may not use is unknown: which tool its author
-    /// meant is unknown then, too.
+    /// Blocks the agent if a name in a list of forbidden tools is unknown, because its meaning is unknown
+    /// too.
     pub(super) fn known_or_blocked(&mut self, entry: &Entry, found: &Behind, most: Permission) {
         if found.is_known || most == Permission::Allow {
             return;
@@ -34,7 +34,8 @@ impl ToolListReader<'_, '_, '_, '_> {
             "`{name}` is no tool that is known here, so what is taken away is not known and the \
              agent is blocked"
         );
-        // A suggestion costs a comparison with every tool, so nobody asks for a finding that is only counted.
+        // A suggestion costs a comparison with every tool, so none is made for a finding that is only
+        // counted.
         let aliases = || TOOL_ALIASES.iter().map(|row| row.name);
         let nearest = || suggest::nearest(&entry.text, aliases());
         let is_told = !self.fields.findings.is_full();

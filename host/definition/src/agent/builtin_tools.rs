@@ -1,5 +1,4 @@
-//! The tools that the host itself provides, because they act on the session and not on the
-//! world outside.
+//! The host's own tools, which act on the session and not on the outside world.
 
 /// Starts one subagent.
 pub const SPAWN_AGENT: &str = "spawn_agent";
@@ -28,8 +27,8 @@ pub const CLARIFY: &str = "clarify";
 /// Enters and leaves a copy of the agent's overlays.
 pub const WORKTREE: &str = "worktree";
 
-/// All of them. They are ordinary names under the same allowlist as every other tool; which
-/// of them an agent is offered depends on its place in the session too.
+/// All built-in tools. They are ordinary names in the same allowlist as other tools; the offered ones also
+/// depend on the agent's place in the session.
 pub const BUILTIN_TOOLS: [&str; 9] = [
     SPAWN_AGENT,
     DELEGATE_PARALLEL,

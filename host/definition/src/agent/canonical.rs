@@ -1,7 +1,7 @@
 //! An agent of any program in belljar's own form.
 //!
-//! The written form is read again and compared: one that would give another name, prompt, model or
-//! limit, or any tool more or less, is not handed out.
+//! The written form is parsed again and compared: a form with another name, prompt, model, limit or set of
+//! tools is refused.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,23 +16,23 @@ use crate::{Dialect, Visibility};
 pub struct CanonicalForm {
     /// Frontmatter and body.
     pub text: String,
-    /// Names of tools that cannot be had here and that it leaves out.
+    /// Left-out names of tools that are unavailable here.
     pub left_out: Vec<String>,
 }
 
 /// Why an agent has no form of belljar's own.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoCanonicalForm {
-    /// It has it.
+    /// The file has the form already.
     #[error("it is in belljar's own form already")]
     Already,
-    /// Its author switched it off, which the form cannot say.
+    /// Switched off by its author, which the form cannot express.
     #[error("its author switched it off")]
     Disabled,
     /// Its words about tools cannot be read: written anew, the agent would have more.
     #[error("what it says of its tools cannot be read")]
     Unclear,
-    /// None of its tools can be had: without them it would be another agent.
+    /// No tool is available: without any it would be another agent.
     #[error("none of its tools can be had here")]
     NoTools,
     /// The written form does not mean what the file means.
@@ -41,7 +41,7 @@ pub enum NoCanonicalForm {
 }
 
 /// Writes an agent in belljar's own form: tools under belljar's names, the body byte for byte.
-/// Never gives it a right that its file does not ask for.
+/// Never adds a right that the file does not request.
 pub fn canonical_form(
     agent: &AgentDefinition,
     known: &KnownTools,
@@ -112,8 +112,7 @@ fn write(agent: &AgentDefinition) -> String {
     format!("---\n{yaml}---\n{}", agent.body)
 }
 
-/// A list where the file has one, else what is taken away: by name, by the names that may mean
-/// tools that are installed later, and for all that is not named.
+/// The file's list, or the removals: by name, by names that may mean later tools, and for all unnamed ones.
 fn tools(agent: &AgentDefinition, field: &mut dyn FnMut(&str, String)) {
     let asked = &agent.asked;
     let most = |permission| {
@@ -171,12 +170,12 @@ fn compare(
     written: &AgentDefinition,
     known: &KnownTools,
 ) -> Result<(), NoCanonicalForm> {
-    // A canonical file may name no tool that does not exist, so those of children do not count.
+    // A canonical file may only name existing tools, so children's tools do not count.
     let agents = |agent: &AgentDefinition| {
         let asked = agent.subagents.clone().unwrap_or_default();
         SubagentsAsk { allowed_tools: None, ..asked }
     };
-    // What a list does not name is not had, whatever is said of it.
+    // A tool outside of the list is denied, whatever other fields say.
     let open = |agent: &AgentDefinition| {
         let open = agent.open_names.iter().cloned().collect::<BTreeSet<_>>();
         agent.asked.tools.is_none().then_some((agent.asked.others, open))

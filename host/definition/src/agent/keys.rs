@@ -4,8 +4,8 @@ use super::words::{TABLES, flat, words};
 use super::{limit_words, stated};
 use crate::dialect::{CANONICAL_ONLY, CANONICAL_SHARED};
 
-/// Fields that other programs read and that mean nothing here, for display or for rights
-/// that belljar does not take from a file.
+/// Other programs' fields without a meaning here, for display or for rights that belljar does not take from a
+/// file.
 pub(super) const IGNORED: &[&str] = &[
     "color",
     "emoji",
@@ -39,8 +39,8 @@ pub(super) const IGNORED: &[&str] = &[
 pub(super) const NOT_HONOURED: &[&str] =
     &["hooks", "mcpServers", "mcp-servers", "permissionMode", "skills", "handoffs"];
 
-/// Fields by which an author takes something away from an agent, as each is spelt where it is
-/// read. The list decides what a reader of broken YAML may not lose.
+/// Fields that take something away from an agent, in the spelling of their reader. The repair of broken YAML
+/// must not lose any of these.
 pub(super) const NARROWING: &[&str] = &[
     "tools",
     "allowedTools",
@@ -54,12 +54,12 @@ pub(super) const NARROWING: &[&str] = &[
     "disable",
 ];
 
-/// Spellings of the fields with several words that mean the same: `allowed-tools` is
-/// `allowedTools`. To read one more of them can only take away.
+/// Fields whose spellings with the same words are equal, for example `allowed-tools` and `allowedTools`.
+/// Reading a further spelling can only take away.
 const SPELT_FREELY: &[&str] =
     &["tools", "allowedTools", "disallowedTools", "permission", "permissions"];
 
-/// The field that a key stands for: itself, but for other spellings of a field that narrows.
+/// The field of a key: itself, or the narrowing field of another spelling.
 pub(super) fn meant(key: &str) -> &str {
     // Names are short; a long key is nobody's field.
     if key.len() > MAX_SPELT || SPELT_FREELY.contains(&key) {

@@ -1,4 +1,4 @@
-//! Findings about the fields that nobody read.
+//! Findings about unknown fields.
 
 use belljar_policy::Shown;
 
@@ -11,17 +11,17 @@ use crate::fields::Fields;
 use crate::yaml::{Key, Node};
 use crate::{Dialect, suggest};
 
-/// Fields that one note names.
+/// Fields named in one note.
 const MAX_NAMED: usize = 20;
 
-/// Fields that narrow and whose names begin too many others to be what those were meant for.
+/// Narrowing fields whose names begin too many other words to be the intended ones.
 const SHORT: &[&str] = &["agents", "disable", "steps"];
 
-/// Fields about what is not given here in any case, so that no limit on it can be lost; without
-/// what only joins words.
+/// Fields about features that do not exist here, so that no limit on them can be lost; without joining
+/// characters.
 const LIMITS_OF_OTHERS: &[&str] = &["mcpservers", "handoffs", "skills"];
 
-/// Says what became of the fields that nobody read, and adds those that speak of a limit.
+/// Reports the unknown fields, and adds the limiting ones.
 pub(super) fn say(fields: Fields<'_, '_>, dialect: Dialect, not_kept: &mut Vec<NotKept>) {
     let (left, findings) = fields.into_rest();
     let mut ignored = Vec::new();
@@ -70,9 +70,9 @@ fn is_of_others(key: &Key, node: &Node) -> bool {
     LIMITS_OF_OTHERS.contains(&flat(&key.text).as_str()) && Says::of(node) != Says::No
 }
 
-/// The field that takes something away for which this key was probably meant.
+/// The narrowing field probably meant by this key.
 fn slip(key: &str, limits: bool) -> Option<&'static str> {
-    // A field that is spelt right and means nothing in this program's files is no slip.
+    // A correctly spelt field without a meaning in this program's files is no slip.
     let is_other = limit_words::is_harmless(key) || !limits && limit_words::is_spelt_right(key);
     if NARROWING.contains(&key) || IGNORED.contains(&key) || is_other {
         return None;

@@ -1,9 +1,9 @@
-//! Whether a field that nobody understood speaks of a limit.
+//! Whether an unknown field mentions a limit.
 //!
-//! An author who limits an agent in words of another program means the limit. A field whose name
-//! or value speaks of one and that no table here knows blocks its agent, with the line shown.
-//! Names and values are cut into words, so that `maximum` counts and `climax` does not
-//! (`words.rs`); values that switch such a field off count as nothing said (`says.rs`).
+//! An author who limits an agent in another program's terms means the limit. An unknown field whose name or
+//! value mentions a limit blocks its agent, with the line shown. Names and values are cut into words, so that
+//! `maximum` counts and `climax` does not (`words.rs`); a field that is switched off does not count
+//! (`says.rs`).
 
 use super::NotKept;
 use super::names::is_tool_of_a_program;
@@ -19,18 +19,17 @@ pub(super) const MAX_NAME: usize = 64;
 /// How deep maps within maps are looked at; deeper ones speak of no field that a program has.
 const MAX_DEPTH: usize = 6;
 
-/// Servers whose tools nobody has without the operator: how a file would have them started is not
-/// read.
+/// Servers whose tools need the operator in any case, because a file's own servers are not started.
 const SERVERS: &[&str] = &["mcp", "mcpserver", "mcpservers"];
 
-/// Whether a key that stands in broken YAML is such a field rather than prose: several words
-/// joined as no sentence joins them, one of which takes something away.
+/// Whether a key in broken YAML is such a field rather than prose: several words joined unlike in a sentence,
+/// with a restricting one.
 pub(super) fn is_joined(key: &str) -> bool {
     let words = words(key);
     key.len() <= MAX_NAME && words.len() > 1 && !is_harmless(key) && speaks_of_rights(&words)
 }
 
-/// Whether a key is one such word by itself. Prose has those too: what follows it tells.
+/// Whether a key is a single restricting word. Prose has those too: the value decides.
 pub(super) fn is_word(key: &str) -> bool {
     let words = words(key);
     let rights = |tables: &Tables| {
@@ -65,7 +64,7 @@ pub(super) fn is_harmless(key: &str) -> bool {
     is_no_limit(key) || TABLES.as_ref().is_some_and(display)
 }
 
-/// Whether each of several words of a key is one that is known, so that the key is no slip for another.
+/// Whether all words of a key are known, so that the key is no slip for another.
 pub(super) fn is_spelt_right(key: &str) -> bool {
     let words = words(key);
     let known = |tables: &Tables| words.len() > 1 && words.iter().all(|word| tables.knows(word));
@@ -78,8 +77,8 @@ fn speaks_of_rights(words: &[String]) -> bool {
     takes(words, tables) || any(words, &tables.gives) || (place && any(words, &tables.abilities))
 }
 
-/// The lines of a field, and of those within it, that speak of a limit. `above` is what leads to
-/// it, with its final dot.
+/// The lines of a field, and of fields within it, that mention a limit. `above` is the path to the field,
+/// with its final dot.
 pub(super) fn speaks(above: &str, key: &Key, node: &Node) -> Vec<NotKept> {
     let mut found = Vec::new();
     let Some(tables) = TABLES.as_ref() else { return vec![NotKept::of(&key.text, key, node)] };
@@ -93,7 +92,7 @@ struct Looking<'t, 'f> {
 }
 
 impl Looking<'_, '_> {
-    /// `given` = it stands in a map below a key that gives: there, what says no takes that away.
+    /// `given` = inside of a map below a granting key, where a negative value takes the entry away.
     fn look(&mut self, above: &str, key: &Key, node: &Node, depth: usize, given: bool) {
         let plain = flat(&key.text);
         let path = format!("{above}{}", key.text);
@@ -104,7 +103,7 @@ impl Looking<'_, '_> {
             return;
         }
         let words = words(&key.text);
-        // Within another field, `enabled` is about that one.
+        // Within another field, `enabled` is about that field.
         let is_off = above.is_empty() && plain == "enabled" && boolean(node) == Some(false);
         let within = !above.is_empty() && lists_tools(&plain, node);
         let says = Says::of(node);
@@ -164,7 +163,7 @@ impl Field<'_> {
             || !is_map && self.by_value()
     }
 
-    /// `requires_tools: false` is about those who run it.
+    /// `requires_tools: false` is about the agent's users.
     fn asks(&self) -> bool {
         self.words.iter().any(|word| word.starts_with("requir"))
     }
@@ -216,7 +215,7 @@ impl Field<'_> {
         }
     }
 
-    /// A number, or a time that begins with one.
+    /// A number, or a time that begins with a number.
     fn bound(&self) -> bool {
         let text = self.node.text().map(str::trim).unwrap_or_default();
         text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
@@ -258,7 +257,7 @@ impl Field<'_> {
         }
     }
 
-    /// Whether a text denies something by itself: a word for it, or no and what it is.
+    /// Whether a text denies by itself: a denying word, or a negation with its object.
     fn denies(&self, text: &str) -> bool {
         const NO: &[&str] = &["no", "not", "never", "without", "cannot", "dont", "non", "cant"];
         let tables = self.tables;
@@ -273,7 +272,7 @@ impl Field<'_> {
                 || words.len() <= 4 && (joined || negated))
     }
 
-    /// A key that says nothing, before a value that denies, or that lists tools and nothing else.
+    /// A neutral key before a denying value, or before a list of tools and nothing else.
     fn by_value(&self) -> bool {
         // One alone is a word as well: `kind: Agent`.
         let names = |texts: &[&str]| {
@@ -294,15 +293,15 @@ impl Field<'_> {
 
 /// Whether the words of a key take something away.
 pub(super) fn takes(words: &[String], tables: &Tables) -> bool {
-    // `nobash`, which nobody cut into words.
+    // Words joined without a mark, for example `nobash`.
     let negated =
         |word: &String| word.strip_prefix("no").is_some_and(|rest| tables.abilities.contains(rest));
     let joined = |of: &Vec<String>| words.windows(of.len()).any(|part| part == of.as_slice());
     any(words, &tables.takes) || words.iter().any(negated) || tables.takes_joined.iter().any(joined)
 }
 
-/// Whether a field within another says which tools there are: of an agent's own fields that one is
-/// read, and what stands below another program's name is not.
+/// Whether a nested field lists tools: the agent's own field of that name is read, a nested one of another
+/// program is not.
 fn lists_tools(plain: &str, node: &Node) -> bool {
     let all = node.text().is_some_and(|text| matches!(text.trim(), "" | "*" | "all"));
     plain == "tools" && !all && !matches!(node.value, Value::Null | Value::Bool(true))

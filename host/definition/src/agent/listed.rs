@@ -1,8 +1,8 @@
-//! One entry of a list of tools that are allowed, as people write it: a name, a word for all, or
-//! what is left out (`all tools except Edit`, `!Bash`, `Bash: false`).
+//! One entry of a list of allowed tools, as people write it: a name, a word for all, or an exception (for
+//! example `all tools except Edit`, `!Bash`, `Bash: false`).
 //!
-//! An entry with a word of restriction that cannot be read blocks its agent: to read the rest of
-//! the list alone would give more than its author meant.
+//! An entry with an unintelligible restriction blocks its agent, because the rest of the list alone would
+//! grant more than its author meant.
 
 use super::says::Says;
 use super::words::{TABLES, Tables, flat, seen, words};
@@ -43,7 +43,7 @@ pub(super) fn listed(text: &str, is_known: impl Fn(&str) -> bool) -> Listed {
     {
         return if name.trim().is_empty() { Listed::Unclear } else { without(name) };
     }
-    // Before words for all: `todos` is a tool in one program and all of them in another language.
+    // Before words for all: `todos` is a tool in one program and means all in another language.
     if is_known(text) {
         return Listed::Name(text.to_owned());
     }
@@ -67,7 +67,7 @@ pub(super) fn listed(text: &str, is_known: impl Fn(&str) -> bool) -> Listed {
     sentence(text, tables)
 }
 
-/// A name and what is said of it after `:` or `=`, outside parentheses.
+/// A name and its value after `:` or `=`, outside parentheses.
 fn switch(text: &str) -> Option<(&str, &str)> {
     let at = text.find([':', '=', '('])?;
     let (name, said) = text.split_at_checked(at)?;
@@ -76,7 +76,7 @@ fn switch(text: &str) -> Option<(&str, &str)> {
         .then(|| (name.trim(), said.trim()))
 }
 
-/// An entry of several words, or one whose parts are words of restriction.
+/// An entry of several words, or with restricting words as parts.
 fn sentence(text: &str, tables: &Tables) -> Listed {
     // A scope is looked at where the name is.
     let outside: String = match text.split_once('(') {
@@ -136,7 +136,7 @@ fn sentence(text: &str, tables: &Tables) -> Listed {
         word.as_str(),
         "no" | "not" | "never" | "nor" | "neither" | "without" | "sans" | "w/o"
     );
-    // `all` after the word that leaves out: nobody knows what is left.
+    // `all` after the excepting word: the meaning is unknown.
     let after_all = rest.iter().any(|part| has(&tables.all, part));
     if after_all || text.contains('(') && !given.is_empty() {
         return Listed::Unclear;

@@ -1,7 +1,7 @@
 //! Agent definitions: one markdown file each.
 //!
 //! [`parse_agent`] never fails and never panics: a file is an agent, is invalid with
-//! diagnostics, or is not an agent at all. What it cannot read never becomes a right.
+//! diagnostics, or is not an agent at all. An unintelligible part never becomes a right.
 
 mod blocked_words;
 pub mod builtin_tools;
@@ -66,53 +66,50 @@ pub struct AgentDefinition {
     pub body_line: u32,
     /// Whose format the file follows.
     pub dialect: Dialect,
-    /// The rights that it asks for. `tools` are under belljar's names.
+    /// The requested rights. `tools` are under belljar's names.
     pub asked: Asked,
     /// The names in `tools`, as written; `None` where the file has no such field.
     pub tools_as_written: Option<Vec<String>>,
     /// How foreign names were read.
     pub translated: Vec<Translated>,
-    /// Names in `tools` that exist nowhere. Always empty in a canonical file, and in one of a person's
-    /// own home.
+    /// Unknown names in `tools`. Always empty in a canonical file, and in a file of a person's own home.
     pub unknown_tools: Vec<String>,
     /// Names in `tools` that are known and cannot be had here.
     pub unavailable: Vec<Unavailable>,
-    /// Entries that take tools away in a way that nobody here can read. With one of them the agent
-    /// is not run: it would have more than its author meant.
+    /// Unintelligible entries that take tools away. An agent with such an entry is not run, because it would
+    /// have more than its author meant.
     pub unclear: Vec<Unavailable>,
     /// A model name or alias, unresolved; `modelRole` gives the role's name in lower case.
     /// `None` = the operator's choice.
     pub model: Option<String>,
-    /// Who it is offered to.
+    /// The users of the agent.
     pub visibility: Visibility,
     /// Whether its findings come as JSON beside the text.
     pub emit_structured_findings: bool,
-    /// Whether it changes files in a copy of its own as a subagent (`isolation: worktree`).
+    /// Whether the agent, as a subagent, changes files in a separate copy (`isolation: worktree`).
     pub isolated: bool,
-    /// How it wants to be shown its tools; `None` where it says nothing.
+    /// The form in which the agent is shown its tools; `None` = unstated.
     pub tools_as: Option<ToolsAs>,
-    /// Its words about delegating; `None` where it says nothing.
+    /// The limits on delegation; `None` = unstated.
     pub subagents: Option<SubagentsAsk>,
-    /// Which of its fields took tools away, in the order in which they were read.
+    /// The fields that took tools away, in the order of reading.
     pub deciders: Vec<Decider>,
-    /// Names that take something away and may mean tools that are installed later, as written:
-    /// patterns, and names that nobody knows yet.
+    /// Restricting names that may mean later tools, as written: patterns, and unknown names.
     pub open_names: Vec<(String, Permission)>,
-    /// Limits that it states and that are not kept here. With one of them the agent has no tools
-    /// and is not run.
+    /// Stated limits that are not enforced here. An agent with such a limit has no tools and is not run.
     pub not_kept: Vec<NotKept>,
-    /// Its author switched it off.
+    /// Switched off by its author.
     pub disabled: bool,
     /// The file.
     pub path: PathBuf,
 }
 
-/// A definition's words about delegating to other agents. It narrows; it gives nothing.
+/// A definition's limits on delegation to other agents, which narrow and grant nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubagentsAsk {
     /// Whether it may delegate at all; absent = as granted.
     pub enabled: Option<bool>,
-    /// How many levels of children there may be below it; 0 = it delegates nothing.
+    /// The number of levels of children below the agent; 0 = no delegation.
     pub max_depth: Option<u32>,
     /// How many children may run at the same time.
     pub max_concurrent: Option<u32>,
@@ -122,7 +119,7 @@ pub struct SubagentsAsk {
     pub allowed_tools: Option<Vec<ToolName>>,
 }
 
-/// A foreign tool name and what it became.
+/// A foreign tool name with its translation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Translated {
     /// The name as written.
@@ -133,7 +130,7 @@ pub struct Translated {
     pub limits: Option<&'static str>,
 }
 
-/// A tool that was asked for and cannot be had, or something said of tools that cannot be read.
+/// A requested tool that is unavailable, or an unintelligible statement about tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
     /// The name as written.
@@ -149,7 +146,7 @@ pub enum Parsed {
     Agent {
         /// The agent.
         definition: Box<AgentDefinition>,
-        /// Findings that its author should know.
+        /// Findings for the author.
         diagnostics: Vec<Diagnostic>,
     },
     /// Meant to be an agent and not understood: at least one error.
@@ -171,16 +168,15 @@ pub enum NotAnAgent {
     Empty,
     /// It has no frontmatter.
     NoFrontmatter,
-    /// Its frontmatter stands in a code fence or after a heading, which is read only where
-    /// [`Shapes::Lenient`] says so.
+    /// The frontmatter is in a code fence or after a heading, and is read only with [`Shapes::Lenient`].
     Wrapped,
-    /// It has no frontmatter and is named like documentation; nobody needs to hear of it.
+    /// Without frontmatter and named like documentation, so not reported.
     Documentation,
 }
 
 impl AgentDefinition {
-    /// Whether the file names tools and not one of them can be had, or states a limit that is not
-    /// kept here: such an agent is not run.
+    /// Whether all named tools of the file are unavailable, or a limit is not enforced here: such an agent is
+    /// not run.
     pub fn has_lost_all_tools(&self) -> bool {
         if !self.not_kept.is_empty() {
             return true;

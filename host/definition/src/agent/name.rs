@@ -11,8 +11,7 @@ use crate::{Dialect, Slug};
 /// The longest name for people, in characters.
 const MAX_NAME: usize = 100;
 
-/// `name`, else the file's. Names of any letters are fine for people; what they are looked up by
-/// is a slug.
+/// `name`, otherwise the file's. A name may have any letters; look-ups use its slug.
 pub(super) fn read(
     path: &Path,
     dialect: Dialect,
@@ -61,7 +60,7 @@ pub(super) fn read(
     Some((name, slug))
 }
 
-/// Whether a name is too long for a person, or has characters in it that nobody sees.
+/// Whether a name is too long for a person, or has invisible characters.
 pub(crate) fn unfit(name: &str) -> bool {
     name.chars().count() > MAX_NAME || name.chars().any(is_refused)
 }

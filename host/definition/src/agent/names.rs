@@ -1,4 +1,4 @@
-//! Tool names as people write them: cut out of a text, and looked up where they take away.
+//! Tool names as people write them: cut out of a text, and looked up for restrictions.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ use super::words::{flat, seen};
 use crate::Dialect;
 use crate::diagnostic::Position;
 
-/// One name with its place.
+/// One name with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) text: String,
@@ -25,17 +25,17 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Behind {
     pub(super) tools: BTreeSet<ToolName>,
-    /// Those of belljar's own that go with them, and are given back by no foreign name.
+    /// Belljar's own tools that share the fate of these, without a foreign name.
     pub(super) beside: BTreeSet<ToolName>,
-    /// Whether it names anything, be it something that cannot be had here.
+    /// Whether the name is known, even if unavailable here.
     pub(super) is_known: bool,
 }
 
 /// Words for all tools of all MCP servers.
 const ALL_OF_SERVERS: &[&str] = &["mcp", "mcptool", "mcptools", "mcpserver", "mcpservers"];
 
-/// Tools of belljar's own that do what another program's tool does besides the one that its name
-/// is translated to. They have no name there, and go with it.
+/// Tools of belljar's own with a part of a foreign tool's function, besides the translated one. They have no
+/// foreign name, and share its fate.
 const TOGETHER: &[(&str, &[&str])] = &[
     (SPAWN_AGENT, &[DELEGATE_PARALLEL, AGENT_STATUS, AGENT_RESULT, AGENT_CANCEL]),
     ("file_read", &["attach_file"]),
@@ -84,8 +84,8 @@ fn split(text: &str, at: Position, ends: impl Fn(char) -> bool) -> Vec<Entry> {
     parts.map(|part| Entry { text: part.to_owned(), at }).collect()
 }
 
-/// All tools that a name may mean in any program's files, whatever the case of its letters. A
-/// scope does not count, and `*` stands for any letters: who takes away gets all of it.
+/// All tools that a name may mean in any program's files, in any letter case. A scope does not count, and `*`
+/// matches any letters: a restriction covers all of them.
 pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
     let text = seen(text);
     let name = text.split('(').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -97,7 +97,7 @@ pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
     let mut behind =
         Behind { is_known: name == "*" || name.starts_with("mcp__"), ..Behind::default() };
     let own = |tool: &&str| known.get(tool).cloned();
-    // All names are compared in lower case; those of servers keep the marks between their parts.
+    // All names are compared in lower case; servers' names keep their separators.
     let (is_pattern, is_of_server) = (name.contains('*'), name.starts_with("mcp__"));
     let fits = |alias: &LowerAlias| {
         matches(&name, &alias.lower) || !is_of_server && matches(&plain, &alias.flat)
@@ -122,7 +122,7 @@ pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
     }
     behind.is_known |= !spoken.is_empty();
     behind.tools.extend(spoken);
-    // A name that is in the table as a whole means that row alone: the rows for its last part do not count.
+    // A whole name in the table means that row alone: rows for its last part do not count.
     if (!behind.is_known || behind.tools.is_empty() || name.contains('*'))
         && let Some(tools) = denied_with(&name, matches)
     {
@@ -130,20 +130,19 @@ pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
         let given_back = behind.tools.clone();
         behind.beside.extend(tools.iter().filter_map(own).filter(|it| !given_back.contains(it)));
     }
-    // A pattern over the tools of a server is right also where that server is not there: it is about the
-    // tools that the server may have.
+    // A pattern for a server's tools is right even without the server: it means the server's future tools.
     behind.is_known |= is_of_some_server(&name);
     behind
 }
 
-/// Whether a pattern is for all tools whose names begin with that of a server: `jira_*`.
+/// Whether a pattern means all tools of a server, for example `jira_*`.
 fn is_of_some_server(name: &str) -> bool {
     let Some(server) = name.strip_suffix('*') else { return false };
     server.len() > 1 && server.ends_with(['_', '/', '.', ':', '-']) && !server.contains('*')
 }
 
-/// Whether a text is exactly the name of a tool, as Claude Code or a program that joins words by
-/// `_` writes it. Words of every day are none.
+/// Whether a text is exactly a tool's name, in the style of Claude Code or of a program that joins words by
+/// `_`. Everyday words do not count.
 pub(super) fn is_tool_of_a_program(text: &str) -> bool {
     let is_name = |row: &&super::ToolAlias| {
         row.name == text && (row.dialect == Dialect::ClaudeCode || text.contains('_'))

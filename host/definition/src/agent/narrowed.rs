@@ -1,5 +1,5 @@
-//! The rights that a file takes away from its agent, by which of its fields, and those that it
-//! would have taken away if anybody here knew how.
+//! The rights that a file takes away from its agent, with the deciding fields, and the unintelligible
+//! restrictions.
 
 use std::collections::BTreeMap;
 
@@ -13,30 +13,30 @@ use super::tool_list::ToolList;
 use crate::diagnostic::{Findings, Position};
 use crate::yaml::{Key, Node, Value};
 
-/// Characters of a field's name and of its value that are shown.
+/// Shown characters of a field's name and of its value.
 const MAX_SHOWN: usize = 60;
 
 /// Advice about a limit that is not kept.
 pub(super) const HINT: &str = "take the line out if it limits nothing, or say it in a field that is kept: `tools`, `disallowedTools`, `permission`, `readonly`, `maxTurns`, `timeout`, `maxSubagentDepth`";
 
-/// The tools by which an agent hands work on, or looks after work that was handed on.
+/// The tools of delegation, and of managing delegated work.
 const DELEGATING: [&str; 5] =
     [SPAWN_AGENT, DELEGATE_PARALLEL, AGENT_STATUS, AGENT_RESULT, AGENT_CANCEL];
 
-/// A field that lowers what tools may have.
+/// A field that lowers the permissions of tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decider {
     /// The field.
     pub field: String,
     /// Its line in the file, from 1.
     pub line: u32,
-    /// The most that the tools have which it speaks of.
+    /// The highest permissions of the named tools.
     pub named: BTreeMap<ToolName, Permission>,
-    /// The most that all others have; `None` = it says nothing of them.
+    /// The highest permission of all others; `None` = unstated.
     pub others: Option<Permission>,
 }
 
-/// A line that speaks of a limit, in a field or a value that nobody here knows.
+/// A line that mentions a limit, in an unknown field or value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotKept {
     /// Its line in the file, from 1.
@@ -47,7 +47,7 @@ pub struct NotKept {
 }
 
 impl Decider {
-    /// The most that it leaves of a tool.
+    /// The highest permission that the field leaves for a tool.
     pub fn most(&self, tool: &str) -> Permission {
         self.named.get(tool).copied().or(self.others).unwrap_or(Permission::Allow)
     }
@@ -71,8 +71,7 @@ impl NotKept {
 }
 
 impl AgentDefinition {
-    /// The field that decides what a tool has at most; `None` where none says anything of it
-    /// besides `tools`.
+    /// The field that decides a tool's highest permission; `None` = no field besides `tools`.
     pub fn decided_by(&self, tool: &str) -> Option<&Decider> {
         let most = self.asked.most(tool);
         let decides = |it: &&Decider| most < Permission::Allow && it.most(tool) == most;

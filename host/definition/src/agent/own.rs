@@ -1,25 +1,23 @@
-//! Agent files of a person's own home: a tool name that nobody knows is a slip of the person's, whichever
-//! program the file is written for, and an error. In a stranger's file it is a warning: its author
-//! may have tools that nobody has here.
+//! Agent files of a person's own home: an unknown tool name is the person's slip, in any program's format,
+//! and an error. In a stranger's file it is a warning, because the author may have other tools.
 
 use crate::diagnostic::{Diagnostic, Severity};
 
 use super::{AgentDefinition, Parsed};
 
-/// The code of the finding about a tool name that nobody knows.
+/// The code of the finding about an unknown tool name.
 pub(super) const UNKNOWN: &str = "unknown-tool";
 
 /// Where the tools are listed.
 pub(super) const LIST: &str = "`belljar tools list` shows all tools";
 
-/// The message about a tool name that nobody knows.
+/// The message about an unknown tool name.
 pub(super) fn does_not_exist(name: &str) -> String {
     format!("tool `{name}` does not exist")
 }
 
 impl Parsed {
-    /// The same reading where the file lies in a person's own home: a name in `tools` that nobody
-    /// knows makes it invalid.
+    /// The same result for a file in a person's own home: an unknown name in `tools` makes the file invalid.
     #[must_use]
     pub fn in_own_home(self) -> Self {
         match self {
@@ -38,7 +36,7 @@ impl Parsed {
 ///
 /// # Errors
 ///
-/// With the findings, errors among them, where it asks for a tool that nobody knows.
+/// The findings, with errors, for a file that requests an unknown tool.
 pub(crate) fn refuse_unknown_tools(
     agent: &AgentDefinition,
     mut findings: Vec<Diagnostic>,
@@ -52,7 +50,7 @@ pub(crate) fn refuse_unknown_tools(
             found.hint.get_or_insert_with(|| LIST.to_owned());
         }
     }
-    // The findings about a file are bounded, and this one may be among those that are only counted.
+    // Findings are bounded, so this one may have been counted only.
     if !findings.iter().any(|found| found.severity == Severity::Error) {
         let found = Diagnostic::of_file(&agent.path, UNKNOWN, first.clone());
         findings.push(Diagnostic { hint: Some(LIST.to_owned()), ..found });

@@ -23,7 +23,7 @@ use crate::yaml::{self, Key, Node};
 /// The code of the note that a stranger's file has no `tools`.
 pub(crate) const NO_TOOLS: &str = "no-tools";
 
-/// Names of files that are documentation when they have no frontmatter.
+/// Names of files that are documentation if without frontmatter.
 const DOCUMENTATION: &[&str] = &[
     "readme",
     "changelog",
@@ -114,8 +114,7 @@ pub fn parse_agent_in(
     }
 }
 
-/// The answer for a file that is longer than [`MAX_DEFINITION`], for callers that know the
-/// length and so need not read it.
+/// The result for a file longer than [`MAX_DEFINITION`], for callers that know the length without reading.
 pub fn parse_too_large(path: &Path, length: u64) -> Parsed {
     let mut findings = Findings::new(path);
     findings.error_hint(
@@ -203,7 +202,7 @@ fn read(
     spell(&mut entries, findings);
     let dialect = Dialect::detect(path, &entries);
     let before = entries.len();
-    // It is honoured, so nothing is said of it.
+    // Applied, so not reported.
     entries.retain(|(key, value)| {
         key.text != "isolation" || value.text().is_none_or(|text| text.trim() != "worktree")
     });
@@ -261,7 +260,7 @@ fn read(
     })
 }
 
-/// The fields that nobody has taken yet: limits that are kept, and those that are not.
+/// The remaining fields: enforced limits, and others.
 fn limits(
     mut fields: Fields<'_, '_>,
     dialect: Dialect,
@@ -284,7 +283,7 @@ fn limits(
     not_kept
 }
 
-/// Gives fields that narrow the one name under which they are read.
+/// Renames narrowing fields to the one name of their reader.
 fn spell(entries: &mut [(Key, Node)], findings: &mut Findings<'_>) {
     for (key, _) in entries {
         let meant = keys::meant(&key.text).to_owned();
@@ -319,8 +318,7 @@ fn tools(
     tools
 }
 
-/// The description. Where a stranger's is no text, what stands there is taken as text: quotes
-/// were forgotten around it.
+/// The description. If a stranger's is not text, its source is taken as text, because quotes were forgotten.
 fn description(split: &Split<'_>, dialect: Dialect, fields: &mut Fields<'_, '_>) -> Option<String> {
     let Some(key) = fields.structured("description").filter(|_| dialect != Dialect::Canonical)
     else {

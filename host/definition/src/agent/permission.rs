@@ -1,11 +1,10 @@
 //! OpenCode's `permission`: one word for all, or a map from tool to a word or to a map of
 //! patterns.
 //!
-//! Patterns are not enforced here: the strictest word of them holds, and an agent whose patterns say
-//! different things is blocked. `task` with names of agents is kept as it is. Within the field the
-//! last match wins, with two limits: a pattern lifts no word that names the tool, and of two
-//! names for one tool the stricter counts. What another field took away stays away. The same field
-//! may hold Claude Code's settings: `settings_form.rs`.
+//! Patterns are not enforced here: the strictest of them holds, and an agent with contradicting patterns is
+//! blocked. `task` with names of agents is kept. Within the field the last match wins, with two limits: a
+//! pattern lifts no entry that names the tool, and of two names for one tool the stricter counts. Other
+//! fields' restrictions stay. The same field may hold Claude Code's settings: `settings_form.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,17 +17,17 @@ use super::tool_list::{MAX_TOOLS, ToolListReader};
 use crate::fields::{boolean, shown};
 use crate::yaml::{Key, Node, Value};
 
-/// The tool whose patterns are commands; those of others are paths, addresses and names.
+/// The tool whose patterns are commands; other tools' are paths, addresses and names.
 const SHELL: &str = "shell";
 
 /// The field's answer about one tool so far.
 struct Word {
     most: Permission,
-    /// The key that said it; `None` = a pattern.
+    /// The key of the entry; `None` = a pattern.
     by: Option<String>,
 }
 
-/// The field's answers: about tools, and about those that it does not name.
+/// The field's permissions: of named tools, and of all others.
 #[derive(Default)]
 struct Said {
     words: BTreeMap<ToolName, Word>,
@@ -55,7 +54,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    /// Joins what the field says to what the others said.
+    /// Merges the field's permissions with other fields'.
     fn apply(&mut self, said: Said) {
         let Said { words, others } = said;
         let denied = |word: &Word| word.most == Permission::Deny;
@@ -114,8 +113,8 @@ impl ToolListReader<'_, '_, '_, '_> {
         said
     }
 
-    /// The permission that a map of patterns leaves of a tool. Delegation to agents by name is kept
-    /// as it stands; elsewhere the strictest word holds for all.
+    /// The permission that a map of patterns leaves for a tool. Delegation to agents by name is kept;
+    /// elsewhere the strictest holds for all.
     fn patterned(
         &mut self,
         key: &Key,
@@ -137,8 +136,8 @@ impl ToolListReader<'_, '_, '_, '_> {
         self.strictest(key, patterns, Some((found, before)))
     }
 
-    /// The strictest word of the patterns. Where they do not all say the same of everything,
-    /// what the author meant is not kept, and the agent is blocked.
+    /// The strictest of the patterns. If they differ, the author's intention cannot be enforced, and the
+    /// agent is blocked.
     fn strictest(
         &mut self,
         key: &Key,
@@ -182,7 +181,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    /// The word; one that cannot be read is a no.
+    /// Parses a permission; an unintelligible one denies.
     fn word_or_deny(&mut self, name: &str, key: &Key, node: &Node) -> Permission {
         word(node).unwrap_or_else(|| {
             let name = Shown::clipped(name, 60);

@@ -1,5 +1,4 @@
-//! Tools of programs whose files are read for what they take away: by name, what does the same
-//! here.
+//! Restricted tools of other programs: by name, the tools with the same function here.
 //!
 //! The table is data: `tables/tool_names.toml`. It gives nothing.
 
@@ -20,7 +19,7 @@ static NAMES: LazyLock<BTreeMap<String, BTreeSet<String>>> = LazyLock::new(|| {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
-    /// By a word, the tools that do it.
+    /// The tools for a function's word.
     does: BTreeMap<String, Vec<String>>,
     program: Vec<Program>,
 }
@@ -29,7 +28,7 @@ struct Table {
 struct Program {
     #[serde(rename = "name")]
     _name: String,
-    /// By what it does, the names of its tools.
+    /// The program's tool names, by function.
     #[serde(flatten)]
     tools: BTreeMap<String, Vec<String>>,
 }
@@ -47,8 +46,8 @@ impl Table {
     }
 }
 
-/// The tools here that do the work of a name elsewhere, or of the names that a pattern with `*` fits; `None` =
-/// nobody knows the name.
+/// The tools here with the function of a foreign name, or of the names that match a pattern with `*`; `None`
+/// = unknown.
 pub(super) fn denied_with(
     name: &str,
     fits: impl Fn(&str, &str) -> bool,

@@ -10,15 +10,14 @@ use crate::diagnostic::{Diagnostic, Severity};
 /// Whether an agent can run, and what stands in the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentReadiness {
-    /// It gets all that it asks for.
+    /// All requests are granted.
     Ready,
-    /// It runs; its author meant some of it otherwise.
+    /// The agent runs, but not exactly as its author meant.
     ReadyWithWarnings {
-        /// What, one a line.
+        /// The differences, one a line.
         warnings: Vec<String>,
     },
-    /// It was understood, and asks for something that it is not given. `run` refuses it
-    /// without `--partial`, and nobody may delegate to it.
+    /// Valid, but with denied requests. `run` refuses it without `--partial`, and nobody may delegate to it.
     Blocked {
         /// Missing things, one a line.
         reasons: Vec<String>,
@@ -44,18 +43,18 @@ impl AgentReadiness {
     }
 }
 
-/// The fate of an agent that asks for tools that nobody can be given here.
+/// The fate of an agent that requests tools unavailable to anybody here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Missing {
-    /// It runs with the others, as it would elsewhere. One that has none left is blocked.
+    /// Runs with the others, as elsewhere. An agent without any remaining tool is blocked.
     #[default]
     Warns,
     /// It is blocked.
     Blocks,
 }
 
-/// The readiness of a definition under its grants. `notes` are those of
-/// [`belljar_policy::Rights::effective`], `diagnostics` those of its file.
+/// The readiness of a definition under its grants. `notes` are from [`belljar_policy::Rights::effective`],
+/// `diagnostics` from the file.
 pub fn readiness(
     definition: &AgentDefinition,
     grants: &Grants,
@@ -91,7 +90,7 @@ pub fn readiness(
     if !reasons.is_empty() {
         return AgentReadiness::Blocked { reasons };
     }
-    // What its file asks for and nobody has, reading the file has said.
+    // Unavailable requests were reported by the parser.
     let said = diagnostics.iter().filter(|found| found.severity >= Severity::Warning);
     let mut warnings: Vec<String> = said.map(|found| found.message.clone()).collect();
     warnings.extend(withheld);
@@ -110,7 +109,7 @@ pub fn readiness(
     }
 }
 
-/// Whether it asks for tools by name and gets none of them, some for want of them here.
+/// Whether the agent requests tools by name and gets none, some because they do not exist here.
 fn has_nothing_left(definition: &AgentDefinition, notes: &[Narrowing]) -> bool {
     let Some(asked) = &definition.asked.tools else { return false };
     let lacks = |tool| {

@@ -2,14 +2,13 @@
 //!
 //! Hand-written descriptions hold `: `, quotes and line breaks that end a strict parse. Such
 //! frontmatter is cut at the lines that begin, in the first column, with a field that some
-//! program knows. Each piece is read strictly once more; of one that fails, the value is taken
-//! as text, folded to one line.
+//! program knows. Each piece is read strictly once more; if that fails, the value is taken as text, folded to
+//! one line.
 //!
-//! Guesses decide no right. What stands in a piece that had to be guessed is text, except for a
-//! plain list of names in `tools`. A field that takes something away and stands there twice
-//! rejects the file, because one of the two may be prose. One that cannot be read, or that
-//! stands where it would be swallowed as prose, costs the agent all tools: to leave it out
-//! would mean all that is granted. A file in belljar's own format is not repaired at all.
+//! Guesses decide no right. A guessed piece is text, except for a plain list of names in `tools`. A
+//! restricting field that occurs twice there rejects the file, because one of the two may be prose. An
+//! unreadable one, or one at a place where it would be swallowed as prose, costs the agent all tools, because
+//! leaving it out would grant all. A file in belljar's own format is not repaired at all.
 
 use belljar_policy::Shown;
 
@@ -25,11 +24,10 @@ use crate::yaml::{self, Key, Node, Value, YamlError, YamlErrorKind};
 /// Characters of a line that a message shows.
 const MAX_SHOWN: usize = 60;
 
-/// Fields that are looked at. All programs together know some fifty, and none of them twice; a
-/// file with more is made to cost time.
+/// Fields of one file. All programs together have some fifty, each used once; a file with more is hostile.
 const MAX_PIECES: usize = 100;
 
-/// Frontmatter that was broken, as far as it was mended.
+/// Broken frontmatter, as far as repaired.
 pub(crate) struct Recovered {
     pub(crate) entries: Vec<(Key, Node)>,
     /// The first field that takes something away and could not be read, and where.
@@ -41,7 +39,7 @@ struct Piece<'a> {
     key: &'a str,
     /// The field that the key stands for.
     field: &'a str,
-    /// The line of the file on which it begins, from 1.
+    /// The line of its beginning in the file, from 1.
     line: u32,
     /// The text after the colon of the first line.
     value: &'a str,
@@ -49,8 +47,7 @@ struct Piece<'a> {
     lines: Vec<&'a str>,
 }
 
-/// Reads frontmatter that failed with `error`. `None` = it is not to be read; the findings say
-/// why.
+/// Repairs frontmatter that failed with `error`. `None` = not repairable; the findings have the reason.
 pub(crate) fn recover(
     split: &Split<'_>,
     error: &YamlError,
@@ -65,7 +62,7 @@ pub(crate) fn recover(
     let canonical = pieces.iter().any(|piece| CANONICAL_ONLY.contains(&piece.key));
     let described = pieces.iter().any(|piece| piece.key == "description");
     let many = pieces.len() > MAX_PIECES;
-    // All in braces is no field a line, and what stands in it would be lost.
+    // Frontmatter in braces has no field a line, and its content would be lost.
     let braces = preamble.iter().any(|line| line.trim_start().starts_with('{'));
     if braces || error.kind == YamlErrorKind::Hostile || canonical || !described || many {
         return refuse(findings);
@@ -107,7 +104,7 @@ pub(super) fn text_of(split: &Split<'_>, field: &str) -> Option<String> {
     pieces.iter().find(|piece| piece.key == field).map(Piece::folded)
 }
 
-/// One warning, at the line on which the strict parse stopped.
+/// One warning, at the line where the strict parse stopped.
 fn say(split: &Split<'_>, error: &YamlError, as_text: &[String], findings: &mut Findings<'_>) {
     let nth = usize::try_from(error.at.line.saturating_sub(split.yaml_line)).unwrap_or(usize::MAX);
     let line = split.yaml.lines().nth(nth).unwrap_or_default();
@@ -153,8 +150,8 @@ fn pieces<'a>(split: &Split<'a>, kind: YamlErrorKind) -> (Vec<&'a str>, Vec<Piec
     (preamble, pieces)
 }
 
-/// Whether a key that was there before follows a description that is broken: then it belongs
-/// to it. A field that narrows never does: it is reported.
+/// Whether a repeated key follows a broken description, and so belongs to it. A restricting field never does:
+/// it is reported.
 fn ends_in_prose(pieces: &[Piece<'_>], key: &str) -> bool {
     let last = pieces.last().filter(|last| last.key == "description" && stands_in(pieces, key));
     last.is_some_and(|last| last.parse().is_none())
@@ -165,15 +162,14 @@ fn stands_in(pieces: &[Piece<'_>], key: &str) -> bool {
     pieces.iter().any(|piece| piece.field == field)
 }
 
-/// Whether a line that begins so is a field. Some names of fields are words that begin a line
-/// of prose as well; their values tell.
+/// Whether a line that begins so is a field. Some field names also begin lines of prose; their values decide.
 fn is_field(key: &str, value: &str) -> bool {
     let value = value.trim().trim_matches(['"', '\'']);
     match key {
         "steps" | "maxSteps" | "maxTurns" => value.starts_with(|c: char| c.is_ascii_digit()),
         "agents" => value.is_empty() || value.starts_with(['[', '*']),
         "disable" => matches!(value.to_ascii_lowercase().as_str(), "true" | "false" | "yes" | "no"),
-        // Prose has these words too, and says more than one in a line.
+        // Prose has these words too, with more than one word in a line.
         _ if keys::narrows(key) && !NARROWING.contains(&keys::meant(key)) => {
             !value.is_empty() && !value.contains(' ')
         }
@@ -186,7 +182,7 @@ fn is_field(key: &str, value: &str) -> bool {
     }
 }
 
-/// The key that a line begins with, and what follows its colon.
+/// The key at the beginning of a line, and the text after its colon.
 fn key_of(line: &str) -> Option<(&str, &str)> {
     let (key, rest) = match line.chars().next()? {
         quote @ ('"' | '\'') => line.get(1..)?.split_once(quote)?,
@@ -206,7 +202,7 @@ impl Piece<'_> {
         self.parse_lines(&self.lines)
     }
 
-    /// As [`Piece::parse`], without what follows from the next field on that no program knows.
+    /// Like [`Piece::parse`], without the text from the next unknown field on.
     fn parse_first(&self) -> Option<Vec<(Key, Node)>> {
         let end = self.lines.iter().skip(1).position(|line| key_of(line).is_some())?;
         self.parse_lines(self.lines.get(..=end)?)
@@ -215,8 +211,7 @@ impl Piece<'_> {
     fn parse_lines(&self, lines: &[&str]) -> Option<Vec<(Key, Node)>> {
         let root = yaml::parse(&lines.join("\n"), self.line).ok()?;
         match root.value {
-            // A description that is empty but for fields of nobody's is a block without its
-            // indentation.
+            // A description with only unknown fields is a block without its indentation.
             Value::Map(entries) if self.key == "description" && entries.len() > 1 => {
                 let (_, first) = entries.first()?;
                 first.text().is_some_and(|text| !text.trim().is_empty()).then_some(entries)
@@ -260,8 +255,8 @@ impl Piece<'_> {
     }
 }
 
-/// The text without quotes around it: both or none, and none where one more of the kind stands
-/// inside, for then they may not be a pair.
+/// The text without its quotes: both or none, and none if a further quote is inside, because then they may
+/// not be a pair.
 fn unquoted(text: &str) -> &str {
     for quote in ['"', '\''] {
         let inner = text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
@@ -286,7 +281,7 @@ impl Recovered {
         };
         for (n, (key, node)) in entries.into_iter().enumerate() {
             if n > 0 && keys::narrows(&key.text) {
-                // Written so that its line did not look like one.
+                // Written so that its line did not look like a field.
                 self.lose(&key.text, key.at);
             } else if self.entries.iter().all(|(other, _)| other.text != key.text) {
                 self.entries.push((key, node));
@@ -295,7 +290,7 @@ impl Recovered {
         true
     }
 
-    /// Takes a piece that is not valid: as text, or as nothing where it decides about rights.
+    /// Takes an invalid piece: as text, or as nothing if it decides about rights.
     fn as_text(&mut self, piece: &Piece<'_>, at: Position) {
         let field = piece.field;
         let text = piece.folded();
@@ -319,8 +314,8 @@ impl Recovered {
         self.look_for_hidden(rest, piece.line.saturating_add(1));
     }
 
-    /// Looks for fields that narrow in lines that are prose, or nothing: indented by mistake, in
-    /// a flow map, behind `?`, merged, or with a key that only an escape spells out.
+    /// Searches for restricting fields in ignored lines: wrongly indented, in a flow map, behind `?`, merged,
+    /// or with a key in escapes.
     fn look_for_hidden(&mut self, lines: &[&str], first_line: u32) {
         for (n, line) in lines.iter().enumerate() {
             let at = Position { line: first_line.saturating_add(count(n)), column: 1 };
@@ -331,7 +326,7 @@ impl Recovered {
     }
 }
 
-/// The field that narrows and that a line of prose, or of nothing, may have been meant to be.
+/// The restricting field that an ignored line may have been meant to be.
 fn hidden(line: &str) -> Option<&str> {
     const ANY: &str = "tools";
     let mark = |c: char| c.is_whitespace() || matches!(c, '-' | '?' | '{' | ',' | '[');
