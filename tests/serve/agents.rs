@@ -116,14 +116,12 @@ async fn how_long_an_agent_waits_for_a_subagent_is_told_where_its_grant_says_it(
     let settings = "[grants.teller]\ntools = [\"spawn_agent\"]\n\
                     subagents = { auto_background = \"90s\" }\n";
     let world = World::with(Plan { settings, ..Plan::default() }).await;
-    let kept = json!({ "slug": "kept", "text": agent("kept") });
-    world.call_as("blue-admin", "POST", "/v1/agents").json(&kept).send().await.is(201);
     let read = async |path: &str| -> Value {
         world.call_as("blue-read-only", "GET", path).send().await.is(200).json()
     };
     let grants = read("/v1/grants?agent=teller").await;
     assert_eq!(grants["auto_background_seconds"], 90);
-    let kept = read("/v1/grants?agent=kept").await;
+    let kept = read("/v1/grants?agent=api/kept").await;
     assert!(kept.get("auto_background_seconds").is_none(), "{kept}");
     let rights = read("/v1/rights").await;
     let waits = |name: &str| {
