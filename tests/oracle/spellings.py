@@ -107,6 +107,30 @@ VALUES = [
     (["max", "tool", "calls"], ["3", "'3'"], EVERY), (["max", "cost", "usd"], ["1.5"], EVERY),
     (["command", "limit"], ["2"], EVERY), (["tool", "budget"], ["10"], EVERY), (["requires", "approval"], ["for everything"], EVERY),
 ]
+# Keys that no table has, off or with what may be read; other languages; slips of the hand.
+STRANGE = [
+    ("connectivity: none", WEB), ("connected: false", WEB), ("outgoing: none", WEB), ("dns: off", WEB),
+    ("external: false", WEB), ("remote: false", WEB), ("firewall: deny-all", WEB), ("disconnected: true", WEB),
+    ("open_world: false", WEB), ("swarm: off", AGENT), ("workers: 0", AGENT), ("teammates: []", AGENT),
+    ("helpers: none", AGENT), ("orchestrator: false", AGENT), ("solo: true", AGENT), ("works_alone: yes", AGENT),
+    ("agents: ''", AGENT), ("persist: false", WRITE), ("saves: never", WRITE), ("w: false", WRITE), ("rw: false", WRITE),
+    ("x: false", RUN), ("eval: false", RUN), ("programs: []", RUN), ("interpreter: none", RUN),
+    ("functions: []", EVERY), ("function_calling: false", EVERY), ("tool_choice: none", EVERY), ("storage: ro", WRITE),
+    ("source: ro", WRITE), ("codebase: read", WRITE), ("persona: read-only", WRITE), ("iam: viewer", WRITE),
+    ("rbac: viewer", WRITE), ("acl: [deny write]", WRITE), ("ops: [read]", WRITE), ("operations: [read, list]", WRITE),
+    ("groups: [read, [edit, {fileRegex: x}]]", WRITE), ("mode: 0444", WRITE), ("chmod: a-w", WRITE), ("rwx: r--", WRITE),
+    ("gets: [Read]", WRITE), ("include: [Read]", WRITE), ("needs: [Read]", WRITE), ("Werkzeuge: Read", WRITE),
+    ("\u5de5\u5177: Read", WRITE), ("\u53ea\u8bfb: true", WRITE), ("schreibgesch\u00fctzt: ja", WRITE),
+    ("nur_lesen: true", WRITE), ("lecture_seule: oui", WRITE), ("solo_lectura: s\u00ed", WRITE), ("schreiben: nein", WRITE),
+    ("\u0441\u0435\u0442\u044c: \u043d\u0435\u0442", WEB), ("\u7f51\u7edc: \u65e0", WEB), ("quarantined: yes", WRITE),
+    ("passive: true", WRITE), ("observer: true", WRITE), ("dry: true", WRITE), ("noop: true", WRITE),
+    ("gated: true", WRITE), ("oversight: human", WRITE), ("requires: approval", WRITE), ("level: 0", WRITE),
+    ("write_free: true", WRITE), ("unable_to_write: true", WRITE), ("stop_edits: true", WRITE), ("'!write': yes", WRITE),
+    ("-bash: true", RUN), ("'!tools': Bash", RUN), ("raedonly: true", WRITE), ("readoly: true", WRITE),
+    ("read-onyl: true", WRITE), ("permissions: {contents: read}", WRITE), ("permission: {read: only}", WRITE),
+    ("disallowedTools: Bash/Write", RUN | {"file_write"}), ("disallowedTools: 'Bash:*'", RUN),
+    ("disallowedTools: file access", WRITE), ("disallowedTools: !Bash", RUN), ("disallowedTools: Bash\u3001Write", RUN),
+]
 # Texts of `tools`, with what none of them gives.
 TEXTS = [
     ("All tools except Edit, Write", WRITE), ("all tools except Edit and Write", WRITE),
@@ -124,11 +148,19 @@ TEXTS = [
     ("Read only", WRITE), ("all but Bash and Write", RUN | {"file_write"}), ("['*', 'not Bash']", RUN),
     ("['all tools', 'except Bash', Write]", RUN | {"file_write"}), ("'*' # all", set()),
     ("{'*': true, bash: false}", RUN), ("{'*': true, bash: ro}", RUN), ("{allow: ['*'], deny: [Bash]}", RUN),
+    ("'all tools except: Bash, Write'", RUN | {"file_write"}), ("'*, deny: Write'", {"file_write"}),
+    ("'*, excluded: Bash'", RUN), ("'*, minus:Bash'", RUN), ("'*, not(Bash)'", RUN), ("'*, except(Bash)'", RUN),
+    ("['*', {except: Bash}]", RUN), ("['*', [except, Bash]]", RUN), ("['*', {not: Bash}]", RUN),
+    ("['*', !Bash]", RUN), ("!except [Bash]", RUN), ("!Bash '*'", RUN), ("['*', - Bash]", RUN), ("'*, Bash \u274c'", RUN),
+    ("'*, \u2716 Bash'", RUN), ("'*, BashOff'", RUN), ("'*, bash_off'", RUN), ("'*, bash disabled'", RUN),
+    ("'*, Bash is forbidden'", RUN), ("'*, un-Bash'", RUN), ("'*, nicht Bash'", RUN), ("'*, pas de Bash'", RUN),
+    ("'*, \u4e0d\u8981Bash'", RUN), ("'*, Bash\u7981\u6b62'", RUN), ("Bash hari\u00e7", RUN), ("no, Bash", RUN),
+    ("[except, Bash]", RUN), ("[all, minus, Bash]", RUN), ("[all, safe]", WRITE), ("|\n  all tools\n  but: Bash", RUN),
     ("Read, todos", WRITE), ("[Read, todo]", WRITE), ("{exclude: [Bash]}", RUN), ("{wirte: false}", WRITE), ("{bash: false, wirte: false}", WRITE | RUN),
 ]
 PERMISSIONS = ["{wirte: deny}", "{fs_write: deny}", "{'*': allow, edit: deny}", "{edit: never}", "{edit: read-only}",
                "{write: 'no', edit: false}", "{disallow: [Write, Edit]}", "read-only", "[read]"]
-JOINTS = [":", " = ", "=", " ", " - ", "; ", "\t", "\uff1a", " : ", ": ", " -> ", " := ", "  "]
+JOINTS = [":", " = ", "=", " ", " - ", "; ", "\t", "\uff1a", " : ", ": ", " -> ", " := ", "  ", "~", " < ", "\n: ", "\n"]
 TOOL_KEYS = ["tools", "Tools", "TOOLS", "allowedTools", "allowed_tools", "allowed-tools"]
 ODD_KEYS = ["t\u200bools", "t\u043eols", "\uff54ools", "\ufefftools", "too\u2060ls", "tools ", "\"tools\"", "'tools'",
             "tool", "tolos", "toosl", "tool_list", "toolset", "Allowed Tools", "tools[]", "tools?", "agent.tools"]
@@ -185,6 +217,7 @@ def value_cases():
     for text, taken in TEXTS:
         for key in ("tools", "allowedTools", "allowed_tools"):
             yield f"{key}: {text}", taken
+    yield from STRANGE
     for text in PERMISSIONS:
         for key in ("permission", "permissions"):
             yield f"{key}: {text}", {"file_write"} if "fs" in text or "wirte" in text else {"file_edit"}
@@ -229,7 +262,9 @@ HARMLESS = [
     "profile: senior", "level: expert", "languages: [python, go]", "homepage: https://example.org",
     "disallowedTools: []", "disallowedTools: none", "tools: '*'", "tools: all", "tools: All tools", "tools: ['*']",
     "readonly: false", "sandbox: none", "max_cost: unlimited", "permission: {edit: allow}", "permission: {}",
-    "no_tools: false", "tools_enabled: true",
+    "no_tools: false", "tools_enabled: true", "streaming: false", "memory: false", "seed: 0", "beta: true",
+    "tool_choice: auto", "repository: https://example.org", "testing: true", "public: false", "plugins: []",
+    "tools: ['*', context7, 'github/*']",
 ]
 
 

@@ -115,7 +115,15 @@ pub(crate) fn parse(yaml: &str, first_line: u32) -> Result<Node, YamlError> {
         return Err(YamlError { at: Position { line, ..at }, message, hint, kind });
     }
     match serde_yaml::from_str_with_options::<Spanned<Raw>>(yaml, options()) {
-        Ok(root) => Ok(node(root, yaml, first_line)),
+        Ok(root) => match tagged(&root, yaml) {
+            Some(location) => Err(YamlError {
+                at: place(&location, first_line),
+                message: "a tag of one's own (`!`) is not read".to_owned(),
+                hint: Some("put what begins with `!` in quotes".to_owned()),
+                kind: YamlErrorKind::Syntax,
+            }),
+            None => Ok(node(root, yaml, first_line)),
+        },
         Err(error) => Err(explain(&error, yaml, first_line)),
     }
 }
@@ -183,6 +191,33 @@ fn node(raw: Spanned<Raw>, yaml: &str, first_line: u32) -> Node {
         ),
     };
     Node { value, at, written }
+}
+
+/// The first value with a tag of its author's own. The parser leaves tags out, and `!Write` would be
+/// nothing, `!except [Bash]` the list alone.
+fn tagged(raw: &Spanned<Raw>, yaml: &str) -> Option<serde_yaml::Location> {
+    if has_tag(&raw.defined, yaml) {
+        return Some(raw.defined);
+    }
+    match &raw.value {
+        Raw::List(items) => items.iter().find_map(|item| tagged(item, yaml)),
+        Raw::Map(entries) => entries.iter().find_map(|(key, value)| {
+            has_tag(&key.defined, yaml).then_some(key.defined).or_else(|| tagged(value, yaml))
+        }),
+        Raw::Null | Raw::Bool(_) | Raw::Int(_) | Raw::Float | Raw::Text(_) => None,
+    }
+}
+
+fn has_tag(location: &serde_yaml::Location, yaml: &str) -> bool {
+    let Some(start) = location.span().byte_offset().and_then(|at| usize::try_from(at).ok()) else {
+        return false;
+    };
+    let Some((before, after)) = yaml.split_at_checked(start) else { return false };
+    let own = |text: &str| text.starts_with('!') && !text.starts_with("!!");
+    // No value begins so without quotes, and the places of some begin behind their tags.
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let last = line.trim_end().rsplit([' ', '\t', '[', '{', ',']).next().unwrap_or_default();
+    own(after) || own(last)
 }
 
 fn written(location: &serde_yaml::Location, yaml: &str) -> Option<String> {

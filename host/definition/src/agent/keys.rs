@@ -1,6 +1,6 @@
 //! The names of fields, of every program whose files are read.
 
-use super::words::{TABLES, flat, words};
+use super::words::{TABLES, flat, is_crossed_out, words};
 use super::{limit_words, stated};
 use crate::dialect::{CANONICAL_ONLY, CANONICAL_SHARED};
 
@@ -66,7 +66,8 @@ pub(super) fn meant(key: &str) -> &str {
         return key;
     }
     let plain = flat(key);
-    let spelt = SPELT_FREELY.iter().find(|field| flat(field) == plain).copied();
+    let is_field = |field: &&&str| flat(field) == plain && !is_crossed_out(key);
+    let spelt = SPELT_FREELY.iter().find(is_field).copied();
     spelt.or_else(|| list_of_tools(key)).unwrap_or(key)
 }
 
@@ -128,6 +129,7 @@ mod tests {
         {
             assert_eq!(meant(denies), "disallowedTools", "{denies}");
         }
+        assert_eq!(meant("-tools"), "disallowedTools");
         for same in ["t\u{200b}ools", "t\u{43e}ols", "tool_names", "toolset"] {
             assert_eq!(meant(same), "tools", "{same:?}");
         }

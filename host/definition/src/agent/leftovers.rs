@@ -5,7 +5,7 @@ use belljar_policy::Shown;
 use super::keys::{IGNORED, NARROWING, NOT_HONOURED};
 use super::says::Says;
 use super::words::flat;
-use super::{NotKept, limit_words, narrowed};
+use super::{NotKept, limit_words, narrowed, stated};
 use crate::dialect::{CANONICAL_ONLY, CANONICAL_SHARED};
 use crate::fields::Fields;
 use crate::yaml::{Key, Node};
@@ -43,10 +43,11 @@ pub(super) fn say(fields: Fields<'_, '_>, dialect: Dialect, not_kept: &mut Vec<N
                 .unwrap_or_else(|| "it is ignored; remove it".to_owned());
             let message = format!("`{name}` is not a field of an agent definition");
             findings.warning(key.at, "unknown-field", message, Some(hint));
-            if !limits && slip(&key.text, limits).is_some() {
+            let slips = || slip(&key.text, limits).or_else(|| switch(key, node));
+            if !limits && slips().is_some() {
                 not_kept.push(NotKept::of(&key.text, key, node));
             }
-        } else if let Some(meant) = slip(&key.text, limits) {
+        } else if let Some(meant) = slip(&key.text, limits).or_else(|| switch(key, node)) {
             // Left out without a word, a slip here would give an agent more than its author meant.
             let message = format!("`{name}` is not a field, and so narrows nothing");
             let hint = format!("did you mean `{meant}`?");
@@ -70,7 +71,13 @@ fn is_of_others(key: &Key, node: &Node) -> bool {
     LIMITS_OF_OTHERS.contains(&flat(&key.text).as_str()) && Says::of(node) != Says::No
 }
 
-/// The narrowing field probably meant by this key.
+/// The field that states a limit, for which a key before a yes, a no or a number is a misspelling.
+fn switch(key: &Key, node: &Node) -> Option<&'static str> {
+    let says = matches!(Says::of(node), Says::Yes | Says::No | Says::Number);
+    (says && !limit_words::is_harmless(&key.text)).then(|| stated::misspelt(&key.text)).flatten()
+}
+
+/// The field that takes something away for which this key was probably meant.
 fn slip(key: &str, limits: bool) -> Option<&'static str> {
     // A correctly spelt field without a meaning in this program's files is no slip.
     let is_other = limit_words::is_harmless(key) || !limits && limit_words::is_spelt_right(key);

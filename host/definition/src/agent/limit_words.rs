@@ -6,6 +6,7 @@
 //! (`says.rs`).
 
 use super::NotKept;
+use super::keys::IGNORED;
 use super::names::is_tool_of_a_program;
 use super::says::Says;
 use super::words::{TABLES, Tables, flat, words};
@@ -19,7 +20,61 @@ pub(super) const MAX_NAME: usize = 64;
 /// How deep maps within maps are looked at; deeper ones speak of no field that a program has.
 const MAX_DEPTH: usize = 6;
 
-/// Servers whose tools need the operator in any case, because a file's own servers are not started.
+/// Values that restrict even where a key is for people's eyes.
+const READ_ONLY: &[&str] = &["readonly", "viewonly", "ro", "readonlymode", "readonlyaccess"];
+
+/// Keys of which a value is a label, whatever it says.
+const LABELS: &[&str] = &[
+    "name",
+    "displayname",
+    "title",
+    "subtitle",
+    "description",
+    "tags",
+    "keywords",
+    "category",
+    "categories",
+    "topic",
+    "topics",
+    "id",
+    "aliases",
+    "subject",
+    "note",
+    "notes",
+    "comment",
+    "comments",
+    "summary",
+    "domain",
+];
+
+/// Words that take away beside an ability alone.
+const BESIDE: &[&str] = &[
+    "less",
+    "free",
+    "zero",
+    "unable",
+    "stop",
+    "stops",
+    "discard",
+    "discards",
+    "revert",
+    "reverts",
+    "undo",
+    "protection",
+    "abort",
+    "freeze",
+    "until",
+    "before",
+    "halt",
+    "kill",
+    "lose",
+];
+
+/// Values that say no and deny.
+const DENYING: &[&str] = &["deny", "denied", "block", "forbid", "disallow", "prohibit"];
+
+/// Servers whose tools nobody has without the operator: how a file would have them started is not
+/// read.
 const SERVERS: &[&str] = &["mcp", "mcpserver", "mcpservers"];
 
 /// Whether a key in broken YAML is such a field rather than prose: several words joined unlike in a sentence,
@@ -71,6 +126,22 @@ pub(super) fn is_spelt_right(key: &str) -> bool {
     TABLES.as_ref().is_some_and(known)
 }
 
+/// Whether one of the words of a name takes away, or is for something that an agent can do.
+pub(super) fn speaks_in_name(name: &str) -> bool {
+    let words = words(name);
+    let speaks = |tables: &Tables| takes(&words, tables) || any(&words, &tables.abilities);
+    TABLES.as_ref().is_none_or(speaks)
+}
+
+/// Whether a key by itself leaves out what stands behind it: `except`, `not`.
+pub(super) fn takes_by_itself(key: &str) -> bool {
+    let takes = |tables: &Tables| {
+        let key = flat(key);
+        tables.besides.contains(&key) || tables.takes.contains(&key)
+    };
+    TABLES.as_ref().is_none_or(takes)
+}
+
 fn speaks_of_rights(words: &[String]) -> bool {
     let Some(tables) = TABLES.as_ref() else { return true };
     let place = any(words, &tables.places) || any(words, &tables.vague_places);
@@ -96,7 +167,15 @@ impl Looking<'_, '_> {
     fn look(&mut self, above: &str, key: &Key, node: &Node, depth: usize, given: bool) {
         let plain = flat(&key.text);
         let path = format!("{above}{}", key.text);
-        if key.text.len() > MAX_NAME || is_harmless(&key.text) {
+        if is_no_limit(&key.text) || key.text.len() > MAX_NAME {
+            return;
+        }
+        if is_harmless(&key.text) {
+            // `persona: read-only` is more than a word about it.
+            let is_ro = |text: &str| READ_ONLY.contains(&flat(text.trim()).as_str());
+            if node.text().is_some_and(is_ro) && !LABELS.contains(&plain.as_str()) {
+                self.found.push(NotKept::of(&path, key, node));
+            }
             return;
         }
         if SERVERS.contains(&plain.as_str()) && matches!(node.value, Value::Map(_)) {
@@ -108,7 +187,8 @@ impl Looking<'_, '_> {
         let within = !above.is_empty() && lists_tools(&plain, node);
         let says = Says::of(node);
         let less = given && matches!(says, Says::No | Says::Less | Says::Empty | Says::List);
-        let field = Field { tables: self.tables, words: &words, plain: &plain, says, node };
+        let is_top = above.is_empty();
+        let field = Field { tables: self.tables, words: &words, plain: &plain, says, node, is_top };
         if is_off || within || less || field.limits() {
             self.found.push(NotKept::of(&path, key, node));
             return;
@@ -139,6 +219,8 @@ struct Field<'a> {
     plain: &'a str,
     says: Says,
     node: &'a Node,
+    /// Whether it stands within no other field.
+    is_top: bool,
 }
 
 impl Field<'_> {
@@ -160,7 +242,22 @@ impl Field<'_> {
             || self.place()
             || any(self.words, &tables.bounds) && self.bound()
             || any(self.words, &tables.judged) && !is_map && self.judged()
-            || !is_map && self.by_value()
+            || !is_map && (self.by_value() || self.is_top && self.unheard_of())
+    }
+
+    /// A key that no table here has: what it switches off, or leaves empty, may be anything that an
+    /// agent does, and in a language that nobody reads here, what it switches on may be a limit.
+    fn unheard_of(&self) -> bool {
+        let tables = self.tables;
+        if tables.switches.contains(self.plain) || self.asks() || is_ignored(self.plain) {
+            return false;
+        }
+        match self.says {
+            Says::No => true,
+            Says::Empty => matches!(self.node.value, Value::List(_)),
+            Says::Yes => self.plain.chars().any(|c| c.is_alphabetic() && !c.is_ascii()),
+            Says::Nothing | Says::Less | Says::List | Says::Number | Says::Other => false,
+        }
     }
 
     /// `requires_tools: false` is about the agent's users.
@@ -173,8 +270,11 @@ impl Field<'_> {
         let endless = matches!(text.as_str(), "unlimited" | "infinite") || text.starts_with('-');
         match self.says {
             Says::Nothing | Says::Yes if endless => false,
-            // A limit of 0 is one.
-            Says::No => matches!(self.node.value, Value::Int(_)) && self.words.len() > 1,
+            // A limit of 0 is one, and `firewall: deny-all` is no firewall that is off.
+            Says::No => {
+                matches!(self.node.value, Value::Int(_)) && self.words.len() > 1
+                    || DENYING.iter().any(|word| text.starts_with(word))
+            }
             Says::Empty => {
                 any(self.words, &self.tables.leaves) || any(self.words, &self.tables.gives)
             }
@@ -240,10 +340,18 @@ impl Field<'_> {
             !words.is_empty() && words.iter().all(means)
         };
         let is_mode = self.words.iter().any(|word| word == "mode" || word == "modes");
+        // `mode: 0444`.
+        let is_number = self.says == Says::Number || matches!(self.node.value, Value::Int(2..));
+        if is_mode && is_number {
+            return true;
+        }
         match (&self.node.value, self.says) {
             (Value::List(items), _) => {
                 let texts: Vec<&str> = items.iter().filter_map(Node::text).collect();
-                let rights = texts.len() == items.len() && texts.iter().all(|text| right(text));
+                // `[read, [edit, {fileRegex: x}]]`: the first of a list is what the rest is about.
+                let lists = items.iter().any(|item| matches!(item.value, Value::List(_)));
+                let rights =
+                    (lists || texts.len() == items.len()) && texts.iter().all(|text| right(text));
                 let empty = items.is_empty() && !is_describing;
                 (rights && !items.is_empty() || empty) && self.names_what_there_is()
                     || texts.iter().any(|text| strict(text))
@@ -259,7 +367,10 @@ impl Field<'_> {
 
     /// Whether a text denies by itself: a denying word, or a negation with its object.
     fn denies(&self, text: &str) -> bool {
-        const NO: &[&str] = &["no", "not", "never", "without", "cannot", "dont", "non", "cant"];
+        const NO: &[&str] = &[
+            "no", "not", "never", "without", "cannot", "dont", "non", "cant", "deny", "denies",
+            "forbid", "disallow", "disable", "prohibit", "block", "ban", "exclude",
+        ];
         let tables = self.tables;
         let words = words(text);
         let not = words.iter().position(|word| NO.contains(&word.as_str()));
@@ -278,17 +389,59 @@ impl Field<'_> {
         let names = |texts: &[&str]| {
             let names: Vec<&str> =
                 texts.iter().flat_map(|it| it.split(',')).map(str::trim).collect();
-            names.len() > 1 && names.into_iter().all(is_tool_of_a_program)
+            let many = names.len() > 1 || names.iter().all(|name| is_no_word_besides(name));
+            many && names.into_iter().all(is_tool_of_a_program)
         };
         match &self.node.value {
             Value::List(items) => {
                 let texts: Vec<&str> = items.iter().filter_map(Node::text).collect();
                 let all = !texts.is_empty() && texts.len() == items.len();
-                texts.iter().any(|text| self.denies(text)) || all && names(&texts)
+                texts.iter().any(|text| self.denies(text))
+                    || all && (names(&texts) || self.lists_rights(&texts))
             }
-            _ => self.node.text().is_some_and(|text| self.denies(text) || names(&[text])),
+            _ => self.node.text().is_some_and(|text| {
+                self.denies(text) || names(&[text]) || self.lists_rights(&[text])
+            }),
         }
     }
+
+    /// Whether texts are words for rights alone, with one for reading among them.
+    fn lists_rights(&self, texts: &[&str]) -> bool {
+        let tables = self.tables;
+        let words: Vec<String> = texts.iter().flat_map(|text| words(text)).collect();
+        let right = |word: &String| {
+            [&tables.reads, &tables.rights, &tables.weak, &tables.abilities, &tables.fill]
+                .iter()
+                .any(|of| of.contains(word))
+        };
+        texts.iter().all(|text| text.len() <= MAX_NAME)
+            && any(&words, &tables.reads)
+            && words.iter().all(right)
+    }
+}
+
+/// Whether a key is a field of other programs that means nothing here.
+fn is_ignored(plain: &str) -> bool {
+    IGNORED.iter().any(|key| flat(key) == plain)
+}
+
+/// Whether a text that is the name of a tool is hardly anything else: `kind: Agent` names no tool.
+fn is_no_word_besides(text: &str) -> bool {
+    const TOOLS: &[&str] = &[
+        "Read",
+        "Write",
+        "Edit",
+        "MultiEdit",
+        "Glob",
+        "Grep",
+        "LS",
+        "WebFetch",
+        "WebSearch",
+        "Bash",
+        "NotebookEdit",
+        "TodoWrite",
+    ];
+    TOOLS.contains(&text) || text.contains('_')
 }
 
 /// Whether the words of a key take something away.
@@ -297,7 +450,13 @@ pub(super) fn takes(words: &[String], tables: &Tables) -> bool {
     let negated =
         |word: &String| word.strip_prefix("no").is_some_and(|rest| tables.abilities.contains(rest));
     let joined = |of: &Vec<String>| words.windows(of.len()).any(|part| part == of.as_slice());
-    any(words, &tables.takes) || words.iter().any(negated) || tables.takes_joined.iter().any(joined)
+    // `write_free`, `stop_edits`.
+    let beside = |word: &String| BESIDE.contains(&word.as_str());
+    words.iter().any(beside) && any(words, &tables.abilities)
+        || any(words, &tables.takes)
+        || any(words, &tables.takes_in_keys)
+        || words.iter().any(negated)
+        || tables.takes_joined.iter().any(joined)
 }
 
 /// Whether a nested field lists tools: the agent's own field of that name is read, a nested one of another

@@ -5,7 +5,7 @@
 //! grant more than its author meant.
 
 use super::says::Says;
-use super::words::{TABLES, Tables, flat, seen, words};
+use super::words::{CROSSES, TABLES, Tables, flat, seen, words};
 
 /// The meaning of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,11 +39,20 @@ pub(super) fn listed(text: &str, is_known: impl Fn(&str) -> bool) -> Listed {
         names: vec![name.trim().to_owned()],
         lasts: false,
     };
-    if let Some(name) = text.strip_prefix(['!', '-', '~', '^', '¬', '✗', '✘', '❌', '🚫', '⛔'])
-    {
+    if let Some(name) = text.strip_prefix(CROSSES) {
         return if name.trim().is_empty() { Listed::Unclear } else { without(name) };
     }
-    // Before words for all: `todos` is a tool in one program and means all in another language.
+    // `all tools except: Bash`, `deny: Write`: before names, of which the last part alone may be known.
+    let takes = |word: &str| {
+        let word = word.to_lowercase();
+        tables.besides.contains(&word) || tables.takes.contains(&word)
+    };
+    if let Some((name, said)) = switch(text)
+        && name.split_whitespace().next_back().is_some_and(takes)
+    {
+        return sentence(&format!("{name} {said}"), tables);
+    }
+    // Before words for all: `todos` is a tool in one program and all of them in another language.
     if is_known(text) {
         return Listed::Name(text.to_owned());
     }
@@ -92,8 +101,14 @@ fn sentence(text: &str, tables: &Tables) -> Listed {
         |of: &std::collections::BTreeSet<String>, part: &str| of.contains(&part.to_lowercase());
     // Scripts that put no blanks between words.
     let joined = tables.besides.iter().any(|word| !word.is_ascii() && text.contains(word.as_str()));
+    let takes = |word: &String| tables.takes.contains(word) || tables.besides.contains(word);
     if parts.len() < 2 {
         let inner = words(&outside);
+        // `except(Bash)`, and `except` by itself.
+        let alone = inner.len() == 1 && inner.iter().any(|word| tables.besides.contains(word));
+        if alone || text.contains('(') && inner.iter().any(takes) {
+            return Listed::Unclear;
+        }
         let no =
             |word: &String| tables.besides.contains(word) || word == "only" || word == "readonly";
         let restricts = inner.len() > 1 && inner.iter().any(no)
@@ -131,6 +146,10 @@ fn sentence(text: &str, tables: &Tables) -> Listed {
         // `no tools`.
         let none = rest.iter().all(|part| has(&tables.fill, part) || has(&tables.besides, part));
         return if before.is_empty() && none { Listed::Nothing } else { Listed::Unclear };
+    }
+    // `Bash disabled`: what is left out stands before the word for it.
+    if names.is_empty() && !given.is_empty() {
+        return Listed::Unclear;
     }
     let single = matches!(
         word.as_str(),
@@ -179,6 +198,10 @@ mod tests {
             assert_eq!(without(text), (false, one("Bash"), false), "{text}");
         }
         assert_eq!(without("except Bash"), (false, one("Bash"), true));
+        assert_eq!(without("all tools except: Bash"), (true, one("Bash"), true));
+        for text in ["excluded: Bash", "deny: Bash", "nicht Bash", "pas Bash", "кроме Bash"] {
+            assert_eq!(without(text).1, one("Bash"), "{text}");
+        }
         for text in ["all", "All tools", "*", "every tool"] {
             assert_eq!(read(text), Listed::All, "{text}");
         }
@@ -198,6 +221,10 @@ mod tests {
             "Bash [read only]",
             "Bash=ro",
             "all tools (read-only)",
+            "Bash disabled",
+            "Bash is forbidden",
+            "except(Bash)",
+            "not (Bash)",
         ] {
             assert_eq!(read(text), Listed::Unclear, "{text}");
         }

@@ -61,12 +61,27 @@ struct LowerAlias {
 
 /// Cuts at commas and line ends that stand outside parentheses.
 pub(super) fn split_names(text: &str, at: Position) -> Vec<Entry> {
-    split(text, at, |c| matches!(c, ',' | '\n'))
+    split(text, at, |c| {
+        matches!(c, ',' | '\n' | '\u{ff0c}' | '\u{3001}' | '\u{60c}' | '\u{fe50}' | '\u{fe51}')
+    })
 }
 
 /// Cuts at blanks that stand outside parentheses.
 pub(super) fn split_words(text: &str, at: Position) -> Vec<Entry> {
     split(text, at, char::is_whitespace)
+}
+
+/// Cuts at the other marks between names, outside parentheses.
+pub(super) fn split_marks(text: &str, at: Position) -> Vec<Entry> {
+    split(text, at, |c| {
+        matches!(c, '/' | '|' | ';' | '&' | '+' | '\u{ff1b}' | '\u{b7}' | '\u{2022}')
+    })
+}
+
+/// Whether a text is the whole name of a tool in one of the tables.
+pub(super) fn program_tool(text: &str) -> bool {
+    let plain = flat(text);
+    LOWER_ALIASES.iter().any(|alias| alias.flat == plain)
 }
 
 fn split(text: &str, at: Position, ends: impl Fn(char) -> bool) -> Vec<Entry> {
@@ -79,9 +94,15 @@ fn split(text: &str, at: Position, ends: impl Fn(char) -> bool) -> Vec<Entry> {
         }
         ends(c) && depth == 0
     });
-    let parts = parts.map(|part| part.trim().trim_start_matches("- ").trim());
+    // On several lines `- ` is the mark of an item; on one it takes away.
+    let marks = text.contains('\n');
+    let bare = |part: &'_ str| -> String {
+        let part = part.trim();
+        if marks { part.trim_start_matches("- ").trim().to_owned() } else { part.to_owned() }
+    };
+    let parts = parts.map(bare);
     let parts = parts.filter(|part| !part.is_empty());
-    parts.map(|part| Entry { text: part.to_owned(), at }).collect()
+    parts.map(|text| Entry { text, at }).collect()
 }
 
 /// All tools that a name may mean in any program's files, in any letter case. A scope does not count, and `*`
@@ -130,15 +151,32 @@ pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
         let given_back = behind.tools.clone();
         behind.beside.extend(tools.iter().filter_map(own).filter(|it| !given_back.contains(it)));
     }
-    // A pattern for a server's tools is right even without the server: it means the server's future tools.
+    // `Bash:*` is about that tool, and about no server.
+    if let Some(tool) = before_mark(&name)
+        && !is_of_server
+        && behind.tools.is_empty()
+        && behind.beside.is_empty()
+    {
+        let of = tools_behind(tool, known);
+        if !of.tools.is_empty() || !of.beside.is_empty() {
+            return of;
+        }
+    }
+    // A pattern over the tools of a server is right also where that server is not there: it is about the
+    // tools that the server may have.
     behind.is_known |= is_of_some_server(&name);
     behind
 }
 
 /// Whether a pattern means all tools of a server, for example `jira_*`.
 fn is_of_some_server(name: &str) -> bool {
-    let Some(server) = name.strip_suffix('*') else { return false };
-    server.len() > 1 && server.ends_with(['_', '/', '.', ':', '-']) && !server.contains('*')
+    before_mark(name).is_some()
+}
+
+/// The name before a mark and a star that end a pattern.
+fn before_mark(name: &str) -> Option<&str> {
+    let server = name.strip_suffix('*')?.strip_suffix(['_', '/', '.', ':', '-'])?;
+    (!server.is_empty() && !server.contains('*')).then_some(server)
 }
 
 /// Whether a text is exactly a tool's name, in the style of Claude Code or of a program that joins words by

@@ -13,6 +13,7 @@ use belljar_policy::{Permission, Shown, ToolName};
 use super::Unavailable;
 use super::builtin_tools::SPAWN_AGENT;
 use super::names::{Behind, Entry, tools_behind};
+use super::says::Says;
 use super::tool_list::{MAX_TOOLS, ToolListReader};
 use crate::fields::{boolean, shown};
 use crate::yaml::{Key, Node, Value};
@@ -94,11 +95,14 @@ impl ToolListReader<'_, '_, '_, '_> {
             }
             let entry = Entry { text: key.text.clone(), at: key.at };
             let is_word = word(node).is_some() || matches!(node.value, Value::Map(_));
-            if !is_word && !tools_behind(&entry.text, self.known).is_known {
+            let found = tools_behind(&entry.text, self.known);
+            // A denial by default of nothing that there is would keep nothing, and `read: only` says more
+            // of the others than of this one.
+            let nothing = found.tools.is_empty() && found.beside.is_empty();
+            if !is_word && (nothing || Says::of(node) == Says::Less) {
                 self.not_kept(key, node);
                 continue;
             }
-            let found = tools_behind(&entry.text, self.known);
             let most = match &node.value {
                 Value::Map(patterns) => {
                     let before = said.before(&found);

@@ -135,7 +135,9 @@ pub(super) fn disabled(fields: &mut Fields<'_, '_>) -> bool {
 fn agents(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
     let (key, node) = fields.take("agents")?;
     match Says::of(&node) {
-        Says::Yes | Says::Nothing if node.value != Value::Null => return None,
+        Says::Yes => return None,
+        // `agents: ''` names nobody.
+        Says::Nothing if node.value != Value::Null => return Some(Vec::new()),
         Says::No => return Some(Vec::new()),
         _ => {}
     }

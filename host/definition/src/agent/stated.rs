@@ -13,7 +13,7 @@ use super::narrowed::delegate_nothing;
 use super::says::Says;
 use super::stated_fields::{STATED, States};
 use super::tool_list::ToolList;
-use super::words::flat;
+use super::words::{flat, is_crossed_out};
 use super::{NotKept, SubagentsAsk};
 use crate::fields::{Fields, boolean};
 use crate::yaml::{Key, Node, Value};
@@ -51,11 +51,26 @@ pub(super) fn is_stated(key: &str) -> bool {
 }
 
 fn states(key: &str) -> Option<States> {
-    if key.len() > MAX_NAME {
+    if key.len() > MAX_NAME || is_crossed_out(key) {
         return None;
     }
     let plain = flat(key);
     STATED.iter().find(|(_, names)| names.contains(&plain.as_str())).map(|(states, _)| *states)
+}
+
+/// The field of which a key is a misspelling: one letter too many, too few, another, or two that changed
+/// places, in a name that is long enough to tell.
+pub(super) fn misspelt(key: &str) -> Option<&'static str> {
+    /// Short names that are hardly near to another word.
+    const SHORT: [&str; 3] = ["offline", "network", "sandbox"];
+    const LONG: usize = 8;
+    if key.len() > MAX_NAME || is_stated(key) || limit_words::is_spelt_right(key) {
+        return None;
+    }
+    let plain = flat(key);
+    let names = STATED.iter().flat_map(|(_, names)| names.iter().copied());
+    let mut names = names.filter(|name| name.len() >= LONG || SHORT.contains(name));
+    names.find(|name| strsim::damerau_levenshtein(&plain, name) == 1)
 }
 
 /// The narrowings that the fields state.
@@ -291,6 +306,13 @@ mod tests {
         for key in ["max_turns", "maxTurns", "MAX-TURNS", "read-only", "sandbox_mode"] {
             assert!(is_stated(key), "{key}");
         }
+        for key in ["raedonly", "read_onli", "readoly", "of-line", "mxa_turns"] {
+            assert!(misspelt(key).is_some(), "{key}");
+        }
+        for key in ["testing", "inline", "outline", "ban_write", "read_only", "x"] {
+            assert_eq!(misspelt(key), None, "{key}");
+        }
+        assert!(!is_stated("-bash"));
         assert!(!is_stated("maximum") && !is_stated("max_tokens"));
         let names = || STATED.iter().flat_map(|(_, names)| names.iter());
         let once: std::collections::BTreeSet<_> = names().collect();

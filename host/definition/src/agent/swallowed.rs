@@ -29,7 +29,7 @@ const LISTS: &[&str] = &["tools", "allowedTools", "disallowedTools"];
 const MAX_HEAD: usize = 30;
 
 /// The marks between a key and its value where a hand slips. The first one in a line counts.
-const JOINTS: &[&str] = &[":", "=", ";", "->", "→", "|", "\t", " - ", " "];
+const JOINTS: &[&str] = &[":", "=", ";", "->", "→", "|", "~", "<", ">", "\t", " - ", " "];
 
 /// The first line that was meant to be a field that narrows, with that field.
 pub(super) fn swallowed(
@@ -56,7 +56,10 @@ pub(super) fn swallowed(
         if bare.is_empty() || bare.bytes().all(|b| b == b'-') {
             continue;
         }
-        let key = bare.split(':').next().filter(|key| key.len() < bare.len())?;
+        let key = bare.split(':').next()?;
+        if key.len() == bare.len() && !LISTS.contains(&keys::meant(bare)) {
+            return None;
+        }
         if key.len() > MAX_KEY || key.split_whitespace().count() > 2 || bare.starts_with('#') {
             return None;
         }
@@ -94,11 +97,16 @@ fn field_of(line: &str, next: &str, known: &KnownTools) -> Option<String> {
     if bare.starts_with('#') {
         return None;
     }
-    let mark = |c: char| {
-        c.is_whitespace()
-            || matches!(c, '-' | '*' | '•' | '>' | '`' | '"' | '\'' | '?' | '{' | '_' | '+' | ',')
-    };
+    let mark = |c: char| c.is_whitespace() || "-*•>`\"'?{_+,<".contains(c);
     let bare = bare.trim_start_matches(mark);
+    // A key alone on its line, with its value on the next.
+    if LISTS.contains(&keys::meant(bare)) {
+        let value = next.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '-'));
+        let nothing = next.trim_start().starts_with(':') && Says::of_text(value) == Says::No;
+        if nothing || names_tools(value.trim_end(), ":", known) {
+            return Some(Shown::clipped(keys::meant(bare), MAX_KEY).to_string());
+        }
+    }
     // The first joint, however much room it takes.
     let found = JOINTS.iter().filter_map(|joint| Some((bare.find(joint)?, *joint)));
     let mut found: Vec<_> = found.filter(|(at, _)| *at > 0).collect();
@@ -107,7 +115,9 @@ fn field_of(line: &str, next: &str, known: &KnownTools) -> Option<String> {
         let (key, value) = bare.split_at_checked(at)?;
         let key = key.trim_matches(mark).trim_matches(['`', ':', '.']);
         let value =
-            value.trim_start_matches(|c: char| c.is_whitespace() || ":=;->→|*\"'`".contains(c));
+            value.trim_start_matches(|c: char| c.is_whitespace() || ":=;->→|~<*\"'`".contains(c));
+        // `<tools>Read</tools>`.
+        let value = value.split("</").next().unwrap_or(value);
         let value = value.trim_end_matches([',', '}', '"', '\'', '`', ';', '.']).trim();
         let is_list = value.is_empty() && joint == ":" && next.trim_start().starts_with("- ");
         let value = if is_list { next.trim_start().trim_start_matches("- ") } else { value };
@@ -200,6 +210,9 @@ mod tests {
             "sandbox_mode = read-only",
             "readonly true",
             "permission_mode=plan",
+            "tools ~ Read",
+            "tools < Read",
+            "<tools>Read, Grep</tools>",
         ] {
             assert!(field(line).is_some(), "{line}");
         }
@@ -220,5 +233,9 @@ mod tests {
         }
         assert_eq!(field_of("Tools:", "  - Read", &known).as_deref(), Some("tools"));
         assert_eq!(field_of("Tools:", "  - what is read", &known), None);
+        for next in [": Read", "Read, Grep", "  - Read", ": none"] {
+            assert_eq!(field_of("tools", next, &known).as_deref(), Some("tools"), "{next}");
+        }
+        assert_eq!(field_of("tools", "are for work", &known), None);
     }
 }

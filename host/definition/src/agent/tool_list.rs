@@ -8,8 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use belljar_policy::{Permission, Shown, ToolName};
 
 use super::builtin_tools::SPAWN_AGENT;
+use super::limit_words;
 use super::listed::{Listed, listed};
-use super::names::{Behind, Entry, split_names, split_words, tools_behind};
+use super::names::{
+    Behind, Entry, program_tool, split_marks, split_names, split_words, tools_behind,
+};
 use super::says::Says;
 use super::tools::{KnownTools, Meaning, Written};
 use super::{Decider, Translated, Unavailable, own};
@@ -59,6 +62,8 @@ pub(super) struct ToolListReader<'r, 'f, 'p, 'k> {
     pub(super) field: (String, u32),
     /// The tools that names have meant so far, for [`MAX_MEANT`].
     meant: usize,
+    /// Whether the list that is being read holds another list.
+    odd_items: bool,
 }
 
 /// The tools that a list of what is allowed gives so far.
@@ -72,13 +77,16 @@ struct Given {
     left_out: bool,
     /// Tools with a scope.
     scoped: Vec<Entry>,
+    /// Names that were read as given.
+    named: Vec<Entry>,
 }
 
 impl ToolList {
     pub(super) fn read(fields: &mut Fields<'_, '_>, dialect: Dialect, known: &KnownTools) -> Self {
         let field = (String::new(), 0);
         let list = Self::default();
-        let mut reader = ToolListReader { fields, dialect, known, list, field, meant: 0 };
+        let (meant, odd_items) = (0, false);
+        let mut reader = ToolListReader { fields, dialect, known, list, field, meant, odd_items };
         reader.allow("tools");
         reader.allow("allowedTools");
         reader.deny("disallowedTools");
@@ -216,12 +224,17 @@ impl ToolListReader<'_, '_, '_, '_> {
         if !matches!(name, "tools" | "allowedTools") {
             return None;
         }
+        self.odd_items |= matches!(item.value, Value::List(_));
         let switches = match &item.value {
             Value::Map(switches) => switches.as_slice(),
             _ => &[],
         };
         for (key, node) in switches {
             let (text, at) = (key.text.clone(), key.at);
+            // `except: Bash`.
+            if limit_words::takes_by_itself(&text) {
+                return None;
+            }
             match Says::of(node) {
                 // `Write: always` may be a scope as well as a switch.
                 Says::Yes | Says::Nothing => {}
@@ -247,14 +260,21 @@ impl ToolListReader<'_, '_, '_, '_> {
 
     fn allowed(&mut self, entries: Vec<Entry>) -> Option<BTreeSet<ToolName>> {
         let mut given = Given::default();
+        let alone = entries.len() == 1;
         for entry in entries {
             let read = listed(&entry.text, |name| tools_behind(name, self.known).is_known);
             match read {
                 Listed::All => given.all = true,
-                Listed::Nothing => {}
+                Listed::Nothing if alone => {}
+                // `no, Bash`.
+                Listed::Nothing => self.not_understood(&entry),
                 Listed::Name(_) if given.lasts => self.take_away(&entry),
                 Listed::Name(_) if given.left_out => self.not_understood(&entry),
-                Listed::Name(text) => self.give(&Entry { text, at: entry.at }, &mut given),
+                Listed::Name(text) => {
+                    let entry = Entry { text, at: entry.at };
+                    self.give(&entry, &mut given);
+                    given.named.push(entry);
+                }
                 Listed::Without { all, given: named, names, lasts } => {
                     given.all |= all;
                     given.lasts |= lasts;
@@ -272,8 +292,26 @@ impl ToolListReader<'_, '_, '_, '_> {
         if given.all {
             // With a scope it is less than the whole, which a word for all would give.
             given.scoped.iter().for_each(|entry| self.take_away(entry));
+            self.besides_all(&given.named);
+            // `[all, [except, Bash]]`.
+            if std::mem::take(&mut self.odd_items) {
+                let field = self.field.0.clone();
+                self.list.lose(&field);
+            }
         }
         (!given.all).then_some(given.tools)
+    }
+
+    /// Beside a word for all tools a name gives nothing more. One that nobody knows, and in which a tool is
+    /// named or which is no name (`Bash ✖`, `bash_off`), was meant to take something away.
+    fn besides_all(&mut self, named: &[Entry]) {
+        for entry in named.iter().filter(|it| !tools_behind(&it.text, self.known).is_known) {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "_-./*:@".contains(c);
+            let is_name = entry.text.chars().all(plain);
+            if !is_name || limit_words::speaks_in_name(&entry.text) {
+                self.not_understood(entry);
+            }
+        }
     }
 
     fn give(&mut self, entry: &Entry, given: &mut Given) {
@@ -376,6 +414,13 @@ impl ToolListReader<'_, '_, '_, '_> {
         let at = entry.at;
         if ALL.iter().any(|word| entry.text.eq_ignore_ascii_case(word)) {
             return vec![Entry { text: "*".to_owned(), at }];
+        }
+        let sides = split_marks(&entry.text, at);
+        let is_known = |part: &Entry| tools_behind(&part.text, self.known).is_known;
+        // `Bash/Write`; `edit/editFiles` is one name.
+        let of_program = || program_tool(&entry.text);
+        if (2..=MAX_TOOLS).contains(&sides.len()) && sides.iter().all(is_known) && !of_program() {
+            return sides;
         }
         let parts = split_words(&entry.text, at);
         // `Bash (git *)` is one name with its scope.

@@ -19,6 +19,7 @@ type Words = BTreeSet<String>;
 #[serde(deny_unknown_fields)]
 pub(super) struct Tables {
     pub(super) takes: Words,
+    pub(super) takes_in_keys: Words,
     pub(super) takes_joined: Vec<Vec<String>>,
     pub(super) leaves: Words,
     pub(super) gives: Words,
@@ -30,6 +31,7 @@ pub(super) struct Tables {
     pub(super) judged_lists: Words,
     pub(super) weak: Words,
     pub(super) weak_modes: Words,
+    pub(super) reads: Words,
     pub(super) no: Words,
     pub(super) yes: Words,
     pub(super) besides: Words,
@@ -42,13 +44,15 @@ pub(super) struct Tables {
     pub(super) limiting: Words,
     pub(super) refusing_hooks: Words,
     pub(super) display: Words,
+    pub(super) switches: Words,
     /// Keys that limit nothing here, and why.
     pub(super) no_limits: BTreeMap<String, String>,
 }
 
-/// The tables; `None` = they cannot be read, and then every key restricts. A test reads them.
+/// The tables, in the letters that texts are compared in; `None` = they cannot be read, and then every key
+/// restricts. A test reads them.
 pub(super) static TABLES: LazyLock<Option<Tables>> =
-    LazyLock::new(|| toml::from_str(include_str!("../../tables/restriction.toml")).ok());
+    LazyLock::new(|| toml::from_str(&seen(include_str!("../../tables/restriction.toml"))).ok());
 
 /// Letters of other scripts that look like Latin ones.
 const ALIKE: &[(&str, char)] = &[
@@ -147,11 +151,25 @@ pub(super) fn words(key: &str) -> Vec<String> {
     cut.into_iter().flat_map(|word| tables.apart(word)).collect()
 }
 
+/// Marks by which people cross a name out.
+pub(super) const CROSSES: [char; 12] =
+    ['!', '-', '~', '^', '¬', '✗', '✘', '✖', '×', '❌', '🚫', '⛔'];
+
+/// Whether a name is crossed out: `!bash`, `-write`. Two dashes begin an option.
+pub(super) fn is_crossed_out(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix(CROSSES) else { return false };
+    rest.trim_start().starts_with(|c: char| c.is_alphanumeric() || c == '*')
+}
+
 /// Cut at capitals and at what is neither letter nor digit.
 fn cut(key: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut lower = false;
     let seen = seen(key);
+    let mut words = match is_crossed_out(&seen) {
+        // `-bash`, `!write`.
+        true => vec!["not".to_owned(), String::new()],
+        false => vec![String::new()],
+    };
+    let mut lower = false;
     let mut chars = seen.chars().peekable();
     let mut upper = false;
     while let Some(c) = chars.next() {
@@ -180,6 +198,7 @@ impl Tables {
     pub(super) fn knows(&self, word: &str) -> bool {
         let tables = [
             &self.takes,
+            &self.takes_in_keys,
             &self.gives,
             &self.abilities,
             &self.places,
@@ -232,11 +251,18 @@ mod tests {
     #[test]
     fn the_tables_are_read_and_every_word_is_one_that_is_looked_up() {
         let tables = TABLES.as_ref().unwrap();
-        let lists = [&tables.takes, &tables.gives, &tables.abilities, &tables.places];
+        let lists = [
+            &tables.takes,
+            &tables.takes_in_keys,
+            &tables.gives,
+            &tables.abilities,
+            &tables.places,
+        ];
         for word in lists.into_iter().flatten() {
             assert_eq!(cut(word), [word.as_str()], "{word}");
         }
-        for word in tables.limiting.iter().chain(&tables.display).chain(tables.no_limits.keys()) {
+        let plain = tables.limiting.iter().chain(&tables.display).chain(&tables.switches);
+        for word in plain.chain(tables.no_limits.keys()) {
             assert_eq!(flat(word), *word);
         }
         for (key, why) in &tables.no_limits {
@@ -250,6 +276,8 @@ mod tests {
         assert_eq!(words("maxToolCalls"), ["max", "tool", "calls"]);
         assert_eq!(words("no-network"), ["no", "network"]);
         assert_eq!(words("READ_ONLY"), ["read", "only"]);
+        assert_eq!(words("!bash"), ["not", "bash"]);
+        assert_eq!(words("--no-bash"), ["no", "bash"]);
         assert_eq!(words("skiptools"), ["skip", "tools"]);
         assert_eq!(words("writepaths"), ["write", "paths"]);
         assert_eq!(words("allowHTTPAccess"), ["allow", "http", "access"]);

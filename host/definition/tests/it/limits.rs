@@ -421,3 +421,106 @@ fn the_same_words_that_restrict_nothing_take_nothing_away() {
         assert!(definition.not_kept.is_empty() && definition.unclear.is_empty(), "{fields}");
     }
 }
+
+fn blocks(fields: &str) {
+    let definition = with(fields);
+    assert!(definition.has_lost_all_tools(), "{fields}: {definition:?}");
+    assert_eq!(rights(&definition.asked).tools().count(), 0, "{fields}");
+}
+
+#[test]
+fn a_key_that_nobody_knows_blocks_where_it_is_off_or_says_what_may_be_read() {
+    for fields in [
+        "connected: false",
+        "outgoing: none",
+        "swarm: off",
+        "workers: 0",
+        "teammates: []",
+        "functions: none",
+        "w: false",
+        "storage: ro",
+        "iam: viewer",
+        "persona: read-only",
+        "verbs: [read]",
+        "operations: [read, list]",
+        "groups: [read, [edit, { fileRegex: x }]]",
+        "firewall: deny-all",
+        "mode: 0444",
+        "gets: [Read]",
+        "Werkzeuge: Read",
+        "schreibgesch\u{fc}tzt: ja",
+        "\u{441}\u{435}\u{442}\u{44c}: \u{43d}\u{435}\u{442}",
+        "solo_lectura: s\u{ed}",
+        "quarantined: yes",
+        "works_alone: true",
+        "write_free: true",
+        "'!write': yes",
+        "raedonly: true",
+        "tool_choice: none",
+        "agents: ''",
+    ] {
+        match fields {
+            // It is kept as what it says.
+            "agents: ''" => {
+                let asked = rights(&with(fields).asked);
+                assert!(asked.tools().all(|(tool, _)| tool.as_str() != "spawn_agent"));
+            }
+            _ => blocks(fields),
+        }
+    }
+    for fields in [
+        "streaming: false",
+        "memory: false",
+        "seed: 0",
+        "tool_choice: auto",
+        "repository: https://example.org",
+        "beta: true",
+        "ban_write: false",
+        "testing: true",
+    ] {
+        assert_eq!(rights(&with(fields).asked), rights(&Asked::default()), "{fields}");
+    }
+}
+
+#[test]
+fn an_entry_beside_a_word_for_all_takes_away_or_blocks() {
+    for fields in [
+        "tools: '*, Bash \u{2717}'",
+        "tools: '*, bash disabled'",
+        "tools: '*, bash_off'",
+        "tools: '*, except(Bash)'",
+        "tools: ['*', except, Bash]",
+        "tools: [all, [except, Bash]]",
+        "tools: [all, { except: Bash }]",
+        "tools: no, Bash",
+        "tools: Bash hari\u{e7}",
+    ] {
+        blocks(fields);
+    }
+    for fields in [
+        "tools: 'all tools except: Bash, Write'",
+        "tools: '*, excluded: Bash'",
+        "tools: '*, nicht Bash'",
+        "tools: ['*', - Bash]",
+        "tools: '*, \u{2716} Bash'",
+        "disallowedTools: Bash/Write",
+        "disallowedTools: 'Bash:*'",
+        "disallowedTools: Bash\u{3001}Write",
+    ] {
+        let definition = with(fields);
+        let asked = rights(&definition.asked);
+        let shell = asked.tools().any(|(tool, _)| tool.as_str() == "shell");
+        assert!(!shell, "{fields}: {definition:?}");
+    }
+    // A name of a server's is no restriction.
+    assert!(!with("tools: ['*', context7, 'github/*']").has_lost_all_tools());
+}
+
+#[test]
+fn what_stands_behind_a_tag_is_not_read_without_it() {
+    for fields in ["tools: ['*', !Write]", "tools: !except [Bash]", "disallowedTools: !Bash"] {
+        blocks(fields);
+    }
+    let plain = rights(&with("disallowedTools: !!str Bash").asked);
+    assert!(plain.tools().all(|(tool, _)| tool.as_str() != "shell") && plain.tools().count() > 0);
+}

@@ -127,7 +127,7 @@ fn a_field_that_narrows_and_cannot_be_read_costs_all_tools() {
                 let one = tools.iter().all(|tool| tool.as_str() == "file_read");
                 assert!(tools.is_empty() || (one && lines.contains('#')), "{tools:?}: {file}");
                 let said = diagnostics.iter().any(|found| found.code == "empty-tools");
-                let lost = !definition.unclear.is_empty();
+                let lost = !definition.unclear.is_empty() || !definition.not_kept.is_empty();
                 assert!(tools.len() == 1 || lost || said, "silent: {file}");
             }
             Parsed::Invalid { .. } => {}
