@@ -1,6 +1,7 @@
 //! Subagents that run beside their parent. Each is announced to the parent once, after its end, with the
 //! outcome stored.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use belljar_policy::Shown;
@@ -20,6 +21,8 @@ const MAX_TASK: usize = 80;
 #[derive(Default)]
 pub(crate) struct Background {
     entries: Mutex<Vec<Entry>>,
+    /// The last number that was given; whoever has it may not have been added yet.
+    given: AtomicUsize,
     changed: Notify,
 }
 
@@ -56,8 +59,12 @@ impl Background {
     /// resumed run may have added in another order.
     pub(crate) fn next_id(&self) -> String {
         let number = |entry: &Entry| entry.id.strip_prefix(ID)?.parse::<usize>().ok();
-        let last = self.entries().iter().filter_map(number).max().unwrap_or(0);
-        format!("{ID}{}", last.saturating_add(1))
+        let entries = self.entries();
+        let last = entries.iter().filter_map(number).max().unwrap_or(0);
+        let next = last.max(self.given.load(Ordering::Relaxed)).saturating_add(1);
+        // Under the lock of the entries.
+        self.given.store(next, Ordering::Relaxed);
+        format!("{ID}{next}")
     }
 
     /// Makes room for one more.
@@ -280,6 +287,7 @@ mod tests {
         let it = Background::default();
         it.add("bg-2", ("a", "scout", "left"), CancellationToken::new());
         assert_eq!(it.next_id(), "bg-3");
+        assert_eq!(it.next_id(), "bg-4", "the one before is being started");
     }
 
     #[tokio::test]

@@ -83,6 +83,37 @@ agents:
 }
 
 #[tokio::test]
+async fn several_that_begin_in_the_background_at_once_have_an_id_each() {
+    let world = world(
+        r#"
+transcript: 1
+agents:
+  - agent: boss
+    turns:
+      - calls:
+          - {name: spawn_agent, arguments: {agent: writer, task: one, isolation: worktree, background: true}}
+          - {name: spawn_agent, arguments: {agent: writer, task: two, isolation: worktree, background: true}}
+          - {name: spawn_agent, arguments: {agent: writer, task: three, isolation: worktree, background: true}}
+      - expect: {results: [{name: spawn_agent, contains: "`bg-1`"}, {name: spawn_agent, contains: "`bg-2`"}, {name: spawn_agent, contains: "`bg-3`"}]}
+        say: I wait.
+      - say: done
+  - agent: writer
+    turns: [{say: one}]
+  - agent: writer
+    spawn: 1
+    turns: [{say: two}]
+  - agent: writer
+    spawn: 2
+    turns: [{say: three}]
+"#,
+    );
+    let (outcome, _, _) = go(&world).await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    let ended = outcome.children.iter().filter(|it| it.outcome.status == RunStatus::Completed);
+    assert_eq!(ended.count(), 3);
+}
+
+#[tokio::test]
 async fn what_two_children_changed_is_kept_twice_and_their_parent_is_told() {
     let world = world(
         r#"
