@@ -126,6 +126,21 @@ impl<E: Effects> Replaying<E> {
                 }
             }
         }
+        if let Some(id) = persisted.background.as_deref()
+            && agent.background.of_call(&call.call.id).is_none()
+        {
+            // INV-520: its parent was told of it, and it may not be started any more.
+            match past.child(call.step, (call.position, 0)) {
+                Some(child) => {
+                    if matches!(decision, Decision::Builtin(_, BuiltinCall::Spawn(_))) {
+                        bill_child(agent, child);
+                        agent.ledger.child((call.position, 0), child.clone());
+                    }
+                    recall_background(agent, id, child);
+                }
+                None => recall_lost(agent, id),
+            }
+        }
         recall_within(agent, &calls_of(agent, call), machine).await;
         Some(persisted.answer())
     }
@@ -407,6 +422,13 @@ fn recall_background(agent: &Agent<'_>, id: &str, child: &ChildSummary) {
     agent.background.ended(id, Ended { status: outcome.status, conclusion });
 }
 
+/// A subagent that ended with the program: its end is told, without a conclusion.
+fn recall_lost(agent: &Agent<'_>, id: &str) {
+    let conclusion = frame::refused_child("", ENDED_WITH_THE_PROGRAM);
+    agent.background.add(id, ("", "", ""), CancellationToken::new());
+    agent.background.ended(id, Ended { status: RunStatus::Cancelled, conclusion });
+}
+
 /// INV-252: resumes the subagents of such calls, with the present rights. If one cannot resume, its end has
 /// the reason.
 async fn resume(agent: &Agent<'_>, started: Vec<Started>, machine: &Loop) {
@@ -429,9 +451,7 @@ async fn resume(agent: &Agent<'_>, started: Vec<Started>, machine: &Loop) {
         }
         let id = past.result(step, position).and_then(|result| result.background.as_deref());
         if let Some(id) = id {
-            let conclusion = frame::refused_child("", ENDED_WITH_THE_PROGRAM);
-            agent.background.add(id, ("", "", ""), CancellationToken::new());
-            agent.background.ended(id, Ended { status: RunStatus::Cancelled, conclusion });
+            recall_lost(agent, id);
         }
     }
 }

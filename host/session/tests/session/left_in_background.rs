@@ -35,8 +35,12 @@ agents:
 "#;
 
 fn world(settings: &str) -> World {
+    world_of(TRANSCRIPT, settings)
+}
+
+fn world_of(transcript: &str, settings: &str) -> World {
     World::new(Plan {
-        transcript: TRANSCRIPT,
+        transcript,
         settings,
         agents: &[("boss.md", &agent("boss", "")), ("scout.md", &agent("scout", ""))],
         files: &[("a.txt", "text of a\n")],
@@ -99,6 +103,19 @@ async fn what_the_journal_says_of_it_counts_whatever_the_grant_says_by_now() {
     // Before it was left, what the grant says now holds: it is waited for.
     let (outcome, all) = resumed(&now, &kept[..left]).await;
     assert!(!is_left(&all) && outcome.children.len() == 1, "{:?}", outcome.error);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_may_not_be_started_again_has_ended_and_its_parent_is_told() {
+    let (_, kept) = resumed(SETTINGS, &[]).await;
+    let left = kept.iter().position(|entry| is_left(std::slice::from_ref(entry))).unwrap();
+    let transcript = TRANSCRIPT.replace(r#"["status=\"partial\"", so far]"#, "the program ended");
+    let blocked = format!("{SETTINGS}[subagents]\nblocked_agents = [\"scout\"]\n");
+    let revoked = SETTINGS.replace("\"spawn_agent\", ", "");
+    for settings in [blocked, revoked] {
+        let (outcome, _) = run(world_of(&transcript, &settings), &kept[..=left]).await;
+        assert_eq!(outcome.output, "all is done", "{settings}: {:?}", outcome.error);
+    }
 }
 
 #[tokio::test(start_paused = true)]
