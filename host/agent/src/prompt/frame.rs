@@ -287,7 +287,7 @@ fn paths_line(text: &mut String, what: &str, paths: &[&str]) {
 
 /// Escapes the `<` of every text that resembles a tag of the frame or of a notice, in any letter case and
 /// with blanks.
-fn escape_frame(text: &str) -> String {
+pub(crate) fn escape_frame(text: &str) -> String {
     escape_tags(text, &[FRAME, NOTICE])
 }
 

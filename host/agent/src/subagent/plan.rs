@@ -201,7 +201,7 @@ impl Agent<'_> {
             return None;
         }
         let most = if small.is_some() { MAX_KNOWN_FILES_OF_SMALL } else { MAX_KNOWN_FILES };
-        known::block(&self.ledger.entries(), rights, most)
+        known::block(&self.ledger.entries(), (&self.job.rights, rights), most)
     }
 
     /// Who keeps a tool from a child at this depth, whatever it is granted, and why.

@@ -68,8 +68,12 @@ pub(crate) fn tool_error(error: wit::ToolError) -> CallError {
     CallError::Tool { kind, message }
 }
 
-/// SHA-256 over kind and content of each part.
+/// SHA-256 of a text, so that it is that of the file which the text is; of all else over kind and content of
+/// each part.
 pub(crate) fn digest(output: &Output) -> [u8; 32] {
+    if let [Part::Text(text)] = output.parts.as_slice() {
+        return Sha256::digest(text.as_bytes()).into();
+    }
     let mut hasher = Sha256::new();
     let mut add = |bytes: &[u8]| {
         hasher.update((bytes.len() as u64).to_le_bytes());
