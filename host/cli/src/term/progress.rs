@@ -257,8 +257,9 @@ impl Inner {
             EventKind::SubagentBatchStart { title, children, background, .. } => {
                 self.say(&mut state, agent);
                 if let Some(title) = title {
+                    // A model's words: alone in a line they could pass for a warning of the host.
                     let title = self.paint(Style::Bold, Shown::clipped(title, MAX_SAID));
-                    self.own(agent, title);
+                    self.own(agent, format_args!("subagents for: {title}"));
                 }
                 self.batch(agent, children, *background);
             }

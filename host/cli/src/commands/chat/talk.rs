@@ -439,6 +439,7 @@ impl<'a> Chat<'a> {
             RunStatus::Completed => {}
             RunStatus::Partial => {
                 self.out.warning(format_args!("the answer is partial: {why}"));
+                runner::how_to_raise(outcome, self.out);
                 self.worst = self.worst.worst(Exit::Partial);
             }
             RunStatus::Cancelled => {

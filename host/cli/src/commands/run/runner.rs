@@ -11,7 +11,7 @@ use belljar_agent::{
 };
 use belljar_changes::Stat;
 use belljar_model::Models;
-use belljar_policy::{Shown, ShownPath as _};
+use belljar_policy::{Level, Meter, Shown, ShownPath as _};
 use belljar_session::{SessionError, run_saved, run_team_saved};
 use belljar_store::{Store, StoreError};
 use serde::Serialize;
@@ -369,10 +369,29 @@ fn conclude(outcome: &mut Ended, progress: &Progress, out: &Out) -> Result<Exit,
         RunStatus::Completed => Ok(Exit::Completed),
         RunStatus::Partial => {
             out.warning(format_args!("the output is partial: {}", outcome.why()));
+            how_to_raise(&summary, out);
             Ok(Exit::Partial)
         }
         RunStatus::Cancelled => Ok(Exit::Cancelled),
         RunStatus::Failed => Err(failed(&summary, &outcome.why())),
+    }
+}
+
+/// How the budget that ended an agent is raised.
+pub(crate) fn how_to_raise(outcome: &Outcome, out: &Out) {
+    let Some(RunError::Budget { exhausted }) = &outcome.error else { return };
+    let key = match exhausted.meter {
+        Meter::Steps => "steps",
+        Meter::Tokens => "tokens",
+        Meter::Fuel => "fuel",
+        _ => return,
+    };
+    if exhausted.level == Level::Subagent {
+        let (hint, agent) = (out.paint_err(Style::Cyan, "hint:"), Shown::new(&outcome.agent));
+        let more = exhausted.limit.saturating_mul(2);
+        out.note(format_args!(
+            "  {hint} `belljar grant {agent} --limit {key}={more}` gives it more, where no `--max-{key}` gave it less"
+        ));
     }
 }
 
