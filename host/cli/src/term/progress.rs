@@ -265,8 +265,9 @@ impl Inner {
             }
             // The line of the only one says the same.
             EventKind::SubagentBatchEnd { counts, .. } if counts.total < 2 => {}
-            EventKind::SubagentBatchEnd { summary, .. } => {
-                self.own(agent, format_args!("all subagents have ended: {}", Shown::new(summary)));
+            EventKind::SubagentBatchEnd { summary, counts, .. } => {
+                let (of, summary) = (counts.total, Shown::new(summary));
+                self.own(agent, format_args!("these {of} subagents have ended: {summary}"));
             }
             EventKind::SubagentBackground { id, .. } => {
                 let id = Shown::clipped(id, MAX_SAID);

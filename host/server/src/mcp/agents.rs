@@ -337,7 +337,8 @@ fn said(kind: &str, json: &str) -> Option<String> {
         "subagent_batch_start" => format!("{agent}: starts subagents"),
         "subagent_batch_end" => {
             let summary = Shown::clipped(event["summary"].as_str()?, 200).to_string();
-            format!("{agent}: all subagents have ended: {summary}")
+            let of = event["counts"]["total"].as_u64().filter(|of| *of > 1)?;
+            format!("{agent}: these {of} subagents have ended: {summary}")
         }
         "subagent_background" => format!("{agent}: a subagent goes on in the background"),
         "subagent_done" => format!("{agent}: a subagent has ended"),
