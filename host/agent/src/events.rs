@@ -1,13 +1,13 @@
 //! The events of a run, as they happen: a typed stream for the terminal, `--output-format stream-json` and
 //! the server.
 //!
-//! # The schema, version 2
+//! # The schema, version 3
 //!
 //! Each event is one JSON object. Every one has
 //!
 //! | field | meaning |
 //! | --- | --- |
-//! | `v` | the version of this schema: 2. New events and new fields may come within a version; a reader passes over what it does not know |
+//! | `v` | the version of this schema: 3. New events and new fields may come within a version; a reader passes over what it does not know |
 //! | `run` | id of the run |
 //! | `seq` | number of the event in the run, from 0, without gaps |
 //! | `agent` | who it is about: the agent's name; for a subagent behind its parent's and with its spawn index: `main/scout#0` |
@@ -56,12 +56,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use belljar_policy::Meter;
-use serde::{Deserialize, Serialize};
+use belljar_policy::{METERS, Meter};
+use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
+use utoipa::openapi::{Object, ObjectBuilder, Type};
 
 use crate::clock::RunId;
 use crate::outcome::{RunStatus, Usage};
-use crate::tools::approval::asker::{Approval, Reach};
+use crate::tools::approval::asker::{Approval, ReachedMount};
 
 /// The version of the schema.
 pub const EVENT_VERSION: u32 = 3;
@@ -69,8 +71,9 @@ pub const EVENT_VERSION: u32 = 3;
 /// Characters of arguments and tasks in an event: enough to follow the run.
 pub(crate) const MAX_SHOWN: usize = 2_000;
 
-/// An event with its place in the run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// One event with its place in the run. It reads back from its JSON, fields of a session's event beside it
+/// or not; a kind that this program does not know does not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// [`EVENT_VERSION`].
     pub v: u32,
@@ -78,8 +81,8 @@ pub struct Event {
     pub run: RunId,
     /// Its number, from 0.
     pub seq: u64,
-    /// The agent of the event.
-    #[serde(serialize_with = "as_text")]
+    /// Who it is about.
+    #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
     pub agent: Arc<str>,
     /// The kind of the event, with its fields.
     #[serde(flatten)]
@@ -87,7 +90,16 @@ pub struct Event {
 }
 
 /// The kinds of events. The module's documentation is the schema.
-#[derive(Debug, Clone, PartialEq, Serialize, strum::IntoStaticStr)]
+#[derive(
+    Debug,
+    Clone,
+    PartialEq,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    strum::IntoStaticStr,
+    strum::VariantNames,
+)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[allow(missing_docs, reason = "the table in the module's documentation says it once")]
@@ -124,7 +136,7 @@ pub enum EventKind {
     ToolCallStarted {
         step: u64,
         call_id: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
         tool: String,
         arguments: String,
@@ -133,22 +145,23 @@ pub enum EventKind {
         call_id: String,
         tool: String,
         done: u64,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         total: Option<u64>,
-        /// Not `message`: of a session's events, that is the turn.
-        #[serde(rename = "text")]
+        /// Not `message`: of a session's events, that is the turn. Older programs wrote it there.
+        #[serde(rename = "text", default)]
+        #[schema(required = true)]
         message: String,
     },
     ToolCallFinished {
         step: u64,
         call_id: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
         tool: String,
         ok: bool,
         ending: String,
         /// The problem, for the person; foreign text, cut at 2,000 characters.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
         fuel: u64,
         micros: u64,
@@ -183,7 +196,7 @@ pub enum EventKind {
         status: RunStatus,
         steps: u64,
         tokens: u64,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
         counts: Counts,
     },
@@ -192,8 +205,16 @@ pub enum EventKind {
         call_id: String,
         tool: String,
         arguments: String,
-        #[serde(flatten)]
-        reach: Reach,
+        /// Older programs do not say it, nor the next two.
+        #[serde(default)]
+        #[schema(required = true)]
+        mounts: Vec<ReachedMount>,
+        #[serde(default)]
+        #[schema(required = true)]
+        hosts: Vec<String>,
+        #[serde(default)]
+        #[schema(required = true)]
+        secrets: Vec<String>,
     },
     PermissionAnswered {
         id: u64,
@@ -206,7 +227,7 @@ pub enum EventKind {
         /// For a private question, the storable part.
         question: String,
         options: Vec<String>,
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         private: bool,
     },
     QuestionAnswered {
@@ -218,7 +239,7 @@ pub enum EventKind {
     },
     HookRan {
         event: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         tool: Option<String>,
         hook: String,
         decision: String,
@@ -237,29 +258,31 @@ pub enum EventKind {
     TeamStageFinished {
         stage: usize,
         status: RunStatus,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
     Retry {
         attempt: u32,
         after_ms: u64,
         reason: String,
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         replaces: bool,
     },
     Warning {
         /// As that of [`EventKind::ToolProgress`].
-        #[serde(rename = "text")]
+        #[serde(rename = "text", default)]
+        #[schema(required = true)]
         message: String,
     },
     BudgetWarning {
+        #[schema(schema_with = meters)]
         meter: Meter,
         used: u64,
         limit: u64,
     },
     RunFinished {
         status: RunStatus,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
         usage: Usage,
         total: Usage,
@@ -274,7 +297,7 @@ impl EventKind {
 }
 
 /// A subagent of a batch that starts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BatchChild {
     /// Its path.
     pub child: String,
@@ -283,7 +306,7 @@ pub struct BatchChild {
 }
 
 /// How the subagents of a batch are doing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the words of the statuses")]
 pub struct Counts {
@@ -297,12 +320,33 @@ pub struct Counts {
 }
 
 /// One thing on an agent's list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TodoItem {
     /// The task.
     pub content: String,
-    /// `pending`, `in_progress`, `completed` or `cancelled`.
-    pub status: &'static str,
+    /// How far it is.
+    pub status: TodoStatus,
+}
+
+/// How far a thing to be done is.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, strum::IntoStaticStr,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[allow(missing_docs, reason = "the words say it")]
+pub enum TodoStatus {
+    Pending,
+    InProgress,
+    Completed,
+    Cancelled,
+}
+
+impl TodoStatus {
+    /// The word, as calls and events have it.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 type Listener = dyn Fn(&Event) + Send + Sync;
@@ -335,6 +379,16 @@ pub struct Events {
 
 fn as_text<S: serde::Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(text)
+}
+
+fn from_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    String::deserialize(deserializer).map(Into::into)
+}
+
+/// The schema of a [`Meter`].
+fn meters() -> Object {
+    let words = METERS.map(|meter| serde_json::to_value(meter).unwrap_or_default());
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).build()
 }
 
 impl EventSink {

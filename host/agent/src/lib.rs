@@ -68,7 +68,7 @@ pub use builder::{Agent, AgentBuildError, AgentBuilder};
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
 pub use direct::{DirectCall, DirectProgress, DirectResult, DirectSpec, DirectTool, DirectTools};
 pub use events::{
-    BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, Staying, TodoItem,
+    BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, Staying, TodoItem, TodoStatus,
 };
 pub use host::Host;
 pub use layers::{Layer, Layers, LayersError, held_in};

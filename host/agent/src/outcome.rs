@@ -9,6 +9,7 @@ use belljar_sandbox::Receipt;
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::clock::RunId;
 use crate::prompt::findings::Findings;
@@ -71,7 +72,7 @@ pub struct Outcome {
 }
 
 /// How an agent ended, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum RunStatus {
@@ -177,7 +178,8 @@ pub enum RunError {
 }
 
 /// Amounts that were used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RunUsage)]
 pub struct Usage {
     /// Steps: answers of the model, each with its calls.
     pub steps: u64,

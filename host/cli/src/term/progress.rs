@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use belljar_agent::{
     Approval, BatchChild, Counts, Event, EventKind, EventSink, RunStatus, Staying, TodoItem,
+    TodoStatus,
 };
 use belljar_definition::Diagnostic;
 use belljar_policy::Shown;
@@ -399,10 +400,10 @@ impl Inner {
     /// The list of an agent.
     fn todos(&self, agent: &str, items: &[TodoItem]) {
         for TodoItem { content, status } in items {
-            let mark = match *status {
-                "completed" => self.paint(Style::Green, "✓"),
-                "in_progress" => self.paint(Style::Yellow, "▸"),
-                _ => self.paint(Style::Dim, "·"),
+            let mark = match status {
+                TodoStatus::Completed => self.paint(Style::Green, "✓"),
+                TodoStatus::InProgress => self.paint(Style::Yellow, "▸"),
+                TodoStatus::Pending | TodoStatus::Cancelled => self.paint(Style::Dim, "·"),
             };
             let content = Shown::clipped(content, MAX_SAID);
             self.own(agent, format_args!("{mark} {content}"));

@@ -2,7 +2,8 @@
 
 use async_trait::async_trait;
 use belljar_policy::{Mount, ToolName, ToolRights};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// A question to a person. Foreign text: escape it before showing it.
 #[derive(Debug, Clone, Copy)]
@@ -34,9 +35,9 @@ pub struct PrivateQuestion<'a> {
     pub options: &'a [String],
 }
 
-/// The means of a call: everything that the call can touch. In a form for a person: without a directory's
-/// place on the host, and without the values of secrets.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+/// The means of a call: it can touch this, and nothing beside it. As a person may know it: without
+/// where a directory lies on the host, and without the value of a secret.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
     /// Directories.
     pub mounts: Vec<ReachedMount>,
@@ -47,7 +48,7 @@ pub struct Reach {
 }
 
 /// A directory that a call can touch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReachedMount {
     /// The path, as the agent sees it.
     pub path: String,
@@ -70,7 +71,9 @@ impl Reach {
 }
 
 /// The person's word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Approval {

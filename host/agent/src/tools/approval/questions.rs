@@ -11,7 +11,7 @@ use crate::agent_loop::machine::Loop;
 use crate::events::{EventKind, MAX_SHOWN, TodoItem};
 use crate::limits::{ANSWER_WAIT, MAX_ANSWER_BYTES, cut};
 use crate::tools::answer::Answer;
-use crate::tools::approval::asker::{Approval, PrivateQuestion, Question, Said};
+use crate::tools::approval::asker::{Approval, PrivateQuestion, Question, Reach, Said};
 use crate::tools::builtin::arguments::{Clarify, TodoCall};
 use crate::tools::builtin::todos::TodoList;
 use crate::tools::call::Call;
@@ -79,12 +79,17 @@ impl Agent<'_> {
         let id = job.shared.events.question();
         let (call_id, tool) = (&call.call.id, permit.tool().as_str());
         let reach = self.jar.reach(job, permit.tool());
-        job.emit(|| EventKind::PermissionAsked {
-            id,
-            call_id: call_id.clone(),
-            tool: tool.to_owned(),
-            arguments: arguments.chars().take(MAX_SHOWN).collect(),
-            reach: reach.clone(),
+        job.emit(|| {
+            let Reach { mounts, hosts, secrets } = reach.clone();
+            EventKind::PermissionAsked {
+                id,
+                call_id: call_id.clone(),
+                tool: tool.to_owned(),
+                arguments: arguments.chars().take(MAX_SHOWN).collect(),
+                mounts,
+                hosts,
+                secrets,
+            }
         });
         let reach = &reach;
         let question = Question { id, agent: &job.path, tool: permit.tool(), arguments, reach };

@@ -5,6 +5,7 @@ use belljar_policy::Shown;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
+use crate::events::TodoStatus;
 use crate::limits::{
     MAX_BATCH, MAX_OPTIONS, MAX_QUESTION_BYTES, MAX_TODO_BYTES, MAX_TODO_DETAIL_BYTES, MAX_TODOS,
     MAX_WORKTREE_NAME,
@@ -142,24 +143,6 @@ pub(crate) enum WorktreeCall {
         #[serde(default)]
         discard_changes: bool,
     },
-}
-
-/// How far a thing to be done is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub(crate) enum TodoStatus {
-    Pending,
-    InProgress,
-    Completed,
-    Cancelled,
-}
-
-impl TodoStatus {
-    /// The word, as calls and events have it.
-    pub(crate) fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// A question for the person at the root.

@@ -7,9 +7,9 @@ use belljar_definition::builtin_tools::TODO_WRITE;
 use belljar_model::{Message, ToolCall};
 use belljar_policy::Shown;
 
-use crate::events::TodoItem;
+use crate::events::{TodoItem, TodoStatus};
 use crate::limits::MAX_TODOS;
-use crate::tools::builtin::arguments::{BuiltinCall, Todo, TodoCall, TodoChange, TodoStatus};
+use crate::tools::builtin::arguments::{BuiltinCall, Todo, TodoCall, TodoChange};
 use crate::tools::builtin::tool::BuiltinTool;
 use crate::tools::dispatch::Dispatcher;
 
@@ -67,8 +67,7 @@ impl TodoList {
 
     /// The list for whoever watches.
     pub(crate) fn items(&self) -> Vec<TodoItem> {
-        let item =
-            |item: &Item| TodoItem { content: item.content.clone(), status: item.status.as_str() };
+        let item = |item: &Item| TodoItem { content: item.content.clone(), status: item.status };
         self.items.iter().map(item).collect()
     }
 
