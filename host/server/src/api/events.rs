@@ -2,6 +2,7 @@
 
 use axum::http::HeaderMap;
 use axum::response::Response;
+use belljar_session::SessionEvent;
 use serde::Deserialize;
 
 use crate::app::Ctx;
@@ -71,26 +72,15 @@ async fn stored(ctx: &Ctx, session: &str, mut after: i64, frames: &Frames) {
         };
         let Some(last) = page.last() else { return };
         after = last.seq;
-        for event in &page {
-            let kind = kind_of(&event.body);
-            let kind = kind.as_deref().unwrap_or("event");
-            if !frames.send(Some(event.seq), kind, event.body.clone()).await {
+        for event in page.into_iter().map(SessionEvent::from) {
+            if !frames.send(Some(event.id), &event.kind, event.json.to_string()).await {
                 return;
             }
         }
     }
 }
 
-/// The `type` of a stored event.
-fn kind_of(json: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Typed {
-        r#type: String,
-    }
-    serde_json::from_str::<Typed>(json).ok().map(|event| event.r#type)
-}
-
-/// Sends stored and new events, until either side closes.
+/// Sends what is stored and what comes, until one of the two sides goes away.
 async fn follow(ctx: &Ctx, mut events: Pump, frames: &Frames) {
     let _counted = ctx.app.metrics().streams.one();
     let mut pulse = Pulse::new(ctx);
@@ -125,11 +115,5 @@ mod tests {
         assert_eq!(seen("12").unwrap(), Some(12));
         assert!(seen("twelve").is_err());
         assert_eq!(seen_last(&HeaderMap::new()).unwrap(), None);
-    }
-
-    #[test]
-    fn a_stored_event_says_its_kind() {
-        assert_eq!(kind_of(r#"{"id":1,"type":"todos"}"#).as_deref(), Some("todos"));
-        assert_eq!(kind_of("[]"), None);
     }
 }

@@ -4,7 +4,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar_store::{Store, StoreError};
+use belljar_agent::Event;
+use belljar_store::{Store, StoreError, StoredEvent};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -28,6 +29,28 @@ pub struct SessionEvent {
     /// since 1970), `session` and `message` stand in it too. Foreign
     /// text.
     pub json: Arc<str>,
+}
+
+impl SessionEvent {
+    /// The event itself; `None` = a newer program stored it, of a kind that this one does not know.
+    pub fn read(&self) -> Option<Event> {
+        serde_json::from_str(&self.json).ok()
+    }
+}
+
+impl From<StoredEvent> for SessionEvent {
+    fn from(stored: StoredEvent) -> Self {
+        let StoredEvent { seq: id, message, body } = stored;
+        // Of a newer program's event too: whoever watches is sent it as it is.
+        #[derive(serde::Deserialize)]
+        struct Kind<'a> {
+            #[serde(rename = "type", borrow)]
+            kind: std::borrow::Cow<'a, str>,
+        }
+        let kind = serde_json::from_str::<Kind<'_>>(&body);
+        let kind = kind.map_or_else(|_| "event".into(), |kind| kind.kind.into());
+        Self { id, message: message.into(), kind, json: body.into() }
+    }
 }
 
 /// Events that were stored together, in order.
@@ -150,12 +173,7 @@ impl Watch {
             });
             let page = page.ok()?;
             self.behind = !page.is_empty();
-            self.ready.extend(page.into_iter().map(|event| SessionEvent {
-                id: event.seq,
-                message: event.message.into(),
-                kind: kind_of(&event.body),
-                json: event.body.into(),
-            }));
+            self.ready.extend(page.into_iter().map(SessionEvent::from));
         }
     }
 
@@ -187,13 +205,21 @@ impl Drop for Watch {
     }
 }
 
-/// The `type` of an event that is stored.
-fn kind_of(body: &str) -> Arc<str> {
-    #[derive(serde::Deserialize)]
-    struct Kind<'a> {
-        #[serde(rename = "type", borrow)]
-        kind: std::borrow::Cow<'a, str>,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_event_has_its_kind_whichever_program_stored_it() {
+        for (body, kind) in [
+            (r#"{"event_id":1,"type":"todos","items":[]}"#, "todos"),
+            (r#"{"event_id":1,"type":"of_a_later_program"}"#, "of_a_later_program"),
+            ("[]", "event"),
+        ] {
+            let stored = StoredEvent { seq: 1, message: "m".to_owned(), body: body.to_owned() };
+            let event = SessionEvent::from(stored);
+            assert_eq!((&*event.kind, &*event.json), (kind, body));
+            assert!(event.read().is_none(), "it has not the fields of one");
+        }
     }
-    let kind = serde_json::from_str::<Kind<'_>>(body);
-    kind.map_or_else(|_| "event".into(), |kind| kind.kind.into())
 }

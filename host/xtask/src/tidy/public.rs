@@ -60,10 +60,7 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
     ("host/sandbox", &["Import", "JarBuildError", "JarError", "LogLine", "RECEIPT_VERSION"]),
     ("host/server", &["NoKeys", "StdioError"]),
     ("host/session", &["RECORD_VERSION"]),
-    (
-        "host/store",
-        &["MAX_AGENTS_BYTES", "MAX_JSON_BYTES", "MAX_TENANT_NAME", "StoredEvent", "UnknownWord"],
-    ),
+    ("host/store", &["MAX_AGENTS_BYTES", "MAX_JSON_BYTES", "MAX_TENANT_NAME", "UnknownWord"]),
 ];
 
 /// Names of types that several crates show: a type of another project, and the two kinds (of attacks, of
