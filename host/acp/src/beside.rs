@@ -18,7 +18,6 @@ use crate::door::{Connection, Door};
 use crate::errors::{failed, invalid};
 use crate::follow::emit;
 use crate::limits::MAX_RESULTS;
-use crate::told::Told;
 use crate::updates::{Out, Updates};
 use crate::{tool_call, words};
 
@@ -65,7 +64,7 @@ impl Beside<'_> {
         let (sender, receiver) = mpsc::channel(MAX_RESULTS);
         let sink = EventSink::to(move |event: &Event| {
             // An error: the editor reads too slowly, or no more. The store has the event all the same.
-            let _ = sender.try_send(serde_json::to_string(event).unwrap_or_default());
+            let _ = sender.try_send(event.clone());
         });
         let showing = show(self.door, self.to, self.session, receiver);
         let (ended, ()) = tokio::join!(run(sink), showing);
@@ -87,38 +86,24 @@ impl Beside<'_> {
 }
 
 /// Shows the events of a run beside the conversation.
-async fn show(
-    door: &Arc<Door>,
-    to: &Connection,
-    session: &str,
-    mut events: mpsc::Receiver<String>,
-) {
+async fn show(door: &Arc<Door>, to: &Connection, session: &str, mut events: mpsc::Receiver<Event>) {
     let mut updates: Option<(String, Updates)> = None;
-    while let Some(json) = events.recv().await {
-        let Ok(told) = serde_json::from_str::<Told>(&json) else { continue };
+    while let Some(event) = events.recv().await {
         let (run, updates) = updates.get_or_insert_with(|| {
-            let run = run_of(&json);
+            let run = event.run.to_string();
             let workspace = door.workspace().to_path_buf();
             // Their outputs do not pass by here.
             let client = Client { terminals: false, ..door.client() };
             let updates = Updates::new(client, session, &run, workspace);
             (run, updates)
         });
-        let mut out = updates.of(told);
+        let mut out = updates.of(event.agent.to_string(), event.kind);
         // The asker of the team puts them.
         out.retain(|out| matches!(out, Out::Update(..)));
         if emit(door, to, run, out).await.is_none() {
             return;
         }
     }
-}
-
-fn run_of(json: &str) -> String {
-    #[derive(serde::Deserialize)]
-    struct Run {
-        run: String,
-    }
-    serde_json::from_str::<Run>(json).map(|it| it.run).unwrap_or_default()
 }
 
 /// The person in the editor, for agents beside the conversation.

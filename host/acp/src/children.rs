@@ -8,6 +8,7 @@ use agent_client_protocol::v1::schema::{
     SessionCancelCapabilities, SessionMessage, SessionUpdate, StateUpdate,
     SubagentSessionCapabilities, SubagentUpdate,
 };
+use belljar_agent::RunStatus;
 use belljar_policy::Shown;
 
 use crate::limits::MAX_TITLE;
@@ -60,12 +61,12 @@ pub(crate) fn runs(id: &str) -> SessionUpdate {
 }
 
 /// On the parent: the child has ended, and nothing of it can be cancelled any more.
-pub(crate) fn ended(id: &str, status: &str, error: Option<&str>) -> SessionUpdate {
+pub(crate) fn ended(id: &str, status: RunStatus, error: Option<&str>) -> SessionUpdate {
     let reason = match status {
-        "completed" => IdleStopReason::EndTurn,
-        "cancelled" => IdleStopReason::Cancelled,
-        "partial" => IdleStopReason::MaxTurnRequests,
-        _ => {
+        RunStatus::Completed => IdleStopReason::EndTurn,
+        RunStatus::Cancelled => IdleStopReason::Cancelled,
+        RunStatus::Partial => IdleStopReason::MaxTurnRequests,
+        RunStatus::Failed => {
             let why = error.unwrap_or("it failed");
             let error = Error::new(-32603, Shown::multiline(why).to_string());
             IdleStopReason::Error(ErrorStopReason::new().error(error))

@@ -10,7 +10,6 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use crate::ask;
 use crate::door::{Connection, Door};
 use crate::results::Passed;
-use crate::told::Told;
 use crate::updates::{Out, Updates};
 
 /// The calls of turns, as they pass by.
@@ -63,7 +62,8 @@ fn of_event(turn: &RunningTurn, event: &SessionEvent, updates: &mut Updates) -> 
     if *event.message != *turn.message {
         return Vec::new();
     }
-    serde_json::from_str::<Told>(&event.json).map_or_else(|_| Vec::new(), |told| updates.of(told))
+    let Some(event) = event.read() else { return Vec::new() };
+    updates.of(event.agent.to_string(), event.kind)
 }
 
 /// Whatever has passed by until now.

@@ -10,7 +10,7 @@ use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
     ContentBlock, ContentChunk, ImageContent, MessageId, SessionUpdate,
 };
-use belljar_agent::{Image, Message};
+use belljar_agent::{Event, EventKind, Image, Message};
 use belljar_policy::Shown;
 use belljar_session::Turn;
 use serde_json::Value;
@@ -20,7 +20,6 @@ use crate::errors::{failed, of_service};
 use crate::limits::EVENTS_PAGE;
 use crate::results::{CallResult, Passed, PassedKind};
 use crate::terminal::exit_code;
-use crate::told::{Kind, Told};
 use crate::tool_call;
 use crate::updates::{Out, Updates};
 use crate::words::remark;
@@ -147,8 +146,8 @@ impl Telling<'_> {
                 return Some(());
             }
         }
-        let Ok(told) = serde_json::from_str::<Told>(json) else { return Some(()) };
-        let out = self.now.as_mut()?.takes(told);
+        let Ok(event) = serde_json::from_str::<Event>(json) else { return Some(()) };
+        let out = self.now.as_mut()?.takes(event.agent.to_string(), event.kind);
         self.send(out).await
     }
 
@@ -200,35 +199,35 @@ impl Telling<'_> {
 }
 
 impl Now {
-    fn takes(&mut self, told: Told) -> Vec<Out> {
+    fn takes(&mut self, agent: String, kind: EventKind) -> Vec<Out> {
         if self.root.is_none() {
-            let root = told.agent.split('/').next().unwrap_or_default().to_owned();
+            let root = agent.split('/').next().unwrap_or_default().to_owned();
             self.knows(&root);
             self.root = Some(root);
         }
-        match told.kind {
-            // The interrupted step is sent again.
-            Kind::RunResumed {} => {
+        match kind {
+            // The step that it was in is told again.
+            EventKind::RunResumed { .. } => {
                 self.saying.clear();
                 Vec::new()
             }
-            Kind::TextDelta { text } => {
-                match self.saying.iter_mut().find(|(agent, _)| *agent == told.agent) {
+            EventKind::TextDelta { text } => {
+                match self.saying.iter_mut().find(|(whose, _)| *whose == agent) {
                     Some((_, saying)) => saying.push_str(&text),
-                    None => self.saying.push((told.agent, text)),
+                    None => self.saying.push((agent, text)),
                 }
                 Vec::new()
             }
             kind => {
-                if let Kind::Retry { replaces: true, .. } = kind {
-                    self.saying.retain(|(agent, _)| *agent != told.agent);
+                if let EventKind::Retry { replaces: true, .. } = kind {
+                    self.saying.retain(|(whose, _)| *whose != agent);
                 }
                 let ended = match &kind {
-                    Kind::SubagentDone { child, .. } => child.clone(),
+                    EventKind::SubagentDone { child, .. } => child.clone(),
                     _ => String::new(),
                 };
-                let mut out = self.said(|agent| agent == told.agent || agent == ended);
-                out.extend(self.updates.of(Told { agent: told.agent, kind }));
+                let mut out = self.said(|whose| whose == agent || whose == ended);
+                out.extend(self.updates.of(agent, kind));
                 out.extend(self.updates.late());
                 out
             }
@@ -241,9 +240,8 @@ impl Now {
             std::mem::take(&mut self.saying).into_iter().partition(|(agent, _)| whose(agent));
         self.saying = open;
         let said: Vec<(String, String)> = said;
-        let kind = |text| Kind::TextDelta { text };
-        let said = said.into_iter().map(|(agent, text)| Told { agent, kind: kind(text) });
-        said.flat_map(|told| self.updates.of(told)).collect()
+        let say = |(agent, text)| self.updates.of(agent, EventKind::TextDelta { text });
+        said.into_iter().flat_map(say).collect()
     }
 
     /// The calls of the agent at the top, and their results.
@@ -284,7 +282,8 @@ mod tests {
         let mut now = Now { past, updates, saying: Vec::new(), root: None };
         let mut out = Vec::new();
         for event in events {
-            out.extend(now.takes(serde_json::from_value(event.clone()).unwrap()));
+            let kind = serde_json::from_value(event.clone()).unwrap();
+            out.extend(now.takes(event["agent"].as_str().unwrap().to_owned(), kind));
         }
         out.extend(now.said(|_| true));
         let words = out.into_iter().filter_map(|out| match out {
@@ -299,7 +298,7 @@ mod tests {
 
     #[test]
     fn text_that_the_next_attempt_says_anew_is_told_once() {
-        let step = json!({"agent": "a", "type": "step_started", "step": 1});
+        let step = json!({"agent": "a", "type": "step_started", "step": 1, "last": false});
         let says =
             |agent: &str, text: &str| json!({"agent": agent, "type": "text_delta", "text": text});
         let again = |replaces: bool| json!({"agent": "a", "type": "retry", "attempt": 1, "after_ms": 5, "reason": "cut", "replaces": replaces});

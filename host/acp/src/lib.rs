@@ -33,7 +33,6 @@ mod results;
 mod serve;
 mod team;
 mod terminal;
-mod told;
 mod tool_call;
 mod turn;
 mod updates;

@@ -9,6 +9,7 @@ use agent_client_protocol::v1::schema::{
     PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionUpdate, ToolCall, ToolCallContent,
     ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
+use belljar_agent::{BatchChild, Counts, EventKind, TodoItem, TodoStatus};
 use belljar_policy::Shown;
 
 use crate::children;
@@ -16,7 +17,6 @@ use crate::client::Client;
 use crate::limits::{MAX_RESULTS, MAX_TITLE};
 use crate::results::{CallResult, Passed, PassedKind};
 use crate::terminal::Screen;
-use crate::told::{Child, Counts, Kind, Todo, Told};
 use crate::{places, tool_call};
 
 /// Something to be sent or asked.
@@ -90,57 +90,57 @@ impl Updates {
         }
     }
 
-    /// The updates of an event.
-    pub(crate) fn of(&mut self, told: Told) -> Vec<Out> {
-        let Told { agent, kind } = told;
+    /// The updates of an event about this agent.
+    pub(crate) fn of(&mut self, agent: String, kind: EventKind) -> Vec<Out> {
         let mut out = Vec::new();
-        let asks = matches!(kind, Kind::PermissionAsked { .. } | Kind::QuestionAsked { .. });
+        let asks =
+            matches!(kind, EventKind::PermissionAsked { .. } | EventKind::QuestionAsked { .. });
         // Whoever is not seen asks where its parent at the top is.
         let seen = self.session_of(&agent).or_else(|| asks.then(|| self.session.clone()));
         let Some(session) = seen else { return out };
         let mut update = |update| out.push(Out::Update(session.clone(), update));
         match kind {
-            Kind::StepStarted { step } => {
+            EventKind::StepStarted { step, .. } => {
                 self.steps.insert(agent, step);
             }
-            Kind::TextDelta { text } => update(self.chunk(&agent, &text)),
-            Kind::ThoughtDelta { text } => update(self.thought(&agent, &text)),
-            Kind::ToolCallStarted { step, call_id, tool, arguments } => {
+            EventKind::TextDelta { text } => update(self.chunk(&agent, &text)),
+            EventKind::ThoughtDelta { text } => update(self.thought(&agent, &text)),
+            EventKind::ToolCallStarted { step, call_id, tool, arguments, .. } => {
                 update(self.started(agent, step, call_id, tool, arguments));
             }
-            Kind::ToolProgress { call_id, done, total, message } => {
+            EventKind::ToolProgress { call_id, done, total, message, .. } => {
                 out.extend(self.progress(&session, agent, call_id, done, total, &message));
             }
-            Kind::ToolCallFinished { step, call_id, tool, ok, error } => {
+            EventKind::ToolCallFinished { step, call_id, tool, ok, error, .. } => {
                 update(self.finished(agent, step, call_id, &tool, ok, error));
             }
-            Kind::SubagentBatchStart { batch, title, children } => {
+            EventKind::SubagentBatchStart { batch, title, children, .. } => {
                 self.batch(&session, &batch, title.as_deref(), &children, &mut out);
             }
-            Kind::SubagentBatchEnd { batch, summary } => {
+            EventKind::SubagentBatchEnd { batch, summary, .. } => {
                 update(self.batch_ended(&batch, &summary));
             }
-            Kind::SubagentUpdate { child } => {
+            EventKind::SubagentUpdate { child, .. } => {
                 if let Some(id) = self.session_of(&child) {
                     update(children::runs(&id));
                 }
             }
-            Kind::SubagentDone { batch, child, status, error, counts } => {
+            EventKind::SubagentDone { batch, child, status, error, counts, .. } => {
                 if self.client.subagents {
                     let id = children::id(&self.message, &child);
-                    update(children::ended(&id, &status, error.as_deref()));
+                    update(children::ended(&id, status, error.as_deref()));
                 }
                 update(self.batch_done(&batch, &counts));
             }
-            Kind::PermissionAsked { id, call_id, tool, arguments } => {
+            EventKind::PermissionAsked { id, call_id, tool, arguments, .. } => {
                 let call = self.waits(agent, id, call_id, &tool, &arguments);
                 out.push(Out::Permission { session, id, call: Box::new(call) });
             }
-            Kind::QuestionAsked { id, question, options, private } => {
+            EventKind::QuestionAsked { id, question, options, private } => {
                 out.push(Out::Clarify(session, Clarify { id, question, private, options }));
             }
-            Kind::Todos { items } => update(SessionUpdate::Plan(plan(items))),
-            Kind::TeamStageStarted { stage, of, agents } => {
+            EventKind::Todos { items } => update(SessionUpdate::Plan(plan(items))),
+            EventKind::TeamStageStarted { stage, of, agents } => {
                 let text = format!("Stage {stage} of {of}: {}\n\n", agents.join(", "));
                 update(self.chunk(&agent, &text));
             }
@@ -362,7 +362,7 @@ impl Updates {
         session: &str,
         batch: &str,
         title: Option<&str>,
-        children: &[Child],
+        children: &[BatchChild],
         out: &mut Vec<Out>,
     ) {
         let names: Vec<&str> =
@@ -378,11 +378,11 @@ impl Updates {
         if !self.client.subagents {
             return;
         }
-        for Child { child, task } in children {
-            let id = children::id(&self.message, child);
-            let announced = children::announce(&id, child, task);
+        for one in children {
+            let id = children::id(&self.message, &one.child);
+            let announced = children::announce(&id, &one.child, &one.task);
             out.push(Out::Update(session.to_owned(), announced));
-            out.push(Out::Update(id.clone(), children::task(session, &id, task)));
+            out.push(Out::Update(id.clone(), children::task(session, &id, &one.task)));
         }
     }
 
@@ -407,7 +407,7 @@ impl Updates {
     }
 
     /// Remarks beside the conversation, to an editor that shows such.
-    fn remark(&self, session: &str, kind: &Kind) -> Option<Out> {
+    fn remark(&self, session: &str, kind: &EventKind) -> Option<Out> {
         let notice = |severity, title: String| {
             let title = Shown::clipped(&title, MAX_TITLE.saturating_mul(4)).to_string();
             let notice = SessionUpdate::Notice(Notice::new(severity, title));
@@ -419,29 +419,31 @@ impl Updates {
             self.client.compaction.then_some(update)
         };
         let update = match kind {
-            Kind::Warning { message } => notice(NoticeSeverity::Warning, message.clone()),
-            Kind::Retry { attempt, reason, .. } => {
+            EventKind::Warning { message } => notice(NoticeSeverity::Warning, message.clone()),
+            EventKind::Retry { attempt, reason, .. } => {
                 notice(NoticeSeverity::Info, format!("attempt {attempt} failed: {reason}"))
             }
-            Kind::BudgetWarning { meter, used, limit } => {
+            EventKind::BudgetWarning { meter, used, limit } => {
+                let meter = serde_json::to_value(meter).unwrap_or_default();
+                let meter = meter.as_str().unwrap_or_default();
                 notice(NoticeSeverity::Warning, format!("{used} of {limit} {meter} are used"))
             }
-            Kind::HistoryCompacting {} => compaction(CompactionStatus::InProgress),
-            Kind::HistoryCompacted {} => compaction(CompactionStatus::Completed),
+            EventKind::HistoryCompacting { .. } => compaction(CompactionStatus::InProgress),
+            EventKind::HistoryCompacted { .. } => compaction(CompactionStatus::Completed),
             _ => None,
         };
         update.map(|update| Out::Update(session.to_owned(), update))
     }
 }
 
-/// An agent's list of work. Abandoned items are left out: a plan has no state for them.
-fn plan(items: Vec<Todo>) -> Plan {
-    let entry = |item: Todo| {
-        let status = match item.status.as_str() {
-            "in_progress" => PlanEntryStatus::InProgress,
-            "completed" => PlanEntryStatus::Completed,
-            "cancelled" => return None,
-            _ => PlanEntryStatus::Pending,
+/// An agent's list. What was given up is left out: a plan has no word for it.
+fn plan(items: Vec<TodoItem>) -> Plan {
+    let entry = |item: TodoItem| {
+        let status = match item.status {
+            TodoStatus::InProgress => PlanEntryStatus::InProgress,
+            TodoStatus::Completed => PlanEntryStatus::Completed,
+            TodoStatus::Cancelled => return None,
+            TodoStatus::Pending => PlanEntryStatus::Pending,
         };
         Some(PlanEntry::new(item.content, PlanEntryPriority::Medium, status))
     };
