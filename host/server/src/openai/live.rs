@@ -1,8 +1,7 @@
 //! A turn as it happens, for a stream: the agent's words, step by step, and the end.
 
-use belljar_agent::Brought;
+use belljar_agent::{Brought, EventKind};
 use belljar_session::{RunningTurn, SessionEvent, StoredTurnOf};
-use serde::Deserialize;
 
 use crate::app::Ctx;
 use crate::http::problem::Problem;
@@ -31,17 +30,6 @@ pub(crate) trait Wire: Send {
 /// or call.
 pub(crate) fn is_whole(brought: &Brought) -> bool {
     brought.form.is_some() || brought.choice.is_some()
-}
-
-/// The part of an event that matters here.
-#[derive(Deserialize)]
-struct Told<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: std::borrow::Cow<'a, str>,
-    #[serde(borrow)]
-    agent: std::borrow::Cow<'a, str>,
-    #[serde(default)]
-    text: String,
 }
 
 /// The text of the step that is said.
@@ -142,16 +130,16 @@ impl Saying {
         if !matches!(&*event.kind, "text_delta" | "step_started") {
             return true;
         }
-        let Ok(told) = serde_json::from_str::<Told<'_>>(&event.json) else { return true };
-        // Words of subagents are for their parents.
-        if told.agent.contains('/') {
+        let Some(event) = event.read() else { return true };
+        // What subagents say is their parent's to read.
+        if event.agent.contains('/') {
             return true;
         }
-        if told.kind == "step_started" {
+        let EventKind::TextDelta { text } = event.kind else {
             *self = Self::default();
             return true;
-        }
-        self.held.push_str(&told.text);
+        };
+        self.held.push_str(&text);
         if self.held.trim().is_empty() && !self.begun {
             return true;
         }
