@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_agent::{ResolvedAgent, RunStatus, resolve_all};
+use belljar_agent::{Event, EventKind, ResolvedAgent, RunStatus, resolve_all};
 use belljar_definition::{AgentReadiness, Visibility};
 use belljar_policy::Shown;
 use belljar_session::{
@@ -220,14 +220,17 @@ async fn follow(
             _ = turn.ended() => break,
             event = watch.next(), if watching => match event {
                 Some(event) if *event.message == *turn.message => {
-                    match &*event.kind {
-                        "permission_asked" | "question_asked" => asks = true,
-                        "permission_answered" | "question_answered" => {
+                    let Some(event) = event.read() else { continue };
+                    match &event.kind {
+                        EventKind::PermissionAsked { .. } | EventKind::QuestionAsked { .. } => {
+                            asks = true;
+                        }
+                        EventKind::PermissionAnswered { .. } | EventKind::QuestionAnswered { .. } => {
                             asks = !client.service.questions(Some(&turn.session)).is_empty();
                         }
                         _ => {}
                     }
-                    if let (Some(progress), Some(text)) = (&mut progress, said(&event.kind, &event.json)) {
+                    if let (Some(progress), Some(text)) = (&mut progress, said(&event)) {
                         progress.say(&cx.peer, 0, None, text).await;
                     }
                 }
@@ -326,25 +329,24 @@ fn word(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
 }
 
 /// The text of an event for a client; `None` = it is told nothing.
-fn said(kind: &str, json: &str) -> Option<String> {
-    let event: Value = serde_json::from_str(json).ok()?;
-    let agent = Shown::clipped(event["agent"].as_str().unwrap_or_default(), 100).to_string();
-    let text = match kind {
-        "step_started" => format!("{agent}: step {}", event["step"]),
-        "tool_call_started" => {
-            format!("{agent}: {}", Shown::clipped(event["tool"].as_str()?, 64))
+fn said(event: &Event) -> Option<String> {
+    let agent = Shown::clipped(&event.agent, 100);
+    match &event.kind {
+        EventKind::StepStarted { step, .. } => Some(format!("{agent}: step {step}")),
+        EventKind::ToolCallStarted { tool, .. } => {
+            Some(format!("{agent}: {}", Shown::clipped(tool, 64)))
         }
-        "subagent_batch_start" => format!("{agent}: starts subagents"),
-        "subagent_batch_end" => {
-            let summary = Shown::clipped(event["summary"].as_str()?, 200).to_string();
-            let of = event["counts"]["total"].as_u64().filter(|of| *of > 1)?;
-            format!("{agent}: these {of} subagents have ended: {summary}")
+        EventKind::SubagentBatchStart { .. } => Some(format!("{agent}: starts subagents")),
+        EventKind::SubagentBatchEnd { summary, counts, .. } if counts.total > 1 => {
+            let (of, summary) = (counts.total, Shown::clipped(summary, 200));
+            Some(format!("{agent}: these {of} subagents have ended: {summary}"))
         }
-        "subagent_background" => format!("{agent}: a subagent goes on in the background"),
-        "subagent_done" => format!("{agent}: a subagent has ended"),
-        _ => return None,
-    };
-    Some(text)
+        EventKind::SubagentBackground { .. } => {
+            Some(format!("{agent}: a subagent goes on in the background"))
+        }
+        EventKind::SubagentDone { .. } => Some(format!("{agent}: a subagent has ended")),
+        _ => None,
+    }
 }
 
 /// A turn of this door and this key. INV-294: another key's task, another tenant's and a missing one are
