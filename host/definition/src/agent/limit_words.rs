@@ -6,9 +6,9 @@
 //! (`says.rs`).
 
 use super::NotKept;
-use super::keys::IGNORED;
 use super::names::is_tool_of_a_program;
 use super::says::Says;
+use super::taking::{any, takes};
 use super::words::{TABLES, Tables, flat, words};
 use crate::fields::boolean;
 use crate::yaml::{Key, Node, Value};
@@ -45,29 +45,6 @@ const LABELS: &[&str] = &[
     "comments",
     "summary",
     "domain",
-];
-
-/// Words that take away beside an ability alone.
-const BESIDE: &[&str] = &[
-    "less",
-    "free",
-    "zero",
-    "unable",
-    "stop",
-    "stops",
-    "discard",
-    "discards",
-    "revert",
-    "reverts",
-    "undo",
-    "protection",
-    "abort",
-    "freeze",
-    "until",
-    "before",
-    "halt",
-    "kill",
-    "lose",
 ];
 
 /// Values that say no and deny.
@@ -124,22 +101,6 @@ pub(super) fn is_spelt_right(key: &str) -> bool {
     let words = words(key);
     let known = |tables: &Tables| words.len() > 1 && words.iter().all(|word| tables.knows(word));
     TABLES.as_ref().is_some_and(known)
-}
-
-/// Whether one of the words of a name takes away, or is for something that an agent can do.
-pub(super) fn speaks_in_name(name: &str) -> bool {
-    let words = words(name);
-    let speaks = |tables: &Tables| takes(&words, tables) || any(&words, &tables.abilities);
-    TABLES.as_ref().is_none_or(speaks)
-}
-
-/// Whether a key by itself leaves out what stands behind it: `except`, `not`.
-pub(super) fn takes_by_itself(key: &str) -> bool {
-    let takes = |tables: &Tables| {
-        let key = flat(key);
-        tables.besides.contains(&key) || tables.takes.contains(&key)
-    };
-    TABLES.as_ref().is_none_or(takes)
 }
 
 fn speaks_of_rights(words: &[String]) -> bool {
@@ -249,7 +210,7 @@ impl Field<'_> {
     /// agent does, and in a language that nobody reads here, what it switches on may be a limit.
     fn unheard_of(&self) -> bool {
         let tables = self.tables;
-        if tables.switches.contains(self.plain) || self.asks() || is_ignored(self.plain) {
+        if tables.switches.contains(self.plain) || self.asks() {
             return false;
         }
         match self.says {
@@ -420,11 +381,6 @@ impl Field<'_> {
     }
 }
 
-/// Whether a key is a field of other programs that means nothing here.
-fn is_ignored(plain: &str) -> bool {
-    IGNORED.iter().any(|key| flat(key) == plain)
-}
-
 /// Whether a text that is the name of a tool is hardly anything else: `kind: Agent` names no tool.
 fn is_no_word_besides(text: &str) -> bool {
     const TOOLS: &[&str] = &[
@@ -444,30 +400,11 @@ fn is_no_word_besides(text: &str) -> bool {
     TOOLS.contains(&text) || text.contains('_')
 }
 
-/// Whether the words of a key take something away.
-pub(super) fn takes(words: &[String], tables: &Tables) -> bool {
-    // Words joined without a mark, for example `nobash`.
-    let negated =
-        |word: &String| word.strip_prefix("no").is_some_and(|rest| tables.abilities.contains(rest));
-    let joined = |of: &Vec<String>| words.windows(of.len()).any(|part| part == of.as_slice());
-    // `write_free`, `stop_edits`.
-    let beside = |word: &String| BESIDE.contains(&word.as_str());
-    words.iter().any(beside) && any(words, &tables.abilities)
-        || any(words, &tables.takes)
-        || any(words, &tables.takes_in_keys)
-        || words.iter().any(negated)
-        || tables.takes_joined.iter().any(joined)
-}
-
-/// Whether a nested field lists tools: the agent's own field of that name is read, a nested one of another
-/// program is not.
+/// Whether a field within another says which tools there are: of an agent's own fields that one is
+/// read, and what stands below another program's name is not.
 fn lists_tools(plain: &str, node: &Node) -> bool {
     let all = node.text().is_some_and(|text| matches!(text.trim(), "" | "*" | "all"));
     plain == "tools" && !all && !matches!(node.value, Value::Null | Value::Bool(true))
-}
-
-fn any(words: &[String], of: &std::collections::BTreeSet<String>) -> bool {
-    words.iter().any(|word| of.contains(word))
 }
 
 #[cfg(test)]

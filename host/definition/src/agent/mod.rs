@@ -27,6 +27,7 @@ mod shapes;
 mod stated;
 mod stated_fields;
 mod swallowed;
+mod taking;
 mod tool_list;
 mod tools;
 mod words;

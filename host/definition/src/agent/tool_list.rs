@@ -8,14 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use belljar_policy::{Permission, Shown, ToolName};
 
 use super::builtin_tools::SPAWN_AGENT;
-use super::limit_words;
 use super::listed::{Listed, listed};
 use super::names::{
     Behind, Entry, program_tool, split_marks, split_names, split_words, tools_behind,
 };
 use super::says::Says;
 use super::tools::{KnownTools, Meaning, Written};
-use super::{Decider, Translated, Unavailable, own};
+use super::{Decider, Translated, Unavailable, own, taking};
 use crate::Dialect;
 use crate::diagnostic::Position;
 use crate::fields::{Fields, boolean, shown};
@@ -232,7 +231,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         for (key, node) in switches {
             let (text, at) = (key.text.clone(), key.at);
             // `except: Bash`.
-            if limit_words::takes_by_itself(&text) {
+            if taking::takes_by_itself(&text) {
                 return None;
             }
             match Says::of(node) {
@@ -308,7 +307,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         for entry in named.iter().filter(|it| !tools_behind(&it.text, self.known).is_known) {
             let plain = |c: char| c.is_ascii_alphanumeric() || "_-./*:@".contains(c);
             let is_name = entry.text.chars().all(plain);
-            if !is_name || limit_words::speaks_in_name(&entry.text) {
+            if !is_name || taking::speaks_in_name(&entry.text) {
                 self.not_understood(entry);
             }
         }

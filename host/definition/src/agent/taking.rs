@@ -1,0 +1,82 @@
+//! Words of a key or of a name that take something away by themselves.
+
+use std::collections::BTreeSet;
+
+use super::words::{TABLES, Tables, flat, words};
+
+/// Words that take away beside an ability alone.
+const BESIDE: &[&str] = &[
+    "less",
+    "free",
+    "zero",
+    "unable",
+    "stop",
+    "stops",
+    "discard",
+    "discards",
+    "revert",
+    "reverts",
+    "undo",
+    "protection",
+    "abort",
+    "freeze",
+    "until",
+    "before",
+    "halt",
+    "kill",
+    "lose",
+];
+
+/// Whether one of the words of a name takes away, or is for something that an agent can do.
+pub(super) fn speaks_in_name(name: &str) -> bool {
+    let words = words(name);
+    let speaks = |tables: &Tables| takes(&words, tables) || any(&words, &tables.abilities);
+    TABLES.as_ref().is_none_or(speaks)
+}
+
+/// Whether a key by itself leaves out what stands behind it: `except`, `not`.
+pub(super) fn takes_by_itself(key: &str) -> bool {
+    let takes = |tables: &Tables| {
+        let key = flat(key);
+        tables.besides.contains(&key) || tables.takes.contains(&key)
+    };
+    TABLES.as_ref().is_none_or(takes)
+}
+
+/// Whether the words of a key take something away.
+pub(super) fn takes(words: &[String], tables: &Tables) -> bool {
+    // `nobash`, which nobody cut into words.
+    let negated =
+        |word: &String| word.strip_prefix("no").is_some_and(|rest| tables.abilities.contains(rest));
+    let joined = |of: &Vec<String>| words.windows(of.len()).any(|part| part == of.as_slice());
+    // `write_free`, `stop_edits`.
+    let beside = |word: &String| BESIDE.contains(&word.as_str());
+    words.iter().any(beside) && any(words, &tables.abilities)
+        || any(words, &tables.takes)
+        || any(words, &tables.takes_in_keys)
+        || words.iter().any(negated)
+        || tables.takes_joined.iter().any(joined)
+}
+
+/// Whether one of the words is in a table.
+pub(super) fn any(words: &[String], of: &BTreeSet<String>) -> bool {
+    words.iter().any(|word| of.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_beside_an_ability_takes_it_away() {
+        let tables = TABLES.as_ref().unwrap();
+        for key in ["write_free", "stopEdits", "nobash", "-shell", "quarantined"] {
+            assert!(takes(&words(key), tables), "{key}");
+        }
+        for key in ["free", "stop", "writing", "nobility"] {
+            assert!(!takes(&words(key), tables), "{key}");
+        }
+        assert!(takes_by_itself("except") && !takes_by_itself("Bash"));
+        assert!(speaks_in_name("bash_off") && !speaks_in_name("context7"));
+    }
+}
