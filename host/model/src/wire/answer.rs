@@ -123,6 +123,11 @@ impl Answer {
         Ok(())
     }
 
+    /// Whether the arguments of a call have begun and not ended.
+    pub(crate) fn is_cut_in_a_call(&self) -> bool {
+        self.calls.iter().any(|call| call.shape.depth > 0)
+    }
+
     /// Shows a thought; what is kept of it are its [`Thoughts`].
     pub(crate) fn push_thinking(text: &str, sink: &mut Sink<'_>) {
         if !text.is_empty() {
@@ -198,9 +203,9 @@ impl Answer {
             let usable = !call.id.is_empty() && calls.iter().all(|other| other.id != call.id);
             let id = if usable { call.id } else { format!("call_{}_{}", self.turn, index + 1) };
             // No arguments at all is how some servers write an empty object.
-            let empty = call.arguments.trim().is_empty();
+            let empty = matches!(call.arguments.trim(), "" | "null");
             // INV-470: mended here, so that the conversation holds what everybody can read.
-            let arguments = if empty { "{}".to_owned() } else { mended(call.arguments) };
+            let arguments = if empty { "{}".to_owned() } else { mended(unwrapped(call.arguments)) };
             calls.push(ToolCall { id, name: call.name, arguments });
         }
         let stop = match self.stop {
@@ -212,6 +217,18 @@ impl Answer {
         };
         Reply { text: self.text, calls, reasoning, usage: self.usage, stop }
     }
+}
+
+/// Arguments that were written as JSON twice, written once: the text of an object in a text.
+fn unwrapped(arguments: String) -> String {
+    if !arguments.trim_start().starts_with('"') {
+        return arguments;
+    }
+    let inner: Option<String> = serde_json::from_str(arguments.trim()).ok();
+    let is_object = |inner: &String| {
+        serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(inner).is_ok()
+    };
+    inner.filter(is_object).unwrap_or(arguments)
 }
 
 /// Stands for the reason of an answer that ended without one.

@@ -12,7 +12,7 @@ const KINDS: [&str; 7] = [
 ];
 
 /// Phrases of messages for people, in lower case: all parts of a row in this order.
-const PHRASES: [&[&str]; 23] = [
+const PHRASES: [&[&str]; 35] = [
     // OpenAI, DeepSeek, vLLM, Mistral, Together, OpenRouter.
     &["maximum context length"],
     &["model's context length", "exceed"],
@@ -44,6 +44,25 @@ const PHRASES: [&[&str]; 23] = [
     &["exceeded model token limit"],
     &["prompt exceeds max length"],
     &["range of input length should be"],
+    // vLLM.
+    &["longer than the maximum model length"],
+    &["exceed", "max_model_len"],
+    &["exceed", "maximum model length"],
+    // LM Studio.
+    &["context length of only", "not enough"],
+    &["n_keep", ">= n_ctx"],
+    &["context the overflows"],
+    // llama.cpp.
+    &["context shift is disabled"],
+    // Text Generation Inference.
+    &["`inputs` tokens", "must be <="],
+    &["`inputs` must have less than"],
+    // Cohere.
+    &["tokens in the prompt cannot exceed"],
+    // Cerebras.
+    &["current length is", "while limit is"],
+    // Copilot.
+    &["prompt token count", "exceeds the limit"],
 ];
 
 /// Whether an error says that the request does not fit. `kind`: its word for programs.
@@ -110,6 +129,31 @@ mod tests {
             ),
             ("", "Please reduce the length of the messages or completion."),
             ("", "Input is too long for requested model."),
+            (
+                "BadRequestError",
+                "The decoder prompt (length 9000) is longer than the maximum model length of 8192.",
+            ),
+            ("", "The total number of tokens (9000) exceeds the model's max_model_len 8192"),
+            (
+                "",
+                "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough.",
+            ),
+            ("", "Cannot truncate prompt with n_keep (9000) >= n_ctx (4096)"),
+            ("server_error", "context shift is disabled"),
+            (
+                "validation",
+                "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens and 500 `max_new_tokens`",
+            ),
+            (
+                "validation",
+                "Input validation error: `inputs` must have less than 1024 tokens. Given: 5000",
+            ),
+            (
+                "",
+                "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000.",
+            ),
+            ("", "Current length is 9000 while limit is 8192"),
+            ("", "prompt token count of 150000 exceeds the limit of 128000"),
         ] {
             assert!(is_too_long(400, kind, message), "{kind} {message}");
         }

@@ -15,8 +15,10 @@ pub(crate) fn from_status(status: u16, retry_after: Option<Duration>, body: &str
     let message = value.as_ref().and_then(message_in).unwrap_or(body);
     let message = if message.trim().is_empty() { "no reason given" } else { message };
     let kind = value.as_ref().and_then(kind_in).unwrap_or_default();
-    let is_context = context::is_too_long(status, kind, message);
-    let message = quoted(message);
+    let raw = value.as_ref().and_then(raw_in).unwrap_or_default();
+    let is_raw = context::is_too_long(status, "", raw);
+    let is_context = is_raw || context::is_too_long(status, kind, message);
+    let message = quoted(if is_raw { raw } else { message });
     match status {
         _ if is_context => ModelError::ContextLength { message },
         401 | 403 => ModelError::Auth { status, message },
@@ -79,7 +81,7 @@ pub(crate) fn in_stream(error: &Value) -> ModelError {
     let message = message_in(error).unwrap_or("no reason given");
     let inner = error.get("error").filter(|inner| inner.is_object()).unwrap_or(error);
     let status = [error, inner].iter().find_map(|place| status_in(place));
-    let kind = kind_in(error).unwrap_or("error");
+    let kind = kind_in(error).unwrap_or(NO_KIND);
     if context::is_too_long(status.unwrap_or(400), kind, message) {
         return ModelError::ContextLength { message: quoted(message) };
     }
@@ -96,11 +98,34 @@ pub(crate) fn in_stream(error: &Value) -> ModelError {
         }
         (Some(status), _) => ModelError::Http { status, retry_after: None, message },
         (None, lower) => ModelError::Provider {
-            transient: TRANSIENT.contains(&lower),
+            transient: TRANSIENT.contains(&lower) || lower == NO_KIND && passes(&message),
             kind: quoted(kind),
             message,
         },
     }
+}
+
+/// Stands for the word of an error that has none.
+const NO_KIND: &str = "error";
+
+/// Whether an error without a word for programs says, in those for people, that another try may do.
+fn passes(message: &str) -> bool {
+    const SAYS: [&str; 12] = [
+        "overloaded",
+        "unavailable",
+        "loading",
+        "timeout",
+        "timed out",
+        "try again",
+        "busy",
+        "at capacity",
+        "upstream",
+        "internal error",
+        "connection",
+        "went away",
+    ];
+    let message = message.to_ascii_lowercase();
+    SAYS.iter().any(|words| message.contains(words))
 }
 
 /// Words for failures that may be over a moment later.
@@ -136,6 +161,11 @@ fn message_in(value: &Value) -> Option<&str> {
             .iter()
             .find_map(|field| value.get(*field).and_then(message_in))
     })
+}
+
+/// The words of the provider behind OpenRouter, which passes them on as they came.
+fn raw_in(value: &Value) -> Option<&str> {
+    value.get("error")?.get("metadata")?.get("raw")?.as_str()
 }
 
 /// The machine-readable word in an error answer.
@@ -218,5 +248,18 @@ mod tests {
         assert!(in_stream(&error).is_retryable());
         let error = serde_json::json!({"type": "invalid_request_error", "message": "no"});
         assert!(!in_stream(&error).is_retryable());
+        assert!(in_stream(&serde_json::json!("upstream went away")).is_retryable());
+        assert!(in_stream(&serde_json::json!("The model is loading")).is_retryable());
+        assert!(!in_stream(&serde_json::json!("no such model")).is_retryable());
+    }
+
+    #[test]
+    fn the_words_of_the_provider_behind_a_router_tell_that_a_request_is_too_long() {
+        let raw =
+            "{\"error\":{\"message\":\"prompt is too long: 250000 tokens > 200000 maximum\"}}";
+        let body = serde_json::json!({"error": {"code": 400, "message": "Provider returned error",
+            "metadata": {"raw": raw, "provider_name": "Anthropic"}}});
+        let error = from_status(400, None, &body.to_string());
+        assert!(matches!(error, ModelError::ContextLength { .. }), "{error:?}");
     }
 }

@@ -467,3 +467,74 @@ async fn a_request_that_does_not_fit_is_told_as_that() {
         }
     }
 }
+
+#[tokio::test]
+async fn another_choice_is_no_part_of_the_answer_wherever_it_stands() {
+    let choice =
+        |index: Option<u64>, text: &str| json!({"index": index, "delta": {"content": text}});
+    let chunk = |choices: Vec<Value>| json!({"choices": choices}).to_string();
+    let end = |index: u64| {
+        json!({"choices": [{"index": index, "delta": {}, "finish_reason": "stop"}]}).to_string()
+    };
+    for (name, events) in [
+        (
+            "a piece of another one between",
+            vec![
+                chunk(vec![choice(Some(0), "a")]),
+                chunk(vec![choice(Some(1), "X")]),
+                end(1),
+                end(0),
+            ],
+        ),
+        (
+            "the other one first",
+            vec![chunk(vec![choice(Some(1), "X"), choice(Some(0), "a")]), end(0)],
+        ),
+        ("counted from 1", vec![chunk(vec![choice(Some(1), "a")]), end(1)]),
+        ("without a number", vec![chunk(vec![choice(None, "a")]), finish("stop")]),
+    ] {
+        let mut events: Vec<&str> = events.iter().map(String::as_str).collect();
+        events.push(DONE);
+        let server = Server::new(vec![stream(&events)]).await;
+        let reply = reply(&openai(&server), &first_turn()).await;
+        assert_eq!((reply.text.as_str(), &reply.stop), ("a", &StopReason::EndTurn), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_are_null_or_written_twice_are_an_object() {
+    for (arguments, expected) in [
+        (json!("null"), "{}"),
+        (json!(null), "{}"),
+        (json!("\"{\\\"path\\\": 1}\""), "{\"path\": 1}"),
+        (json!("\"a text\""), "\"a text\""),
+    ] {
+        let piece =
+            json!({"index": 0, "id": "c", "function": {"name": "n", "arguments": arguments}});
+        let server = Server::new(vec![stream(&[
+            &delta(json!({"tool_calls": [piece]})),
+            &finish("tool_calls"),
+            DONE,
+        ])])
+        .await;
+        let reply = reply(&openai(&server), &first_turn()).await;
+        assert_eq!(reply.calls, [call("c", "n", expected)], "{arguments}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_breaks_off_before_done_is_asked_for_again() {
+    let half = json!({"index": 0, "id": "c", "function": {"name": "n", "arguments": "{\"a"}});
+    let half = delta(json!({"tool_calls": [half]}));
+    let server = Server::new(vec![stream(&[&half, DONE]), good()]).await;
+    assert_eq!(reply(&openai(&server), &first_turn()).await.text, "again");
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn an_error_in_plain_words_that_passes_is_asked_again_and_another_is_not() {
+    for busy in ["data: {\"error\": \"overloaded\"}", "event: error\ndata: upstream went away"] {
+        let server = Server::new(vec![raw(&format!("{busy}\n\n")), good()]).await;
+        assert_eq!(reply(&openai(&server), &first_turn()).await.text, "again", "{busy}");
+    }
+}

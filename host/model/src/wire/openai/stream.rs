@@ -21,12 +21,14 @@ pub(crate) struct Stream {
     /// The model declined in a field of its own.
     refused: bool,
     done: bool,
+    /// The number of the choice that is the answer; `None` = none has come, or it has no number.
+    choice: Option<u64>,
 }
 
 impl Stream {
     pub(crate) fn new(request: &ChatRequest, model: &str) -> Self {
         let answer = Answer::to(request, model);
-        Self { answer, has_usage: false, refused: false, done: false }
+        Self { answer, has_usage: false, refused: false, done: false, choice: None }
     }
 }
 
@@ -40,16 +42,23 @@ impl Decoder for Stream {
             return Ok(());
         }
         let Some(chunk) = events::read(name, data)? else { return Ok(()) };
-        // One choice was asked for; a second would be another answer.
-        if let Some(choice) = lenient::items(&chunk, "choices").first() {
-            self.choice(choice, sink)?;
+        // One choice was asked for; a second would be another answer, whose pieces come between.
+        let number = |choice: &&Value| lenient::count(choice, "index");
+        let choices = lenient::items(&chunk, "choices").iter();
+        if let Some(choice) = choices.min_by_key(number) {
+            let number = number(&choice);
+            self.choice = self.choice.or(number);
+            if number.is_none() || number == self.choice {
+                self.choice(choice, sink)?;
+            }
         }
         self.count(&chunk);
         Ok(())
     }
 
     fn progress(&self) -> Progress {
-        if self.done && (self.answer.stop.is_some() || self.answer.has_content()) {
+        let has_answer = self.answer.has_content() && !self.answer.is_cut_in_a_call();
+        if self.done && (self.answer.stop.is_some() || has_answer) {
             Progress::Over
         } else if self.answer.stop.is_some() {
             Progress::Complete
