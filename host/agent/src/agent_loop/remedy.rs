@@ -1,4 +1,4 @@
-//! What the operator can look at where a model gave no answer.
+//! The setting that the operator can look at where a model gave no answer.
 
 use belljar_model::ModelError;
 use belljar_policy::Shown;

@@ -74,7 +74,7 @@ pub(crate) fn help() -> String {
     text
 }
 
-/// What stands below the `--help` of all commands together.
+/// The text below the `--help` of all commands together.
 pub(crate) fn help_of_all() -> String {
     format!(
         "{}\nSettings, agents and sessions are in `~/.belljar`, or where `BELLJAR_HOME=DIR` says; compiled\n\

@@ -4,7 +4,7 @@ use belljar_agent::{Advice, Host, Unasked};
 use belljar_policy::{Explanation, Permission, Shown, Source, Stance, Vote};
 use serde_json::{Value, json};
 
-use crate::args::ExplainArgs;
+use crate::args::grants::ExplainArgs;
 use crate::commands::catalogue::agents;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;

@@ -22,7 +22,7 @@ use belljar_server::MCP_IDENTITY;
 
 use self::asked::Asks;
 use self::rights::usage;
-use crate::args::GrantArgs;
+use crate::args::grants::GrantArgs;
 use crate::commands::catalogue::agents;
 use crate::setup::agreed::agreed;
 use crate::setup::config_lock::ConfigLock;

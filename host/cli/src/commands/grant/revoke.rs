@@ -15,7 +15,7 @@ use belljar_policy::{
 
 use super::rights::{self, usage};
 use super::{lock_unless_asked, record, replace};
-use crate::args::RevokeArgs;
+use crate::args::grants::RevokeArgs;
 use crate::commands::catalogue::agents;
 use crate::setup::agreed::agreed;
 use crate::setup::exit::{Exit, Failure};

@@ -5,7 +5,7 @@ use belljar_policy::{
     Access, GuestPath, HostRule, LIMITS, LimitsRequest, Permission, SecretName, Shown, ToolName,
 };
 
-use crate::args::GrantArgs;
+use crate::args::grants::GrantArgs;
 use crate::setup::exit::Failure;
 
 /// Limits without which an agent cannot even begin.
