@@ -65,7 +65,7 @@ pub struct Brought {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{at}` {why}")]
 pub struct Unfit {
-    /// Where it stands: `tools[2].parameters`, `form`.
+    /// The place of the fault, for example `tools[2].parameters` or `form`.
     pub at: String,
     /// Why; escaped.
     pub why: String,

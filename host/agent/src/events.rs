@@ -84,7 +84,7 @@ pub struct Event {
     /// Who it is about.
     #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
     pub agent: Arc<str>,
-    /// The kind of the event, with its fields.
+    /// The kind of the event, with its fields, for example [`EventKind::TextDelta`].
     #[serde(flatten)]
     pub kind: EventKind,
 }
@@ -299,7 +299,7 @@ impl EventKind {
 /// A subagent of a batch that starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BatchChild {
-    /// Its path.
+    /// The path of the subagent, for example `main/scout#0`.
     pub child: String,
     /// Its task, cut.
     pub task: String,

@@ -63,7 +63,7 @@ struct Inner {
 /// A directory with the changes to it.
 #[derive(Debug, Clone)]
 pub struct Layer {
-    /// Where agents see the directory.
+    /// The place of the directory for agents, for example `/workspace`.
     pub guest: GuestPath,
     /// The directory.
     pub lower: PathBuf,

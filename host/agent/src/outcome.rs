@@ -61,9 +61,9 @@ pub struct Outcome {
     pub unfinished: Vec<String>,
     /// The run; a subagent has its parent's.
     pub run: RunId,
-    /// The agent's identity: scope and slug.
+    /// The agent's identity: scope and slug, for example `library/NAME/scout`.
     pub agent: String,
-    /// The model, as provider and name; empty where none was chosen.
+    /// The model, as provider and name, for example `openai:gpt-x`; empty if none was chosen.
     pub model: String,
     /// When it began.
     pub started: Timestamp,
@@ -200,9 +200,9 @@ pub struct Usage {
 pub struct Attachment {
     /// The id of the call.
     pub call_id: String,
-    /// Its name without any path. Foreign text.
+    /// The file name without any path, for example `report.pdf`. Foreign text.
     pub name: String,
-    /// The media type, as the tool states it. Foreign text.
+    /// The media type, as the tool states it, for example `text/csv`. Foreign text.
     pub media_type: String,
     /// Its size in bytes.
     pub size: u64,
@@ -272,7 +272,7 @@ pub struct ChildSummary {
     pub step: u64,
     /// The number of earlier agents of the same name in the run.
     pub spawn_index: u32,
-    /// The name after the parent's path; unique in the run.
+    /// The name after the parent's path, for example `main/scout#0`; unique in the run.
     #[serde(default)]
     pub path: String,
     /// Its origin.

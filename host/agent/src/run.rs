@@ -103,7 +103,7 @@ impl RunSpec {
 /// Exactly what the model would be sent first.
 #[derive(Debug, Clone)]
 pub struct Preview {
-    /// The model, as provider and name.
+    /// The model, as provider and name, for example `openai:gpt-x`.
     pub model: String,
     /// System blocks, messages and tools.
     pub request: ChatRequest,

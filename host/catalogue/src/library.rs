@@ -107,7 +107,7 @@ pub enum LibraryChange {
     Added(AgentId),
     /// The definition has changed.
     Changed(AgentId),
-    /// Removed. The diagnostics have the reason if the file is broken.
+    /// Removed. The diagnostics have the reason if the file is broken, for example by an edit.
     Removed(AgentId, Vec<Diagnostic>),
 }
 

@@ -17,7 +17,7 @@ use belljar_policy::{ShownPath as _, ToolName};
 
 use crate::tool_files::{ReadError, read_bounded};
 
-/// How the name of every tool of a server begins.
+/// The beginning of every tool's name of a server, for example `mcp__work__calendar_list`.
 const OF_SERVERS: &str = "mcp__";
 
 /// The configured servers, and whose each tool is.

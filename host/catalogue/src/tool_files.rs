@@ -70,7 +70,7 @@ pub enum ReadError {
     /// It cannot be opened or read.
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// A FIFO, a device, a directory.
+    /// A special file, for example a FIFO, a device, a directory.
     #[error("it is not a regular file")]
     Special,
     /// It is longer than the bound.

@@ -29,7 +29,7 @@ pub const UNPINNED: &str = "unpinned-tool";
 /// One built-in tool, as embedded in the program.
 #[derive(Debug, Clone)]
 pub struct StockTool {
-    /// The name of the tool and of its component.
+    /// The name of the tool and of its component, for example `file_read`.
     pub name: Cow<'static, str>,
     /// The component.
     pub wasm: Wasm,

@@ -28,7 +28,7 @@ use crate::stage::SuiteStage;
 /// The result of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaseVerdict {
-    /// The subject: `files`, `http`, ...
+    /// The subject, for example `files` or `http`.
     pub group: String,
     /// The claim.
     pub case: String,

@@ -34,7 +34,7 @@ pub struct Diagnostic {
     pub column: u32,
     /// How bad it is.
     pub severity: Severity,
-    /// A stable word for programs, such as `unknown-field`.
+    /// A stable word for programs, for example `unknown-field`.
     pub code: &'static str,
     /// The fault: lower case, no final period.
     pub message: String,

@@ -55,7 +55,7 @@ pub(crate) const CANONICAL_SHARED: &[&str] = &[
     "maxTurns",
 ];
 
-/// Names of tools unique to Gemini CLI among these programs.
+/// Names of tools unique to Gemini CLI among these programs, for example `run_shell_command`.
 const GEMINI_TOOLS: &[&str] = &[
     "read_file",
     "write_file",

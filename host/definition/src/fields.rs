@@ -83,7 +83,7 @@ impl<'f, 'p> Fields<'f, 'p> {
         self.findings.add(self.fault, at, code, message, hint);
     }
 
-    /// The same fields in something without fences, such as `to the stage`.
+    /// The same fields in a part without fences, for example `to the stage`.
     pub(crate) fn within(mut self, within: &'static str) -> Self {
         self.within = within;
         self

@@ -64,8 +64,7 @@ pub struct FileKind {
     pub noun: &'static str,
     /// `an agent`.
     pub a_noun: &'static str,
-    /// The folder below the home and `.belljar`, and the command that lists and checks:
-    /// `agents`.
+    /// The folder below the home and `.belljar`, and the command that lists and checks, for example `agents`.
     pub folder: &'static str,
     /// The most bytes of a file.
     pub max_bytes: usize,

@@ -39,7 +39,7 @@ pub struct ToolManifest {
     pub description: String,
     /// The requested rights.
     pub ask: ToolAsk,
-    /// The configuration keys that the tool reads.
+    /// The configuration keys that the tool reads, for example `language`.
     pub config_keys: Vec<String>,
     /// The resumption of a call that was running when the process died.
     pub resume: Resume,

@@ -28,7 +28,7 @@ pub struct Slug(String);
 pub enum Scope {
     /// The operator's own directory.
     Home,
-    /// An installed library, by its name.
+    /// An installed library, by its name, for example `reviewers`.
     Library(String),
     /// The workspace with this canonical path.
     Workspace(PathBuf),

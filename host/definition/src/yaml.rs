@@ -29,7 +29,7 @@ const MAX_ALIASES: usize = 32;
 pub(crate) struct Node {
     pub(crate) value: Value,
     pub(crate) at: Position,
-    /// How a scalar that is not a string was written: `007`, `1.10`.
+    /// The spelling of a scalar that is not a string, for example `007` or `1.10`.
     pub(crate) written: Option<String>,
 }
 

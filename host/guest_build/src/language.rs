@@ -32,7 +32,7 @@ pub enum Language {
 /// A toolchain that is there.
 #[derive(Debug)]
 pub struct Found {
-    /// One line for people: its name and version.
+    /// One line for people with name and version, for example `Python 3.12`.
     pub description: String,
     /// Whether the same sources and toolchain give the same bytes in any directory; if not, why.
     pub reproducible: Result<(), &'static str>,

@@ -43,7 +43,7 @@ const C_COMPILER: &str = "clang-19";
 pub enum Toolchain {
     /// `rustc` on the path has the target installed.
     Installed {
-        /// The answer of `rustc --version`.
+        /// The answer of `rustc --version`, for example `rustc 1.90.0`.
         version: String,
     },
     /// Debian's compiler builds the standard library from its source package; the linker is

@@ -14,7 +14,7 @@ const VERSION: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub struct Accepted {
     version: u32,
-    /// Where the server was: another address is another server.
+    /// The server's address, for example `https://mcp.example.com/`: another address is another server.
     pub url: String,
     /// How it was spoken to.
     #[serde(default)]

@@ -39,7 +39,7 @@ const MAX_STRAYS: usize = 20;
 pub(crate) struct Address {
     pub(crate) url: Uri,
     pub(crate) session: Option<HeaderValue>,
-    /// The name of the revision that was agreed on.
+    /// The agreed revision's name, for example `2025-06-18`.
     pub(crate) version: Option<HeaderValue>,
     /// How it is spoken to.
     pub(crate) revision: Revision,

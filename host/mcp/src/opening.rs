@@ -37,7 +37,7 @@ impl Ids {
 /// A server that is to be spoken to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opening<'a> {
-    /// Its name in `belljar.toml`.
+    /// The name in `belljar.toml`, for example `work` in `[mcp.work]`.
     pub(crate) name: &'a str,
     pub(crate) url: &'a Uri,
     /// The operator's word on how it is spoken to.

@@ -18,7 +18,7 @@ pub(crate) struct Wanted {
 /// One demand for input.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Demand {
-    /// The server's own name of it.
+    /// The server's own key of the demand, for example `form-1`.
     pub(crate) key: String,
     pub(crate) method: String,
     pub(crate) params: Value,

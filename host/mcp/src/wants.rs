@@ -9,8 +9,8 @@ pub(crate) enum Key {
     Memory,
 }
 
-/// The words of the C library and of the runtimes of languages, in lower case, and the settings that they
-/// suggest.
+/// Words of the C library and of language runtimes, in lower case, for example `eacces`, with the settings
+/// that they suggest.
 const WORDS: &[(&str, Key)] = &[
     ("eacces", Key::Directories),
     ("[errno 13]", Key::Directories),

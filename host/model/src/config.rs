@@ -33,8 +33,8 @@ pub struct ModelConfig {
     /// Which wire to speak; `kind` in the file.
     #[serde(rename = "kind")]
     pub provider: Provider,
-    /// Base of the API, such as `http://127.0.0.1:8080/v1`. Absent: the provider's own. For
-    /// `anthropic` a missing `/v1` at its end is added.
+    /// Base of the API, for example `http://127.0.0.1:8080/v1`. Absent: the provider's own. For `anthropic` a
+    /// missing `/v1` at its end is added.
     #[serde(default, deserialize_with = "url_or_none")]
     pub base_url: Option<Url>,
     /// The model's name at the provider, sent as it is; for `scripted` the path of a
@@ -79,9 +79,9 @@ pub struct ModelConfig {
     /// until the server refuses that field by name.
     #[serde(default)]
     pub stream_options: Option<bool>,
-    /// More fields for the body of every request, for what only this server knows, such as
-    /// `chat_template_kwargs` or `tool_choice` (left out of requests without tools). Fields
-    /// that the client writes itself are errors. A request of a stranger's words has none of them.
+    /// More fields for the body of every request, known only to this server, for example
+    /// `chat_template_kwargs` or `tool_choice` (left out of requests without tools). Fields that the client
+    /// writes itself are errors. A request of a stranger's words has none of them.
     #[serde(default)]
     pub extra_body: serde_json::Map<String, serde_json::Value>,
 }

@@ -31,7 +31,7 @@ pub enum KeySource {
     /// No key is sent; the default.
     #[default]
     None,
-    /// An environment variable.
+    /// An environment variable, for example `OPENAI_API_KEY`.
     Env(String),
     /// A file that holds the key and nothing else.
     File(PathBuf),
@@ -133,7 +133,7 @@ pub(crate) fn begun(text: &str, key: &str) -> usize {
     (1..=most).rev().find(begins).unwrap_or_default()
 }
 
-/// Why nobody takes this for a secret: it is too short, or a placeholder such as `no-key-required`.
+/// Why nobody takes this for a secret: it is too short, or a placeholder for example `no-key-required`.
 fn why_no_secret(key: &str) -> Option<&'static str> {
     if key.len() < MIN_BYTES {
         return Some("has fewer than 8 bytes");

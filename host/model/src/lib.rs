@@ -8,7 +8,7 @@
 //!   when it is sent something else than the transcript expects;
 //! - [`Recorder`]: wraps any of them and writes such a transcript.
 //!
-//! [`Models`] maps the names that people write (`main`, `sonnet`, `Compaction`, `strong`) to
+//! [`Models`] maps the names that people write (for example `main`, `sonnet`, `Compaction`, `strong`) to
 //! configured models.
 //!
 //! Promises of this crate:

@@ -13,7 +13,7 @@ use crate::{ChatRequest, ModelError, Reply};
 /// number of calls at the same time.
 #[async_trait]
 pub trait ChatModel: Send + Sync {
-    /// Provider and model, such as `openai:gpt-x`; for people and for records.
+    /// Provider and model, for example `openai:gpt-x`; for people and for records.
     fn id(&self) -> &str;
 
     /// Whether it can be sent images. Default: no.
@@ -104,7 +104,7 @@ pub enum StreamEvent {
     ThinkingDelta(String),
     /// The model has begun to write a tool call. The complete call is in the reply.
     CallStarted {
-        /// The tool's name, unchecked.
+        /// The tool's name, unchecked, for example `file_read`.
         name: String,
     },
     /// An attempt failed and another follows. All that came of the answer before is void.

@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 /// The reasoning of one answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reasoning {
-    /// Wire, name and host of the model that gave it, such as `openai:kimi-k2@api.moonshot.ai`.
+    /// Wire, name and host of the model that gave it, for example `openai:kimi-k2@api.moonshot.ai`.
     pub(crate) model: String,
-    /// Fields of a message on an OpenAI-compatible wire, such as `reasoning_content`.
+    /// Fields of a message on an OpenAI-compatible wire, for example `reasoning_content`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) fields: Map<String, Value>,
-    /// Fields of its calls, such as Gemini's `extra_content`.
+    /// Fields of its calls, for example Gemini's `extra_content`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) calls: Vec<CallFields>,
     /// Blocks of a message on Anthropic's wire, or parts of its content on the other one.

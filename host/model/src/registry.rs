@@ -46,7 +46,7 @@ pub struct Resolved {
 /// A role, and who plays it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Played<'a> {
-    /// The role's name.
+    /// The role's name, for example `main`.
     pub role: &'static str,
     /// The name of the configured model; `None` = nobody plays it.
     pub model: Option<&'a str>,
@@ -198,8 +198,8 @@ impl Models {
     }
 
     /// The model that `request` means: the name of a configured model, an alias (see
-    /// [`ALIASES`]), or a model's id at its provider (`gpt-x`, `openai:gpt-x` or
-    /// `openai/gpt-x`), in this order. `parent` is the [`Resolved::name`] of the parent's model.
+    /// [`ALIASES`]), or a model's id at its provider (for example `gpt-x`, `openai:gpt-x` or `openai/gpt-x`),
+    /// in this order. `parent` is the [`Resolved::name`] of the parent's model.
     ///
     /// # Errors
     ///
@@ -311,8 +311,8 @@ impl Models {
         found.map(|(name, _)| name.as_str())
     }
 
-    /// A remark for the operator on the key of a configured model, such as that it is a
-    /// placeholder. The key is read anew, and not shown.
+    /// A remark for the operator on the key of a configured model, for example about a placeholder. The key
+    /// is read anew, and not shown.
     pub fn remark(&self, name: &str) -> Option<String> {
         let config = self.configs.get(name)?;
         config.key.remark(&*self.env).map(|remark| format!("model `{}`: {remark}", quoted(name)))

@@ -33,7 +33,7 @@ impl ModelRole {
 /// A name that agent files use for a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alias {
-    /// The name; upper and lower case are the same.
+    /// The name, for example `sonnet`; upper and lower case are the same.
     pub name: &'static str,
     /// The role; `None` means the model of the parent agent, and `main` where there is none.
     pub role: Option<ModelRole>,

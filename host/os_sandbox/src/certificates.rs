@@ -35,7 +35,7 @@ pub(crate) const PLACES: &[&str] = &[
 /// The name of a folder for keys.
 const KEYS: &str = "private";
 
-/// Endings of files with keys that no text tells.
+/// Endings of files with keys that are not text, for example `p12`.
 const KEY_ENDINGS: &[&str] = &["jks", "key", "keystore", "p12", "pfx"];
 
 /// The first word of every private key that is text.

@@ -20,7 +20,7 @@
 //! - One agent from another: the wall is the process's, so it lets through the union of all agents' grants.
 //! - Addresses: seccomp does not see them. The network gate decides which hosts are reached; here only the IP
 //!   families are left.
-//! - Names inside a directory that may be written, such as `.belljar` in a workspace.
+//! - Names inside a directory that may be written, for example `.belljar` in a workspace.
 //!
 //! # Needs
 //!

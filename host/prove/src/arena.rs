@@ -124,7 +124,7 @@ impl Arena {
     }
 
     /// The addresses that a name resolves to: each answer in turn, the last one from then on. Names
-    /// of other attacks are in the same list: use one of its own, such as `rebind.test`.
+    /// of other attacks are in the same list: use a separate one, for example `rebind.test`.
     pub fn name(&self, name: &str, answers: impl IntoIterator<Item = Vec<IpAddr>>) {
         self.suite.names().set(name, answers);
     }

@@ -44,7 +44,7 @@ pub enum Kind {
 
 /// One attack, on a stage of the type `S`: what it finds there and may use.
 pub struct Attack<S: 'static> {
-    /// Its name: the kind, then what it does. Unique.
+    /// The name: the kind, then the attempt, for example `files-link-to-a-file`. Unique.
     pub id: &'static str,
     /// Its target.
     pub kind: Kind,

@@ -32,11 +32,11 @@ pub struct Plan<'a> {
     pub transcript: &'a str,
     /// The operator's `belljar.toml`.
     pub settings: &'a str,
-    /// The operator's agents: file name and text.
+    /// The operator's agents: file name and text, for example of `scout.md`.
     pub agents: &'a [(&'a str, &'a str)],
     /// The operator's teams: file name and text.
     pub teams: &'a [(&'a str, &'a str)],
-    /// Files of the workspace, by path; `.belljar/agents/x.md` is a stranger's agent.
+    /// Files of the workspace, by path, for example a stranger's agent in `.belljar/agents/x.md`.
     pub files: &'a [(&'a str, &'a str)],
     /// Guests offered beside `file_read`, with the text of their manifests.
     pub guests: &'a [(Guest, &'static str)],

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 /// The escape of U+FFFD.
 const REPLACEMENT: &[u8; 6] = b"\\ufffd";
 
-/// Bytes of an escape such as `\ud83d`.
+/// Bytes of an escape for example `\ud83d`.
 const ESCAPE: usize = 6;
 
 /// Bytes of a surrogate in the encoding of UTF-8.

@@ -127,8 +127,8 @@ fn is_day(text: &str) -> bool {
 }
 
 impl Store {
-    /// The usage of this tenant from a day on (`YYYY-MM-DD`; empty = from the first), day by
-    /// day. Days without use have no row.
+    /// The usage of this tenant from a day on (`YYYY-MM-DD`, for example `2026-11-28`; empty = from the
+    /// first), day by day. Days without use have no row.
     pub async fn usage(&self, since_day: &str) -> Result<Vec<UsageRow>, StoreError> {
         let mut days: BTreeMap<String, UsageRow> = BTreeMap::new();
         for UsagePart { row, .. } in self.usage_parts(since_day).await? {

@@ -99,7 +99,7 @@ impl SpawnCount {
 /// One agent to be run.
 pub(crate) struct Job {
     pub(crate) shared: Arc<Shared>,
-    /// The agent's name, behind its parent's path.
+    /// The agent's name after its parent's path, for example `main/scout#0`.
     pub(crate) path: Arc<str>,
     /// Its address in the journal of the run.
     pub(crate) address: Arc<str>,

@@ -76,11 +76,11 @@ impl Journal for NoJournal {
 /// A subagent that has not begun.
 #[derive(Debug, Clone)]
 pub struct QueuedChild {
-    /// The name after the parent's path; unique in the run.
+    /// The name after the parent's path, for example `main/scout#0`; unique in the run.
     pub path: Arc<str>,
-    /// Its parent's path.
+    /// The parent's path, for example `main`.
     pub parent: Arc<str>,
-    /// Its parent's identity: scope and slug.
+    /// The parent's identity: scope and slug, for example `library/NAME/scout`.
     pub parent_agent: String,
     /// The depth: 1 = the parent was started by a person.
     pub depth: u32,

@@ -55,7 +55,7 @@ struct LeftCall {
 /// One call of a replayed run.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReplayedCall {
-    /// The calling agent's name; for a subagent, after the parent's.
+    /// The calling agent's name, for example `main`; for a subagent, after the parent's.
     pub agent: String,
     /// The step of the call, from 1.
     pub step: u64,
@@ -63,7 +63,7 @@ pub struct ReplayedCall {
     pub position: usize,
     /// The call's id in the conversation.
     pub call_id: String,
-    /// The name that the model called. Foreign text.
+    /// The name that the model called, for example `file_read`. Foreign text.
     pub tool: String,
     /// The comparison with the stored result.
     pub result: Comparison,

@@ -25,7 +25,7 @@ pub struct Advice {
     pub answer: Explanation,
     /// The lines of `belljar.toml` that would allow the call, if the grants are at fault.
     pub grant: Option<String>,
-    /// The command that would write these lines.
+    /// The command that would write these lines, for example `belljar grant ...`.
     pub command: Option<String>,
     /// The section of the agent's library, if the deciding one.
     pub section: Option<String>,

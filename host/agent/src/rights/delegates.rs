@@ -166,7 +166,7 @@ impl Delegates {
             self.entries().find(|(listed, _)| listed.as_str() == slug.as_str())
         };
         let exact = self.entries().find(|(listed, _)| listed.as_str() == name);
-        // As people name it in grants: `library/NAME/agent`.
+        // The name in grants, for example `library/NAME/agent`.
         let by_id = || self.entries().find(|(_, agent)| is_identity(name, &agent.id));
         exact.or_else(by_slug).or_else(by_id).map(|(_, agent)| &agent.id)
     }

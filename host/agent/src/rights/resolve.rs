@@ -20,7 +20,7 @@ use crate::rights::decide::{NO_OVERLAY_HERE, NO_OVERLAYS, withheld};
 /// An agent together with the operator's grants.
 #[derive(Debug, Clone)]
 pub struct ResolvedAgent {
-    /// Scope and slug.
+    /// Scope and slug, for example `library/NAME/scout`.
     pub id: AgentId,
     /// The definition.
     pub definition: Arc<AgentDefinition>,

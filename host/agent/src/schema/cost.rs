@@ -78,7 +78,7 @@ impl Cost {
     ///
     /// # Errors
     ///
-    /// A clause for a person, such as "is deeper than 64", with the place in the schema.
+    /// A clause for a person, for example "is deeper than 64", with the place in the schema.
     pub(crate) fn of(schema: &Value, stop: &StopSignal) -> Result<Self, String> {
         let mut scales = Scales {
             root: schema,

@@ -106,7 +106,7 @@ fn written<'d>(definition: &'d AgentDefinition, tool: &str) -> Vec<&'d str> {
     let own = all.map(String::as_str).filter(|name| *name == tool);
     let translated = definition.translated.iter();
     let gave = translated.filter(|row| row.tools.iter().any(|it| it.as_str() == tool));
-    // A scope such as `Bash(*)` is no part of the name.
+    // A scope, for example `(*)` in `Bash(*)`, is not part of the name.
     let name = |text: &'d str| text.split('(').next().unwrap_or(text).trim();
     own.chain(gave.map(|row| name(&row.written))).collect()
 }

@@ -69,7 +69,7 @@ impl Pattern {
             true => names.len() > self.names.len(),
             false => names.len() == self.names.len(),
         };
-        // A directory named like a file (`build`, `config`) says nothing by itself.
+        // A directory with the name of a file, for example `build` or `config`, means nothing by itself.
         let file = self.below || !is_dir || names.last().is_some_and(|name| name.starts_with('.'));
         fits && file && self.names.iter().zip(names).all(|(pattern, name)| pattern.is_like(name))
     }

@@ -24,7 +24,7 @@ const MAX_TEXTS: u64 = 4 << 20;
 const MAX_NAMED: usize = 512;
 /// Levels of files that name other files.
 const MAX_DEPTH: usize = 4;
-/// Bytes of a word that may be a path.
+/// Bytes of a word that may be a path, for example `scripts/test.sh`.
 const MAX_WORD: usize = 512;
 /// Directories in which the commands of one file may run.
 const MAX_BASES: usize = 8;

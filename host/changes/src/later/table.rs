@@ -28,7 +28,7 @@ const WORDS: &str = include_str!("words.toml");
 pub(super) struct Row {
     /// The program, or several.
     pub(super) program: String,
-    /// Patterns for paths, relative to any directory; `{a,b}` stands for either.
+    /// Patterns for paths, relative to any directory, for example `{pre-commit,commit-msg}.{sh,py}`.
     pub(super) names: Vec<String>,
     /// The reason that a person reads.
     pub(super) reason: String,
@@ -66,9 +66,9 @@ pub(super) struct Language {
     pub(super) source: String,
     /// Directories for the search: `*` is any that is no package, `.` the workspace.
     pub(super) roots: Vec<String>,
-    /// Endings of files with modules.
+    /// Endings of files with modules, for example `.py`.
     pub(super) endings: Vec<String>,
-    /// The file that makes a directory a module.
+    /// The file that makes a directory a module, for example `__init__.py`.
     pub(super) package: Option<String>,
     /// The modules, with `/` between.
     pub(super) names: Vec<String>,
@@ -84,21 +84,21 @@ struct Shadows {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Words {
-    /// Endings of source text.
+    /// Endings of source text, for example `.rs`.
     pub(super) code: Vec<String>,
     /// Endings of what people read or look at: no pattern with an open end means such a file.
     pub(super) documents: Vec<String>,
-    /// Endings of directly executed files.
+    /// Endings of directly executed files, for example `.sh`.
     pub(super) scripts: Vec<String>,
     /// The endings among these of files that consist mostly of commands: such files are read too.
     pub(super) shells: Vec<String>,
-    /// Programs that run the next named file.
+    /// Programs that run the next named file, for example `python`.
     pub(super) openers: Vec<String>,
-    /// Words before the name of a module.
+    /// Words before the name of a module, for example `-m`.
     pub(super) modules: Vec<String>,
-    /// Words before a directory in which the next commands run.
+    /// Words before a directory in which the next commands run, for example `cd`.
     pub(super) enters: Vec<String>,
-    /// Directories with other people's code, such as `node_modules`: they are not searched.
+    /// Directories with other people's code, for example `node_modules`: they are not searched.
     pub(super) passed_over: Vec<String>,
     /// Endings of names without a dot for tools' own files, for example `Fakefile`, `bspwmrc`.
     pub(super) own_files: Vec<String>,

@@ -23,7 +23,7 @@ const MAX_PATH: usize = 512;
 /// Hidden folders in which programs look for agents. Only `agent` and `agents` below them count.
 const PLACES_OF_AGENTS: &[&str] = &[".claude", ".opencode", ".github"];
 
-/// Folders of other kinds of markdown with fields.
+/// Folders of other kinds of markdown with fields, for example `commands`.
 const OTHER_KINDS: &[&str] =
     &["skills", "skill", "commands", "command", "prompts", "instructions", "hooks"];
 

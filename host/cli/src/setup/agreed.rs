@@ -3,8 +3,8 @@
 use crate::setup::exit::Failure;
 use crate::term::out::Out;
 
-/// Whether a person agrees to what was shown, by `--yes` or asked. Otherwise nothing is `done`:
-/// `written`, `applied`.
+/// Whether a person agrees to what was shown, by `--yes` or asked. Otherwise nothing is `done`, for example
+/// `written` or `applied`.
 pub(crate) fn agreed(question: &str, yes: bool, done: &str, out: &Out) -> Result<bool, Failure> {
     match yes.then_some(true).or_else(|| out.ask(question)) {
         Some(true) => Ok(true),

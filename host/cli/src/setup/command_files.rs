@@ -34,7 +34,7 @@ pub(crate) struct Named {
     pub(crate) is_file: bool,
 }
 
-/// Programs that run the file in their first free argument.
+/// Programs that run the file in their first free argument, for example `python`.
 const INTERPRETERS: &[&str] = &[
     "ash", "awk", "bash", "bun", "busybox", "dash", "deno", "dotnet", "elixir", "fish", "gawk",
     "guile", "groovy", "java", "jruby", "julia", "ksh", "lua", "luajit", "make", "mono", "node",
@@ -42,7 +42,7 @@ const INTERPRETERS: &[&str] = &[
     "ts-node", "tsx", "zsh",
 ];
 
-/// Programs that start the program in their arguments.
+/// Programs that start the program in their arguments, for example `env`.
 const STARTERS: &[&str] = &[
     "bunx", "chrt", "env", "ionice", "nice", "nohup", "npm", "npx", "pipx", "pnpm", "poetry",
     "setsid", "stdbuf", "taskset", "time", "timeout", "uv", "uvx", "xargs", "yarn",
@@ -74,7 +74,7 @@ const LOADED_FIRST: &[&str] = &[
     "-r",
 ];
 
-/// Ends of names that are code somewhere.
+/// Endings of names that are code somewhere, for example `.js`.
 const CODE: &[&str] = &[
     "awk", "bash", "bat", "beam", "bin", "cjs", "class", "cmd", "cts", "dll", "dylib", "egg", "ex",
     "exe", "exs", "fish", "groovy", "jar", "jl", "js", "jsx", "kts", "lua", "mjs", "mts", "node",
@@ -82,7 +82,7 @@ const CODE: &[&str] = &[
     "so", "tcl", "ts", "tsx", "war", "wasm", "whl", "zsh",
 ];
 
-/// Ends of names that are data everywhere.
+/// Endings of names that are data everywhere, for example `.csv`.
 const DATA: &[&str] = &[
     "csv", "db", "db3", "duckdb", "jsonl", "kdbx", "log", "md", "ndjson", "parquet", "pdf", "s3db",
     "sqlite", "sqlite3", "tsv", "txt",
@@ -92,7 +92,7 @@ const DATA: &[&str] = &[
 const MAGIC: &[&[u8]] =
     &[b"#!", b"\x7fELF", b"\0asm", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"];
 
-/// Variables that name code for a runtime, or its directories.
+/// Variables that name code for a runtime, or its directories, for example `PYTHONPATH`.
 pub(crate) const CODE_VARIABLES: &[&str] = &[
     "BASH_ENV",
     "BUN_OPTIONS",

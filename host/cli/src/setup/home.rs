@@ -125,7 +125,7 @@ impl Places {
         self.home.join("tools")
     }
 
-    /// The tools that the operator has accepted of MCP servers: `NAME.json`.
+    /// The accepted tools of MCP servers, in files such as `NAME.json`, for example `work.json`.
     pub(crate) fn mcp(&self) -> PathBuf {
         self.home.join("mcp")
     }

@@ -20,7 +20,7 @@ const EXPORT_ERROR: &str = "BatchSpanProcessor.ExportError";
 /// The default lines of a server. `rmcp` would log each message of a client.
 const OWN_LINES: &str = "info,rmcp=off";
 
-/// Log lines go to stderr, and only where `BELLJAR_LOG` asks for them (`debug`,
+/// Log lines go to stderr, and only where `BELLJAR_LOG` asks for them (for example `debug`,
 /// `belljar_sandbox=trace`).
 pub(crate) fn start(out: &Out) {
     if let Some(filter) = asked_for() {

@@ -147,7 +147,7 @@ pub(crate) fn styled(style: Style, text: impl ToString) -> Cell {
     (text.to_string(), Some(style))
 }
 
-/// A count with a space between thousands groups: `1 234 567`.
+/// A count with a space between groups of thousands, for example `1 234 567`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -160,7 +160,7 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// A number of things: `1 step`, `2 steps`.
+/// A number of things, for example `1 step`, `2 steps`.
 pub(crate) fn some(number: u64, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", count(number))
@@ -178,7 +178,7 @@ pub(crate) fn size(bytes: u64) -> String {
     if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
 }
 
-/// A time in microseconds: `820 µs`, `12.4 ms`, `3.20 s`.
+/// A time in microseconds, for example `820 µs`, `12.4 ms`, `3.20 s`.
 pub(crate) fn micros(time: u64) -> String {
     match time {
         0..1_000 => format!("{time} µs"),
@@ -187,7 +187,7 @@ pub(crate) fn micros(time: u64) -> String {
     }
 }
 
-/// An amount of fuel: `608.7 k`, `2.3 M`, `20.0 G`.
+/// An amount of fuel, for example `608.7 k`, `2.3 M`, `20.0 G`.
 pub(crate) fn fuel(amount: u64) -> String {
     match amount {
         0..1_000 => amount.to_string(),

@@ -74,7 +74,7 @@ pub(super) fn meant(key: &str) -> &str {
 /// The longest key that is looked at for another spelling, in bytes.
 const MAX_SPELT: usize = 64;
 
-/// The field that a key with other words stands for: `available_tools`, `toolsToSkip`.
+/// The field of a key in other words, for example `available_tools` or `toolsToSkip`.
 fn list_of_tools(key: &str) -> Option<&'static str> {
     let tables = TABLES.as_ref()?;
     let words = words(key);

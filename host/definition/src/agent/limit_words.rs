@@ -73,7 +73,7 @@ pub(super) fn is_word(key: &str) -> bool {
         && TABLES.as_ref().is_none_or(rights)
 }
 
-/// Whether a line of prose may be a field that restricts: `write: none`, `turns: 5`.
+/// Whether a line of prose may be a restricting field, for example `write: none` or `turns: 5`.
 pub(super) fn restricts_by(key: &str, value: &str) -> bool {
     if key.len() > MAX_NAME || is_harmless(key) {
         return false;
@@ -346,7 +346,7 @@ impl Field<'_> {
 
     /// A neutral key before a denying value, or before a list of tools and nothing else.
     fn by_value(&self) -> bool {
-        // One alone is a word as well: `kind: Agent`.
+        // A single one is a word as well, for example `kind: Agent`.
         let names = |texts: &[&str]| {
             let names: Vec<&str> =
                 texts.iter().flat_map(|it| it.split(',')).map(str::trim).collect();

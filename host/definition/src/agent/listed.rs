@@ -21,7 +21,7 @@ pub(super) enum Listed {
         all: bool,
         given: Vec<String>,
         names: Vec<String>,
-        /// Whether the entries that follow are taken away, too: `all except Edit, Write`.
+        /// Whether the following entries are taken away too, for example in `all except Edit, Write`.
         lasts: bool,
     },
     /// A restriction that cannot be parsed.

@@ -71,7 +71,7 @@ pub struct AgentDefinition {
     pub asked: Asked,
     /// The names in `tools`, as written; `None` where the file has no such field.
     pub tools_as_written: Option<Vec<String>>,
-    /// How foreign names were read.
+    /// The translations of foreign names, for example of `Read` to `file_read`.
     pub translated: Vec<Translated>,
     /// Unknown names in `tools`. Always empty in a canonical file, and in a file of a person's own home.
     pub unknown_tools: Vec<String>,
@@ -123,7 +123,7 @@ pub struct SubagentsAsk {
 /// A foreign tool name with its translation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Translated {
-    /// The name as written.
+    /// The name as written, for example `Read`.
     pub written: String,
     /// Belljar's tools for it.
     pub tools: Vec<ToolName>,
@@ -134,7 +134,7 @@ pub struct Translated {
 /// A requested tool that is unavailable, or an unintelligible statement about tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
-    /// The name as written.
+    /// The name as written, for example `Read`.
     pub name: String,
     /// Why not.
     pub why: String,

@@ -23,7 +23,7 @@ use crate::yaml::{self, Key, Node};
 /// The code of the note that a stranger's file has no `tools`.
 pub(crate) const NO_TOOLS: &str = "no-tools";
 
-/// Names of files that are documentation if without frontmatter.
+/// Names of files that are documentation if without frontmatter, for example `README`.
 const DOCUMENTATION: &[&str] = &[
     "readme",
     "changelog",
@@ -153,7 +153,7 @@ pub(crate) fn no_agent(path: &Path, why: NoSplit) -> NotAnAgent {
     }
 }
 
-/// Whether a file is named like documentation: `README.md`, `CHANGELOG-2.md`.
+/// Whether a file is named like documentation, for example `README.md` or `CHANGELOG-2.md`.
 pub(crate) fn is_documentation(path: &Path) -> bool {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().to_lowercase());
     let stem = stem.unwrap_or_default();

@@ -19,7 +19,7 @@ static NAMES: LazyLock<BTreeMap<String, BTreeSet<String>>> = LazyLock::new(|| {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
-    /// The tools for a function's word.
+    /// The tools for a function's word, for example `write`.
     does: BTreeMap<String, Vec<String>>,
     program: Vec<Program>,
 }

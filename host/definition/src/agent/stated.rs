@@ -33,7 +33,7 @@ pub const READING_TOOLS: [&str; 7] = [
 /// Tools that run a program of the model's.
 const RUNNING_TOOLS: [&str; 3] = ["shell", "run_python", "run_javascript"];
 
-/// Tools that reach a host.
+/// Tools that reach a host, for example `web_fetch`.
 const WEB_TOOLS: [&str; 2] = ["web_fetch", "web_search"];
 
 /// The longest time that a number without a unit is read as seconds; more may be milliseconds.

@@ -143,7 +143,7 @@ fn takes(key: &str, value: &str, joint: &str, known: &KnownTools) -> bool {
     }
     let says = Says::of_text(value);
     let number = value.starts_with(|c: char| c.is_ascii_digit()) && value.split(' ').count() < 3;
-    // A word of every day before a blank is prose: `write no tests`.
+    // An everyday word before a blank is prose, for example in `write no tests`.
     let plain = joint != " " || words(key).len() > 1 || flat(key).starts_with("readonly");
     match (lists, says) {
         (true, Says::No) => joint != " ",

@@ -74,7 +74,7 @@ struct Given {
     lasts: bool,
     /// Whether something was left out, after which a name may be meant either way.
     left_out: bool,
-    /// Tools with a scope.
+    /// Tools with a scope, for example `Bash(git *)`.
     scoped: Vec<Entry>,
     /// Names that were read as given.
     named: Vec<Entry>,
@@ -213,9 +213,9 @@ impl ToolListReader<'_, '_, '_, '_> {
         Some(entries)
     }
 
-    /// An item that is no text, such as the map that an unquoted `Bash(git diff: *)` is. In a
-    /// list of what is allowed it gives nothing, and takes away all that it does not plainly switch on; a
-    /// list of what is not is then unreadable.
+    /// An item that is not text, for example the map in an unquoted `Bash(git diff: *)`. In a list of allowed
+    /// tools, such an item grants nothing, and takes away everything that it does not plainly switch on; a
+    /// list of forbidden tools is then unreadable.
     fn not_a_name(&mut self, name: &str, item: &Node, entries: &mut Vec<Entry>) -> Option<()> {
         let message = format!("`{name}` holds {}, not a name", item.kind());
         self.fields.fault(item.at, "bad-field", message, None);

@@ -17,7 +17,7 @@ pub struct KnownTools {
     /// The tools by their names in lower case; those of MCP servers also by `SERVER_TOOL`. Made once: a file
     /// names hundreds of tools, and servers have thousands.
     spoken: BTreeMap<String, BTreeSet<ToolName>>,
-    /// The tools by their names in lower case and without what only joins words: `filewrite`.
+    /// The tools by their names in lower case without joining characters, for example `filewrite`.
     flat: BTreeMap<String, BTreeSet<ToolName>>,
     /// The tools of each MCP server by `mcp__SERVER`, in lower case.
     servers: BTreeMap<String, BTreeSet<ToolName>>,
@@ -39,7 +39,7 @@ pub enum AliasStatus {
 pub struct ToolAlias {
     /// Whose name it is.
     pub dialect: Dialect,
-    /// The name, as its author writes it.
+    /// The name, as its author writes it, for example `Read`.
     pub name: &'static str,
     /// The tools that it means here; empty where it is unavailable.
     pub canonical: &'static [&'static str],
@@ -126,7 +126,7 @@ impl KnownTools {
         found.flat_map(|(_, tools)| tools).cloned().collect()
     }
 
-    /// All tools of an MCP server, which a name such as `mcp__SERVER` or `mcp__SERVER__*` means.
+    /// All tools of an MCP server, for a name like `mcp__SERVER__*`, for example `mcp__work__*`.
     pub(crate) fn of_server(&self, name: &str) -> Vec<ToolName> {
         let name = name.strip_suffix("__*").unwrap_or(name);
         let server = name.strip_prefix("mcp__").filter(|server| !server.is_empty());

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// The longest text that is cut without blanks or capitals to cut it at (`skiptools`).
+/// The longest text cut without blanks or capitals, for example `skiptools`.
 const MAX_JOINED: usize = 40;
 
 /// Words of the tables.

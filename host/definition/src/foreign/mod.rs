@@ -17,7 +17,7 @@ use crate::Dialect;
 /// One tool under its author's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForeignTool {
-    /// The name that the model calls.
+    /// The name for the model's calls, for example `Read`.
     pub name: &'static str,
     /// Belljar's tool.
     pub tool: &'static str,
@@ -33,7 +33,7 @@ pub struct ForeignTool {
 /// One argument under its author's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Argument {
-    /// The name that the model writes.
+    /// The name that the model writes, for example `file_path`.
     pub name: &'static str,
     /// Its type.
     pub kind: ArgumentKind,
@@ -67,7 +67,7 @@ pub enum ArgumentKind {
 /// The fate of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Becomes {
-    /// Belljar's argument of this name, with the same value.
+    /// Belljar's argument of this name, for example `path`, with the same value.
     Argument(&'static str),
     /// The only element of the list is belljar's argument of this name; a list of more is
     /// refused, as one call does one thing here.

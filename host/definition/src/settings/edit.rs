@@ -19,7 +19,8 @@ use super::{GrantSpec, Grantee, MountSpec, Settings, defaults};
 use crate::diagnostic::{Diagnostic, Findings, Position};
 use crate::{AgentId, Visibility};
 
-/// Stands in suggestions where only the operator can know the directory.
+/// A placeholder in suggestions, for example `/path/to/directory`, for a directory that only the operator
+/// knows.
 pub const HOST_PLACEHOLDER: &str = "/path/to/directory";
 
 /// The key of the tools that replace the defaults.

@@ -46,7 +46,7 @@ pub struct HookSetting {
 /// The action of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookAction {
-    /// A command for `sh -c`, with the operator's own rights.
+    /// A command for `sh -c`, for example `./check.sh`, with the operator's own rights.
     Command(String),
     /// A component of `belljar:hook`, without any right.
     Component {

@@ -76,8 +76,8 @@ pub enum TokenScope {
     Admin,
 }
 
-/// Algorithms that are made with a private key of the issuer's alone. One with a shared secret (`HS256`)
-/// is not among them, since whoever checks it could make it.
+/// Algorithms with a private key of the issuer's alone. A shared secret, for example in `HS256`, is excluded,
+/// because everybody who checks a token could make one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum SignatureKind {

@@ -44,7 +44,7 @@ const PROCESSES: std::ops::RangeInclusive<u64> = 0..=64;
 pub struct McpProgram {
     /// The longest time of one call; the limits of the agent that calls hold too. Absent = those alone.
     pub timeout_seconds: Option<u64>,
-    /// Its file: a whole path.
+    /// The file: a whole path, for example `/usr/bin/npx`.
     pub command: PathBuf,
     /// Its arguments.
     pub args: Vec<String>,

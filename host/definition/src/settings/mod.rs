@@ -178,7 +178,7 @@ pub enum ModelKind {
 pub enum KeySetting {
     /// There is none.
     None,
-    /// This environment variable.
+    /// This environment variable, for example `OPENAI_API_KEY`.
     Env(String),
     /// This file: absolute, or relative to the directory of `belljar.toml`.
     File(PathBuf),
@@ -189,9 +189,9 @@ pub enum KeySetting {
 pub struct SecretSetting {
     /// The hosts to whose requests it is joined.
     pub host: HostRule,
-    /// The header that carries it.
+    /// The header with the secret, for example `authorization`.
     pub header: String,
-    /// The text before it in the header, such as `Bearer `.
+    /// The text before it in the header, for example `Bearer `.
     pub prefix: String,
     /// Where its value comes from; never [`KeySetting::None`].
     pub value: KeySetting,

@@ -26,7 +26,7 @@ pub struct GrantRemoval {
     pub tools: Vec<(ToolName, Option<Permission>)>,
     /// Mounts.
     pub mounts: Vec<MountRemoval>,
-    /// Hosts, as the grant names them.
+    /// Hosts in the grant's spelling, for example `https://*.example.com`.
     pub hosts: Vec<HostRule>,
     /// Secrets.
     pub secrets: Vec<SecretName>,

@@ -37,7 +37,7 @@ const MAX_STORAGE_MIB: u64 = 4 << 20;
 /// `[server]`. Absent = the server's own default; the command line comes before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerSetting {
-    /// Address and port to listen on, `127.0.0.1:7411`.
+    /// Address and port to listen on, for example `127.0.0.1:7411`.
     pub listen: Option<String>,
     /// The data root: the store, and the homes and workspaces of tenants. Absolute or below `~`.
     pub data: Option<PathBuf>,
@@ -69,7 +69,7 @@ pub struct ServerSetting {
     pub audit_days: Option<u32>,
     /// Whether a turn on OpenAI's wires that is not to be stored goes on when its caller is gone.
     pub finish_left_turns: bool,
-    /// The collector that traces are sent to, by OTLP over HTTP: `http://127.0.0.1:4318`.
+    /// The collector of traces, by OTLP over HTTP, for example `http://127.0.0.1:4318`.
     pub otlp_endpoint: Option<String>,
     /// `[server.issuers.NAME]`: whose tokens are taken beside belljar's own keys.
     pub issuers: Vec<IssuerSetting>,

@@ -33,7 +33,7 @@ const MAX_EXCERPT: usize = 100;
 /// One thing that is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// A stable word for programs.
+    /// A stable word for programs, for example `hidden-character`.
     pub name: &'static str,
     /// Why it is worth a look: lower case, no final period.
     pub why: &'static str,
@@ -132,7 +132,7 @@ pub fn suspicions(text: &str, definition: &AgentDefinition) -> Vec<Suspicion> {
     list
 }
 
-/// Suspicious signs of a text of its own, such as the description of a tool. As [`suspicions`].
+/// Suspicious signs of a text of its own, for example the description of a tool. Like [`suspicions`].
 pub fn suspicions_of_text(text: &str) -> Vec<Suspicion> {
     let mut found = Found { text, list: Vec::new() };
     hidden::look(text, &mut found);
@@ -185,7 +185,7 @@ impl Found<'_> {
     }
 }
 
-/// The number of something: `1 tag character`, `3 tag characters`.
+/// The number of something, for example `1 tag character` or `3 tag characters`.
 fn some(number: usize, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", count(number))

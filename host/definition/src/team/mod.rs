@@ -79,7 +79,7 @@ pub enum Join {
 /// One agent of a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// The agent, as written: a name or an identity.
+    /// The agent, as written: a name or an id, for example `library/NAME/scout`.
     pub agent: String,
     /// Knowledge for it beside its task; sent as it stands.
     pub context: Option<String>,

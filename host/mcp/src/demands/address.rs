@@ -22,7 +22,7 @@ const LOCAL_ENDINGS: [&str; 11] = [
     "home",
     "lan",
     "arpa",
-    // Services of a cluster: `api.default.svc`.
+    // Services of a cluster, for example `api.default.svc`.
     "svc",
 ];
 

@@ -88,7 +88,7 @@ pub enum Heard {
 pub struct Sampled {
     /// The text.
     pub text: String,
-    /// The name of the model in the operator's settings.
+    /// The name of the model in the operator's settings, for example `main`.
     pub model: String,
     /// Whether the text was cut off at the limit of tokens.
     pub is_cut: bool,

@@ -7,10 +7,10 @@ use crate::ModelError;
 use crate::text::quoted;
 use crate::wire::failure;
 
-/// Names of events that only keep a connection open.
+/// Names of events that only keep a connection open, for example `ping`.
 const KEEP_ALIVES: [&str; 4] = ["ping", "heartbeat", "keepalive", "keep-alive"];
 
-/// Most bytes of data that is no JSON and passes for a keep-alive, such as `keep-alive`.
+/// Most bytes of data that is no JSON and passes for a keep-alive, for example `keep-alive`.
 const MAX_WORD: usize = 64;
 
 /// The JSON of an event; `None` where it only keeps the connection open.

@@ -97,7 +97,7 @@ pub enum MaxTokensField {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) model: String,
-    /// Wire, name and host: whose reasoning is whose.
+    /// Wire, name and host, for example `openai:kimi-k2@api.moonshot.ai`, to which reasoning belongs.
     pub(crate) identity: String,
     pub(crate) max_output_tokens: Option<u64>,
     pub(crate) temperature: Option<f64>,

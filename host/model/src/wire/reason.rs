@@ -74,7 +74,7 @@ const FAILURES: [&str; 14] = [
 pub(crate) fn stop(word: &str) -> Result<StopReason, ModelError> {
     let lower = word.trim().to_ascii_lowercase().replace('-', "_");
     let lower = lower.strip_prefix("finishreason.").unwrap_or(&lower);
-    // Gemini behind its compatible wire: `content_filter: RECITATION`.
+    // Gemini behind its compatible wire, for example `content_filter: RECITATION`.
     let known = lower.split(':').next().unwrap_or(lower).trim();
     if FAILURES.contains(&known) {
         return Err(ModelError::Provider {

@@ -30,9 +30,9 @@ pub(crate) use self::bounds::MAX_THREADS;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// Its name, for messages.
+    /// The name, for messages, for example `work`.
     pub name: String,
-    /// Its file: a whole path.
+    /// The file: a whole path, for example `/usr/bin/npx`.
     pub path: PathBuf,
     /// Its arguments.
     pub args: Vec<String>,

@@ -65,7 +65,7 @@ enum Word {
 /// Everything that a command is started with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandLine {
-    /// Its own name first.
+    /// The arguments, with the command's own name first, for example `grep -n word`.
     pub(crate) words: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) stdin: String,

@@ -28,7 +28,7 @@ pub struct Inspection {
     pub size: u64,
     /// The imports, in order. Foreign text: escape it before showing it to a person.
     pub imports: Vec<Import>,
-    /// Names of the exports, in order. Foreign text, too.
+    /// Names of the exports, in order, for example `wasi:cli/run@0.2.3`. Foreign text, too.
     pub exports: Vec<String>,
     /// The `belljar:tool/tools` export, in the component's spelling; `None` = not a belljar tool.
     pub tool_export: Option<String>,
@@ -41,7 +41,7 @@ pub struct Inspection {
 /// One import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import {
-    /// As the component spells it: `wasi:filesystem/types@0.2.3`.
+    /// In the component's spelling, for example `wasi:filesystem/types@0.2.3`.
     pub name: String,
     /// The need of it.
     pub need: Need,

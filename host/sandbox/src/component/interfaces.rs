@@ -5,7 +5,7 @@ use crate::Need;
 /// How the host provides an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interface {
-    /// Package and name, without a version.
+    /// Package and name, without a version, for example `wasi:clocks/wall-clock`.
     pub(crate) name: &'static str,
     versions: Versions,
     /// The condition for it to work.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// One tool of a component.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolInfo {
-    /// The name: `[a-z][a-z0-9_]*`.
+    /// The name in the form `[a-z][a-z0-9_]*`, for example `file_read`.
     pub name: ToolName,
     /// The description that the model is told. Bounded, without control and bidirectional
     /// characters.

@@ -28,8 +28,7 @@ pub struct Change {
     pub kind: ChangeKind,
     /// Whether it is a directory; of one that was deleted: whether it was one.
     pub directory: bool,
-    /// The permissions that it has (`0o755`), as far as files have them; of what was deleted: that
-    /// it had.
+    /// The permissions (for example `0o755`), as far as files have them; for a deleted file, the former ones.
     pub mode: u32,
     /// The thing that stood there in the lower directory, when it was first changed, hidden or
     /// moved; of what was renamed: what stood at `from`. `None` = nothing did.

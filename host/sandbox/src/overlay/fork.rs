@@ -163,8 +163,8 @@ impl Fork {
         Ok(comparison.found)
     }
 
-    /// Makes the parent's overlay have what the subagent changed, and drops this one. `name` is that
-    /// of the subagent, for what is put beside: `FILE.from-NAME`.
+    /// Merges the subagent's changes into the parent's overlay, and drops this one. `name` is the subagent's,
+    /// for conflicting files, for example `FILE.from-scout`.
     ///
     /// # Errors
     ///

@@ -93,9 +93,9 @@ impl Overlay {
     /// if it is not there, but not the directories above it. It has to be private to the host:
     /// nothing checks what another program writes there.
     ///
-    /// INV-179: a layer that lies in `lower` does so below a directory with a protected name, such
-    /// as `.belljar`, or the one of [`OverlayPool::hiding`]; nothing of that directory is seen
-    /// through the overlay then.
+    /// INV-179: a layer inside `lower` has to be below a directory with a protected name, for example
+    /// `.belljar`, or the one of [`OverlayPool::hiding`]; that directory is invisible through the overlay
+    /// then.
     ///
     /// # Errors
     ///

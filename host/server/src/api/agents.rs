@@ -337,7 +337,7 @@ fn checked(slug: &str) -> Result<Slug, Problem> {
     Slug::written(slug).ok_or_else(|| Problem::not_found("agent", slug))
 }
 
-/// The version that is to be replaced: `If-Match: "<updated>"`.
+/// The version to replace, for example `If-Match: "1732800000000"`.
 fn if_match(headers: &HeaderMap) -> Result<i64, Problem> {
     let Some(value) = headers.get(header::IF_MATCH) else {
         return Err(Problem::new(Kind::NoCondition, "`If-Match` is missing")

@@ -54,7 +54,7 @@ impl Names {
         Ok(self)
     }
 
-    /// Adds an origin whose pages may call: `https://app.example.org`.
+    /// Adds an origin whose pages may call, for example `https://app.example.org`.
     ///
     /// # Errors
     ///

@@ -31,7 +31,7 @@ impl Unserved {
         }
     }
 
-    /// Leaves out a part of a kind that nothing here serves: `tools[3] (web_search)`.
+    /// Ignores a part of an unsupported kind, for example `tools[3] (web_search)`.
     pub(crate) fn add_kind(&mut self, name: &str, kind: &str) {
         self.add(&format!("{name} ({kind})"));
     }
@@ -49,7 +49,7 @@ impl Unserved {
         }
     }
 
-    /// The place in the request of a part of the tools that were taken: `tools[1].name`.
+    /// The place in the request of a part of an accepted tool, for example `tools[1].name`.
     pub(crate) fn place_of(&self, at: &str) -> String {
         let known = || {
             let (place, rest) = at.strip_prefix("tools[")?.split_once(']')?;

@@ -162,7 +162,7 @@ impl SavedSession {
         self
     }
 
-    /// Who sends the messages from now on, for the audit log. Default: `local`.
+    /// Sets the sender of later messages, for the audit log, for example `key:<id>`. Default: `local`.
     pub(crate) fn by(&mut self, actor: &str) -> &mut Self {
         actor.clone_into(&mut self.actor);
         self

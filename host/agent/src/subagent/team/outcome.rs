@@ -52,7 +52,7 @@ pub struct StageOutcome {
 /// How one agent of a stage ended.
 #[derive(Debug, Clone, Serialize)]
 pub struct MemberOutcome {
-    /// Where it stands in events and receipts: `team/scout#0`.
+    /// The place in events and receipts, for example `team/scout#0`.
     pub path: String,
     /// The number of earlier agents of the same name in the run.
     pub spawn_index: u32,

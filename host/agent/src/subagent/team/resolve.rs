@@ -15,7 +15,7 @@ use crate::rights::resolve::{MAKE_IT, ResolveError, ResolvedAgent, canonical, re
 /// A team together with its agents.
 #[derive(Debug, Clone)]
 pub struct ResolvedTeam {
-    /// Scope and slug.
+    /// Scope and slug, for example `library/NAME/review`.
     pub id: AgentId,
     /// The definition.
     pub definition: Arc<TeamDefinition>,

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 pub struct Question<'a> {
     /// The number in the run, as in the event.
     pub id: u64,
-    /// The calling agent's name; for a subagent, after the parent's.
+    /// The calling agent's name, for example `main`; for a subagent, after the parent's.
     pub agent: &'a str,
     /// The tool.
     pub tool: &'a ToolName,
@@ -50,7 +50,7 @@ pub struct Reach {
 /// A directory that a call can touch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReachedMount {
-    /// The path, as the agent sees it.
+    /// The path, as the agent sees it, for example `/workspace`.
     pub path: String,
     /// `read`, `overlay` or `read-write`.
     pub access: String,

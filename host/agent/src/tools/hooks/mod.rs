@@ -40,7 +40,7 @@ pub struct Hooks(Vec<Hook>);
 pub(crate) struct Hook {
     event: HookEvent,
     matcher: HookMatcher,
-    /// The command, or the component's path; escaped and cut.
+    /// The command, or the component's path, for example `./check.sh`; escaped and cut.
     name: String,
     action: Action,
     timeout: Duration,

@@ -40,7 +40,7 @@ pub(crate) struct Nested<'a> {
     pub(crate) outer: &'a Outer,
     /// The jar's bounds for the call; `None` = the outer call has ended, and only its subagents resume.
     pub(crate) within: Option<&'a Within>,
-    /// The name as called, perhaps an alias.
+    /// The name as called, perhaps an alias, for example `Read`.
     pub(crate) asked: &'a str,
     /// The digest of the call as it was made, before any hook.
     pub(crate) called: &'a str,

@@ -64,7 +64,7 @@ pub(super) struct Manifest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
-    /// Where it belongs: `home/belljar.toml`, `data/store/belljar.db`.
+    /// The place of the file, for example `home/belljar.toml` or `data/store/belljar.db`.
     pub(super) path: String,
     /// Its bytes.
     pub(super) size: u64,

@@ -102,7 +102,7 @@ pub(super) enum Input<'a> {
     Blank,
     /// Something to say to the agent.
     Say(&'a str),
-    /// A command with its trimmed argument.
+    /// A command with its trimmed argument, for example `/cancel 2`.
     Command(Action, &'a str),
     /// No command; why, with the likely one.
     Unknown(String),

@@ -162,7 +162,7 @@ pub(super) fn agent(agent: &Agent) -> Value {
     })
 }
 
-/// How many there are of each status: `12 agents: 3 ready, 9 blocked`.
+/// The number of agents with each status, for example `12 agents: 3 ready, 9 blocked`.
 pub(super) fn count(vetted: &Vetted) -> String {
     let number = |wanted: fn(&AgentReadiness) -> bool| {
         vetted.agents.iter().filter(|agent| wanted(&agent.resolved.status)).count()

@@ -42,7 +42,7 @@ fn write(pages: &[(String, String)], dir: &Path, walls: Walls<'_>) -> Result<(),
     Ok(())
 }
 
-/// The pages with their names: `belljar`, `belljar-agents`, `belljar-agents-list`.
+/// The pages with their names, for example `belljar-agents-list`.
 fn pages() -> Vec<(String, String)> {
     let mut pages = Vec::new();
     let mut command = Args::command().disable_help_subcommand(true);

@@ -107,7 +107,7 @@ fn write(project: &Below, to: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// Words that cannot name a function in one of the languages.
+/// Words that cannot name a function in one of the languages, for example `for`.
 const KEYWORDS: &[&str] = &[
     "abstract",
     "and",

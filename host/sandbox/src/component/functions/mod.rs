@@ -40,7 +40,7 @@ pub(crate) struct Functions {
 
 /// A function that is offered.
 struct Function {
-    /// The tool's name.
+    /// The tool's name, for example `greet`.
     tool: String,
     /// As the component spells it.
     spelled: String,

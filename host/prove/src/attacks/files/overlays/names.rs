@@ -1,4 +1,4 @@
-//! Names: such as the layer has, such as other systems give a meaning, and doubles.
+//! Hostile names, for example a layer's own, special names of other systems, and doubles.
 
 use super::{after, attack, gave, hard_link, open, plenty, rename, step, write};
 use crate::Arena;
