@@ -4,16 +4,16 @@ use agent_client_protocol::Error;
 use belljar_policy::Shown;
 use belljar_session::ServiceError;
 
-/// The code of a session that is not there.
+/// The code of a missing session, for example a deleted one.
 const NOT_FOUND: i32 = -32002;
 
 /// The code of a request that cannot be met now.
 const INVALID_REQUEST: i32 = -32600;
 
-/// The code of a parameter that makes no sense.
+/// The code of an invalid parameter, for example an unknown mode.
 const INVALID_PARAMS: i32 = -32602;
 
-/// The code of a failure here.
+/// The code of an internal failure, for example of the store.
 const INTERNAL: i32 = -32603;
 
 /// The session is missing, or not opened by this editor.

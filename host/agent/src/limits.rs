@@ -136,7 +136,7 @@ pub const MAX_WORKTREE_NAME: usize = 64;
 /// Changes of a worktree that a model is shown one by one before dropping them.
 pub const MAX_TOLD_CHANGES: usize = 20;
 
-/// Bytes of a question to the person, and of one option.
+/// Bytes of a question to the person, and of one option, for example `yes, overwrite it`.
 pub const MAX_QUESTION_BYTES: usize = 4_000;
 
 /// Options of a question.

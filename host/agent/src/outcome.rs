@@ -80,7 +80,7 @@ pub enum RunStatus {
     Completed,
     /// A budget ran out; the output is what there was.
     Partial,
-    /// Something broke: the model, the setup, the host.
+    /// Failed by a fault, for example of the model, the setup or the host.
     Failed,
     /// Stopped by somebody.
     Cancelled,

@@ -13,7 +13,7 @@ use crate::scan::DRAFTS;
 /// A draft. It is in nobody's use.
 #[derive(Debug)]
 pub struct Draft<D = AgentDefinition> {
-    /// The name, if any.
+    /// The name, if any, for example `scout`.
     pub name: String,
     /// The file that was read.
     pub file: PathBuf,

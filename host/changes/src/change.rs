@@ -54,7 +54,7 @@ pub struct FileChange {
     /// The directory of the same rename or deletion; the two are applied together.
     #[serde(serialize_with = "paths::some")]
     pub part_of: Option<PathBuf>,
-    /// The place in the workspace. `None` = no place.
+    /// The place in the workspace, for example `src/main.rs`. `None` = no place.
     #[serde(skip)]
     pub(crate) below: Option<PathBuf>,
     /// The present place of the path in the workspace.
@@ -109,7 +109,7 @@ pub enum Conflict {
     Gone,
     /// Its directory is gone from the workspace, or is something else by now.
     NoDirectory,
-    /// Something else has its place in the workspace.
+    /// Another file is in the way, for example a new one of the person's.
     InTheWay,
     /// It is something else by now: a link, a directory, a file.
     OtherKind,

@@ -8,7 +8,7 @@ use belljar_policy::ShownPath as _;
 /// Why something about changes could not be done. The workspace and the overlay are as they were.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangesError {
-    /// A directory or file could not be read or written.
+    /// A directory or file could not be read or written, for example on a full disk.
     #[error("failed to {what} `{}`: {source}", path.shown())]
     Io {
         /// The step that was tried.

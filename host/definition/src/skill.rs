@@ -58,7 +58,7 @@ const KEYS: &[&str] = &[
 pub struct Skill {
     /// The name for people, as written; the folder's or the file's where it has none.
     pub name: String,
-    /// The name for look-up.
+    /// The name for look-up, for example `release-notes`.
     pub slug: Slug,
     /// When to use it; not blank.
     pub description: String,

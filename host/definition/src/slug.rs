@@ -30,7 +30,7 @@ pub enum Scope {
     Home,
     /// An installed library, by its name, for example `reviewers`.
     Library(String),
-    /// The workspace with this canonical path.
+    /// The workspace with this canonical path, for example `/home/ann/project`.
     Workspace(PathBuf),
 }
 
@@ -44,7 +44,7 @@ pub enum Scope {
 pub struct AgentId {
     /// Where it comes from.
     pub scope: Scope,
-    /// Its name.
+    /// The name, for example `code-reviewer`.
     pub slug: Slug,
 }
 

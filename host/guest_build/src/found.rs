@@ -14,7 +14,7 @@ const MAX_LINES: usize = 60;
 pub(crate) struct Program {
     /// The program and the arguments that come before all others.
     command: Vec<PathBuf>,
-    /// Its name and version.
+    /// Name and version, for example `clang 19`.
     pub(crate) description: String,
 }
 

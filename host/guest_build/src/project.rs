@@ -10,7 +10,7 @@ pub(crate) struct Project<'a> {
     pub(crate) root: &'a Path,
     /// Where everything goes that can be made again.
     pub(crate) out: &'a Path,
-    /// The word for its language.
+    /// The word for the language, for example `python`.
     language: &'static str,
 }
 

@@ -62,7 +62,7 @@ pub struct Listing {
 /// A tool that no agent can be granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Its name, escaped.
+    /// The name, escaped, for example `calendar.list`.
     pub name: String,
     /// Why.
     pub why: String,

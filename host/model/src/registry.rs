@@ -81,7 +81,7 @@ pub enum ModelResolveError {
         "role `{role}` names the model `{name}`, which is not configured; configured are {configured}"
     )]
     RoleTarget {
-        /// The role.
+        /// The role, for example `main`.
         role: &'static str,
         /// The name it gives; escaped.
         name: String,
@@ -91,7 +91,7 @@ pub enum ModelResolveError {
     /// A model has a name that means something else.
     #[error("a model cannot be called `{name}`: that word stands for the parent's model")]
     Reserved {
-        /// The name.
+        /// The reserved name, for example `inherit`.
         name: String,
     },
     /// The configured model cannot be used.

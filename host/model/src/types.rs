@@ -185,7 +185,7 @@ pub struct ToolCall {
 pub struct ToolResult {
     /// The [`ToolCall::id`] this answers.
     pub id: String,
-    /// The tool's name.
+    /// The tool's name, for example `file_read`.
     pub name: String,
     /// The text that the model reads.
     pub content: String,
@@ -197,7 +197,7 @@ pub struct ToolResult {
 /// A tool as it is advertised to the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// The name to call it by.
+    /// The name for calls, for example `file_read`.
     pub name: String,
     /// The purpose of the tool, and when to use it.
     pub description: String,

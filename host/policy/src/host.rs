@@ -72,9 +72,9 @@ impl Scheme {
 pub enum HostPattern {
     /// Every host, as long as its address is public.
     Any,
-    /// One name, lower case, in its ASCII form.
+    /// A single name, lower case, in its ASCII form, for example `api.example.com`.
     Name(String),
-    /// Every name below this one.
+    /// Every name below this one, for example below `example.com`.
     Below(String),
     /// The addresses of a network; one address is a network of itself.
     Net(IpNet),

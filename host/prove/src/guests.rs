@@ -12,7 +12,7 @@ use flate2::read::DeflateDecoder;
 /// A component and the name of its one tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Guest {
-    /// The tool's name.
+    /// The tool's name, for example `probe`.
     pub name: &'static str,
     /// The component, deflated: most of those who have the program never run an attack.
     packed: &'static [u8],

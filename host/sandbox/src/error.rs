@@ -45,7 +45,7 @@ pub enum LoadError {
         "a core module, not a component: build it for `wasm32-wasip2`; `belljar tools add` adapts a command of WASI preview 1"
     )]
     CoreModule,
-    /// Larger than any tool has reason to be.
+    /// Larger than any real tool.
     #[error("{size} bytes, and at most {limit} are accepted")]
     TooLarge {
         /// Its size.
@@ -99,7 +99,7 @@ pub enum JarError {
     /// A mount's directory cannot be opened. For the operator: names a host path.
     #[error("mount `{guest}` (`{}`) cannot be opened: {source}", host.shown())]
     Mount {
-        /// The guest path.
+        /// The guest path, for example `/workspace`.
         guest: String,
         /// The directory.
         host: PathBuf,

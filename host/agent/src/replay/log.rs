@@ -138,7 +138,7 @@ pub(crate) struct LoggedNested {
 pub struct PlannedChild {
     /// The place in the call, from 0.
     pub place: usize,
-    /// The agent's slug, by which spawn indices are counted.
+    /// The agent's slug, for example `scout`, by which spawn indices are counted.
     pub slug: String,
     /// Its spawn index.
     pub spawn_index: u32,

@@ -45,7 +45,7 @@ pub enum Unasked {
         /// The fault.
         why: String,
     },
-    /// The path steps out of its directory.
+    /// The path leaves its directory, for example by `..`.
     #[error("`{0}` leaves its directory")]
     Leaves(String),
 }

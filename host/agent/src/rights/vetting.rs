@@ -23,7 +23,7 @@ const MAX_RULE: usize = 100;
 /// An installed library, as it is now.
 #[derive(Debug, Clone)]
 pub struct Vetted {
-    /// Its name.
+    /// The name, for example `reviewers`.
     pub name: String,
     /// Where it came from.
     pub source: String,
@@ -42,7 +42,7 @@ pub struct Vetted {
 pub struct VettedAgent {
     /// The agent under the grants as they stand.
     pub agent: ResolvedAgent,
-    /// Its file below the library's directory.
+    /// The file below the library's directory, for example `agents/scout.md`.
     pub file: String,
     /// The digest of the file that was agreed to: SHA-256, in hex.
     pub digest: String,

@@ -23,7 +23,7 @@ pub(crate) struct Planned {
     pub(crate) spawn_index: u32,
     /// The arguments of the starting call.
     pub(crate) asked: SpawnArguments,
-    /// The parent model's name for the child.
+    /// The parent model's name for the child, for example `scout`.
     pub(crate) name: String,
     /// Whether it may run on when the call that starts it has its result.
     pub(crate) outlives: bool,

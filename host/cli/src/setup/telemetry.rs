@@ -37,7 +37,7 @@ const HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_
 const PROTOCOLS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
 const PROTOCOL: &str = "http/protobuf";
 
-/// The path added to an address for all signals.
+/// The path added to an address for all signals, for example to `http://127.0.0.1:4318`.
 const TRACES_PATH: &str = "v1/traces";
 
 /// The service's name where nothing else is said.

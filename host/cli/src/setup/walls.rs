@@ -81,9 +81,9 @@ pub(crate) struct Walls<'a> {
 /// The gaps of a command in the wall, beside the common ones.
 #[derive(Debug, Default)]
 pub(crate) struct Through {
-    /// Files and directories that are read.
+    /// Directories and files to read, for example the workspace.
     pub(crate) read: Vec<PathBuf>,
-    /// Files and directories that are written.
+    /// Directories and files to write, for example the store's.
     pub(crate) write: Vec<PathBuf>,
     /// Directories for a temporary one, which is removed at the end.
     pub(crate) temporary: Vec<PathBuf>,

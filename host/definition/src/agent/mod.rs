@@ -57,7 +57,7 @@ pub use tools::{AliasStatus, KnownTools, TOOL_ALIASES, ToolAlias};
 pub struct AgentDefinition {
     /// The name for people, as written; the file's stem where a foreign file has none.
     pub name: String,
-    /// The name for look-up and for grants.
+    /// The name for look-up and for grants, for example `code-reviewer`.
     pub slug: Slug,
     /// When to use the agent; not blank.
     pub description: String,

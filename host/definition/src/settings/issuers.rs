@@ -40,7 +40,7 @@ struct Reported;
 /// An issuer whose tokens are taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuerSetting {
-    /// Its name in the settings.
+    /// The name in the settings, for example `work` in `[server.issuers.work]`.
     pub name: String,
     /// Its address, as its tokens have it in `iss`, letter by letter.
     pub url: String,

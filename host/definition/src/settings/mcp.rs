@@ -33,7 +33,7 @@ const TIMEOUTS: std::ops::RangeInclusive<u64> = 1..=600;
 pub struct McpSetting {
     /// Where it is.
     pub url: String,
-    /// The only host that is reached for it: that of `url`.
+    /// The only reachable host of the server: the host of `url`, for example `mcp.example.com`.
     pub host: HostRule,
     /// Secrets that are joined to requests to it; each is bound to that host.
     pub secrets: BTreeSet<SecretName>,

@@ -180,7 +180,7 @@ pub enum KeySetting {
     None,
     /// This environment variable, for example `OPENAI_API_KEY`.
     Env(String),
-    /// This file: absolute, or relative to the directory of `belljar.toml`.
+    /// This file: absolute, or relative to the directory of `belljar.toml`, for example `keys/openai`.
     File(PathBuf),
 }
 

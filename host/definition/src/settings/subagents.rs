@@ -29,7 +29,7 @@ pub struct SubagentPolicy {
     /// How many levels of subagents there may be below the agent that a person started.
     /// Default: 1, so a subagent has none of its own; 0 = no agent delegates.
     pub max_depth: u32,
-    /// Agents that nobody may delegate to, by name or identity.
+    /// Agents that nobody may delegate to, by name or id, for example `scout`.
     pub blocked_agents: Vec<String>,
     /// Tools that no subagent has, whatever it is granted.
     pub blocked_tools: Vec<ToolName>,

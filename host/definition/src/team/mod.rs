@@ -39,9 +39,9 @@ pub const MAX_TEAM_AGENTS: usize = 32;
 /// A team file that was understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TeamDefinition {
-    /// The name for people, as written.
+    /// The name for people, as written, for example `Code Review`.
     pub name: String,
-    /// The name for look-up.
+    /// The name for look-up, for example `code-review`.
     pub slug: Slug,
     /// The purpose of the team; not blank.
     pub description: String,

@@ -20,7 +20,7 @@ pub struct Tokens {
     version: u32,
     /// Where the server is.
     pub(super) url: String,
-    /// The server's name of itself.
+    /// The server's own resource name, for example `https://mcp.example.com/`.
     pub(super) resource: String,
     pub(super) issuer: String,
     /// Where it is renewed.

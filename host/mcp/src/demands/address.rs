@@ -30,7 +30,7 @@ const LOCAL_ENDINGS: [&str; 11] = [
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) message: String,
-    /// The address, as its host would parse it.
+    /// The address, as its host would parse it, for example `https://example.com/pay`.
     pub(crate) url: String,
     pub(crate) host: String,
 }

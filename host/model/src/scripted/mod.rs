@@ -96,7 +96,7 @@ pub struct ScriptedModel {
 /// Turns of a transcript that were not played.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unplayed {
-    /// The agent's name.
+    /// The agent's name, for example `scout`.
     pub agent: String,
     /// The spawn index; `None` for an entry with `spawn: any` that nobody used.
     pub spawn: Option<u32>,

@@ -47,7 +47,7 @@ pub enum EndpointError {
         "a key or headers would be sent to `{host}` over plain http; use https, or set `allow_insecure = true`"
     )]
     Insecure {
-        /// The host.
+        /// The host, for example `api.example.com`.
         host: String,
     },
     /// A header cannot be sent.

@@ -90,7 +90,7 @@ impl Request {
 pub(crate) enum Answer {
     /// It runs.
     Started,
-    /// It does not, and why. The last word.
+    /// Refused, with the reason, for example an unknown command. The last answer.
     Refused(String),
     /// Refused: the program's digest differs. The last answer.
     Changed,

@@ -21,7 +21,7 @@ pub struct Wasm(Arc<Inner>);
 struct Inner {
     bytes: Bytes,
     digest: OnceLock<Digest>,
-    /// A person's name for it.
+    /// A name for people, for example `file_read`.
     name: OnceLock<String>,
     /// The form of a call, for a command.
     form: OnceLock<Arc<CommandForm>>,

@@ -16,7 +16,7 @@ pub struct HookCheck {
     pub event: HookEvent,
     /// For which tools or agents; empty = all. Escaped.
     pub matcher: String,
-    /// The command or the component's path; escaped and cut.
+    /// The command or the component's path, for example `./check.sh`; escaped and cut.
     pub name: String,
     /// The problem, escaped; `None` = nothing visible without running the hook.
     pub problem: Option<String>,

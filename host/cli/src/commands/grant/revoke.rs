@@ -24,7 +24,7 @@ use crate::setup::whose::Whose;
 use crate::term::diff;
 use crate::term::out::Out;
 
-/// Names that a hint lists.
+/// Names listed in a hint, for example of granted tools.
 const MAX_NAMED: usize = 8;
 
 pub(crate) fn run(args: &RevokeArgs, operator: &Places, out: &Out) -> Result<Exit, Failure> {

@@ -53,7 +53,7 @@ struct Function {
 pub struct LeftOutFunction {
     /// In the component's spelling. Foreign text: escape it before showing it to a person.
     pub function: String,
-    /// Why, in words of the host's own.
+    /// The reason, in the host's own words, for example about an unsupported type.
     pub reason: String,
 }
 
