@@ -1,4 +1,4 @@
-//! Changing an overlay. Each change is one record that is written before it is true.
+//! Changes of an overlay. Each change is one record, written before it takes effect.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,8 +17,8 @@ use super::room::{Full, Growing, Upper};
 use super::view::{At, Child, DirAt, Found, View};
 use crate::imports::files::walk::{PathEnd, kind};
 
-/// Levels of directories below the root, and bytes of a path, at which something can be changed.
-/// Moving a directory may add as much again as is searched before; the index takes all that.
+/// Levels of directories below the root, and bytes of a path, for a change. Moving a directory may add as
+/// much again as is searched before, within the index's bounds.
 const MAX_LEVELS: usize = 256;
 const MAX_PATH: usize = 16 << 10;
 
@@ -122,7 +122,7 @@ impl View<'_> {
         Ok((self.upper(id)?, file))
     }
 
-    /// The file that would be copied: its content is not in the layer.
+    /// The file to copy, if its content is not in the layer.
     fn source(&self, place: &PathEnd<DirAt>, found: &Found) -> Result<Option<Source>, Fault> {
         let (rel, known, opened) = match found.child {
             Child::File(id) => match self.content_below(id) {
@@ -186,7 +186,7 @@ impl View<'_> {
         Ok(id)
     }
 
-    /// Writes down a file whose content was copied; where either failed, nothing is left of it.
+    /// Records a copied file; a failure leaves nothing of it.
     fn settle_file(
         &mut self,
         id: u64,
@@ -207,7 +207,7 @@ impl View<'_> {
         done.inspect_err(|_| self.shared.layer.remove(id))
     }
 
-    /// Gives a place this content in one step; a file that is there loses the name. For the host.
+    /// Sets the content of a place in one step; an existing file loses the name. For the host.
     pub(super) fn put_file(
         &mut self,
         place: &PathEnd<DirAt>,
@@ -271,7 +271,7 @@ impl View<'_> {
         }
         let path = self.path_at(place)?;
         let hidden = self.hides(place.at(), name)?;
-        // A name that is hidden counts as one that was made.
+        // A hidden name counts as a new one.
         if found.child == Child::Lower || self.is_own_place(found) {
             self.has_room(1)?;
         }
@@ -291,8 +291,7 @@ impl View<'_> {
         Ok(self.list_all(&found, 0)?.is_empty())
     }
 
-    /// Moves a name, as the operating system would. A file gets the permissions of the one that it
-    /// replaces.
+    /// Moves a name, like the operating system. A file gets the replaced file's permissions.
     pub(crate) fn rename(
         &mut self,
         [old, new]: [&PathEnd<DirAt>; 2],
@@ -396,7 +395,7 @@ impl View<'_> {
             _ => None,
         };
         self.commit(Act::Times { path, times: stated(times) })?;
-        // Whoever reads it sees them also when it has no name any more.
+        // A reader sees them even after the last name is gone.
         let file = known.and_then(|id| self.state.tree.file(id));
         if let Some((file, origin)) =
             file.and_then(|file| Some((file, file.record.origin.as_ref()?)))
@@ -408,7 +407,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Sets times of a directory. Of one that was removed nobody sees them.
+    /// Sets times of a directory. Nobody sees a removed directory's times.
     pub(crate) fn touch_dir(&mut self, dir: &DirAt, times: &Timestamps) -> Result<(), Fault> {
         match self.path_of(dir)? {
             Some(path) => self.commit(Act::Times { path, times: stated(times) }),
@@ -429,7 +428,7 @@ impl View<'_> {
         Ok(id)
     }
 
-    /// A path at which nothing is, and what the lower directory has there.
+    /// A free path, and the lower directory's file there.
     fn free(&self, place: &PathEnd<DirAt>) -> Result<(Rel, Option<Seen>), Fault> {
         let name = place.name.as_deref().ok_or(Errno::EXIST)?;
         match self.look_up(place) {
@@ -440,8 +439,8 @@ impl View<'_> {
         Ok((self.path_at(place)?, self.hides(place.at(), name)?))
     }
 
-    /// The lower directory's meaning of a name. What was hidden once stays as it was seen then.
-    /// Nothing takes the place of what nobody sees.
+    /// The lower directory's meaning of a name. A hidden name keeps its meaning of then. An invisible
+    /// directory's place is not free.
     fn hides(&self, dir: &DirAt, name: &OsStr) -> Result<Option<Seen>, Errno> {
         if dir.lower.as_ref().is_some_and(|lower| lower.veils(name)) {
             return Err(Errno::PERM);
@@ -507,8 +506,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Writes down the digests that were made meanwhile. One that is lost is made again, if what it
-    /// is of is still there when somebody asks.
+    /// Records the new digests. A lost digest is made again on demand, if the file still exists.
     pub(super) fn note_digests(&mut self) {
         for (seen, digest) in self.shared.digests.take() {
             let _ = self.write_down(Act::Digest { seen, digest });
@@ -531,7 +529,7 @@ impl View<'_> {
             }
         }
         if state.index.is_long() {
-            // Where that fails, what is there still says the same, at greater length.
+            // After a failure the present index is still valid, only longer.
             let _ = state.index.replace(&state.tree.records());
         }
         Ok(())
@@ -552,7 +550,7 @@ fn stated(times: &Timestamps) -> FileTimes {
     FileTimes { accessed: stated(&times.last_access), modified: stated(&times.last_modification) }
 }
 
-/// The times that a copy keeps: those of the file, or what was set instead.
+/// The times of a copy: the file's, or the explicitly set ones.
 fn kept_times(stat: &Stat, times: FileTimes) -> Timestamps {
     let time = |set: Option<Time>, own: Time| {
         let Time { seconds, nanoseconds } = set.unwrap_or(own);

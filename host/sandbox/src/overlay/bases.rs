@@ -1,5 +1,5 @@
-//! Contents that texts had before they were changed first: what both sides began with, when a file
-//! was changed in the overlay and below.
+//! Texts before their first change: the common base for a merge, when a file was changed both in the overlay
+//! and below.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -13,11 +13,11 @@ use rustix::io::Errno;
 use super::layer::below;
 use super::room::Room;
 
-/// Bytes of a text that is kept. Nobody merges larger ones.
+/// Bytes of a kept text. Nobody merges larger ones.
 pub(super) const LARGEST: u64 = 4 << 20;
-/// Bytes in which a zero says that it is no text, as git has it.
+/// Bytes in which a zero marks a binary file, as in git.
 const LOOKED_AT: usize = 8000;
-/// The part of the quota that they may take besides; its pool counts them like all else.
+/// The part of the quota for these texts besides; the pool counts them too.
 const PART: u64 = 4;
 
 const NEW: &str = "new";
@@ -58,7 +58,7 @@ impl Bases {
         Ok(Self { dir, room, held: Mutex::new(held) })
     }
 
-    /// Keeps a content, if it is a text and there is room. Without it there is no merge, and no harm.
+    /// Keeps a content, if text and if there is room. Without it a merge is impossible, without further harm.
     pub(super) fn keep(&self, digest: [u8; 32], content: &[u8]) {
         let mut held = self.lock();
         let size = content.len() as u64;
@@ -93,7 +93,7 @@ impl Bases {
         openat(self.dir.as_fd(), name(digest), flags, Mode::empty()).map(File::from)
     }
 
-    /// Removes those that nobody asks for any more.
+    /// Removes texts that are no longer needed.
     pub(super) fn retain(&self, wanted: &HashSet<[u8; 32]>) {
         self.lock().retain(|digest, size| {
             let stays = wanted.contains(digest)

@@ -1,4 +1,4 @@
-//! Waits of a guest's call for the disk, or for somebody who waits for it, beside the other guests.
+//! Long waits of a guest's call, for the disk or a lock, without blocking other guests.
 //!
 //! A guest's call of the file system is done where its guest runs, on an async worker. Most take microseconds;
 //! the copy of a file of a gigabyte takes seconds, and so does a call that finds the overlay locked
@@ -14,7 +14,7 @@ pub(super) fn copying<T>(bytes: u64, copy: impl FnOnce() -> T) -> T {
     if bytes > SHORT { waiting(copy) } else { copy() }
 }
 
-/// Does what may wait for long. What ends it is its own bound: the overlay's quota.
+/// Runs code that may wait for long, bounded by the overlay's quota.
 pub(super) fn waiting<T>(wait: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
     match flavor {

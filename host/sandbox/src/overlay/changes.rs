@@ -19,19 +19,19 @@ use super::view::{ReadFile, View};
 use super::way::place_at;
 use crate::Digest;
 
-/// One thing that is not as in the lower directory.
+/// One difference from the lower directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// Where the agent sees it, below the lower directory.
     pub path: PathBuf,
     /// The kind of difference.
     pub kind: ChangeKind,
-    /// Whether it is a directory; of one that was deleted: whether it was one.
+    /// Whether a directory; for a deletion, whether it was a directory.
     pub directory: bool,
     /// The permissions (for example `0o755`), as far as files have them; for a deleted file, the former ones.
     pub mode: u32,
-    /// The thing that stood there in the lower directory, when it was first changed, hidden or
-    /// moved; of what was renamed: what stood at `from`. `None` = nothing did.
+    /// The lower directory's file at the first change, hiding or move; for a rename, the file at `from`.
+    /// `None` = no file.
     pub original: Option<Original>,
 }
 
@@ -41,9 +41,9 @@ pub struct Change {
 pub enum ChangeKind {
     /// It is new.
     Added,
-    /// Its content may be another. A file that was replaced by another one is modified too.
+    /// The content may differ. A replaced file counts as modified too.
     Modified,
-    /// It is gone, with all that it held.
+    /// Deleted, with all its content.
     Deleted,
     /// It has another place.
     Renamed {
@@ -56,8 +56,8 @@ pub enum ChangeKind {
     Mode,
 }
 
-/// A thing as it was in the lower directory. Whoever applies a change to it looks whether it still
-/// is.
+/// A file's state in the lower directory. Before applying a change, the host checks that the file is
+/// unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Original {
     /// Device and inode.
@@ -85,8 +85,8 @@ pub struct Original {
 }
 
 impl Overlay {
-    /// All that is not as in the lower directory, sorted by path. Takes time where digests are not
-    /// made yet: wait for it on a thread that may block.
+    /// All differences from the lower directory, sorted by path. Waits for missing digests: call it on a
+    /// thread that may block.
     pub fn changes(&self) -> Vec<Change> {
         self.shared.digests.wait();
         let mut view = self.view();
@@ -141,7 +141,7 @@ impl View<'_> {
 
 struct Changes<'a> {
     view: &'a View<'a>,
-    /// Places in the lower directory whose content is seen elsewhere: these are not deleted.
+    /// Places in the lower directory whose content is visible elsewhere: they are not deleted.
     moved: HashSet<Rel>,
     /// Files that have a name where they were; others of their names are new.
     at_home: HashSet<u64>,

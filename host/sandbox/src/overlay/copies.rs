@@ -15,8 +15,8 @@ use super::layer::{Layer, copy};
 use super::room::Full;
 
 impl Overlay {
-    /// Copies the layer into a directory, as the base and as what a subagent changes. Ends between two files
-    /// when the signal is raised; after an error nothing of it is there.
+    /// Copies the layer into a directory, as a subagent's base and start. Ends between two files when the
+    /// signal is raised; an error leaves nothing.
     pub(super) fn copy_to(&self, dir: &Path, stop: &StopSignal) -> io::Result<()> {
         let next = dir.with_extension("next");
         match std::fs::remove_dir_all(&next) {

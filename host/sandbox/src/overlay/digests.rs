@@ -1,4 +1,4 @@
-//! Digests of what was copied, made beside the work: whoever writes to a file does not wait for it.
+//! Digests of copied files, made in the background: a writer does not wait.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -10,9 +10,9 @@ use sha2::{Digest as _, Sha256};
 use super::bases::{self, Bases};
 use super::record::Seen;
 
-/// Files that wait, each held open. The next one is not put off.
+/// Waiting files, each held open. Further ones are not queued.
 const MOST: usize = 64;
-/// Bytes of a file of which a digest is made. What is larger is known by its size and times.
+/// Bytes of a digested file. A larger one is identified by size and times.
 const LARGEST: u64 = 256 << 20;
 /// Bytes read at a time.
 const STEP: usize = 256 << 10;
@@ -118,7 +118,7 @@ impl Shared {
     }
 }
 
-/// The SHA-256 of a file, if it was the same before and after. A text is kept under it.
+/// The SHA-256 of a file, if unchanged during reading. A text is kept under the digest.
 pub(super) fn digest(seen: &Seen, file: &File, bases: &Bases) -> Option<[u8; 32]> {
     let same = || rustix::fs::fstat(file).is_ok_and(|stat| Seen::of(&stat) == *seen);
     if seen.size > LARGEST || !same() {

@@ -1,4 +1,4 @@
-//! An overlay for one subagent: it begins as its parent's, and is merged into that again.
+//! An overlay for one subagent: it begins as a copy of its parent's, and is merged back.
 //!
 //! ```text
 //! DIR/base   the parent's layer as it was then; nobody writes it
@@ -42,8 +42,7 @@ const MAX_BESIDE: u32 = 1_000;
 /// Bytes compared at a time.
 const STEP: usize = 64 << 10;
 
-/// An overlay of its own for a subagent. It stays on disk, and in its pool, until it is merged or
-/// dropped.
+/// A subagent's overlay. It stays on disk, and in its pool, until merged or dropped.
 #[derive(Debug)]
 pub struct Fork {
     dir: PathBuf,
@@ -61,13 +60,13 @@ pub struct Merged {
     pub more: u64,
 }
 
-/// A place that both changed. The parent's version stays as it is.
+/// A place changed on both sides. The parent's version stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeConflict {
     /// The place.
     pub path: PathBuf,
-    /// Where the subagent's version stands now. `None` = it has none: it removed or moved what the
-    /// parent changed, or it is a link.
+    /// The place of the subagent's version now. `None` = without a version: a removal or move of the parent's
+    /// changed file, or a link.
     pub beside: Option<PathBuf>,
 }
 
@@ -127,7 +126,7 @@ impl Fork {
         &self.mine
     }
 
-    /// Drops it, with all that was changed.
+    /// Drops the fork, with all its changes.
     ///
     /// # Errors
     ///
@@ -336,7 +335,7 @@ impl Merge<'_> {
         }
     }
 
-    /// A directory for what the subagent has in one: at this place, or beside it.
+    /// A directory for the subagent's content of one: at this place, or beside it.
     fn make_dir(&mut self, to: &Rel) -> io::Result<Rel> {
         let found = place(&self.parent.view(), self.parent, to)?.is_some();
         let here = if found { to.clone() } else { self.dirs(to)? };
@@ -372,7 +371,7 @@ impl Merge<'_> {
         Ok(at.join(last))
     }
 
-    /// The parent gets a file, if it has what both had there; otherwise beside.
+    /// Writes a file to the parent if its version is the common one; otherwise beside.
     fn put(&mut self, to: &Rel, was: &Thing, file: &Content) -> io::Result<()> {
         if let Thing::File(was) = was
             && same(was, file)?
@@ -433,7 +432,7 @@ impl Merge<'_> {
         Ok(())
     }
 
-    /// The parent loses what the subagent removed, if it still is what both had.
+    /// Removes a file from the parent if its version is the common one.
     fn remove(&mut self, to: &Rel, was: &Thing) -> io::Result<()> {
         let mut view = self.parent.view();
         let Some((dir, name)) = place(&view, self.parent, to)? else { return Ok(()) };

@@ -1,8 +1,8 @@
 //! The index on disk: records in the order of the changes, each with its length and a checksum.
 //!
-//! A record is written by one call after the content that it speaks of, and only then is the
-//! change acknowledged. What a process that was killed has left half written is dropped when the
-//! index is opened; a record in the middle that is not what was written is an error.
+//! A record is written by one call after its content, and only then is the change acknowledged. A
+//! half-written record of a killed process is dropped when the index is opened; a damaged record in the
+//! middle is an error.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -61,8 +61,7 @@ impl Index {
         fresh(layer, records).map(drop)
     }
 
-    /// Appends one record: on disk for whoever reads after this process was killed. After an error
-    /// nothing of it is there.
+    /// Appends one record: visible to readers even if this process is killed. An error leaves nothing.
     pub(super) fn append(&mut self, record: &IndexRecord) -> io::Result<()> {
         if self.broken {
             return Err(io::Error::other("an earlier change could not be written down"));
@@ -89,7 +88,7 @@ impl Index {
         !self.broken && self.len > SMALL.max(self.compact.saturating_mul(3))
     }
 
-    /// Puts these records in the place of all. Where that fails the old ones stay.
+    /// Replaces all records. After a failure the old ones stay.
     pub(super) fn replace(&mut self, records: &[IndexRecord]) -> io::Result<()> {
         // Not again before it has grown as much once more, whether it works or not.
         self.compact = self.len;

@@ -1,7 +1,7 @@
 //! The lower directory: read by handles, one name at a time, and never followed anywhere.
 //!
-//! Whoever owns it may swap any name for a link meanwhile; no step from one handle to the next
-//! leads out then, it fails.
+//! The owner may swap any name for a link meanwhile; no step from one handle to the next leads out then, but
+//! fails.
 //!
 //! A layer may lie in the directory that it changes, below a directory with a protected name or one
 //! that the host names: a home directory with belljar's own in it. That one is veiled (INV-179): no step leads into it.
@@ -28,7 +28,7 @@ const PASS: OFlags = OFlags::RDONLY;
 
 const STAY: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 
-/// Device and inode of a directory that nobody sees, if there is one.
+/// Device and inode of the invisible directory, if any.
 pub(crate) type Veil = Option<(u64, u64)>;
 
 /// The lower directory.
@@ -59,7 +59,7 @@ impl Root {
         Ok(Self { dir, veil: None })
     }
 
-    /// From now on nobody sees this directory in it.
+    /// Hides this directory from now on.
     pub(super) fn veil(&mut self, directory: (u64, u64)) {
         self.veil = Some(directory);
     }
@@ -136,13 +136,13 @@ impl LowerDir {
         if self.is_veil(&stat) { Err(Errno::NOENT) } else { Ok(stat) }
     }
 
-    /// Whether a name means what nobody sees here. It is not free either.
+    /// Whether a name means the invisible directory. Such a name is not free either.
     pub(super) fn veils(&self, name: &OsStr) -> bool {
         let stat = || statat(self.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
         self.veil.is_some() && stat().is_ok_and(|stat| self.is_veil(&stat))
     }
 
-    /// Whether an entry of this number may be what nobody sees: most are not, and need no second look.
+    /// Whether an entry with this inode may be invisible: most are not, and need no second check.
     pub(super) fn may_veil(&self, inode: u64) -> bool {
         self.veil.is_some_and(|(_, veiled)| veiled == inode)
     }

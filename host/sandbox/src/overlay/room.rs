@@ -1,4 +1,4 @@
-//! How much an overlay may hold, and what its files hold of it.
+//! The bounds of an overlay, and the usage of its files.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,8 +20,8 @@ impl Default for OverlayQuota {
     }
 }
 
-/// The most that several overlays hold together: those of one home, or of one tenant. Clones count
-/// as one. An overlay that is closed still counts, until somebody says that it was removed.
+/// The bound of several overlays together, for example one tenant's. Clones count as one. A closed overlay
+/// still counts, until its removal is reported.
 #[derive(Debug, Clone)]
 pub struct OverlayPool(Arc<Pool>, Option<Arc<Path>>);
 
@@ -199,7 +199,7 @@ impl Room {
         pool.take(bytes).inspect_err(|_| less(&self.used, bytes))
     }
 
-    /// Takes what is there already, whether there is room for it or not; its pool has counted it.
+    /// Counts existing content, whatever the bounds; the pool has counted it already.
     pub(super) fn holds(&self, bytes: u64) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -240,7 +240,7 @@ impl Upper {
         Self { id, identity, room: Arc::clone(room), held: Mutex::new(0) }
     }
 
-    /// Takes what is there already, whether there is room for it or not.
+    /// Counts existing content, whatever the bounds.
     pub(super) fn holds(&self, bytes: u64) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         self.room.holds(bytes);

@@ -36,7 +36,7 @@ pub(super) struct IndexTree {
     settled: u64,
 }
 
-/// A directory in which something differs, or which leads to one.
+/// A directory with a difference, or on the way to one.
 #[derive(Debug, Clone)]
 pub(super) struct Directory {
     parent: Option<(u64, OsString)>,
@@ -49,7 +49,7 @@ pub(super) struct Directory {
     pub(super) mode: u32,
 }
 
-/// The directory below that is seen through one.
+/// The lower directory visible through another.
 #[derive(Debug, Clone)]
 pub(super) struct Lower {
     pub(super) rel: Rel,
@@ -424,7 +424,7 @@ impl IndexTree {
         Some(id)
     }
 
-    /// Forgets a directory that was seen as empty: what it held are names that it hid.
+    /// Forgets a directory that was visible as empty: its names only hide others.
     fn forget_dir(&mut self, id: u64) {
         let Some(dir) = self.dirs.remove(&id) else { return };
         if let Some(lower) = &dir.origin {

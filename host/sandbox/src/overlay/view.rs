@@ -64,7 +64,7 @@ pub(super) enum Child {
 pub(crate) struct Found {
     /// As guests see it.
     pub(crate) stat: Stat,
-    /// The names that the overlay knows of a file: more than one and it is not changed.
+    /// The known names of a file: with more than one, it cannot be changed.
     pub(crate) names: u32,
     pub(super) child: Child,
 }
@@ -483,7 +483,7 @@ impl<'a> View<'a> {
         Ok((dir.remembered(), lower.map(Arc::new)))
     }
 
-    /// Stands for the directory below of one that has none.
+    /// Replaces a missing lower directory.
     pub(crate) fn empty(&self) -> &Arc<File> {
         self.shared.layer.empty()
     }
@@ -498,7 +498,8 @@ impl<'a> View<'a> {
         self.list_with(dir, bound, false)
     }
 
-    /// As [`Self::list`], with what nobody sees: a directory that holds it is not empty, nor moved.
+    /// Like [`Self::list`], with the invisible directory: a directory with it is not empty, nor can it be
+    /// moved.
     pub(crate) fn list_all(
         &self,
         dir: &DirAt,
@@ -563,7 +564,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Readers before those are swept out that nobody holds.
+/// Readers at which unused ones are removed.
 const SWEEP_AT: usize = 1024;
 
 fn set_times(stat: &mut Stat, times: FileTimes) {

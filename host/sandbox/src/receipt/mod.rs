@@ -1,4 +1,4 @@
-//! The public record of what one tool call did.
+//! The public record of one tool call's effects.
 
 pub(crate) mod record;
 pub(crate) mod withheld;
@@ -57,7 +57,7 @@ pub struct Receipt {
     pub stdio_dropped: u64,
     /// SHA-256 of the arguments as they were passed, in hexadecimal.
     pub arguments_digest: String,
-    /// SHA-256 of the output as it came, in hexadecimal; of nothing where there is none.
+    /// SHA-256 of the unchanged output, in hexadecimal; of nothing without output.
     pub output_digest: String,
 }
 
@@ -104,7 +104,7 @@ pub enum Ending {
     ToolError(String),
     /// The guest trapped; the detail is the trap.
     Trapped(String),
-    /// The call or a budget above it ran out; the detail says which.
+    /// The call or an ancestor's budget is exhausted; the detail names it.
     Exhausted(String),
     /// The wall-clock limit of the call passed.
     TimedOut,
@@ -174,9 +174,8 @@ pub struct Denial {
     pub what: String,
     /// The full facts, for the operator only. Foreign text in it is escaped.
     pub facts: String,
-    /// Where a request would have gone that was refused for its target, as
-    /// `scheme://host[:port]`: what an operator may grant. The guest's words, checked to be such a
-    /// target.
+    /// The target of a refused request, as `scheme://host[:port]`: what an operator may grant. The guest's
+    /// text, checked to be such a target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
 }

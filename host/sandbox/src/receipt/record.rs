@@ -1,4 +1,4 @@
-//! The record of the call that runs now: host imports write here, the receipt reads it.
+//! The record of the running call: host imports write to it, the receipt reads from it.
 //!
 //! One record per store, reset when a call starts. Shared by `Arc` because streams and
 //! request futures outlive the host call that made them. Every list is bounded.
@@ -161,8 +161,8 @@ impl Record {
         }
     }
 
-    /// Notes that something has another path. One that the call itself had made is not among the
-    /// written ones any more: nothing was there before, and nothing is now.
+    /// Notes a moved path. A file made by the call itself is no longer listed as written: it existed neither
+    /// before nor after.
     pub(crate) fn path_moved(&self, from: &str, to: &str) {
         if from == to || !self.lists().made.remove(from) {
             self.path_written(from);

@@ -1,5 +1,5 @@
-//! The search of a tool's words for the secrets of its run before anybody hears them: the answer,
-//! the error, the log, the standard streams, the reports of progress.
+//! The search of a tool's words for the run's secrets before anybody gets them: the answer, the error, the
+//! log, the standard streams, the progress reports.
 //!
 //! A tool has no secret of the host, but it may have found the same value elsewhere: in a file,
 //! in two halves, or in a form that no search of a reply knows.
@@ -14,7 +14,7 @@ use crate::jar::progress::{Progress, ProgressSink};
 use crate::receipt::record::MAX_DENIALS;
 use crate::receipt::{Denial, Ending, Receipt};
 
-/// The text in the place of one that was withheld.
+/// The text in place of a withheld one.
 const WITHHELD: &str = "[withheld: it holds a secret]";
 
 /// A sink that gets no message with a secret.
