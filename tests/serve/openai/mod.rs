@@ -5,6 +5,7 @@ mod chat;
 mod choices;
 mod images;
 mod left_out;
+mod references;
 mod refused;
 mod responses;
 mod schemas;

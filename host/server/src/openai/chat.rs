@@ -168,7 +168,7 @@ impl CompletionBody {
             })?,
             ..Brought::default()
         };
-        let parts = entries::sort(messages::entries(&self.messages)?, "messages")?;
+        let parts = entries::sort(messages::entries(&self.messages, left)?, "messages")?;
         let request = asked::of_conversation(ctx, &model, parts, brought, "messages").await?;
         Ok(TurnRequest { forget: self.store == Some(false), ..request })
     }

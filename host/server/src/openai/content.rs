@@ -4,6 +4,7 @@ use belljar_agent::Image;
 use serde_json::Value;
 
 use crate::http::problem::Problem;
+use crate::openai::left_out::Unserved;
 use crate::openai::params::{invalid, unsupported};
 
 /// The types of parts that are text.
@@ -50,7 +51,34 @@ pub(crate) fn text(content: Option<&Value>, at: &str) -> Result<String, Problem>
     Ok(content.text)
 }
 
-/// Items without the bytes of their images, which are stored separately: each has its file's name instead.
+/// The text of what an agent said, or of what a tool of the caller's gave. Its parts of other kinds, such as an
+/// agent's thoughts, are left out and named; `instead` stands in the place of each.
+pub(crate) fn told(
+    content: Option<&Value>,
+    at: &str,
+    instead: Option<&str>,
+    left: &mut Unserved,
+) -> Result<String, Problem> {
+    let Some(Value::Array(parts)) = content else { return text(content, at) };
+    let mut texts = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        let at = format!("{at}[{index}]");
+        match part.get("type").and_then(Value::as_str) {
+            Some(kind) if !TEXT.contains(&kind) => {
+                left.add_kind(&at, kind);
+                texts.extend(instead.map(str::to_owned));
+            }
+            Some(_) | None => texts.push(part_text(part, &at)?),
+        }
+    }
+    Ok(texts.join("\n"))
+}
+
+/// The text in a tool's result for an image or a file, so that the agent knows that there was one.
+pub(crate) const LEFT_OUT: &str = "[a part of this result is no text, and was left out]";
+
+/// Items without the bytes of their images, which are stored apart: each has the name of its file in the
+/// place of them.
 pub(crate) fn without_bytes(items: &mut [Value]) {
     let lists = items.iter_mut().filter_map(|item| item.get_mut("content")?.as_array_mut());
     for part in lists.flatten() {
@@ -124,6 +152,22 @@ mod tests {
         for bad in [json!(1), json!([1]), json!([{"type": "text"}]), json!([{"type": "x"}])] {
             assert!(of(bad.clone()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn what_a_tool_gave_besides_text_is_left_out_with_a_word_to_the_agent() {
+        let parts = json!([
+            {"type": "input_text", "text": "seen"},
+            {"type": "input_image", "image_url": GIF},
+            {"type": "thinking", "thinking": "x"},
+        ]);
+        let mut left = Unserved::default();
+        let given = told(Some(&parts), "output", Some(LEFT_OUT), &mut left).unwrap();
+        assert_eq!(given, format!("seen\n{LEFT_OUT}\n{LEFT_OUT}"));
+        assert!(format!("{left:?}").contains("output[1] (input_image)"), "{left:?}");
+        assert_eq!(told(Some(&parts), "content", None, &mut left).unwrap(), "seen");
+        assert!(told(Some(&json!([{"type": "text"}])), "c", None, &mut left).is_err());
+        assert!(told(Some(&json!([1])), "c", None, &mut left).is_err());
     }
 
     #[test]

@@ -39,6 +39,13 @@ pub(crate) fn item(kind: &str, message: &str, place: usize) -> String {
     format!("{kind}_{message}_{place}")
 }
 
+/// The message of an output item; `None` = no response has such an item.
+pub(crate) fn item_message(id: &str) -> Option<&str> {
+    let (_, rest) = id.split_once('_')?;
+    let (message, _) = rest.rsplit_once('_')?;
+    is_id(message).then_some(message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,6 +55,10 @@ mod tests {
         let message = "20261122T000000000Z-0000000000000";
         assert_eq!(of_response(&response(message)), Some(message));
         assert_eq!(of_call(&call(message, 3)), Some((message, 3)));
+        assert_eq!(item_message(&item("msg", message, 0)), Some(message));
+        for id in ["msg_", "msg__1", "msg_../x_1", "", message] {
+            assert_eq!(item_message(id), None, "{id}");
+        }
         for id in ["resp_", "resp_../x", "chatcmpl-1", "resp_a b", message] {
             assert_eq!(of_response(id), None, "{id}");
         }

@@ -4,11 +4,11 @@ use belljar_agent::ToolCall;
 use serde_json::{Value, json};
 
 use crate::http::problem::Problem;
-use crate::openai::content::{read, text};
+use crate::openai::content::{LEFT_OUT, read, text, told};
 use crate::openai::entries::Entry;
 use crate::openai::left_out::Unserved;
-use crate::openai::messages::named;
-use crate::openai::params::{invalid, unsupported};
+use crate::openai::messages::{arguments, named};
+use crate::openai::params::invalid;
 
 /// The items of an input: a text is one message of the user.
 pub(crate) fn items(input: Value) -> Result<Vec<Value>, Problem> {
@@ -42,27 +42,23 @@ fn entry(item: &Value, at: &str, left: &mut Unserved) -> Result<Option<Entry>, P
         }
     };
     Ok(Some(match kind {
-        None | Some("message") => message(item, at)?,
+        None | Some("message") => message(item, at, left)?,
         Some("function_call") => {
-            let arguments = item.get("arguments").and_then(Value::as_str).unwrap_or_default();
             let call = ToolCall {
                 id: named(item, "call_id", at)?,
                 name: named(item, "name", at)?,
-                arguments: arguments.to_owned(),
+                arguments: arguments(item),
             };
             Entry::Assistant { text: String::new(), calls: vec![call] }
         }
         Some("function_call_output") => {
-            let content = text(item.get("output"), &format!("{at}.output"))?;
+            let output = item.get("output");
+            let content = told(output, &format!("{at}.output"), Some(LEFT_OUT), left)?;
             Entry::Result { id: named(item, "call_id", at)?, content }
         }
         // A model's thoughts are its provider's; none are sent from here.
         Some("reasoning") => return Ok(None),
-        Some("item_reference") => {
-            return Err(unsupported(at, "references to items are not supported")
-                .hint("send the item, or `previous_response_id`"));
-        }
-        // Calls of left-out tools with their results, and items of other providers.
+        // Calls of tools that were left out, with their results, and what else other providers keep.
         Some(kind) => {
             left.add_kind(at, kind);
             return Ok(None);
@@ -70,13 +66,14 @@ fn entry(item: &Value, at: &str, left: &mut Unserved) -> Result<Option<Entry>, P
     }))
 }
 
-fn message(item: &Value, at: &str) -> Result<Entry, Problem> {
+fn message(item: &Value, at: &str, left: &mut Unserved) -> Result<Entry, Problem> {
     let (content, place) = (item.get("content"), format!("{at}.content"));
     match item.get("role").and_then(Value::as_str) {
         Some("user") => Ok(Entry::User(read(content, &place)?)),
         Some("system" | "developer") => Ok(Entry::Context(text(content, &place)?)),
         Some("assistant") => {
-            Ok(Entry::Assistant { text: text(content, &place)?, calls: Vec::new() })
+            let text = told(content, &place, None, left)?;
+            Ok(Entry::Assistant { text, calls: Vec::new() })
         }
         _ => Err(invalid(&format!("{at}.role"), format!("`{at}` has no role that is known"))),
     }

@@ -29,6 +29,7 @@ pub(crate) mod live;
 pub(crate) mod messages;
 pub(crate) mod models;
 pub(crate) mod params;
+pub(crate) mod references;
 pub(crate) mod resource;
 pub(crate) mod response_stream;
 pub(crate) mod responses;

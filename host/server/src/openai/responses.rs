@@ -21,7 +21,9 @@ use crate::openai::params::{self, check};
 use crate::openai::resource::{Echo, EchoWire};
 use crate::openai::response_stream::ResponseStream;
 use crate::openai::stored::{known, shown};
-use crate::openai::{asked, begin, content, entries, form, items, live, of_turn, tools};
+use crate::openai::{
+    asked, begin, content, entries, form, items, live, of_turn, references, tools,
+};
 use crate::stream::sse::Frames;
 
 /// A response to be made. Other parameters are left out, and named in the header `X-Belljar-Ignored`; the
@@ -141,6 +143,7 @@ impl NewResponseBody {
             return Err(params::invalid("background", detail));
         }
         let mut items = items::items(self.input.take())?;
+        references::resolve(ctx, &mut items).await?;
         let mut parts = entries::sort(items::entries(&items, left)?, "input")?;
         content::without_bytes(&mut items);
         if let Some(instructions) =

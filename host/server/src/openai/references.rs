@@ -1,0 +1,61 @@
+//! References to items of earlier responses (`item_reference`), and the items in their place.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::app::Ctx;
+use crate::http::problem::{Kind, Problem};
+use crate::http::respond::MAX_BODY;
+use crate::openai::params::invalid;
+use crate::openai::{ids, resource, stored};
+
+/// Responses whose items one request may name: each is read from the store.
+const MAX_RESPONSES: usize = 64;
+
+/// Puts in the place of each reference the item that it names. INV-551: an item is found among the responses
+/// of the caller's own tenant or nowhere, once in a request, and all of them have the size of one body.
+pub(crate) async fn resolve(ctx: &Ctx, items: &mut [Value]) -> Result<(), Problem> {
+    let mut read: HashMap<String, Vec<Value>> = HashMap::new();
+    // A reference is short, and an item is not.
+    let mut bytes = 0_usize;
+    for (index, item) in items.iter_mut().enumerate() {
+        if item.get("type").and_then(Value::as_str) != Some("item_reference") {
+            continue;
+        }
+        let at = format!("input[{index}]");
+        let id = item.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let none = || {
+            Problem::not_found("item", &id)
+                .param(at.clone())
+                .hint("send the item itself; one is kept as long as its response, and named once")
+        };
+        let message = ids::item_message(&id).ok_or_else(none)?;
+        if !read.contains_key(message) {
+            if read.len() == MAX_RESPONSES {
+                let detail = format!("the items are of more than {MAX_RESPONSES} responses");
+                return Err(invalid(&at, detail).hint("use `previous_response_id`"));
+            }
+            read.insert(message.to_owned(), output(ctx, message).await?);
+        }
+        let known = read.get_mut(message).ok_or_else(none)?;
+        let place = known.iter().position(|known| known["id"] == id.as_str()).ok_or_else(none)?;
+        let found = known.swap_remove(place);
+        bytes = bytes.saturating_add(found.to_string().len());
+        if bytes > MAX_BODY {
+            let detail = format!("the items that are named have over {MAX_BODY} bytes");
+            return Err(Problem::new(Kind::TooLarge, detail).param(at.clone()));
+        }
+        *item = found;
+    }
+    Ok(())
+}
+
+/// The items of a response; of one that is not there, none.
+async fn output(ctx: &Ctx, message: &str) -> Result<Vec<Value>, Problem> {
+    match stored::known(ctx, message).await {
+        Ok((finished, _)) => Ok(resource::output(&finished)),
+        Err(problem) if problem.kind() == Kind::NotFound => Ok(Vec::new()),
+        Err(problem) => Err(problem),
+    }
+}
