@@ -94,6 +94,23 @@ async fn an_event_with_empty_data_is_sent_to_clients_whose_revision_has_it() {
     }
 }
 
+#[tokio::test]
+async fn parameters_of_any_form_are_refused_under_their_id_and_a_batch_is_told_what_to_send() {
+    let world = world().await;
+    let session = begin(&world, "blue-member").await;
+    let send = async |message: &Value| {
+        older(world.call_as("blue-member", "POST", "/mcp"), Some(&session), message).send().await
+    };
+    for wrong in [json!([1]), json!("x"), json!(7), json!(null), json!({"name": 7})] {
+        let answer = answer_of(&send(&call_of(wrong.clone())).await.is(200));
+        assert_eq!(answer["error"]["code"], -32602, "{wrong}: {answer}");
+    }
+    let batch = send(&json!([call_of(read("note.txt"))])).await.is(400);
+    assert!(String::from_utf8(batch.body).unwrap().contains("a request of its own"));
+    let neighbour = answer_of(&send(&call_of(read("note.txt"))).await.is(200));
+    assert!(neighbour.to_string().contains("a note of blue's"), "{neighbour}");
+}
+
 fn read(path: &str) -> Value {
     json!({"name": "file_read", "arguments": {"path": path}})
 }

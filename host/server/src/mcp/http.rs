@@ -15,8 +15,10 @@ use http_body_util::combinators::BoxBody;
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 
 use super::door::Guest;
+use super::forms;
 use crate::app::Ctx;
 use crate::http::outward::Outward;
+use crate::http::problem::Problem;
 use crate::http::respond;
 
 /// The header with the revision that a session negotiated, in every request but the first.
@@ -36,7 +38,16 @@ pub(crate) async fn answer(ctx: Ctx, request: Request) -> Response {
             *read.headers_mut() = parts.headers.clone();
             *read.extensions_mut() = parts.extensions.clone();
             match respond::json_bytes(read).await {
-                Ok(bytes) => Body::from(bytes),
+                Ok(bytes) if bytes.trim_ascii_start().starts_with(b"[") => {
+                    let problem = Problem::invalid("the body is a batch of messages");
+                    return problem
+                        .hint("send each message in a request of its own")
+                        .into_response();
+                }
+                Ok(bytes) => match forms::with_object(&bytes) {
+                    Some(mended) => Body::from(mended),
+                    None => Body::from(bytes),
+                },
                 Err(problem) => return problem.into_response(),
             }
         }

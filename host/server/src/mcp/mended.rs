@@ -1,6 +1,6 @@
 //! The bytes of a client on their way to the protocol's own reader, which is strict and leaves a request
-//! that it cannot read without an answer: half a surrogate pair is U+FFFD before (INV-471), a whole
-//! number an integer (INV-500), and one that no float holds a text, which its tool refuses.
+//! that it cannot read without an answer: half a surrogate pair is U+FFFD before (INV-471), a whole number an
+//! integer (INV-500), and a line has one of the [`forms`] that are read.
 
 use std::io;
 use std::pin::Pin;
@@ -10,6 +10,9 @@ use belljar_received::json::Mender;
 use belljar_received::whole::Wholes;
 use tokio::io::{AsyncRead, ReadBuf};
 
+use super::forms;
+use super::stdio::MAX_LINE;
+
 /// Bytes that are read at once.
 const STEP: usize = 8 << 10;
 
@@ -18,6 +21,8 @@ pub(super) struct Mended<R> {
     inner: R,
     mender: Mender,
     wholes: Wholes,
+    /// Mended, and not at its end. One that is longer than a message may be is handed over as it is.
+    line: Vec<u8>,
     /// Mended, and not handed over before `at`.
     ready: Vec<u8>,
     at: usize,
@@ -27,7 +32,22 @@ pub(super) struct Mended<R> {
 impl<R> Mended<R> {
     pub(super) fn new(inner: R) -> Self {
         let (mender, wholes) = (Mender::default(), Wholes::without_infinite());
-        Self { inner, mender, wholes, ready: Vec::new(), at: 0, ended: false }
+        let (line, ready) = (Vec::new(), Vec::new());
+        Self { inner, mender, wholes, line, ready, at: 0, ended: false }
+    }
+
+    /// Hands over the lines that are whole; at the end of all, the rest.
+    fn hand_over(&mut self, text: &[u8]) {
+        for part in text.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if part.ends_with(b"\n") || self.line.len() > MAX_LINE {
+                let line = std::mem::take(&mut self.line);
+                self.ready.extend(forms::lines(&line).unwrap_or(line));
+            }
+        }
+        if self.ended {
+            self.ready.append(&mut self.line);
+        }
     }
 }
 
@@ -57,10 +77,12 @@ impl<R: AsyncRead + Unpin> AsyncRead for Mended<R> {
                 true => own.mender.end(&mut mended),
                 false => own.mender.push(read.filled(), &mut mended),
             }
-            own.wholes.push(&mended, &mut own.ready);
+            let mut text = Vec::new();
+            own.wholes.push(&mended, &mut text);
             if own.ended {
-                own.wholes.end(&mut own.ready);
+                own.wholes.end(&mut text);
             }
+            own.hand_over(&text);
         }
     }
 }

@@ -17,6 +17,7 @@ mod client;
 mod content;
 pub(crate) mod door;
 mod flow;
+mod forms;
 mod handler;
 pub(crate) mod http;
 mod logs;

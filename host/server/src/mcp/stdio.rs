@@ -18,7 +18,7 @@ use super::mended::Mended;
 use super::state::States;
 
 /// Most bytes of a message: two bodies of the largest size that HTTP takes.
-const MAX_LINE: usize = 8 << 20;
+pub(super) const MAX_LINE: usize = 8 << 20;
 
 /// The single client's name in the audit log.
 const LOCAL: &str = "local";
