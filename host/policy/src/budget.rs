@@ -1,7 +1,7 @@
 //! Budgets: how much may be used, shared by reference down a tree.
 //!
-//! tenant > session > team > subagent > call. What a child uses is billed to every budget above it,
-//! so spawning cannot reset a limit, and a budget that is used up halts everything below it.
+//! tenant > session > team > subagent > call. A child's usage is billed to every budget above, so spawning
+//! cannot reset a limit, and an exhausted budget halts everything below.
 //!
 //! Three ways to use a budget. [`Budget::reserve`] is for what can be refused beforehand
 //! (memory, bytes, steps): it adds nothing unless it fits everywhere. [`Budget::bill`] is for what
@@ -94,8 +94,8 @@ pub struct Exhausted {
     pub limit: u64,
 }
 
-/// Room that is kept in a budget and those above it for what is under way, until this is dropped. It
-/// counts as used for whoever wants to keep room as well, and for nobody else.
+/// Room kept in a budget and its ancestors for running work, until dropped. It counts as used for other holds
+/// only.
 #[derive(Debug)]
 #[must_use = "the room is given back with it"]
 pub struct Hold {
@@ -144,7 +144,7 @@ impl Meter {
 }
 
 impl Caps {
-    /// No limit of its own: what stands above still holds.
+    /// Without own limits: the ancestors' limits still hold.
     pub fn unlimited() -> Self {
         Self([u64::MAX; METERS.len()])
     }
@@ -191,14 +191,14 @@ impl Budget {
         Self::new(None, level, caps)
     }
 
-    /// A budget below this one. What it uses, this one uses too.
+    /// A budget below this one, whose usage also counts here.
     #[must_use]
     pub fn child(&self, level: Level, caps: Caps) -> Self {
         Self::new(Some(self.clone()), level, caps)
     }
 
-    /// Records what has happened, here and above. The error says that a limit is passed; the
-    /// amount is recorded all the same.
+    /// Bills past usage, here and above. The error reports an exceeded limit; the amount is billed all the
+    /// same.
     pub fn bill(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
         let mut over = None;
         for node in self.path() {
@@ -222,13 +222,13 @@ impl Budget {
         Ok(())
     }
 
-    /// Keeps room for what begins now: `likely` here and above, or what is left if that is less, and
-    /// `least` at the least. What was really used is billed when it has happened.
+    /// Keeps room for new work: `likely` here and above, or the rest if less, and at least `least`. The
+    /// actual usage is billed afterwards.
     ///
     /// # Errors
     ///
-    /// The first budget that has less left than `least`, with what others keep. Nothing is kept then;
-    /// [`Budget::fits`] says whether it is worth to wait for those others.
+    /// The first budget with less left than `least`, beside others' holds. Nothing is kept then;
+    /// [`Budget::fits`] tells whether waiting for the others makes sense.
     pub fn hold(&self, meter: Meter, least: u64, likely: u64) -> Result<Hold, Exhausted> {
         loop {
             let amount = likely.min(self.free(meter)).max(least);
@@ -241,7 +241,7 @@ impl Budget {
             if let Some(node) = self.path().find(|node| without(node)) {
                 return Err(node.exhausted(meter));
             }
-            // Somebody else was faster, and left less: that is kept now.
+            // Another hold was faster, and left less: the rest is kept now.
         }
     }
 
@@ -249,7 +249,7 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// The first budget of which less is left.
+    /// The first budget with less left.
     pub fn fits(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
         let full = |node: &&Node| node.caps.limit(meter).saturating_sub(node.spent(meter)) < amount;
         self.path().find(full).map_or(Ok(()), |node| Err(node.exhausted(meter)))
@@ -260,8 +260,8 @@ impl Budget {
         self.path().map(|node| node.free(meter)).min().unwrap_or(0)
     }
 
-    /// Takes the amount in every budget above this one, or nothing anywhere. Here it is recorded
-    /// past the limit too.
+    /// Takes the amount in every ancestor budget, or nothing anywhere. Here the amount is recorded even past
+    /// the limit.
     pub fn reserve_above(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
         if let Some(above) = &self.0.parent {
             above.reserve(meter, amount)?;
@@ -299,14 +299,14 @@ impl Budget {
         })
     }
 
-    /// Stops everything that runs on this budget or below it, for good. What waits is woken.
+    /// Stops everything on this budget or below, for good. Waiting tasks are woken.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::SeqCst);
         self.0.waiters.wake();
     }
 
-    /// Completes when this budget or one above it is cancelled. Needs no runtime: whoever
-    /// polls it is woken by [`Budget::cancel`].
+    /// Completes when this budget or an ancestor is cancelled. Needs no runtime: [`Budget::cancel`] wakes the
+    /// polling task.
     pub fn cancelled(&self) -> Cancelled {
         Cancelled::new(self.clone())
     }
@@ -335,7 +335,7 @@ impl Budget {
         self.path().map(|node| &node.waiters)
     }
 
-    /// A number that no other wait in this tree has.
+    /// A unique number for a wait in this tree.
     pub(crate) fn next_wait(&self) -> u64 {
         self.path().last().map_or(0, |root| root.waits.fetch_add(1, Ordering::Relaxed))
     }

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 
 use crate::Budget;
 
-/// The tasks that wait for one budget, by the number of their wait. Whoever waits stands in
-/// the list of every budget from its own to the top.
+/// The tasks that wait for one budget, by the number of the wait. A waiting task is in the list of every
+/// budget from its own to the top.
 #[derive(Default)]
 pub(crate) struct Waiters(Mutex<BTreeMap<u64, Waker>>);
 

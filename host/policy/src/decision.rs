@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Who decided: one of the four sources whose intersection the effective rights are, or a hook or
-/// belljar itself, which only take away. Of several that refuse, the first one decided.
+/// The deciding source: one of the four intersected sources, or a hook or belljar itself, which only take
+/// away. If several refuse, the first one decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {

@@ -1,7 +1,7 @@
 //! Why something is allowed or not: the vote of each of the four sources.
 //!
-//! There is one [`Explanation`] of whether a tool may be called, [`Rights::decision`]: what a run
-//! refuses, what `belljar explain` prints and what an agent is said to lack are made of it.
+//! There is one [`Explanation`] of a tool's permission, [`Rights::decision`]: a run's refusals, `belljar
+//! explain` and an agent's missing rights are all made from it.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ pub enum Stance {
     Asks,
     /// No.
     Refuses,
-    /// It says nothing, so it narrows nothing.
+    /// States nothing, so narrows nothing.
     Silent,
 }
 
@@ -45,7 +45,7 @@ pub struct Vote {
     pub why: String,
 }
 
-/// The answer that holds, and who decided.
+/// The final answer, with the deciding source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
     /// The permission that holds in the end.
@@ -71,8 +71,7 @@ impl Explanation {
         Self { permission, decided_by, votes }
     }
 
-    /// The same where belljar refuses a tool besides, for this reason. Whoever refused it before
-    /// still decided.
+    /// The same, with a further refusal by belljar, for this reason. An earlier refusal still decided.
     #[must_use]
     pub fn withheld(mut self, why: impl Into<String>) -> Self {
         self.votes.push(vote(Source::Host, Stance::Refuses, why));
@@ -83,7 +82,7 @@ impl Explanation {
         self
     }
 
-    /// The answer about a tool that nobody has: belljar decides, as nobody else can.
+    /// The answer about an unknown tool: belljar decides.
     pub fn of_no_tool() -> Self {
         Self::of(vec![vote(Source::Host, Stance::Refuses, "there is no such tool")])
     }
@@ -200,8 +199,8 @@ fn permission_vote(source: Source, permission: Permission) -> Vote {
     }
 }
 
-/// All votes are about one mount, because no source decides about another's. A path may lie
-/// in several: a guest that holds any of them reaches it, so the widest one counts.
+/// All votes are about one mount, because no source decides about another's. A path may be in several mounts:
+/// a guest with any of them reaches it, so the widest one counts.
 fn path_votes(
     path: &str,
     access: Access,

@@ -25,8 +25,8 @@ use crate::{AddressClass, Denied, DenyCode, Shown, Source, classify};
 
 mod covers;
 
-/// The header, in lower case, by which a guest's request says what it is where it stays on this
-/// machine. The network gate writes it, and every belljar that listens refuses what bears it.
+/// The header, in lower case, that marks a guest's request on this machine. The network gate adds the header,
+/// and every listening belljar refuses requests with it.
 pub const GUEST_MARK: &str = "belljar-guest";
 
 /// The longest rule, in bytes: a DNS name is at most 253.
@@ -148,7 +148,7 @@ pub enum TargetError {
 /// The rules of one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostList {
-    /// Whose list this is. Only [`Source::Grants`] can open addresses that are not public.
+    /// The source of the list. Only [`Source::Grants`] can open addresses that are not public.
     pub source: Source,
     /// The rules; none = nothing.
     pub rules: Vec<HostRule>,
@@ -328,8 +328,8 @@ impl HostScope {
         self.lists.iter().all(|list| list.rules.iter().any(|own| own.covers(rule)))
     }
 
-    /// The rules that every list covers, in their order, each once: what is left of all lists, for a
-    /// person. A rule that only overlaps with one of another list is not among them.
+    /// The rules covered by every list, in order, each once: the intersection, for a person. A rule that only
+    /// overlaps with another list's is left out.
     pub fn effective(&self) -> Vec<&HostRule> {
         let mut rules: Vec<&HostRule> = Vec::new();
         for rule in self.lists.iter().flat_map(|list| &list.rules) {
@@ -354,7 +354,7 @@ impl HostScope {
     /// The first check: scheme, host and port against every list.
     pub fn check(&self, target: &Target) -> Result<UrlPermit, Denied> {
         let refuses = |list: &&Arc<HostList>| !list.rules.iter().any(|rule| rule.matches(target));
-        // Of several the one decides that `explain` names.
+        // Of several refusing lists, the one named by `explain` decides.
         if let Some(list) = self.lists.iter().filter(refuses).min_by_key(|list| list.source) {
             let facts = format!("`{target}` matches no host rule of {}", list.source);
             return Err(Denied::new(DenyCode::HostNotAllowed, list.source, facts));
@@ -375,7 +375,7 @@ impl UrlPermit {
         &self.target
     }
 
-    /// The second check: an address to which the target's name resolved, or its own.
+    /// The second check: an address of the target's resolved name, or the target's own.
     pub fn address(&self, ip: IpAddr) -> Result<AddressPermit, Denied> {
         if let TargetHost::Ip(own) = self.target.host
             && own != ip

@@ -45,8 +45,8 @@ pub struct GuestPath(String);
 )]
 pub struct GuestPathError(String);
 
-/// A directory that a guest may use, with all that lies below it. Mounts add up: one inside
-/// another takes nothing away from the outer one.
+/// A directory that a guest may use, with everything below. Mounts add up: a mount inside another takes
+/// nothing away from the outer one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
     /// Where the guest sees it.
@@ -57,8 +57,8 @@ pub struct Mount {
     pub access: Access,
 }
 
-/// The mount that an agent definition asks for. It names a guest path only: files of strangers have
-/// no say about host paths.
+/// The mount requested by an agent definition. It has a guest path only: strangers' files do not decide about
+/// host paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountAsk {
     /// Which mount.
@@ -104,7 +104,7 @@ impl GuestPath {
 }
 
 impl Mount {
-    /// Whether this mount gives nothing that `other` does not give in the same place.
+    /// Whether this mount grants nothing beyond `other` in the same place.
     pub fn within(&self, other: &Self) -> bool {
         self.guest == other.guest && self.host == other.host && self.access <= other.access
     }

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::ToolName;
 
-/// The other tools of its agent that a tool asks to call, by belljar's names.
+/// The agent's other tools that a tool asks to call, by belljar's names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PeersAsk {
     /// None of them.
     #[default]
     None,
-    /// All that its agent has.
+    /// All tools of the agent.
     All,
-    /// Those of these that its agent has.
+    /// The agent's tools among these.
     Only(BTreeSet<ToolName>),
 }
 

@@ -1,9 +1,8 @@
 //! Rights and their intersection: the one place where a right can come from.
 //!
-//! `Rights::effective` intersects what the definition asks, what the operator grants and
-//! what the parent has. `Rights::for_tool` intersects the result with the tool's manifest.
-//! Absent in a definition means no narrowing; absent in a manifest means nothing is asked;
-//! an empty list means nothing, everywhere.
+//! `Rights::effective` intersects the definition's requests, the operator's grants and the parent's rights.
+//! `Rights::for_tool` intersects the result with the tool's manifest. Absent in a definition means no
+//! narrowing; absent in a manifest means no request; an empty list means nothing, everywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,12 +20,12 @@ use crate::{
 pub struct Asked {
     /// The tools, under belljar's names.
     pub tools: Option<BTreeSet<ToolName>>,
-    /// Tools that get no more than this, whatever is granted: taken away, or to be asked for
-    /// first. Narrows also where `tools` says nothing.
+    /// The highest permission of named tools, whatever is granted: removed, or to be asked for first. Narrows
+    /// even without `tools`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub at_most: BTreeMap<ToolName, Permission>,
-    /// The most that tools get which `at_most` does not name, those included that are installed
-    /// after the file was read. `None` = it says nothing of them.
+    /// The highest permission of tools outside of `at_most`, including later installed ones. `None` =
+    /// unstated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<Permission>,
     /// Where its tools may write at most.
@@ -53,7 +52,7 @@ pub enum Writes {
     Anywhere,
 }
 
-/// The rights that the operator gives one agent, defaults already filled in.
+/// The operator's grants for one agent, with defaults filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
     /// The tools; one that is not here is denied.
@@ -83,7 +82,7 @@ pub struct ToolAsk {
     /// Other tools of its agent, to call them.
     #[serde(default)]
     pub peers: PeersAsk,
-    /// Its calls leave something behind for the next ones: where that is lost, a result says so.
+    /// Calls leave state for later ones, and a result notes its loss.
     #[serde(default)]
     pub keeps_state: bool,
     /// The argument with which a call gives itself less time than its limit, in seconds.
@@ -91,8 +90,7 @@ pub struct ToolAsk {
     pub time_argument: Option<String>,
 }
 
-/// The rights of one agent in one run. Private fields: only an intersection makes one, and
-/// [`Rights::none`].
+/// The rights of one agent in one run. Private fields: made only by an intersection, or by [`Rights::none`].
 #[derive(Debug, Clone)]
 pub struct Rights {
     tools: BTreeMap<ToolName, Permission>,
@@ -103,7 +101,7 @@ pub struct Rights {
     lists: Arc<ToolLists>,
 }
 
-/// The names of tools that each source states. It explains refusals, and gives nothing.
+/// The tool names of each source, which explain refusals, and grant nothing.
 #[derive(Debug, Clone, Default)]
 struct ToolLists {
     asked: Asked,
@@ -145,10 +143,10 @@ pub struct ToolRights {
     peers: BTreeSet<ToolName>,
 }
 
-/// Something that was asked for and not given. Nothing is narrowed without one.
+/// A denied request. Nothing is narrowed without such a note.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Narrowing {
-    /// Which source withheld it.
+    /// The withholding source.
     pub by: Source,
     /// The request, as a person reads it.
     pub what: String,
@@ -188,7 +186,7 @@ impl Writes {
 }
 
 impl Asked {
-    /// The most that a tool gets, as far as this says anything of it besides `tools`.
+    /// The highest permission of a tool, by all fields besides `tools`.
     pub fn most(&self, tool: &str) -> Permission {
         let named = self.at_most.get(tool).copied();
         named.or(self.others).unwrap_or(Permission::Allow)
@@ -211,7 +209,7 @@ impl Narrowing {
         Self { by, what, wanted, why: None }
     }
 
-    /// A tool that is granted and cannot be offered to anybody, for this reason.
+    /// A granted tool that cannot be offered to any agent, for this reason.
     pub fn withheld(tool: ToolName, why: String) -> Self {
         Self { why: Some(why), ..Self::new(Source::Host, Wanted::Tool(tool)) }
     }
@@ -311,7 +309,7 @@ impl Rights {
         self
     }
 
-    /// Whether these rights give nothing that `other` does not give.
+    /// Whether these rights grant nothing beyond `other`.
     pub fn within(&self, other: &Self) -> bool {
         self.tools.iter().all(|(name, permission)| *permission <= other.permission(name.as_str()))
             && self.mounts.iter().all(|mount| other.mounts.iter().any(|m| mount.within(m)))
@@ -363,7 +361,7 @@ impl Rights {
         self
     }
 
-    /// The same rights where there is no place for an overlay: what would be one is read.
+    /// The same rights without a place for overlays: overlaid mounts become read-only.
     #[must_use]
     pub fn without_overlays(mut self) -> Self {
         for mount in self.mounts.iter_mut().filter(|mount| mount.access == Access::Overlay) {
@@ -372,8 +370,8 @@ impl Rights {
         self
     }
 
-    /// The same rights, whose use leaves no trace in any mount: what could be written is written in an
-    /// overlay. Unless `network`, no host is reached either, and no secret is used.
+    /// The same rights without traces in any mount: writable mounts become overlays. Without `network`, no
+    /// host is reached either, and no secret is used.
     #[must_use]
     pub fn rehearsed(mut self, network: bool) -> Self {
         for mount in &mut self.mounts {
@@ -401,8 +399,7 @@ impl Rights {
         }
     }
 
-    /// The dispatch check. The text is the model's, so it is looked up as it is and never
-    /// quoted back.
+    /// The dispatch check. The name is the model's, so it is looked up unchanged and never quoted.
     pub fn tool(&self, name: &str) -> Result<ToolPermit, Denied> {
         match self.tools.get_key_value(name) {
             Some((tool, Permission::Allow)) => {
@@ -450,8 +447,8 @@ impl ToolPermit {
         self.own_answer
     }
 
-    /// The permit for a call about which a person has to be asked, whatever the grant and that
-    /// person said before: a hook may want it.
+    /// The permit for a call that needs a person's answer, whatever the grant and earlier answers: a hook may
+    /// demand the question.
     #[must_use]
     pub fn asking(self) -> Self {
         Self { needs_answer: true, own_answer: true, ..self }
@@ -497,8 +494,8 @@ impl ToolRights {
         &self.limits
     }
 
-    /// The tools that may be called from this store: each is one of the agent's. Whether a call is
-    /// then allowed is decided as for a call of the agent's model.
+    /// The tools callable from this store: each is one of the agent's. A call is then decided like a call of
+    /// the agent's model.
     pub fn peers(&self) -> &BTreeSet<ToolName> {
         &self.peers
     }
@@ -568,8 +565,8 @@ fn effective_mounts(
         access = asked.writes.left_of(access, &granted.guest);
         if let Some(parent) = parent {
             let same = |m: &&Mount| m.guest == granted.guest && m.host == granted.host;
-            // A mount that was asked for and is missing gets its note below; one that the
-            // grants alone name was never asked for.
+            // A requested mount that is missing gets its note below; a mount named by the grants alone was
+            // never requested.
             let Some(above) = parent.mounts.iter().find(same) else { continue };
             access = access.min(above.access);
         }
