@@ -63,6 +63,26 @@ fn a_client_of_either_revision_calls_the_tools_that_it_is_granted() {
 }
 
 #[test]
+fn parameters_of_any_form_are_answered_under_their_id_and_so_is_each_message_of_a_batch() {
+    let world = world();
+    let mut client = Client::start(&world, &[], Revision::Older);
+    for (id, params) in [(100, "[1]"), (101, "\"x\""), (102, "7"), (103, "null")] {
+        client.line(&format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{params}}}"
+        ));
+        let answer = client.answer(id);
+        assert_eq!(answer["error"]["code"], -32602, "{params}: {answer}");
+    }
+    let read = json!({"name": "file_read", "arguments": {"path": "note.txt"}});
+    let read = json!({"jsonrpc": "2.0", "id": 104, "method": "tools/call", "params": read});
+    let told = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
+    client.send(&json!([told, read]));
+    let answer = client.answer(104);
+    assert!(text(&answer).contains("the tide turns at six"), "{answer}");
+    client.leave().exits(0);
+}
+
+#[test]
 fn what_it_may_is_said_by_the_grants_of_mcp() {
     let world = world();
     world.home_file("belljar.toml", "[grants.mcp]\ntools = ['file_list']\n");
@@ -320,6 +340,7 @@ fn what_is_written_for_one_project_holds_in_no_other() {
         ("codex", ".codex/config.toml"),
         ("opencode", "opencode.json"),
         ("gemini-cli", ".gemini/settings.json"),
+        ("zed", ".zed/settings.json"),
     ] {
         world.run(&["mcp", "config", client, "--write"]).exits(0).complains(file);
         let written = std::fs::read_to_string(workspace.join(file)).unwrap();
@@ -328,12 +349,15 @@ fn what_is_written_for_one_project_holds_in_no_other() {
     // One file for all projects names none.
     world.run(&["mcp", "config", "cursor", "--write"]).exits(0);
     let home = workspace.parent().unwrap();
-    for file in [".codex", ".config/opencode", ".gemini"] {
+    for file in [".codex", ".config/opencode", ".config/zed", ".gemini"] {
         assert!(!home.join(file).exists(), "{file} is everybody's");
     }
     let cursor = std::fs::read_to_string(home.join(".cursor/mcp.json")).unwrap();
     assert!(cursor.contains("${workspaceFolder}"), "{cursor}");
     assert!(!cursor.contains(workspace.to_str().unwrap()), "{cursor}");
+    // A client without projects is told so.
+    let desktop = world.run(&["mcp", "config", "claude-desktop", "--write"]).exits(0);
+    desktop.complains("one workspace for everything").complains(workspace.to_str().unwrap());
 }
 
 #[test]

@@ -23,10 +23,12 @@ pub(super) struct Entry {
     /// The key that has the servers.
     pub(super) table: &'static str,
     pub(super) value: Value,
+    /// The client has one workspace, whichever project is open in it.
+    pub(super) for_all: bool,
 }
 
-/// The entry that starts this program for a workspace, with the home and the cache of this process. A client that reads a file of its project has it
-/// there: what one project says holds in no other.
+/// The entry that starts this program for a workspace, with the home and the cache of this process. A client that
+/// reads a file of its project has the entry there: an entry of one project holds in no other.
 pub(super) fn entry(client: McpClient, program: &Path, workspace: &Path, places: &Places) -> Entry {
     let home = places.user_home.as_deref();
     let command = program.to_string_lossy().into_owned();
@@ -48,7 +50,7 @@ pub(super) fn entry(client: McpClient, program: &Path, workspace: &Path, places:
         McpClient::VsCode => (of_project(".vscode/mcp.json"), Form::Json, "servers", typed),
         McpClient::Zed => {
             let value = json!({"source": "custom", "command": command, "args": args, "env": {}});
-            (below(".config/zed/settings.json"), Form::Json, "context_servers", value)
+            (of_project(".zed/settings.json"), Form::Json, "context_servers", value)
         }
         McpClient::Codex => (of_project(".codex/config.toml"), Form::Toml, "mcp_servers", plain),
         McpClient::Opencode => {
@@ -68,7 +70,8 @@ pub(super) fn entry(client: McpClient, program: &Path, workspace: &Path, places:
         let key = if client == McpClient::Opencode { "environment" } else { "env" };
         value[key] = Value::Object(variables);
     }
-    Entry { file, form, table, value }
+    let for_all = client == McpClient::ClaudeDesktop;
+    Entry { file, form, table, value, for_all }
 }
 
 /// Where Claude Desktop reads its servers.

@@ -52,6 +52,10 @@ pub(super) fn run(
     let put = target.below.replace(&target.path, text.as_bytes(), target.whose);
     put.map_err(|error| unwritten(&file, &error))?;
     out.note(format_args!("wrote `{}`; restart the client", file.shown()));
+    if entry.for_all {
+        let workspace = workspace.shown();
+        out.note(format_args!("this client has one workspace for everything: now `{workspace}`"));
+    }
     Ok(Exit::Completed)
 }
 
