@@ -32,6 +32,10 @@ pub(crate) const PLACES: &[&str] = &[
     "/var/lib/ca-certificates",
 ];
 
+/// Folders of certificates in what is let through whole, such as `/usr`.
+pub(crate) const WITHIN: &[&str] =
+    &["/usr/local/share/ca-certificates", "/usr/share/ca-certificates", "/usr/share/pki"];
+
 /// The name of a folder for keys.
 const KEYS: &str = "private";
 
@@ -61,11 +65,19 @@ const MAX_DEPTH: usize = 6;
 /// unreadable file, is left out.
 pub(crate) fn without_keys(place: &Path) -> Vec<PathBuf> {
     let Ok(place) = place.canonicalize() else { return Vec::new() };
-    let mut look = Look { entries: MAX_ENTRIES, bytes: MAX_BYTES, found: Vec::new() };
+    let mut look = Look::default();
     if look.is_whole(&place, 0) {
         return vec![place];
     }
     look.found
+}
+
+/// The rest of this place: the files with keys, and the folders of which that is not known.
+pub(crate) fn keys(place: &Path) -> Vec<PathBuf> {
+    let Ok(place) = place.canonicalize() else { return Vec::new() };
+    let mut look = Look::default();
+    look.is_whole(&place, 0);
+    look.keys
 }
 
 struct Look {
@@ -73,30 +85,44 @@ struct Look {
     bytes: u64,
     /// Parts of folders that are not whole.
     found: Vec<PathBuf>,
+    /// Files with keys, and folders of which that is not known.
+    keys: Vec<PathBuf>,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Self { entries: MAX_ENTRIES, bytes: MAX_BYTES, found: Vec::new(), keys: Vec::new() }
+    }
 }
 
 impl Look {
     /// Whether the whole path can be let through; if a folder cannot, its usable parts are noted.
     fn is_whole(&mut self, path: &Path, depth: usize) -> bool {
-        if path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(KEYS)) {
-            return false;
-        }
-        match fs::symlink_metadata(path) {
-            Ok(about) if about.is_dir() => self.is_whole_folder(path, depth),
+        let whole = match fs::symlink_metadata(path) {
+            _ if path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(KEYS)) => false,
+            Ok(about) if about.is_dir() => return self.is_whole_folder(path, depth),
             Ok(about) if about.is_file() => self.has_no_key(path, &about).unwrap_or(false),
             Ok(about) => about.is_symlink(),
             Err(_) => false,
+        };
+        if !whole {
+            self.keys.push(path.to_path_buf());
         }
+        whole
     }
 
     fn is_whole_folder(&mut self, folder: &Path, depth: usize) -> bool {
-        let Ok(entries) = fs::read_dir(folder) else { return false };
+        let Ok(entries) = fs::read_dir(folder) else {
+            self.keys.push(folder.to_path_buf());
+            return false;
+        };
         let before = self.found.len();
         let mut whole = depth < MAX_DEPTH;
         let mut parts = Vec::new();
         for entry in entries {
             let Some(left) = self.entries.checked_sub(1).filter(|_| depth < MAX_DEPTH) else {
                 whole = false;
+                self.keys.push(folder.to_path_buf());
                 break;
             };
             self.entries = left;
@@ -195,5 +221,12 @@ mod tests {
         assert_eq!(found(&root), ["ca.crt", "more/ca.crt", "more/deep/ca.crt", "whole"]);
         assert_eq!(without_keys(&root.join("link.pem")), [root.join("private/a.pem")]);
         assert!(without_keys(&root.join("proxy.pem")).is_empty());
+        let left: Vec<_> = keys(&root)
+            .into_iter()
+            .map(|path| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned())
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        assert_eq!(left, ["der", "more/deep/key.pem", "private", "proxy.pem", "store.P12"]);
     }
 }

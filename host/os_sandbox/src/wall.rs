@@ -161,6 +161,7 @@ impl Wall {
             self.allow(Path::new(path), Allowed::Device);
         }
         self.certificates();
+        self.keep_keys_out();
         for path in CERTIFICATES.iter().filter_map(std::env::var_os) {
             for path in std::env::split_paths(&path) {
                 self.read_without_keys(&path);
@@ -174,6 +175,15 @@ impl Wall {
     pub(crate) fn certificates(&mut self) {
         for place in certificates::PLACES {
             self.read_without_keys(Path::new(place));
+        }
+    }
+
+    /// INV-430: of what is let through whole, without the keys that lie among certificates there.
+    pub(crate) fn keep_keys_out(&mut self) {
+        for path in
+            certificates::WITHIN.iter().flat_map(|place| certificates::keys(Path::new(place)))
+        {
+            self.keep_out(&path);
         }
     }
 

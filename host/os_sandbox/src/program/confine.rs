@@ -86,6 +86,7 @@ fn system() -> Wall {
         wall.keep_out(Path::new(path));
     }
     wall.certificates();
+    wall.keep_keys_out();
     wall
 }
 
