@@ -27,6 +27,8 @@ const DRAFT: &str = "---\nname: late\ndescription: d\n---\nBe brief.\n";
 
 const THEIRS: &str = "---\nname: theirs\ndescription: d\ntools: Read\n---\nBe brief.\n";
 
+const SAYS: &str = "transcript: 1\nagents:\n  - agent: scout\n    turns: [{say: Nothing.}]\n";
+
 const ROW: Row = Row { args: &[], link: "", holds: &[], dangles: false, then: 0 };
 
 const ROWS: &[Row] = &[
@@ -53,6 +55,28 @@ const ROWS: &[Row] = &[
     Row { args: &["agents", "add", "LIBRARY", "--yes"], link: "~/libraries", ..ROW },
     Row { args: &["mcp", "review", "far"], link: "~/mcp", then: 1, ..ROW },
     Row { args: &["mcp", "login", "far"], link: "~/mcp/tokens", then: 1, ..ROW },
+    Row {
+        args: &["mcp", "logout", "far"],
+        link: "~/mcp/tokens",
+        holds: &[("far.json", "{}")],
+        ..ROW
+    },
+    Row {
+        args: &["run", "--agent", "scout", "--transcript", "SCRIPT", "Look."],
+        link: "~/sessions/store",
+        ..ROW
+    },
+    Row {
+        args: &["run", "--agent", "scout", "--transcript", "SCRIPT", "Look."],
+        link: "~/sessions/files",
+        ..ROW
+    },
+    Row {
+        args: &["sessions", "rm", "--all", "--yes"],
+        link: "~/sessions/store/belljar.overlays",
+        holds: &[("local/20261128T000000000Z-0000000000000/0/held", "1 1")],
+        ..ROW
+    },
     Row { args: &["tenants", "add", "red"], link: "~/sessions/tenants", ..ROW },
     Row {
         args: &["keys", "create", "--tenant", "local", "--scope", "admin", "--name", "k"],
@@ -114,6 +138,7 @@ fn world() -> (World, PathBuf, PathBuf) {
 fn no_command_writes_through_a_link_that_it_did_not_make() {
     for row in ROWS {
         let (world, wasm, library) = world();
+        let script = world.other("script.yaml", SAYS.as_bytes());
         let shown = format!("{:?} with `{}`", row.args, row.link);
         let link = match row.link.strip_prefix("~/") {
             Some(below) => world.home().join(below),
@@ -146,6 +171,7 @@ fn no_command_writes_through_a_link_that_it_did_not_make() {
             .map(|arg| match *arg {
                 "WASM" => wasm.to_str().unwrap(),
                 "LIBRARY" => library.to_str().unwrap(),
+                "SCRIPT" => script.to_str().unwrap(),
                 arg => arg,
             })
             .collect();
@@ -194,6 +220,48 @@ fn what_a_person_keeps_elsewhere_by_hand_is_written_where_it_lies() {
         world.home().join("belljar.toml").is_symlink()
             && dots.join("agents/general-purpose.md").is_file()
     );
+}
+
+/// INV-487: a tenant's folder is made by belljar, and by hand is what is in it.
+#[test]
+fn a_tenants_home_to_which_a_link_leads_is_not_written() {
+    let (world, ..) = world();
+    world.run(&["tenants", "add", "red"]).exits(0);
+    world.run(&["tenants", "add", "blue"]).exits(0);
+    let grant = |tenant: &str| {
+        world.run(&[
+            "grant",
+            "general-purpose",
+            "--tenant",
+            tenant,
+            "--host",
+            "https://a.test",
+            "--yes",
+        ])
+    };
+    let tenants = world.home().join("sessions/tenants");
+    let beyond = world.home().with_file_name("beyond");
+    fs::create_dir(&beyond).unwrap();
+    let homes: Vec<PathBuf> =
+        fs::read_dir(&tenants).unwrap().map(|it| it.unwrap().path()).collect();
+    // The folder of one tenant leads elsewhere, and the home of the other.
+    fs::rename(&homes[0], beyond.join("folder")).unwrap();
+    symlink(beyond.join("folder"), &homes[0]).unwrap();
+    fs::rename(homes[1].join("home"), beyond.join("home")).unwrap();
+    symlink(beyond.join("home"), homes[1].join("home")).unwrap();
+    let was = picture(&beyond);
+    for tenant in ["red", "blue"] {
+        let done = grant(tenant);
+        assert_ne!(done.code, 0, "{tenant}: {}{}", done.stdout, done.stderr);
+        assert!(done.stderr.contains("is a link"), "{tenant}: {}", done.stderr);
+    }
+    assert_eq!(picture(&beyond), was);
+    for (at, from) in [(homes[0].clone(), "folder"), (homes[1].join("home"), "home")] {
+        fs::remove_file(&at).unwrap();
+        fs::rename(beyond.join(from), at).unwrap();
+    }
+    grant("red").exits(0);
+    grant("blue").exits(0);
 }
 
 /// A backup goes into no home in which something lies, a link included.

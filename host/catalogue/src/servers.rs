@@ -219,6 +219,10 @@ impl TokenFiles {
     /// Locks these files while the result lives: a process that renews a token must not restore one that a
     /// person has just removed.
     fn alone(&self) -> Result<std::fs::File, String> {
+        // INV-487: whoever renews a token has no look at the way there before.
+        if self.0.is_symlink() {
+            return Err(format!("`{}` is a link: tokens are kept behind none", self.0.shown()));
+        }
         let path = self.0.join(LOCK);
         let failed = |error: std::io::Error| format!("failed to lock `{}`: {error}", path.shown());
         let file =

@@ -165,7 +165,15 @@ impl Below {
         Ok(Self { root, path: self.path.join(path) })
     }
 
-    /// Whether the name is free in an existing directory; a file with the name has to be regular.
+    /// Refuses a directory to which a link leads, or that is none; one that is not there is fit.
+    pub(crate) fn reaches(&self, path: &Path) -> io::Result<()> {
+        match self.walk(path, None) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            walked => walked.map(drop),
+        }
+    }
+
+    /// Whether nothing has this name, in a directory that is there. What has it is a regular file.
     pub(crate) fn is_free(&self, path: &Path) -> io::Result<bool> {
         Ok(self.slot(path, None)?.open()?.is_none())
     }
@@ -350,9 +358,18 @@ pub(crate) fn in_home(home: &Path, path: &Path) -> io::Result<Below> {
     }
 }
 
-/// Splits a person's output file into a directory and the path below. In the workspace, the directory is the
-/// workspace, because files there may be others'; elsewhere, the file's directory, by a path that the person
-/// trusts.
+/// Refuses a directory of a home, or of a data root, to which a link leads below that; one that is not there
+/// is fit.
+pub(crate) fn no_link(root: &Path, path: &Path) -> io::Result<()> {
+    match Below::open(root) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        opened => opened?.reaches(path.strip_prefix(root).unwrap_or(path)),
+    }
+}
+
+/// A file that a person named for output, as a directory and the path below it. In the workspace, the
+/// directory is the workspace, for what lies there may be somebody else's; elsewhere it is that of
+/// the file, and the way to it is the person's.
 pub(crate) fn output(path: &Path, workspace: &Path) -> io::Result<(Below, PathBuf)> {
     let absolute = plain(&std::path::absolute(path)?);
     if let Some((root, below)) = in_workspace(&absolute, workspace) {

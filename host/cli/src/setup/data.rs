@@ -70,9 +70,6 @@ impl Data {
         for path in self.of_tenants() {
             below::in_home(&self.root, &path).map_err(|error| failed(&path, error))?;
         }
-        below::in_home(&self.root, &self.store_directory())
-            .and_then(|store| store.is_free(Path::new(STORE_FILE)))
-            .map_err(|error| failed(&self.store(), error))?;
         let gathered = match self.is_own {
             true => places.gather_sessions(),
             false => gather_store(&[&self.root], &self.store_directory()),

@@ -8,7 +8,7 @@ use belljar_mcp::Tokens;
 use belljar_policy::ShownPath as _;
 use rustix::fs::{Mode, OFlags};
 
-use crate::setup::below::{Below, For};
+use crate::setup::below::{self, Below, For};
 use crate::setup::exit::Failure;
 use crate::setup::ours;
 
@@ -159,7 +159,7 @@ impl Places {
     /// Makes the directories of sessions and runs, and moves an older program's files from the home or beside
     /// it.
     pub(crate) fn gather_sessions(&self) -> io::Result<()> {
-        create_private(&self.files())?;
+        below::in_home(&self.sessions(), &self.files())?;
         gather_store(&[&self.sessions(), &self.home], &self.store_directory())
     }
 
@@ -185,7 +185,14 @@ pub(crate) const STORE_FILE: &str = "belljar.db";
 /// behind the OS sandbox no mode is changed by a path.
 pub(crate) fn gather_store(places: &[&Path], directory: &Path) -> io::Result<()> {
     const OTHERS: [&str; 4] = ["chat_history", "belljar.locks", "belljar.db-shm", "belljar.db-wal"];
-    create_private(directory)?;
+    // INV-487: the root may be a link of the person's, and nothing below it.
+    let open = below::in_home(directory.parent().unwrap_or(directory), directory)?;
+    for file in [STORE_FILE, "belljar.db-shm", "belljar.db-wal"] {
+        open.is_free(Path::new(file))?;
+    }
+    for made in ["belljar.locks", "belljar.overlays"] {
+        open.reaches(Path::new(made))?;
+    }
     let store = directory.join(STORE_FILE);
     let old = places.iter().find(|place| place.join(STORE_FILE).is_file());
     if let Some(old) = old.filter(|_| !store.exists()) {

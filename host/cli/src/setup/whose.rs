@@ -11,9 +11,10 @@ use belljar_store::{Store, TENANT, Tenant};
 use serde_json::Value;
 
 use crate::args::server::{NoTenant, TenantArg};
+use crate::setup::below;
 use crate::setup::data::{Data, audit, failed, in_store, with_store};
 use crate::setup::exit::Failure;
-use crate::setup::home::Places;
+use crate::setup::home::{Places, not_written};
 use crate::setup::host::{self, Assembly};
 use crate::setup::walls::{Through, Walls};
 use crate::term::out::Out;
@@ -180,6 +181,7 @@ async fn look(
     let tenant = tenant(name, store).await?;
     let in_store = api_agents(&store.of(&tenant.name, &tenant.id)).await.map_err(failed)?;
     let (home, workspace) = (data.tenant_home(&tenant), data.tenant_workspace(&tenant));
+    below::no_link(data.root(), &home).map_err(|error| not_written("use", &home, &error))?;
     let places = Places { home, workspace, cache: operator.cache.clone(), user_home: None };
     Ok(Whose { places, tenant: Some(tenant.name), data: None, in_store })
 }

@@ -5,8 +5,9 @@ use belljar_policy::Shown;
 use serde_json::json;
 
 use crate::args::server::TenantArg;
+use crate::setup::below;
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::Places;
+use crate::setup::home::{Places, not_written};
 use crate::setup::whose::Whose;
 use crate::term::out::Out;
 
@@ -24,7 +25,10 @@ pub(super) fn run(
         return Err(Failure::usage(format!("`{shown}` is no name of a server")));
     }
     let whose = Whose::named(of, operator)?;
-    if !TokenFiles(whose.places.tokens()).forget(name).map_err(Failure::new)? {
+    let tokens = whose.places.tokens();
+    below::no_link(&whose.places.home, &tokens)
+        .map_err(|error| not_written("use", &tokens, &error))?;
+    if !TokenFiles(tokens).forget(name).map_err(Failure::new)? {
         out.line(format_args!("there is no token of `{shown}`"));
         return Ok(Exit::Completed);
     }
