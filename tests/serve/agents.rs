@@ -77,6 +77,38 @@ async fn a_text_that_is_no_agent_is_not_kept_and_says_why() {
     assert_eq!(world.state("blue").await, before);
 }
 
+/// INV-486.
+#[tokio::test]
+async fn a_tool_that_nobody_knows_is_an_error_in_an_agent_of_the_api_too() {
+    let world = World::new().await;
+    let text = |name: &str, tool: &str| {
+        agent(name).replace("tools: []", &format!("tools: [{tool}, file_read]"))
+    };
+    let before = world.state("blue").await;
+    let body = json!({ "slug": "scout", "text": text("scout", "file_reed") });
+    let call = |path: &str| world.call_as("blue-admin", "POST", path).json(&body);
+    call("/v1/agents").send().await.is(422).problem("agent");
+    let said = call("/v1/agents/validate").send().await.is(200).json();
+    assert_eq!(said["valid"], false, "{said}");
+    let found = said["diagnostics"].as_array().unwrap();
+    let slip = found.iter().find(|found| found["code"] == "unknown-tool").unwrap();
+    assert_eq!((&slip["severity"], &slip["line"]), (&json!("error"), &json!(4)), "{said}");
+    assert_eq!(world.state("blue").await, before);
+    // One that was stored before is shown with what is wrong with it, and is replaced by a right one.
+    let store = world.store.of_tenant("blue");
+    store.save_agent("older", &text("older", "file_reed"), 7, None).await.unwrap();
+    let older = store.agent("older").await.unwrap().unwrap();
+    let path = "/v1/agents/older";
+    let read = world.call_as("blue-member", "GET", path).send().await.is(200).json();
+    assert!(read["definition"].is_null() && read["diagnostics"].to_string().contains("file_reed"));
+    let tag = format!("\"{}\"", older.updated);
+    let put = world.call_as("blue-admin", "PUT", path).header("if-match", &tag);
+    let right = json!({ "text": text("older", "file_read") });
+    put.json(&right).send().await.is(200);
+    let right = json!({ "slug": "scout", "text": text("scout", "file_read") });
+    world.call_as("blue-admin", "POST", "/v1/agents").json(&right).send().await.is(201);
+}
+
 #[tokio::test]
 async fn validating_says_all_and_keeps_nothing() {
     let world = World::new().await;

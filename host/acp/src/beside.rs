@@ -51,7 +51,7 @@ impl Beside<'_> {
         let (host, name) = (host.clone(), name.to_owned());
         let workspace = self.door.workspace().to_path_buf();
         let service = &self.door.service;
-        let found = service.look_up(move || look(&host, &name, &workspace)).await;
+        let found = service.look_up(move |_| look(&host, &name, &workspace)).await;
         let found = found.map_err(|error| failed(error.to_string()))?;
         found.map_err(|error| invalid(Shown::multiline(&error.to_string()).to_string()))
     }

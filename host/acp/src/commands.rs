@@ -201,7 +201,7 @@ async fn budget(door: &Arc<Door>, session: &str) -> Result<String, Error> {
     let agent = door.stored(session).await?.agent;
     let (host, workspace) = (door.service.host(), door.workspace().to_path_buf());
     // It reads files.
-    let found = door.service.look_up(move || resolve_known(&host, &agent, &workspace)).await;
+    let found = door.service.look_up(move |_| resolve_known(&host, &agent, &workspace)).await;
     let found = found.map_err(|error| failed(error.to_string()))?;
     let agent = found.map_err(|error| invalid(Shown::multiline(&error.to_string()).to_string()))?;
     let each = agent.rights.limits();

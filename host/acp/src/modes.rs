@@ -7,7 +7,7 @@ use agent_client_protocol::v1::schema::{
     SessionConfigId, SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue,
     SessionConfigSelectOption, SessionMode, SessionModeId, SessionModeState,
 };
-use belljar_agent::resolve_all;
+use belljar_agent::resolve_all_until;
 use belljar_definition::{AgentReadiness, Visibility};
 use belljar_policy::Shown;
 use belljar_session::Head;
@@ -30,7 +30,7 @@ pub(crate) async fn of(
 ) -> Result<SessionModeState, Error> {
     let (host, workspace) = (door.service.host(), door.workspace().to_path_buf());
     // It reads files.
-    let found = door.service.look_up(move || resolve_all(&host, &workspace)).await;
+    let found = door.service.look_up(move |stop| resolve_all_until(&host, &workspace, stop)).await;
     let agents = found.map_err(|error| failed(error.to_string()))?;
     let agents =
         agents.map_err(|error| failed(Shown::multiline(&error.to_string()).to_string()))?;

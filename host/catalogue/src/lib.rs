@@ -21,9 +21,10 @@ mod servers;
 mod tool_files;
 mod tools;
 
+pub use belljar_definition::API_LIBRARY;
 pub use command::called;
 pub use drafts::{Draft, NAME_TAKEN, drafts};
-pub use library::{API_LIBRARY, Library, LibraryChange, Pin, Root, SkillLibrary, TeamLibrary};
+pub use library::{Library, LibraryChange, Pin, Root, SkillLibrary, TeamLibrary};
 pub use servers::{TokenFiles, configured, program};
 pub use tool_files::{ReadError, read_bounded};
 pub use tools::{Offer, Origin, StockTool, ToolCatalogue, ToolComponent, UNPINNED};

@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use belljar_definition::{
     AgentContext, AgentDefinition, AgentId, Catalog, Diagnostic, Filed, MAX_DEFINITION, Scope,
     Severity, Skill, Slug, SourceFile, TeamDefinition,
 };
 use belljar_sandbox::Digest;
+use belljar_work::{StopSignal, WorkStopped};
 
 use crate::scan::{self, Fingerprint, Found};
 use crate::tool_files::{ReadError, read_bounded};
@@ -21,10 +23,6 @@ pub type TeamLibrary = Library<TeamDefinition>;
 
 /// The skills that exist.
 pub type SkillLibrary = Library<Skill>;
-
-/// The library of agents edited through the service, with ids like `library/api/SLUG`. No installed library
-/// may have this name.
-pub const API_LIBRARY: &str = "api";
 
 /// One directory of agent files, or of teams or skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,16 +81,37 @@ pub struct Library<D: Filed = AgentDefinition> {
     stock: Vec<SourceFile>,
     context: D::Context,
     project_override: bool,
-    state: Mutex<State<D>>,
+    /// Taken out by whoever looks at the files; the next one waits for it.
+    files: Mutex<Option<KnownFiles>>,
+    given_back: Condvar,
+    /// Held for moments: whoever asks for the catalogue does not wait for a look at the files.
+    shown: Mutex<ShownState<D>>,
 }
 
-struct State<D> {
+/// The files as they were looked at last.
+#[derive(Default)]
+struct KnownFiles {
     files: BTreeMap<(usize, PathBuf), File>,
-    /// Texts outside of files.
-    others: Vec<SourceFile>,
     problems: Vec<Diagnostic>,
-    catalog: Arc<Catalog<D>>,
+    /// Something was read that the catalogue does not have yet.
+    stale: bool,
 }
+
+struct ShownState<D> {
+    catalog: Arc<Catalog<D>>,
+    problems: Vec<Diagnostic>,
+    /// The texts that lie in no file, and whether nobody has looked at them yet.
+    others: (Vec<SourceFile>, bool),
+}
+
+/// The files, while somebody looks at them.
+struct Looking<'a, D: Filed> {
+    library: &'a Library<D>,
+    known: KnownFiles,
+}
+
+/// Whoever waits for the files hears its signal so often.
+const HEARS: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone)]
 struct File {
@@ -183,16 +202,23 @@ impl<D: Filed + PartialEq> Library<D> {
         context: D::Context,
         project_override: bool,
     ) -> Self {
-        let catalog = Arc::new(Catalog::default());
-        let state =
-            State { files: BTreeMap::new(), others: Vec::new(), problems: Vec::new(), catalog };
-        let library = Self { roots, stock, context, project_override, state: Mutex::new(state) };
-        let catalog = {
-            let mut state = library.state();
-            library.scan(&mut state);
-            library.build(&state)
+        let shown = ShownState {
+            catalog: Arc::new(Catalog::default()),
+            problems: Vec::new(),
+            others: (Vec::new(), false),
         };
-        library.state().catalog = Arc::new(catalog);
+        // The stock is in it, whether there is a file or not.
+        let known = KnownFiles { stale: true, ..KnownFiles::default() };
+        let library = Self {
+            roots,
+            stock,
+            context,
+            project_override,
+            files: Mutex::new(Some(known)),
+            given_back: Condvar::new(),
+            shown: Mutex::new(shown),
+        };
+        library.refresh();
         library
     }
 
@@ -203,75 +229,141 @@ impl<D: Filed + PartialEq> Library<D> {
 
     /// The catalogue as of the last refresh.
     pub fn catalog(&self) -> Arc<Catalog<D>> {
-        Arc::clone(&self.state().catalog)
+        Arc::clone(&self.shown().catalog)
     }
 
     /// Faults of files and directories, the catalogue's findings included.
     pub fn problems(&self) -> Vec<Diagnostic> {
-        let state = self.state();
-        let mut all = state.problems.clone();
-        all.extend(state.catalog.diagnostics().cloned());
+        let (mut all, catalog) = {
+            let shown = self.shown();
+            (shown.problems.clone(), Arc::clone(&shown.catalog))
+        };
+        all.extend(catalog.diagnostics().cloned());
         all
     }
 
     /// Checks the files and reads those whose size, times or inode changed. Returns the changes; a removal
     /// through a broken edit is also logged as a warning.
     pub fn refresh(&self) -> Vec<LibraryChange> {
-        let mut state = self.state();
-        if !self.scan(&mut state) {
-            return Vec::new();
-        }
-        let catalog = Arc::new(self.build(&state));
-        let changes = changes(&state.catalog, &catalog);
-        state.catalog = catalog;
-        changes
+        self.refresh_until(&StopSignal::never()).unwrap_or_default()
+    }
+
+    /// As [`Library::refresh`], and ends between two files when the signal is raised. The catalogue then
+    /// stays as it is, and the next refresh has what was read.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkStopped`] once the signal is raised.
+    pub fn refresh_until(&self, stop: &StopSignal) -> Result<Vec<LibraryChange>, WorkStopped> {
+        let mut looking = self.look(stop)?;
+        self.scan(&mut looking.known, stop)?;
+        let (others, before) = {
+            let mut shown = self.shown();
+            shown.problems.clone_from(&looking.known.problems);
+            // Until the catalogue is made it lacks them.
+            looking.known.stale |= std::mem::take(&mut shown.others.1);
+            if !looking.known.stale {
+                return Ok(Vec::new());
+            }
+            (shown.others.0.clone(), Arc::clone(&shown.catalog))
+        };
+        let catalog = Arc::new(self.build(&looking.known, &others, stop)?);
+        let changes = changes(&before, &catalog);
+        looking.known.stale = false;
+        self.shown().catalog = catalog;
+        Ok(changes)
     }
 
     /// Sets the texts besides the files, replacing earlier ones. The same rules hold, for example against two
     /// texts of one name in a scope.
     pub fn besides(&self, others: Vec<SourceFile>) -> Vec<LibraryChange> {
-        let mut state = self.state();
-        self.scan(&mut state);
-        state.others = others;
-        let catalog = Arc::new(self.build(&state));
-        let changes = changes(&state.catalog, &catalog);
-        state.catalog = catalog;
-        changes
+        self.besides_until(others, &StopSignal::never()).unwrap_or_default()
     }
 
-    /// Brings the files up to date; whether there is any difference.
-    fn scan(&self, state: &mut State<D>) -> bool {
-        let (mut files, mut problems, mut stale) = (BTreeMap::new(), Vec::new(), false);
+    /// As [`Library::besides`], and ends as [`Library::refresh_until`] does. The next refresh has the texts
+    /// then.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkStopped`] once the signal is raised.
+    pub fn besides_until(
+        &self,
+        others: Vec<SourceFile>,
+        stop: &StopSignal,
+    ) -> Result<Vec<LibraryChange>, WorkStopped> {
+        self.shown().others = (others, true);
+        self.refresh_until(stop)
+    }
+
+    /// Waits until nobody else looks at the files.
+    fn look(&self, stop: &StopSignal) -> Result<Looking<'_, D>, WorkStopped> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(known) = files.take() {
+                return Ok(Looking { library: self, known });
+            }
+            stop.check()?;
+            let woken = self.given_back.wait_timeout(files, HEARS);
+            files = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Brings the files up to date.
+    fn scan(&self, known: &mut KnownFiles, stop: &StopSignal) -> Result<(), WorkStopped> {
+        let (mut seen, mut problems) = (BTreeMap::new(), Vec::new());
+        let ended = self.scan_into(&mut seen, &mut problems, known, stop);
+        if ended.is_err() {
+            // What was not looked at stays as it was.
+            known.files.append(&mut seen);
+            return ended;
+        }
+        // What is left in the old map is gone from the disk.
+        known.stale |= !known.files.is_empty();
+        known.files = seen;
+        known.problems = problems;
+        Ok(())
+    }
+
+    fn scan_into(
+        &self,
+        seen: &mut BTreeMap<(usize, PathBuf), File>,
+        problems: &mut Vec<Diagnostic>,
+        known: &mut KnownFiles,
+        stop: &StopSignal,
+    ) -> Result<(), WorkStopped> {
         for (index, root) in self.roots.iter().enumerate() {
-            for Found { path, fingerprint } in scan::find::<D>(root, &mut problems) {
+            for Found { path, fingerprint } in scan::find::<D>(root, problems, stop)? {
+                stop.check()?;
                 let key = (index, path);
-                let known = state.files.remove(&key);
-                let file = match known {
+                let file = match known.files.remove(&key) {
                     Some(file) if fingerprint.is_some() && file.fingerprint == fingerprint => file,
                     Some(_) | None => {
-                        stale = true;
+                        known.stale = true;
                         File { fingerprint, source: scan::read::<D>(root, &key.1) }
                     }
                 };
-                files.insert(key, file);
+                seen.insert(key, file);
             }
         }
-        // What is left in the old map is gone from the disk.
-        stale |= !state.files.is_empty();
-        state.files = files;
-        state.problems = problems;
-        stale
+        Ok(())
     }
 
-    /// The catalogue of the files and the unhidden stock ones. A file in the home with a stock file's name
-    /// inside, but another file name, shows up as a duplicate; the catalogue is then made again without that
-    /// stock file.
-    fn build(&self, state: &State<D>) -> Catalog<D> {
-        let sources = || state.files.values().map(|file| &file.source).chain(&state.others);
+    /// The catalogue of the files and of those stock ones that nothing stands in for. What goes
+    /// by a stock one's name in the home under another file name shows up as a duplicate; the
+    /// catalogue is then made once more, without that stock one.
+    fn build(
+        &self,
+        known: &KnownFiles,
+        others: &[SourceFile],
+        stop: &StopSignal,
+    ) -> Result<Catalog<D>, WorkStopped> {
+        let sources = || known.files.values().map(|file| &file.source).chain(others);
         let build = |stock: &[&SourceFile]| {
             let mut all: Vec<SourceFile> = sources().cloned().collect();
             all.extend(stock.iter().map(|file| (*file).clone()));
-            Catalog::of(all, &self.context, self.project_override)
+            let goes_on = || !stop.is_raised();
+            Catalog::read_while(all, &self.context, self.project_override, goes_on)
+                .ok_or(WorkStopped)
         };
         let home = sources().filter(|file| file.scope == Scope::Home);
         let names: BTreeSet<String> = home.filter_map(|file| D::name_of_path(&file.path)).collect();
@@ -279,18 +371,26 @@ impl<D: Filed + PartialEq> Library<D> {
             D::name_of_path(&file.path).is_some_and(|name| !names.contains(&name))
         };
         let mut stock: Vec<&SourceFile> = self.stock.iter().filter(free).collect();
-        let catalog = build(&stock);
+        let catalog = build(&stock)?;
         let before = stock.len();
         stock.retain(|file| {
             let skipped = catalog.skipped().iter();
             !skipped.into_iter().any(|skipped| skipped.path == file.path)
         });
-        if stock.len() == before { catalog } else { build(&stock) }
+        if stock.len() == before { Ok(catalog) } else { build(&stock) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<D>> {
-        // A panic while the lock is held leaves an older catalogue, or files to read again.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shown(&self) -> MutexGuard<'_, ShownState<D>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<D: Filed> Drop for Looking<'_, D> {
+    /// Gives the files back, also behind a panic: what was read by then is not read again.
+    fn drop(&mut self) {
+        let known = std::mem::take(&mut self.known);
+        *self.library.files.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        self.library.given_back.notify_one();
     }
 }
 
@@ -327,3 +427,6 @@ fn changes<D: Filed + PartialEq>(before: &Catalog<D>, after: &Catalog<D>) -> Vec
     }
     changes
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use belljar_definition::{Content, Diagnostic, FileKind, Filed, Scope, Severity, SourceFile};
 use belljar_sandbox::Digest;
+use belljar_work::{StopSignal, WorkStopped};
 
 use crate::library::Root;
 use crate::limits::{MAX_AGENT_BYTES, MAX_AGENT_DEPTH, MAX_AGENT_FILES, MAX_SCAN_ENTRIES};
@@ -47,19 +48,24 @@ struct Walk<'a> {
     found: Vec<Found>,
     entries: usize,
     problems: &'a mut Vec<Diagnostic>,
+    stop: &'a StopSignal,
 }
 
-/// The files of this kind below the root, ordered by path.
-pub(crate) fn find<D: Filed>(root: &Root, problems: &mut Vec<Diagnostic>) -> Vec<Found> {
+/// The files of this kind below the root, in the order of their paths.
+pub(crate) fn find<D: Filed>(
+    root: &Root,
+    problems: &mut Vec<Diagnostic>,
+    stop: &StopSignal,
+) -> Result<Vec<Found>, WorkStopped> {
     if let Some(files) = &root.pinned {
-        return pinned(root, files.keys(), problems);
+        return pinned(root, files.keys(), problems, stop);
     }
-    let mut walk = Walk { root, wants: D::wants, found: Vec::new(), entries: 0, problems };
+    let mut walk = Walk { root, wants: D::wants, found: Vec::new(), entries: 0, problems, stop };
     if walk.leads_out(&root.dir) {
         walk.problem(&root.dir, "link-outside", OUTSIDE.to_owned());
-        return walk.found;
+        return Ok(walk.found);
     }
-    walk.directory(&root.dir, 0);
+    walk.directory(&root.dir, 0)?;
     walk.found.sort_by(|a, b| a.path.cmp(&b.path));
     if walk.found.len() > MAX_AGENT_FILES {
         walk.found.truncate(MAX_AGENT_FILES);
@@ -76,7 +82,7 @@ pub(crate) fn find<D: Filed>(root: &Root, problems: &mut Vec<Diagnostic>) -> Vec
         );
         walk.problems.push(Diagnostic::of_file(&root.dir, "too-many", message));
     }
-    walk.found
+    Ok(walk.found)
 }
 
 /// The number of files, from the first on, with at most [`MAX_AGENT_BYTES`] together. A file too long for its
@@ -113,9 +119,11 @@ fn pinned<'a>(
     root: &Root,
     files: impl Iterator<Item = &'a PathBuf>,
     problems: &mut Vec<Diagnostic>,
-) -> Vec<Found> {
+    stop: &StopSignal,
+) -> Result<Vec<Found>, WorkStopped> {
     let (mut found, mut missing) = (Vec::new(), 0_usize);
     for below in files {
+        stop.check()?;
         let path = root.dir.join(below);
         match fs::symlink_metadata(&path) {
             Ok(meta) => found.push(Found { path, fingerprint: Some(Fingerprint::of(&meta)) }),
@@ -126,7 +134,7 @@ fn pinned<'a>(
         let message = format!("{missing} files of an installed library are not there any more");
         problems.push(Diagnostic::of_file(&root.dir, "library-incomplete", message));
     }
-    found
+    Ok(found)
 }
 
 /// Whether a file may be used: outside of a library, or with the agreed digest.
@@ -137,14 +145,18 @@ fn is_agreed(root: &Root, path: &Path, bytes: &[u8]) -> bool {
 }
 
 impl Walk<'_> {
-    fn directory(&mut self, dir: &Path, depth: usize) {
+    fn directory(&mut self, dir: &Path, depth: usize) -> Result<(), WorkStopped> {
         let entries = match fs::read_dir(dir) {
             Ok(entries) => entries,
-            Err(found) if found.kind() == io::ErrorKind::NotFound && depth == 0 => return,
-            Err(found) => return self.problem(dir, "read", format!("cannot be read: {found}")),
+            Err(found) if found.kind() == io::ErrorKind::NotFound && depth == 0 => return Ok(()),
+            Err(found) => {
+                self.problem(dir, "read", format!("cannot be read: {found}"));
+                return Ok(());
+            }
         };
         let mut folders = Vec::new();
         for entry in entries.flatten() {
+            self.stop.check()?;
             self.entries += 1;
             if self.entries > MAX_SCAN_ENTRIES {
                 if self.entries == MAX_SCAN_ENTRIES + 1 {
@@ -152,7 +164,7 @@ impl Walk<'_> {
                         format!("more than {MAX_SCAN_ENTRIES} files; the rest is left out");
                     self.problem(&self.root.dir.clone(), "too-many", message);
                 }
-                return;
+                return Ok(());
             }
             if let Some(folder) = self.entry(&entry) {
                 folders.push(folder);
@@ -163,11 +175,12 @@ impl Walk<'_> {
                 let message = format!("folders more than {MAX_AGENT_DEPTH} deep are left out");
                 self.problem(&folder.clone(), "too-deep", message);
             }
-            return;
+            return Ok(());
         }
         for folder in folders {
-            self.directory(&folder, depth + 1);
+            self.directory(&folder, depth + 1)?;
         }
+        Ok(())
     }
 
     /// Whether a file is of the kind looked for.

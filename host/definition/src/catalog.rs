@@ -172,9 +172,20 @@ impl SourceFile {
 }
 
 impl<D: Filed> Catalog<D> {
-    /// Sorts the files and reads each. With `project_override`, a workspace's entry replaces the home's of
-    /// the same name; otherwise the workspace's is reported and skipped.
-    pub fn of(mut files: Vec<SourceFile>, context: &D::Context, project_override: bool) -> Self {
+    /// Sorts the files and reads each. Where `project_override` is set, what a workspace has
+    /// takes the place of what the home has under the same name; else it is reported and
+    /// skipped.
+    pub fn of(files: Vec<SourceFile>, context: &D::Context, project_override: bool) -> Self {
+        Self::read_while(files, context, project_override, || true).unwrap_or_default()
+    }
+
+    /// As [`Catalog::of`]. `goes_on` is asked before each file is read; `None` once it says no.
+    pub fn read_while(
+        mut files: Vec<SourceFile>,
+        context: &D::Context,
+        project_override: bool,
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Option<Self> {
         files.retain(|file| D::wants(file.below()));
         files.sort_by(|a, b| {
             let rank = |file: &SourceFile| matches!(file.scope, Scope::Library(_));
@@ -183,11 +194,14 @@ impl<D: Filed> Catalog<D> {
         let mut builder =
             Builder { catalog: Self::default(), taken: BTreeMap::new(), project_override };
         for file in files {
+            if !goes_on() {
+                return None;
+            }
             builder.add(file, context);
         }
         let mut catalog = builder.catalog;
         catalog.index = Index::of(&catalog.entries, &catalog.skipped);
-        catalog
+        Some(catalog)
     }
 
     /// All that are in use.
@@ -390,7 +404,7 @@ impl<D: Filed> Builder<D> {
             }
             Content::Altered => FileRead::Invalid { diagnostics: altered(&scope, &path) },
         };
-        let read = if scope == Scope::Home { D::in_own_home(read) } else { read };
+        let read = if scope.is_own() { D::in_own_home(read) } else { read };
         match read {
             FileRead::Item { item, diagnostics } => {
                 let id = AgentId { scope, slug: item.slug().clone() };

@@ -51,7 +51,7 @@ pub use settings::{
     command_of, grant_command, grant_lines, revoke_grants, shell_word,
 };
 pub use skill::{MAX_SKILL, Skill, SkillCallers};
-pub use slug::{AgentId, AgentIdError, Scope, Slug};
+pub use slug::{API_LIBRARY, AgentId, AgentIdError, Scope, Slug};
 pub use snippet::Snippet;
 pub use team::{
     Join, MAX_TEAM, MAX_TEAM_AGENTS, Member, Stage, TeamBudget, TeamDefinition, Template,

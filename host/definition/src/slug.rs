@@ -34,8 +34,24 @@ pub enum Scope {
     Workspace(PathBuf),
 }
 
-/// The identity of an agent in grants: scope and slug, so that an agent of a cloned repository never inherits
-/// a namesake's grants.
+/// The library of the agents that are edited through the service: their identities are
+/// `library/api/SLUG`. No installed library may be called so.
+pub const API_LIBRARY: &str = "api";
+
+impl Scope {
+    /// Whether what lies there was written by the person whose home it is, and not by a stranger: in the
+    /// home itself, or through the service.
+    pub fn is_own(&self) -> bool {
+        match self {
+            Self::Home => true,
+            Self::Library(name) => name == API_LIBRARY,
+            Self::Workspace(_) => false,
+        }
+    }
+}
+
+/// Who an agent is to the grants: scope and slug, so that an agent of a cloned repository
+/// never inherits what was granted to a namesake.
 ///
 /// As text: `home/scout`, `library/NAME/scout`, `workspace:PATH/scout`; `scout` alone means
 /// `home/scout`.

@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use belljar_agent::{Clock, SystemClock};
 use belljar_session::{Admission, Look, Service};
 use belljar_store::{Store, StoredSession, TENANT};
+use belljar_work::StopSignal;
 use rmcp::ServerHandler;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -432,7 +433,7 @@ impl Ctx {
     /// Looks something up in the tenant's files, on a thread of the tenant's share.
     pub(crate) async fn look_up<T: Send + 'static>(
         &self,
-        look: impl FnOnce() -> T + Send + 'static,
+        look: impl FnOnce(&StopSignal) -> T + Send + 'static,
     ) -> Result<T, Problem> {
         Ok(self.service.look_up(look).await?)
     }

@@ -13,6 +13,8 @@ use belljar_policy::{
     Access, Grants, Narrowing, Permission, Rights, Shown, ShownPath as _, ToolName,
 };
 
+use belljar_work::{StopSignal, WorkStopped};
+
 use crate::host::Host;
 use crate::outcome::RunError;
 use crate::rights::decide::{NO_OVERLAY_HERE, NO_OVERLAYS, withheld};
@@ -64,6 +66,9 @@ pub enum ResolveError {
     /// The agent is blocked, and cannot be delegated to.
     #[error("agent `{0}` is blocked")]
     Blocked(AgentId),
+    /// Whoever asked has gone, or the time is up.
+    #[error("looking for agents: {0}")]
+    Stopped(#[from] WorkStopped),
 }
 
 /// The remedy for a directory that is not there.
@@ -72,8 +77,18 @@ pub const MAKE_IT: &str = "make the directory, or take the mount out of `belljar
 /// Finds an agent for a run at the top: refreshes the library first, so that an edit counts at
 /// once.
 pub fn resolve(host: &Host, name: &str, workspace: &Path) -> Result<ResolvedAgent, ResolveError> {
+    resolve_until(host, name, workspace, &StopSignal::never())
+}
+
+/// As [`resolve`], and ends with [`ResolveError::Stopped`] when the signal is raised.
+pub fn resolve_until(
+    host: &Host,
+    name: &str,
+    workspace: &Path,
+    stop: &StopSignal,
+) -> Result<ResolvedAgent, ResolveError> {
     let workspace = canonical(workspace)?;
-    host.library.refresh();
+    host.library.refresh_until(stop)?;
     let catalog = host.library.catalog();
     let agent = catalog.find(name)?;
     Ok(at_the_top(host, agent, &workspace))
@@ -91,21 +106,36 @@ pub fn resolve_known(
 
 /// All agents of the library with their status, in the catalogue's order.
 pub fn resolve_all(host: &Host, workspace: &Path) -> Result<Vec<ResolvedAgent>, ResolveError> {
-    let workspace = canonical(workspace)?;
-    host.library.refresh();
-    let catalog = host.library.catalog();
-    Ok(catalog.agents().iter().map(|agent| at_the_top(host, agent, &workspace)).collect())
+    resolve_all_until(host, workspace, &StopSignal::never())
 }
 
-/// The same agents, resolved one at a time: those after the first for which `last` is true, or all without
-/// `last`. Nothing comes after a missing one.
+/// As [`resolve_all`], and ends with [`ResolveError::Stopped`] when the signal is raised.
+pub fn resolve_all_until(
+    host: &Host,
+    workspace: &Path,
+    stop: &StopSignal,
+) -> Result<Vec<ResolvedAgent>, ResolveError> {
+    let workspace = canonical(workspace)?;
+    host.library.refresh_until(stop)?;
+    let catalog = host.library.catalog();
+    let resolved = |agent| {
+        stop.check()?;
+        Ok::<_, ResolveError>(at_the_top(host, agent, &workspace))
+    };
+    catalog.agents().iter().map(resolved).collect()
+}
+
+/// The same, each when it is asked for: those behind the first one that `last` tells, or all of them
+/// where it is absent. Behind one that is not there is none. Looking for their files ends with
+/// [`ResolveError::Stopped`] when the signal is raised.
 pub fn resolve_behind<'a>(
     host: &'a Host,
     workspace: &Path,
     last: Option<&dyn Fn(&AgentId) -> bool>,
+    stop: &StopSignal,
 ) -> Result<impl Iterator<Item = ResolvedAgent> + use<'a>, ResolveError> {
     let workspace = canonical(workspace)?;
-    host.library.refresh();
+    host.library.refresh_until(stop)?;
     let catalog = host.library.catalog();
     let all = catalog.agents();
     let first = last.map_or(0, |last| {

@@ -8,10 +8,11 @@ use belljar_catalogue::{API_LIBRARY, Pin, Root, ToolComponent, read_bounded};
 use belljar_definition::suspicion::{Suspicion, suspicions};
 use belljar_definition::{AgentReadiness, MAX_DEFINITION, Scope, SkipReason};
 use belljar_policy::{Permission, Shown};
+use belljar_work::StopSignal;
 
 use crate::host::Host;
 use crate::rights::decide::{Means, left_out};
-use crate::rights::resolve::{ResolveError, ResolvedAgent, resolve_all};
+use crate::rights::resolve::{ResolveError, ResolvedAgent, resolve_all_until};
 use crate::tools::builtin::tool::{BuiltinTool, Depth};
 
 /// Characters of a name that is shown.
@@ -155,14 +156,23 @@ impl ResolvedAgent {
 ///
 /// # Errors
 ///
-/// When the workspace cannot be used.
-pub fn vetted_libraries(host: &Host, workspace: &Path) -> Result<Vec<Vetted>, ResolveError> {
-    let agents = resolve_all(host, workspace)?;
+/// When the workspace cannot be used, and once the signal is raised.
+pub fn vetted_libraries(
+    host: &Host,
+    workspace: &Path,
+    stop: &StopSignal,
+) -> Result<Vec<Vetted>, ResolveError> {
+    let agents = resolve_all_until(host, workspace, stop)?;
     let installed = host.library.roots().iter().filter_map(|root| match &root.scope {
         Scope::Library(name) if name != API_LIBRARY => Some((name, root)),
         Scope::Library(_) | Scope::Home | Scope::Workspace(_) => None,
     });
-    Ok(installed.map(|(name, root)| vetted(host, name, root, &agents)).collect())
+    let mut libraries = Vec::new();
+    for (name, root) in installed {
+        stop.check()?;
+        libraries.push(vetted(host, name, root, &agents));
+    }
+    Ok(libraries)
 }
 
 fn vetted(host: &Host, name: &str, root: &Root, agents: &[ResolvedAgent]) -> Vetted {

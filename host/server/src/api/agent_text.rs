@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use belljar_agent::{Host, ResolvedAgent, RunError, canonical, model_of, resolve_entry};
-use belljar_catalogue::API_LIBRARY;
 use belljar_definition::{
-    AgentId, AgentReadiness, CatalogEntry, Diagnostic, NotAnAgent, Parsed, Scope, Severity, Slug,
-    parse_agent_in,
+    API_LIBRARY, AgentId, AgentReadiness, CatalogEntry, Diagnostic, NotAnAgent, Parsed, Scope,
+    Severity, Slug, parse_agent_in,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -100,10 +99,12 @@ pub(crate) async fn read_text(ctx: &Ctx, slug: &str, text: &str) -> Result<Agent
     let admin = ctx.caller.may(Needs::Admin);
     let path = PathBuf::from(format!("{slug}.md"));
     // A text of the largest size takes some milliseconds.
-    let read = move || {
+    let read = move |_: &StopSignal| {
         let host = service.host();
         let known = host.tools.known();
-        match parse_agent_in(&path, text.as_bytes(), &known, host.settings.shapes) {
+        let parsed = parse_agent_in(&path, text.as_bytes(), &known, host.settings.shapes);
+        // INV-486: whoever sends it writes an agent of their own, as in a home.
+        match parsed.in_own_home() {
             Parsed::Invalid { diagnostics } => Ok(AgentText::unusable(&diagnostics)),
             Parsed::NotAnAgent { reason } => {
                 Ok(AgentText::unusable(&[not_an_agent(&path, why_not(reason))]))

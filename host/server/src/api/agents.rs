@@ -2,10 +2,11 @@
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use belljar_agent::{ResolvedAgent, resolve_all};
+use belljar_agent::{ResolvedAgent, resolve_all_until};
 use belljar_catalogue::read_bounded;
 use belljar_definition::{MAX_DEFINITION, Scope, Slug};
 use belljar_store::{StoreError, StoredAgent};
+use belljar_work::StopSignal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -179,7 +180,7 @@ async fn unused_files(
         return Ok((wanted, Vec::new(), Vec::new()));
     }
     let (host, admin) = (ctx.service.host(), ctx.caller.may(Needs::Admin));
-    let look = move || {
+    let look = move |_: &StopSignal| {
         let (broken, drafts) = unused(&host, &wanted, admin);
         (wanted, broken, drafts)
     };
@@ -364,14 +365,16 @@ async fn usable(ctx: &Ctx, slug: &Slug, text: &str) -> Result<(), Problem> {
 /// hold up other requests.
 async fn on_disk(ctx: &Ctx) -> Result<Vec<ResolvedAgent>, Problem> {
     let service = ctx.service.clone();
-    let look = move || resolve_all(&service.host(), service.workspace());
-    ctx.look_up(look).await?.map_err(|error| Problem::bug(&error.to_string()))
+    let look =
+        move |stop: &StopSignal| resolve_all_until(&service.host(), service.workspace(), stop);
+    let found = ctx.look_up(look).await?;
+    found.map_err(|error| Problem::unresolved("looking for agents", &error))
 }
 
 /// The text of an agent's file; none where it comes with the program, or is no plain file any more.
 async fn text_of(ctx: &Ctx, agent: &ResolvedAgent) -> Option<String> {
     let path = agent.definition.path.clone();
-    let read = move || {
+    let read = move |_: &StopSignal| {
         // A link may lead anywhere, and a workspace is a stranger's.
         let plain = std::fs::symlink_metadata(&path).ok()?.is_file();
         let bytes = plain.then(|| read_bounded(&path, MAX_DEFINITION as u64).ok())??;

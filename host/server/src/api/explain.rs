@@ -2,6 +2,7 @@
 
 use belljar_agent::{Advice, Unasked};
 use belljar_policy::Vote;
+use belljar_work::StopSignal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -85,7 +86,7 @@ pub(crate) async fn read(
     };
     let agent = find(&ctx, name).await?;
     let (service, asked) = (ctx.service.clone(), (tool.clone(), target.clone()));
-    let look = move || {
+    let look = move |_: &StopSignal| {
         let (tool, target) = asked;
         let (host, workspace) = (service.host(), service.workspace());
         let advice = agent.advice(&host, workspace, &tool, target.as_deref(), write == Some(true));

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use belljar_agent::{ResolveError, ResolvedAgent, resolve};
+use belljar_agent::{ResolveError, ResolvedAgent, resolve_until};
 use belljar_definition::AgentReadiness;
 use belljar_policy::{LIMITS, Permission};
+use belljar_work::StopSignal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -79,7 +80,8 @@ pub(crate) async fn read(
 pub(crate) async fn find(ctx: &Ctx, name: String) -> Result<ResolvedAgent, Problem> {
     let service = ctx.service.clone();
     let asked = name.clone();
-    let look = move || resolve(&service.host(), &asked, service.workspace());
+    let look =
+        move |stop: &StopSignal| resolve_until(&service.host(), &asked, service.workspace(), stop);
     match ctx.look_up(look).await? {
         Ok(agent) => Ok(agent),
         Err(ResolveError::Workspace { .. }) => {
@@ -88,6 +90,7 @@ pub(crate) async fn find(ctx: &Ctx, name: String) -> Result<ResolvedAgent, Probl
         Err(ResolveError::NotFound(_) | ResolveError::Gone(_) | ResolveError::Blocked(_)) => {
             Err(Problem::not_found("agent", &name))
         }
+        Err(error @ ResolveError::Stopped(_)) => Err(Problem::unresolved("looking for it", &error)),
     }
 }
 

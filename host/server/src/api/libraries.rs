@@ -1,7 +1,8 @@
 //! `GET /v1/libraries`: installed libraries, whether they are unchanged, and findings for a person.
 
-use belljar_agent::{Vetted, VettedAgent, vetted_libraries};
+use belljar_agent::{ResolveError, Vetted, VettedAgent, vetted_libraries};
 use belljar_definition::suspicion::RULES;
+use belljar_work::StopSignal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -104,12 +105,10 @@ pub(crate) async fn list(
     ctx: Ctx,
     QueryOf(query): QueryOf<LibrariesQuery>,
 ) -> Result<Json<Libraries>, Problem> {
-    let failed = |error: &dyn std::fmt::Display| Problem::bug(&format!("listing them: {error}"));
     let (service, admin) = (ctx.service.clone(), ctx.caller.may(Needs::Admin));
-    let look = move || {
+    let look = move |stop: &StopSignal| {
         let host = service.host();
-        let vetted = vetted_libraries(&host, service.workspace());
-        let vetted = vetted.map_err(|error| error.to_string())?;
+        let vetted = vetted_libraries(&host, service.workspace(), stop)?;
         let (mut libraries, mut bytes, mut next) = (Vec::new(), 0, None);
         let behind = |one: &Vetted| query.after.as_ref().is_none_or(|after| one.name > *after);
         for one in vetted.into_iter().filter(behind) {
@@ -125,9 +124,11 @@ pub(crate) async fn list(
             bytes = bytes.saturating_add(size(&library));
             libraries.push(library);
         }
-        Ok::<_, String>((libraries, next))
+        Ok::<_, ResolveError>((libraries, next))
     };
-    let (libraries, next) = ctx.look_up(look).await?.map_err(|error| failed(&error))?;
+    let found = ctx.look_up(look).await?;
+    let (libraries, next) =
+        found.map_err(|error| Problem::unresolved("listing libraries", &error))?;
     let rule = |rule: &belljar_definition::suspicion::Rule| RuleBody {
         name: rule.name.to_string(),
         why: rule.why.to_string(),

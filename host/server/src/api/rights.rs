@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use belljar_agent::{Host, ResolvedAgent, resolve_behind};
+use belljar_agent::{Host, ResolveError, ResolvedAgent, resolve_behind};
 use belljar_definition::AgentId;
 use belljar_policy::{Explanation, LIMITS, Permission, Source};
+use belljar_work::StopSignal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -111,19 +112,19 @@ pub(crate) async fn read(
     ctx: Ctx,
     QueryOf(query): QueryOf<RightsQuery>,
 ) -> Result<Json<RightsBody>, Problem> {
-    let failed = |error: &dyn std::fmt::Display| Problem::bug(&format!("listing rights: {error}"));
     let described = tools::described(&ctx).await?;
     let (service, admin) = (ctx.service.clone(), ctx.caller.may(Needs::Admin));
     let names: Vec<String> = described.iter().map(|tool| tool.name.clone()).collect();
     // It looks at files, and at each tool for each agent.
-    let look = move || {
+    let look = move |stop: &StopSignal| {
         let (host, workspace) = (service.host(), service.workspace());
         let seen = query.after.map(|after| move |id: &AgentId| name_of(id) == after);
         let seen = seen.as_ref().map(|seen| seen as &dyn Fn(&AgentId) -> bool);
-        // Only the agents of this page are resolved.
-        let agents = resolve_behind(&host, workspace, seen).map_err(|error| error.to_string())?;
+        // No more of them than this page shows.
+        let agents = resolve_behind(&host, workspace, seen, stop)?;
         let (mut rows, mut bytes, mut next) = (Vec::new(), 0, None);
         for agent in agents {
+            stop.check()?;
             if rows.len() >= MAX_AGENTS || bytes >= PAGE_BYTES {
                 next = rows.last().map(|row: &RowBody| row.agent.clone());
                 break;
@@ -132,9 +133,10 @@ pub(crate) async fn read(
             bytes = bytes.saturating_add(size(&row));
             rows.push(row);
         }
-        Ok::<_, String>((rows, next))
+        Ok::<_, ResolveError>((rows, next))
     };
-    let (agents, next) = ctx.look_up(look).await?.map_err(|error| failed(&error))?;
+    let found = ctx.look_up(look).await?;
+    let (agents, next) = found.map_err(|error| Problem::unresolved("listing rights", &error))?;
     let limits = LIMITS.iter().map(|row| LimitBody {
         key: row.key,
         unit: row.unit,

@@ -97,7 +97,9 @@ async fn granted(ctx: &Ctx, name: String) -> Result<BTreeSet<String>, Problem> {
         true => {
             let nobody = |_| Problem::not_found("agent", &name);
             let service = ctx.service.clone();
-            let look = move || resolve_direct(&service.host(), MCP_IDENTITY, service.workspace());
+            let look = move |_: &StopSignal| {
+                resolve_direct(&service.host(), MCP_IDENTITY, service.workspace())
+            };
             ctx.look_up(look).await?.map_err(nobody)?
         }
         false => find(ctx, name).await?,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use belljar_agent::ResolveError;
 use belljar_definition::NotFound;
 use belljar_policy::Shown;
 use belljar_session::ServiceError;
@@ -390,7 +391,16 @@ impl From<ServiceError> for Problem {
 }
 
 impl Problem {
-    /// The problem of a session that does one thing at a time.
+    /// Agents that were not found because of the host: its time was up, or it is at fault.
+    pub(crate) fn unresolved(what: &str, error: &ResolveError) -> Self {
+        let detail = format!("{what}: {error}");
+        if matches!(error, ResolveError::Stopped(_)) {
+            return Self::new(Kind::Unavailable, detail).hint("try again a little later");
+        }
+        Self::bug(&detail)
+    }
+
+    /// A session that does one thing at a time.
     pub(crate) fn busy(session: &str) -> Self {
         let id = Shown::clipped(session, MAX_SHOWN);
         Self::new(Kind::Busy, format!("session `{id}` is already answering"))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_agent::{Event, EventKind, ResolvedAgent, RunStatus, resolve_all};
+use belljar_agent::{Event, EventKind, ResolvedAgent, RunStatus, resolve_all_until};
 use belljar_definition::{AgentReadiness, Visibility};
 use belljar_policy::Shown;
 use belljar_session::{
@@ -79,7 +79,8 @@ async fn all(client: &Client) -> Result<Vec<AgentTool>, ServiceError> {
         return Ok(Vec::new());
     }
     let workspace = client.service.workspace().to_owned();
-    let all = client.service.look_up(move || resolve_all(&host, &workspace)).await?;
+    let all =
+        client.service.look_up(move |stop| resolve_all_until(&host, &workspace, stop)).await?;
     let all: Vec<ResolvedAgent> = all.map_err(|error| ServiceError::Agent(error.to_string()))?;
     let open = all.iter().filter(|agent| {
         agent.definition.visibility == Visibility::UserFacing

@@ -26,7 +26,7 @@ pub(super) async fn list(client: &Client) -> Vec<Prompt> {
     let host = client.service.host();
     let library = Arc::clone(&host.skills);
     // Run on a thread, because directories are read. On an error the skills do not change.
-    let _ = client.service.look_up(move || library.refresh()).await;
+    let _ = client.service.look_up(move |stop| library.refresh_until(stop)).await;
     let catalog = host.skills.catalog();
     let skills = skills::offered(catalog.entries(), Caller::Person).take(MAX_LISTED);
     skills

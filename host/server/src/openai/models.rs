@@ -1,6 +1,6 @@
 //! `GET /v1/models`: the agents that may be talked to.
 
-use belljar_agent::{ResolvedAgent, resolve_all};
+use belljar_agent::{ResolvedAgent, resolve_all_until};
 use belljar_definition::{AgentReadiness, Visibility};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -45,8 +45,9 @@ pub(crate) async fn read(ctx: Ctx, PathOf(id): PathOf<String>) -> Result<Json<Mo
 /// Agents for people that are ready to run. Agents of equal names are listed by their whole names.
 async fn agents(ctx: &Ctx) -> Result<Vec<Model>, Problem> {
     let (host, workspace) = (ctx.service.host(), ctx.service.workspace().to_owned());
-    let all = ctx.look_up(move || resolve_all(&host, &workspace)).await?;
-    let all: Vec<ResolvedAgent> = all.map_err(|error| Problem::bug(&error.to_string()))?;
+    let all = ctx.look_up(move |stop| resolve_all_until(&host, &workspace, stop)).await?;
+    let all: Vec<ResolvedAgent> =
+        all.map_err(|error| Problem::unresolved("looking for agents", &error))?;
     let open = all.iter().filter(|agent| {
         agent.definition.visibility == Visibility::UserFacing
             && !matches!(agent.status, AgentReadiness::Blocked { .. })

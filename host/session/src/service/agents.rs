@@ -7,6 +7,7 @@ use super::begin::REFRESH;
 use super::types::ServiceError;
 use crate::record::api_agents::api_agents;
 use belljar_agent::Host;
+use belljar_work::StopSignal;
 
 impl Inner {
     /// Brings what the store holds of agents into the library of a version.
@@ -15,7 +16,8 @@ impl Inner {
         let library = Arc::clone(&host.library);
         // Run on a thread, because directories are read. On an error the library does not change.
         let owner = self.owner("turns");
-        let work = belljar_work::run(&REFRESH, &owner, move |_| library.besides(sources));
+        let look = move |stop: &StopSignal| library.besides_until(sources, stop);
+        let work = belljar_work::run(&REFRESH, &owner, look);
         let _ = work.await;
         Ok(())
     }

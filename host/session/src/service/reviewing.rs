@@ -96,14 +96,15 @@ impl Service {
         }
     }
 
-    /// Looks something up in the tenant's files, on a thread of the tenant's share.
+    /// Looks something up in the tenant's files, on a thread of the tenant's share. The signal is raised when
+    /// the time is up, and when nobody waits for the answer any more.
     ///
     /// # Errors
     ///
     /// When the look takes too long, or too many wait.
     pub async fn look_up<T: Send + 'static>(
         &self,
-        look: impl FnOnce() -> T + Send + 'static,
+        look: impl FnOnce(&StopSignal) -> T + Send + 'static,
     ) -> Result<T, WorkError> {
         self.0.look_up(look).await
     }
@@ -125,9 +126,9 @@ impl Inner {
 
     pub(crate) async fn look_up<T: Send + 'static>(
         &self,
-        look: impl FnOnce() -> T + Send + 'static,
+        look: impl FnOnce(&StopSignal) -> T + Send + 'static,
     ) -> Result<T, WorkError> {
-        belljar_work::run(&LOOK_UP, &self.owner("files"), move |_| look()).await
+        belljar_work::run(&LOOK_UP, &self.owner("files"), look).await
     }
 
     /// Why a look or a decision was ended.

@@ -4,6 +4,7 @@ use std::sync::mpsc;
 
 use belljar_agent::RunStatus;
 use belljar_session::{CancelOutcome, ReviewError, Service, ServiceError, SessionLook};
+use belljar_work::StopSignal;
 use tokio::task::JoinHandle;
 
 use crate::service::{LIMITS, again, ask, questions_with, until};
@@ -136,4 +137,25 @@ async fn who_cancels_again_and_where_nothing_runs_writes_no_line() {
         assert_eq!(child, CancelOutcome::NotRunning);
     }
     assert_eq!((lines("turn_cancelled").await, lines("subagent_cancelled").await), (1, 0));
+}
+
+/// INV-530.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_at_files_ends_with_whoever_asked_for_it() {
+    let questions = questions_with(LIMITS).await;
+    let service = questions.service.clone();
+    let (begun, has_begun) = tokio::sync::oneshot::channel();
+    let (send, ended) = mpsc::channel();
+    let look = move |stop: &StopSignal| {
+        begun.send(()).unwrap();
+        while !stop.is_raised() {
+            std::thread::yield_now();
+        }
+        send.send(()).unwrap();
+    };
+    let task = tokio::spawn(async move { service.look_up(look).await });
+    has_begun.await.unwrap();
+    task.abort();
+    ended.recv().unwrap();
+    assert_eq!(questions.service.look_up(|_| 7).await, Ok(7), "its thread is free again");
 }
