@@ -98,15 +98,15 @@ impl Host {
         command_of(command, self.tenant.as_deref(), self.data.as_deref())
     }
 
-    /// The owner of the host's own work on what strangers bring: the tenant, or the operator.
-    pub(crate) fn owner(&self) -> &str {
-        self.tenant.as_deref().unwrap_or(belljar_work::OPERATOR)
+    /// Whose threads a kind of work takes: a share of the tenant's for each kind, so that none waits for
+    /// another.
+    pub(crate) fn owner_of(&self, share: &str) -> String {
+        format!("{}/{share}", self.tenant.as_deref().unwrap_or_default())
     }
 
-    /// The owner of threads that work on session layers: a share of the tenant's, however many subagents have
-    /// separate layers.
+    /// Whose threads work on the layers of sessions takes, however many subagents have layers of their own.
     pub(crate) fn owner_of_layers(&self) -> String {
-        format!("{}/layers", self.tenant.as_deref().unwrap_or_default())
+        self.owner_of("layers")
     }
 
     /// This host, with the model bills known to the previous host.

@@ -26,10 +26,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use belljar_policy::{Access, GuestPath, Mount, Rights, ShownPath as _};
 use belljar_sandbox::{Digest, Fork, Overlay, OverlayError, OverlayPool, OverlayQuota};
-use belljar_work::StopSignal;
+use belljar_work::{StopSignal, WorkKind};
+
+use crate::host::Host;
 
 pub use self::held::held_in;
 use self::held::{copies_hold, copy_holds, weight};
@@ -41,6 +44,9 @@ const HELD: &str = "held";
 const LAYER: &str = "layer";
 const JOURNAL: &str = "journal";
 const FORKS: &str = "forks";
+
+const CLOSE_OVERLAYS: WorkKind =
+    WorkKind { name: "closing the overlays of a session", time: Duration::from_secs(600) };
 
 /// Layers of one session: more directories than any grant names.
 const MAX_LAYERS: usize = 256;
@@ -245,7 +251,14 @@ impl Layers {
         self.0.forks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The overlay of a mount's directory: open already, from disk, or new.
+    /// Whether the overlay of each mount of these rights that is one is open.
+    pub(crate) fn are_open(&self, rights: &Rights) -> bool {
+        let mut mounts = rights.mounts().iter().filter(|mount| mount.access == Access::Overlay);
+        let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        mounts.all(|mount| open.contains_key(&mount.host))
+    }
+
+    /// The overlay of a mount's directory: the one that is open, the one on disk, or a new one.
     ///
     /// # Errors
     ///
@@ -264,8 +277,8 @@ impl Layers {
         }
         let known = known(&self.0.dir)?;
         let layer = match known.into_iter().find(|known| known.lower == mount.host) {
-            Some(known) => self.open(known)?,
-            None => self.open(self.make(&self::known(&self.0.dir)?, mount)?)?,
+            Some(known) => self.open(known, stop)?,
+            None => self.open(self.make(&self::known(&self.0.dir)?, mount)?, stop)?,
         };
         let overlay = layer.overlay.clone();
         open.insert(mount.host.clone(), layer);
@@ -278,10 +291,19 @@ impl Layers {
     ///
     /// When a layer cannot be opened.
     pub fn present(&self) -> Result<Vec<Layer>, LayersError> {
+        self.present_until(&StopSignal::never())
+    }
+
+    /// As [`Layers::present`], and ends with an error when the signal is raised while a layer is opened.
+    ///
+    /// # Errors
+    ///
+    /// As [`Layers::present`], and that it was stopped.
+    pub fn present_until(&self, stop: &StopSignal) -> Result<Vec<Layer>, LayersError> {
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         for known in known(&self.0.dir)? {
             if let Entry::Vacant(place) = open.entry(known.lower.clone()) {
-                let layer = self.open(known)?;
+                let layer = self.open(known, stop)?;
                 place.insert(layer);
             }
         }
@@ -302,7 +324,25 @@ impl Layers {
         self.0.close();
     }
 
-    /// An overlay for each overlaid mount of these rights.
+    /// As [`Layers::close`], on a thread: what an agent wrote to is read to its end for its digest, which
+    /// is up to 64 files of 256 MiB an overlay. What has begun goes to its end, whoever waits for it.
+    pub async fn close_for(self, host: &Host) {
+        let owner = host.owner_of("overlays");
+        if belljar_work::run(&CLOSE_OVERLAYS, &owner, move |_| self.close()).await.is_err() {
+            tracing::warn!(target: "belljar::agent", "closing overlays took too long, or was not begun");
+        }
+    }
+
+    /// As [`Layers::forget_copies`], on a thread: they may be 100,000 files.
+    pub async fn forget_copies_for(&self, host: &Host) {
+        if !self.0.dir.join(FORKS).exists() {
+            return;
+        }
+        let (copies, owner) = (self.clone(), host.owner_of("overlays"));
+        let _ = belljar_work::run(&CLOSE_OVERLAYS, &owner, move |_| copies.forget_copies()).await;
+    }
+
+    /// An overlay for each mount of these rights that is one.
     pub(crate) fn of(&self, rights: &Rights) -> Result<BTreeMap<GuestPath, Overlay>, LayersError> {
         self.of_until(rights, &StopSignal::never())
     }
@@ -333,10 +373,10 @@ impl Layers {
         Ok(Known { number, guest: mount.guest.clone(), inode, lower: mount.host.clone() })
     }
 
-    fn open(&self, known: Known) -> Result<Layer, LayersError> {
+    fn open(&self, known: Known, stop: &StopSignal) -> Result<Layer, LayersError> {
         let Known { number, guest, inode, lower } = known;
         let dir = self.0.dir.join(number.to_string());
-        let overlay = Overlay::open_in(&lower, dir.join(LAYER), &self.0.pool)?;
+        let overlay = Overlay::open_in_until(&lower, dir.join(LAYER), &self.0.pool, stop)?;
         // Asked of what is open: nothing else is read or applied to.
         let opened = overlay.lower().metadata().map_err(failed("look at", &lower))?;
         if opened.ino() != inode {
@@ -448,115 +488,4 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn mounted(host: &Path) -> Mount {
-        Mount { guest: GuestPath::workspace(), host: host.to_owned(), access: Access::Overlay }
-    }
-
-    fn pool() -> OverlayPool {
-        let none = OverlayQuota { bytes: 0, files: 0 };
-        OverlayPool::new(OverlayQuota::default(), none)
-    }
-
-    #[test]
-    fn a_directory_has_one_layer_and_one_without_a_change_leaves_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let (lower, other) = (dir.path().join("lower"), dir.path().join("o\nther"));
-        fs::create_dir(&lower).unwrap();
-        fs::create_dir(&other).unwrap();
-        let root = dir.path().join("sessions/one");
-        let layers = Layers::at(root.clone(), pool());
-        layers.overlay(&mounted(&lower)).unwrap();
-        layers.clone().overlay(&mounted(&lower)).unwrap();
-        layers.overlay(&mounted(&other)).unwrap();
-        let present = layers.present().unwrap();
-        let lowers: Vec<_> = present.iter().map(|layer| layer.lower.as_path()).collect();
-        assert_eq!(lowers, [&lower, &other]);
-        drop(present);
-        layers.close();
-        assert!(!root.exists() && root.parent().unwrap().exists());
-    }
-
-    #[test]
-    fn what_a_dead_process_left_counts_until_the_next_turn_removes_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let lower = dir.path().join("lower");
-        fs::create_dir(&lower).unwrap();
-        let root = dir.path().join("session");
-        let layers = Layers::at(root.clone(), pool());
-        let overlay = layers.overlay(&mounted(&lower)).unwrap();
-        overlay.write_file("a", &[0; 30][..]).unwrap();
-        let copy = layers.fork("child");
-        copy.overlay(&mounted(&lower)).unwrap().write_file("b", &[0; 7][..]).unwrap();
-        let below = copy.fork("its own");
-        below.overlay(&mounted(&lower)).unwrap();
-        let journal = layers.present().unwrap().remove(0).journal;
-        fs::create_dir(&journal).unwrap();
-        fs::write(journal.join("before"), [0; 5]).unwrap();
-        drop((overlay, below, copy));
-        layers.close();
-        drop(layers);
-        let held = held_in(&root);
-        assert_eq!((held.bytes, held.files), (30 + 37 + 37 + 5, 1 + 2 + 2));
-        let pool = OverlayPool::new(OverlayQuota::default(), held);
-        let layers = Layers::at(root.clone(), pool.clone());
-        // The one that resumes it finds it, and it counts once.
-        layers.fork("child").overlay(&mounted(&lower)).unwrap();
-        assert_eq!(pool.held(), held);
-        layers.forget_copies();
-        assert_eq!(pool.held(), OverlayQuota { bytes: 35, files: 1 });
-        assert!(!root.join("forks").exists());
-        layers.close();
-        assert_eq!((pool.held(), held_in(&root)), (pool.held(), pool.held()));
-    }
-
-    #[test]
-    fn a_copy_that_was_not_made_is_not_made_later() {
-        let dir = tempfile::tempdir().unwrap();
-        let lower = dir.path().join("lower");
-        fs::create_dir(&lower).unwrap();
-        let layers = Layers::at(dir.path().join("session"), pool());
-        let overlay = layers.overlay(&mounted(&lower)).unwrap();
-        overlay.write_file("a", &b"of the agent"[..]).unwrap();
-        let (copy, neighbour) = (layers.fork("child"), layers.fork("other"));
-        copy.not_copied("stopped before the end");
-        let error = copy.overlay(&mounted(&lower)).unwrap_err();
-        assert!(matches!(error, LayersError::NotCopied(_)), "{error}");
-        assert!(!copy.is_made());
-        neighbour.overlay(&mounted(&lower)).unwrap();
-        assert!(neighbour.is_made());
-    }
-
-    /// INV-214.
-    #[test]
-    fn another_directory_at_the_same_path_is_not_opened() {
-        let dir = tempfile::tempdir().unwrap();
-        let (lower, aside) = (dir.path().join("lower"), dir.path().join("aside"));
-        fs::create_dir(&lower).unwrap();
-        let layers = Layers::at(dir.path().join("session"), pool());
-        let overlay = layers.overlay(&mounted(&lower)).unwrap();
-        overlay.write_file("a", &b"of the agent"[..]).unwrap();
-        drop(overlay);
-        layers.close();
-        fs::rename(&lower, &aside).unwrap();
-        fs::create_dir(&lower).unwrap();
-        assert!(matches!(layers.overlay(&mounted(&lower)), Err(LayersError::Moved(_))));
-        assert!(matches!(layers.present(), Err(LayersError::Moved(_))));
-        fs::remove_dir(&lower).unwrap();
-        std::os::unix::fs::symlink(&aside, &lower).unwrap();
-        // The same directory, by another way.
-        assert_eq!(layers.present().unwrap().len(), 1);
-    }
-
-    #[test]
-    fn a_mount_is_read_back_as_it_was_written() {
-        let dir = tempfile::tempdir().unwrap();
-        let name = OsStr::from_bytes(b"/a\n\xff b");
-        let text = [b"/workspace\t7\n", name.as_bytes()].concat();
-        assert_eq!(mount(&text), Some((GuestPath::workspace(), 7, PathBuf::from(name))));
-        assert_eq!(mount(b"workspace\n/a"), None);
-        assert_eq!(known(&dir.path().join("nowhere")).unwrap(), []);
-    }
-}
+mod tests;

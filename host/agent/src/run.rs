@@ -7,6 +7,7 @@ use std::time::Duration;
 use belljar_definition::builtin_tools;
 use belljar_model::{ChatRequest, Message};
 use belljar_policy::{Budget, Caps, Level, Limits, LimitsRequest, Meter};
+use belljar_work::WorkKind;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -131,7 +132,7 @@ pub async fn run(
     events: EventSink,
     cancel: CancellationToken,
 ) -> Outcome {
-    let mut spec = brought_along(host, spec);
+    let mut spec = brought_along(host, spec, &cancel).await;
     let run = spec.run.take().unwrap_or_else(|| RunId::new(&*host.clock));
     let replay = spec.replay.take().unwrap_or_default();
     let slug = spec.agent.id.slug.as_str();
@@ -172,7 +173,7 @@ pub async fn run(
 
 /// The first request of this run to its model. Nothing runs.
 pub async fn preview(host: &Host, spec: RunSpec) -> Result<Preview, RunError> {
-    let spec = brought_along(host, spec);
+    let spec = brought_along(host, spec, &CancellationToken::new()).await;
     let run = RunId::new(&*host.clock);
     let events = Events::new(EventSink::none(), run.clone(), 0);
     let shared = Arc::new(Shared::new(host.clone(), run, events, spec.workspace.clone()));
@@ -295,9 +296,21 @@ pub fn caps_of_run(limits: &Limits) -> Caps {
 /// Ten years: further than any run, within every clock.
 const FAR_FUTURE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// A run with the triggered skills in its context, if the agent may use skills.
-fn brought_along(host: &Host, mut spec: RunSpec) -> RunSpec {
-    host.skills.refresh();
+const REFRESH_SKILLS: WorkKind =
+    WorkKind { name: "looking for changed skills", time: Duration::from_secs(60) };
+
+/// A run with the skills that its task calls for in its context, where the agent may use skills
+/// at all.
+async fn brought_along(host: &Host, mut spec: RunSpec, cancel: &CancellationToken) -> RunSpec {
+    let skills = Arc::clone(&host.skills);
+    // It reads directories, a stranger's among them. Where that does not end, the skills stay as they are.
+    let owner = host.owner_of("skills");
+    let look = belljar_work::run(&REFRESH_SKILLS, &owner, move |stop| skills.refresh_until(stop));
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => {}
+        _ = look => {}
+    }
     if !spec.agent.rights.has(builtin_tools::USE_SKILL) {
         return spec;
     }

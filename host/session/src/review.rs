@@ -99,7 +99,7 @@ impl SessionReview {
         stop: &StopSignal,
     ) -> Result<Self, ReviewError> {
         let mut places = Vec::new();
-        for layer in layers.present()? {
+        for layer in layers.present_until(stop)? {
             let review = Review::open(&layer.overlay, &layer.journal)?.until(stop);
             places.push(DirectoryReview { guest: layer.guest, directory: layer.lower, review });
         }
@@ -164,12 +164,12 @@ impl SessionLook {
         stop: &StopSignal,
     ) -> Result<Self, ReviewError> {
         let lock = lock(store, session)?;
-        let places = layers.present()?;
+        let places = layers.present_until(stop)?;
         Ok(Self { places, layers, stop: stop.clone(), _lock: Some(lock) })
     }
 
     pub(crate) fn of(layers: Layers, stop: &StopSignal) -> Result<Self, ReviewError> {
-        Ok(Self { places: layers.present()?, layers, stop: stop.clone(), _lock: None })
+        Ok(Self { places: layers.present_until(stop)?, layers, stop: stop.clone(), _lock: None })
     }
 
     /// All changes by directory, in the order of first use by agents.

@@ -4,21 +4,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use belljar_policy::ToolName;
 use belljar_sandbox::{Jar, JarSpec, JarTool};
+use belljar_work::WorkKind;
 use futures::FutureExt as _;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent_loop::job::Job;
 use crate::agent_loop::ledger::Ledger;
-use crate::layers::Layers;
+use crate::agent_loop::prepare::undone;
+use crate::layers::{Layers, LayersError};
 use crate::limits::JAR_CLOSE_LIMIT;
 use crate::outcome::RunError;
 use crate::tools::approval::asker::Reach;
 
-/// The jar of an agent, for the present layers.
+const OPEN_OVERLAYS: WorkKind =
+    WorkKind { name: "opening the overlays of a session", time: Duration::from_secs(60) };
+
+/// The jar of an agent, for the layers that it works in.
 pub(crate) struct CurrentJar {
     /// The components; none = there is no jar.
     tools: Vec<JarTool>,
@@ -53,12 +59,28 @@ impl CurrentJar {
         }
     }
 
+    /// Makes the jar, and before it the overlays of the agent's mounts, on a thread: opening one reads its
+    /// index whole, which has a record for each change that was ever made in it.
+    pub(crate) async fn open(&self, job: &Job) -> Result<(), RunError> {
+        // A copy was made, or was not, before its subagent began.
+        let layers = self.layers(job).filter(|layers| !self.tools.is_empty() && !layers.is_copy());
+        if let Some(layers) = layers.filter(|layers| !layers.are_open(&job.rights)) {
+            let rights = job.rights.clone();
+            let owner = job.shared.host.owner_of("overlays");
+            let open = belljar_work::run(&OPEN_OVERLAYS, &owner, move |stop| {
+                layers.of_until(&rights, stop).map(drop)
+            });
+            open.await.map_err(|error| undone(&error))?.map_err(|error| unopened(&error))?;
+        }
+        self.get(job).map(drop)
+    }
+
     /// The jar; `None` = no tool is a component.
     pub(crate) fn get(&self, job: &Job) -> Result<Option<Arc<Jar>>, RunError> {
         if self.tools.is_empty() {
             return Ok(None);
         }
-        let mut open = self.open();
+        let mut open = self.opened();
         if let Some(jar) = &*open {
             return Ok(Some(Arc::clone(jar)));
         }
@@ -72,7 +94,7 @@ impl CurrentJar {
 
     /// Notes that the state left by a tool's earlier calls is gone: the tool's next result has a note.
     pub(crate) fn begins_anew(&self, tool: &str) {
-        match &*self.open() {
+        match &*self.opened() {
             Some(jar) => jar.begins_anew(tool),
             None => self.anew().extend(ToolName::new(tool)),
         }
@@ -109,7 +131,7 @@ impl CurrentJar {
 
     /// Waits until nothing of the jar is in flight, and names what is after the jar's own limit.
     pub(crate) async fn close(&self, job: &Job, ledger: &Ledger) {
-        let Some(jar) = self.open().take() else { return };
+        let Some(jar) = self.opened().take() else { return };
         self.anew().extend(jar.with_state());
         let closing = timeout(JAR_CLOSE_LIMIT, AssertUnwindSafe(jar.close()).catch_unwind()).await;
         let left = match closing {
@@ -126,12 +148,7 @@ impl CurrentJar {
 
     fn make(&self, job: &Job) -> Result<Jar, RunError> {
         let overlays = match self.layers(job) {
-            Some(layers) => layers.of(&job.rights).map_err(|error| RunError::Setup {
-                message: error.to_string(),
-                hint: Some(
-                    "`overlay = \"never\"` under `[agents]` does without overlays".to_owned(),
-                ),
-            })?,
+            Some(layers) => layers.of(&job.rights).map_err(|error| unopened(&error))?,
             None => BTreeMap::new(),
         };
         let spec = JarSpec {
@@ -152,7 +169,14 @@ impl CurrentJar {
         self.anew.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open(&self) -> MutexGuard<'_, Option<Arc<Jar>>> {
+    fn opened(&self) -> MutexGuard<'_, Option<Arc<Jar>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn unopened(error: &LayersError) -> RunError {
+    RunError::Setup {
+        message: error.to_string(),
+        hint: Some("`overlay = \"never\"` under `[agents]` does without overlays".to_owned()),
     }
 }

@@ -206,8 +206,8 @@ impl Agent<'_> {
 
     /// Makes the checks of an answer. INV-401: on a thread that counts for the tenant, and ended with the agent.
     async fn check(&self, checks: Vec<Check>, timer: &mut Timer) -> Input {
-        let owner = self.job.shared.host.owner();
-        let work = belljar_work::run(&CHECKING, owner, move |stop| Check::all(&checks, stop));
+        let owner = self.job.shared.host.owner_of("schemas");
+        let work = belljar_work::run(&CHECKING, &owner, move |stop| Check::all(&checks, stop));
         let ending = tokio::select! {
             biased;
             () = self.stop.cancelled() => Ending::cancelled(),

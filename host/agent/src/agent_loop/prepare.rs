@@ -97,7 +97,7 @@ pub(crate) async fn prepare(
     let shown = if calls_others { specs.clone() } else { Vec::new() };
     let code = in_code(job, ledger, &mut specs);
     let caller = |message| RunError::Caller { message, images: false };
-    let schemas = job.brought.compiled(host.owner()).await;
+    let schemas = job.brought.compiled(&host.owner_of("schemas")).await;
     let schemas = schemas.map_err(|error| match error {
         BroughtError::Unfit(unfit) => caller(unfit.to_string()),
         BroughtError::Work(error) => undone(&error),
@@ -106,7 +106,7 @@ pub(crate) async fn prepare(
     let callers = CallerTools::of(&job.brought, &schemas, tools, &advertised, &mut specs, &aliases);
     let callers = callers.map_err(caller)?;
     let jar = CurrentJar::new(jar_tools, stop.clone());
-    jar.get(job)?;
+    jar.open(job).await?;
     let request = match &job.fork {
         Some(parent) => forked(parent, &job.first),
         None => first_request(job, system(job, ledger, &listed, &given, &aliases), specs),

@@ -282,8 +282,8 @@ impl DirectTools {
         self.stop.cancel();
         self.remote.close(&self.job).await;
         self.jar.close(&self.job, &self.ledger).await;
-        if let Some(layers) = &self.job.layers {
-            layers.close();
+        if let Some(layers) = self.job.layers.clone() {
+            layers.close_for(&self.job.shared.host).await;
         }
         std::mem::take(&mut self.ledger.entries().unfinished)
     }

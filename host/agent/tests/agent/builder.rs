@@ -2,11 +2,17 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 
-use belljar_agent::{Agent, AgentBuilder, RunStatus};
+use belljar_agent::{Agent, AgentBuilder, EventSink, RunStatus};
 use belljar_kit::TestHost;
 use belljar_kit::world::stock as stock_tool;
 use belljar_model::ScriptedModel;
+use belljar_work::{MAX_RUNNING_PER_OWNER, StopSignal, WorkKind};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 const READER: &str = "---\nname: reader\ndescription: d\ntools: [file_read]\n---\nRead.";
 const WRITER: &str = "---\nname: writer\ndescription: d\ntools: [file_write]\n---\nWrite.";
@@ -74,6 +80,68 @@ async fn an_agent_with_a_place_for_overlays_writes_there_from_run_to_run() {
         drop((changes, present));
         layers.close();
     }
+}
+
+/// Takes both threads of a share of a tenant's until the sender is dropped.
+async fn hold(owner: &'static str) -> (Vec<Sender<()>>, JoinSet<()>) {
+    let (mut holds, mut jobs) = (Vec::new(), JoinSet::new());
+    for _ in 0..MAX_RUNNING_PER_OWNER {
+        let (hold, held) = channel::<()>();
+        let (begins, begun) = tokio::sync::oneshot::channel();
+        let job = move |_: &StopSignal| {
+            begins.send(()).unwrap();
+            let _ = held.recv();
+        };
+        jobs.spawn(async move { belljar_work::run(&HELD, owner, job).await.unwrap() });
+        begun.await.unwrap();
+        holds.push(hold);
+    }
+    (holds, jobs)
+}
+
+/// A run of one answer has long ended by then.
+const SOON: Duration = Duration::from_millis(500);
+
+const HELD: WorkKind = WorkKind { name: "work of a test", time: Duration::from_secs(60) };
+
+/// INV-531: this runtime has one worker, and what a run reads of the disk before its first step waits for
+/// threads of its tenant's instead.
+#[tokio::test]
+async fn a_run_reads_skills_and_overlays_beside_the_async_workers_and_ends_when_it_is_cancelled() {
+    let host = TestHost::new();
+    let place = tempfile::tempdir().unwrap();
+    let script =
+        "transcript: 1\neach_run: true\nagents:\n  - agent: writer\n    turns: [{say: Done.}]\n";
+    let agent = Agent::builder(&host.sandbox, host.path())
+        .agent("writer.md", WRITER)
+        .tool(stock_tool("file_write"))
+        .model(model(script))
+        .overlay_in(place.path().join("layers"))
+        .build()
+        .unwrap();
+    // What a first run compiles takes its own time.
+    assert_eq!(agent.run("Write.").await.status, RunStatus::Completed);
+    agent.layers().unwrap().close();
+    for share in ["/skills", "/overlays"] {
+        let (holds, mut jobs) = hold(share).await;
+        let cancel = CancellationToken::new();
+        let mut run = Box::pin(agent.run_with("Write.", EventSink::none(), cancel.clone()));
+        let early = timeout(SOON, &mut run).await;
+        assert!(early.is_err(), "{share}: it did not wait");
+        cancel.cancel();
+        assert_eq!(run.await.status, RunStatus::Cancelled, "{share}");
+        drop(holds);
+        while jobs.join_next().await.is_some() {}
+    }
+    assert_eq!(agent.run("Write.").await.status, RunStatus::Completed);
+    // Closing waits for one too, and then whoever comes next opens them.
+    let (holds, mut jobs) = hold("/overlays").await;
+    let mut closing = Box::pin(agent.layers().unwrap().clone().close_for(agent.host()));
+    assert!(timeout(SOON, &mut closing).await.is_err(), "it did not wait");
+    drop(holds);
+    while jobs.join_next().await.is_some() {}
+    closing.await;
+    assert_eq!(agent.run("Write.").await.status, RunStatus::Completed);
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl Overlay {
         if is_new {
             self.copy_to(dir, stop).map_err(failed)?;
         }
-        let mine = self.opened_like(&dir.join(MINE))?;
+        let mine = self.opened_like(&dir.join(MINE), stop)?;
         if is_new {
             mine.shared.room.joins(mine.used().files);
         }
@@ -110,8 +110,8 @@ impl Overlay {
     }
 
     /// Another layer of the same directory, with the same bounds.
-    fn opened_like(&self, layer: &Path) -> Result<Self, OverlayError> {
-        Self::open_with(&self.shared.path, layer, self.shared.room.bounds())
+    fn opened_like(&self, layer: &Path, stop: &StopSignal) -> Result<Self, OverlayError> {
+        Self::open_with(&self.shared.path, layer, self.shared.room.bounds(), stop)
     }
 }
 
@@ -154,7 +154,10 @@ impl Fork {
     ///
     /// When a content cannot be read.
     pub fn changed(&self, most: usize) -> io::Result<(Vec<PathBuf>, u64)> {
-        let base = self.mine.opened_like(&self.dir.join(BASE)).map_err(|error| error.source)?;
+        let base = self
+            .mine
+            .opened_like(&self.dir.join(BASE), &StopSignal::never())
+            .map_err(|error| error.source)?;
         let (views, found) = ((base.view(), self.mine.view()), (Vec::new(), 0));
         let (before, after) = (top(&views.0, &base), top(&views.1, &self.mine));
         let mut comparison = Comparison { base: views.0, mine: views.1, most, found };
@@ -170,7 +173,9 @@ impl Fork {
     /// When a content cannot be read or written, or nothing more fits into the parent's. This one
     /// stays then, and what was merged until then is merged.
     pub fn merge(self, parent: &Overlay, name: &str) -> io::Result<Merged> {
-        let base = parent.opened_like(&self.dir.join(BASE)).map_err(|error| error.source)?;
+        let base = parent
+            .opened_like(&self.dir.join(BASE), &StopSignal::never())
+            .map_err(|error| error.source)?;
         let mut merge = Merge {
             parent,
             base: base.view(),

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 
+use belljar_work::StopSignal;
 use rustix::fs::{Mode, OFlags, openat, renameat};
 use sha2::{Digest as _, Sha256};
 
@@ -41,8 +42,8 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Opens the index of a layer, or begins one; drops a torn end.
-    pub(super) fn open(layer: OwnedFd) -> io::Result<(Self, Vec<IndexRecord>)> {
+    /// Opens the index of a layer, or begins one; drops a torn end. An error once the signal is raised.
+    pub(super) fn open(layer: OwnedFd, stop: &StopSignal) -> io::Result<(Self, Vec<IndexRecord>)> {
         let mut file = File::from(open(&layer, NAME, OFlags::CREATE)?);
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
@@ -50,7 +51,7 @@ impl Index {
             file = fresh(&layer, &[])?;
             bytes = MAGIC.to_vec();
         }
-        let (records, len) = parse(&bytes)?;
+        let (records, len) = parse(&bytes, stop)?;
         file.set_len(len as u64)?;
         let (len, compact) = (len as u64, len as u64);
         Ok((Self { layer, file, len, compact, broken: false }, records))
@@ -146,7 +147,7 @@ fn sum(len: u32, body: &[u8]) -> [u8; SUM] {
 }
 
 /// The records, and the length of what they take. Less than was there = a torn end.
-fn parse(bytes: &[u8]) -> io::Result<(Vec<IndexRecord>, usize)> {
+fn parse(bytes: &[u8], stop: &StopSignal) -> io::Result<(Vec<IndexRecord>, usize)> {
     let bad = |at: usize| {
         let why = format!("the index of the overlay is damaged at byte {at}");
         io::Error::new(io::ErrorKind::InvalidData, why)
@@ -154,6 +155,7 @@ fn parse(bytes: &[u8]) -> io::Result<(Vec<IndexRecord>, usize)> {
     let mut rest = bytes.strip_prefix(MAGIC).ok_or_else(|| bad(0))?;
     let mut records = Vec::new();
     loop {
+        stop.check().map_err(io::Error::other)?;
         let at = bytes.len() - rest.len();
         let Some((head, after)) = rest.split_first_chunk::<HEAD>() else {
             return Ok((records, at));

@@ -50,6 +50,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use belljar_policy::ShownPath as _;
+use belljar_work::StopSignal;
 
 pub(crate) use self::acts::Fault;
 use self::bases::Bases;
@@ -106,7 +107,7 @@ impl Overlay {
         layer: impl AsRef<Path>,
         quota: OverlayQuota,
     ) -> Result<Self, OverlayError> {
-        Self::open_with(lower.as_ref(), layer.as_ref(), (quota, None))
+        Self::open_with(lower.as_ref(), layer.as_ref(), (quota, None), &StopSignal::never())
     }
 
     /// As [`Overlay::open`], within what the overlays of a pool may hold together. The pool has
@@ -120,15 +121,32 @@ impl Overlay {
         layer: impl AsRef<Path>,
         pool: &OverlayPool,
     ) -> Result<Self, OverlayError> {
-        Self::open_with(lower.as_ref(), layer.as_ref(), (pool.quota(), Some(pool.clone())))
+        Self::open_in_until(lower, layer, pool, &StopSignal::never())
+    }
+
+    /// As [`Overlay::open_in`], and ends between two records of the index with an error when the signal is
+    /// raised. The next one to open it finds it as it was.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Overlay::open`], and that it was stopped.
+    pub fn open_in_until(
+        lower: impl AsRef<Path>,
+        layer: impl AsRef<Path>,
+        pool: &OverlayPool,
+        stop: &StopSignal,
+    ) -> Result<Self, OverlayError> {
+        let bounds = (pool.quota(), Some(pool.clone()));
+        Self::open_with(lower.as_ref(), layer.as_ref(), bounds, stop)
     }
 
     fn open_with(
         lower: &Path,
         layer: &Path,
         (quota, pool): (OverlayQuota, Option<OverlayPool>),
+        stop: &StopSignal,
     ) -> Result<Self, OverlayError> {
-        let opened = OverlayShared::open(lower, layer, Room::new(quota, pool));
+        let opened = OverlayShared::open(lower, layer, Room::new(quota, pool), stop);
         let shared = opened.map_err(|source| {
             let (lower, layer) = (lower.to_owned(), layer.to_owned());
             OverlayError { lower, layer, source }
@@ -177,7 +195,7 @@ impl std::fmt::Debug for Overlay {
 }
 
 impl OverlayShared {
-    fn open(path: &Path, layer: &Path, room: Arc<Room>) -> io::Result<Self> {
+    fn open(path: &Path, layer: &Path, room: Arc<Room>, stop: &StopSignal) -> io::Result<Self> {
         let mut lower = Root::open(path)?;
         let outside = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why);
         // Before anything is made there.
@@ -206,14 +224,20 @@ impl OverlayShared {
         if veil::lies_in(lower.handle().as_fd(), layer.dir())? {
             return Err(outside("the directory lies in its own layer"));
         }
-        let (index, records) = Index::open(layer.dir().try_clone_to_owned()?)?;
+        let (index, records) = Index::open(layer.dir().try_clone_to_owned()?, stop)?;
         let mut tree = IndexTree::new();
         for record in &records {
+            stop.check().map_err(io::Error::other)?;
             tree.apply(record).map_err(|_| misfit())?;
         }
         let bases = Arc::new(Bases::open(layer.dir(), &room)?);
         bases.retain(&tree.digests());
-        let uppers = adopt(&layer, &room, &mut tree)?;
+        let mut uppers = HashMap::new();
+        if let Err(error) = adopt((&layer, &room), &mut tree, &mut uppers, stop) {
+            // What is not opened stays on disk, and counts in its pool.
+            room.close(0);
+            return Err(error);
+        }
         room.opens_with(tree.count());
         let state = State { tree, index, uppers, readers: HashMap::new(), live_readers: 0 };
         Ok(Self {
@@ -244,12 +268,13 @@ fn misfit() -> io::Error {
 
 /// Takes over the contents that the index names, and removes those that it does not.
 fn adopt(
-    layer: &Layer,
-    room: &Arc<Room>,
+    (layer, room): (&Layer, &Arc<Room>),
     tree: &mut IndexTree,
-) -> io::Result<HashMap<u64, Arc<Upper>>> {
-    let mut uppers = HashMap::new();
+    uppers: &mut HashMap<u64, Arc<Upper>>,
+    stop: &StopSignal,
+) -> io::Result<()> {
     for id in layer.ids()? {
+        stop.check().map_err(io::Error::other)?;
         match tree.file(id).filter(|file| file.record.copied) {
             Some(file) => {
                 let origin = file.record.origin.as_ref();
@@ -268,6 +293,6 @@ fn adopt(
             let why = format!("the content of file {id:x} is missing in the layer");
             Err(io::Error::new(io::ErrorKind::InvalidData, why))
         }
-        None => Ok(uppers),
+        None => Ok(()),
     }
 }

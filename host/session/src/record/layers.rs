@@ -3,11 +3,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use belljar_agent::{Layers, held_in};
 use belljar_definition::OverlaySetting;
 use belljar_sandbox::{OverlayPool, OverlayQuota};
 use belljar_store::{Store, StoreError, TENANT};
+use belljar_work::{StopSignal, WorkKind};
 
 use crate::record::lock::{SessionLock, locks};
 
@@ -64,9 +66,14 @@ pub fn overlay_quota(setting: &OverlaySetting) -> OverlayQuota {
     }
 }
 
-/// Removes the overlays of deleted sessions. Returns the freed size.
+const REMOVE_LAYERS: WorkKind =
+    WorkKind { name: "removing the overlays of a session", time: Duration::from_secs(600) };
+
+/// Removes the overlays of sessions that are not in the store any more, on a thread: they may be 100,000
+/// files. Gives what they held.
 pub async fn remove_stale_layers(store: &Store) -> Result<OverlayQuota, StoreError> {
     let mut removed = OverlayQuota { bytes: 0, files: 0 };
+    let owner = format!("{}/overlays", store.tenant_id().unwrap_or(store.tenant()));
     for (session, dir) in sessions(&root(store)) {
         match store.session(&session).await {
             Err(StoreError::NotFound { .. }) => {}
@@ -75,8 +82,13 @@ pub async fn remove_stale_layers(store: &Store) -> Result<OverlayQuota, StoreErr
         }
         // The process with the lock is about to store the session, or was too late: the next cleanup decides.
         let Ok(Some(_lock)) = SessionLock::take(&locks(store), &session) else { continue };
-        let held = held_in(&dir);
-        if fs::remove_dir_all(&dir).is_ok() {
+        let remove = move |_: &StopSignal| {
+            let held = held_in(&dir);
+            fs::remove_dir_all(&dir).ok().map(|()| held)
+        };
+        // The next time removes what was not removed now.
+        let held = belljar_work::run(&REMOVE_LAYERS, &owner, remove).await.ok().flatten();
+        if let Some(held) = held {
             removed.bytes = removed.bytes.saturating_add(held.bytes);
             removed.files = removed.files.saturating_add(held.files);
         }

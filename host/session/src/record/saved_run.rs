@@ -77,7 +77,7 @@ pub async fn run_team_saved(
     let run = turn.run.clone();
     let outcome = run_team_as(&journal.host(host), spec, run, events, cancel).await;
     if let Some(layers) = layers {
-        layers.close();
+        layers.close_for(host).await;
     }
     let whole = outcome.to_outcome();
     // For an agent that resumes this session.

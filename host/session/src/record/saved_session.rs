@@ -344,7 +344,7 @@ impl SavedSession {
         // A resumed turn has done this already.
         if replay.as_ref().is_none_or(Replay::is_empty) {
             if let Some(layers) = &layers {
-                layers.forget_copies();
+                layers.forget_copies_for(host).await;
             }
             let events = Events::new(events.clone(), run.clone(), first_event);
             let TurnPlace { store, session, .. } = &journal.place;
@@ -383,7 +383,7 @@ impl SavedSession {
         used += more;
         outcome.total += used;
         if let Some(layers) = layers {
-            layers.close();
+            layers.close_for(host).await;
         }
         let added = conversation.messages().get(before..).unwrap_or_default();
         let unsaved = self.conclude(&journal, &outcome, added).await;

@@ -163,7 +163,7 @@ impl Inner {
         let saved = SavedSession::new(store, clock)
             .of_kind(SessionKind::Api)
             .watched_by(Arc::clone(&self.hub))
-            .beside(self.layers().clone());
+            .beside(self.layers_counted().await.clone());
         match known {
             None => Ok((saved.called(id), None)),
             Some(session) => {
@@ -274,7 +274,7 @@ impl Inner {
         let library = Arc::clone(&host.library);
         // Run on a thread, because directories are read. On an error the library does not change.
         let owner = self.owner("turns");
-        let _ = belljar_work::run(&REFRESH, &owner, move |_| library.refresh()).await;
+        let _ = belljar_work::run(&REFRESH, &owner, move |stop| library.refresh_until(stop)).await;
     }
 }
 

@@ -185,7 +185,7 @@ impl DirectSession {
         if let Some(jar) = jar.take() {
             jar.close(&self.id).await;
         }
-        let layers = self.inner.layers().of(&self.id);
+        let layers = self.inner.layers_counted().await.of(&self.id);
         let work = move |stop: &StopSignal| work(&SessionLook::of(layers, stop)?);
         let done = belljar_work::run(&LOOK, &self.inner.owner("looks"), work).await;
         drop(jar);
@@ -247,7 +247,7 @@ impl DirectSession {
             agent: Arc::new(agent),
             workspace: inner.workspace.clone(),
             budget: Some(budget),
-            layers: Some(inner.layers().of(&self.id)),
+            layers: Some(inner.layers_counted().await.of(&self.id)),
             served: self.served.clone(),
         };
         let tools = DirectTools::open(host, spec).await;

@@ -35,6 +35,7 @@ use std::time::{Duration, Instant};
 use belljar_definition::builtin_tools;
 use belljar_policy::Shown;
 use belljar_store::{AuditEntry, PermissionAnswer, Store, Write};
+use belljar_work::{StopSignal, WorkKind};
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -63,7 +64,11 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Simultaneous client sessions of one tenant, because each holds a jar with stores.
 const MAX_DIRECT: usize = 256;
 
-/// How long stopped turns may take to end before they are stopped again.
+/// Counting what the overlays of a tenant hold.
+const COUNT_LAYERS: WorkKind =
+    WorkKind { name: "counting the overlays of a tenant", time: Duration::from_secs(60) };
+
+/// How long turns that are stopped may take to be gone before they are stopped again.
 const ABORT_AGAIN: Duration = Duration::from_millis(100);
 
 /// How often they are: 5 seconds.
@@ -303,6 +308,19 @@ impl Inner {
     /// The overlays of the tenant. The first time it reads directories.
     fn layers(&self) -> &TenantLayers {
         self.layers.get_or_init(|| TenantLayers::find(&self.store, &self.host().settings.overlays))
+    }
+
+    /// As [`Inner::layers`], on a thread the first time: a tenant may have thousands of sessions.
+    async fn layers_counted(&self) -> &TenantLayers {
+        if self.layers.get().is_none() {
+            let (store, host) = (self.store.clone(), self.host());
+            let count = move |_: &StopSignal| TenantLayers::find(&store, &host.settings.overlays);
+            let owner = self.owner("overlays");
+            if let Ok(found) = belljar_work::run(&COUNT_LAYERS, &owner, count).await {
+                return self.layers.get_or_init(|| found);
+            }
+        }
+        self.layers()
     }
 
     /// Puts a line into the audit log.
