@@ -1,9 +1,18 @@
 //! Schemas whose patterns cost much: refused, without an effect, and the neighbour unharmed.
 
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use belljar_store::KeyScope;
+use belljar_work::{MAX_RUNNING_PER_OWNER, MAX_WAITING_PER_OWNER, WorkKind};
+use futures::FutureExt as _;
+use futures::future::join_all;
 use serde_json::{Map, Value, json};
 
 use super::{complete, error, post, respond, text, user};
-use crate::kit::{Plan, World};
+use crate::client::{Answer, PATIENCE};
+use crate::kit::{Plan, World, agent};
 
 /// Memory that a refused request may take, with that of the tests beside this one. It was 2.1 GiB.
 const GROWTH: u64 = 512 << 20;
@@ -123,3 +132,91 @@ async fn cancel(world: &World, caller: &str, response: &Value) {
     let path = format!("/v1/responses/{}/cancel", text(&response["id"]));
     post(world, caller, &path, &json!({})).await.is(200);
 }
+
+/// Work of a test's own, which takes a tenant's threads until its hold is dropped.
+const HELD: WorkKind = WorkKind { name: "work of a test", time: PATIENCE };
+
+/// Places of a tenant among the host's threads that are taken.
+type Held = (Pin<Box<dyn Future<Output = ()>>>, Vec<Sender<()>>);
+
+async fn hold(tenant: &str, places: usize) -> Held {
+    let tenant: Arc<str> = tenant.into();
+    let (holds, held): (Vec<_>, Vec<_>) = (0..places).map(|_| channel::<()>()).unzip();
+    let job = |held: Receiver<()>| {
+        let tenant = Arc::clone(&tenant);
+        async move {
+            let _ = belljar_work::run(&HELD, &tenant, move |_| held.recv()).await;
+        }
+    };
+    let jobs: Vec<_> = held.into_iter().map(job).collect();
+    let mut jobs: Held = (Box::pin(join_all(jobs).map(drop)), holds);
+    // Once polled, each has its place.
+    tokio::select! {
+        biased;
+        () = &mut jobs.0 => panic!("they wait until they are dropped"),
+        () = std::future::ready(()) => {}
+    }
+    jobs
+}
+
+/// A tenant whose threads no other test takes, with a member's key.
+async fn newcomer(world: &World, tenant: &str) -> String {
+    let root = world.dir.path().join(tenant);
+    std::fs::create_dir_all(root.join("home/agents")).unwrap();
+    std::fs::create_dir_all(root.join("workspace")).unwrap();
+    std::fs::write(root.join("home/agents/teller.md"), agent("teller")).unwrap();
+    world.store.registry().create_tenant(tenant, 1).await.unwrap();
+    world.new_key(tenant, KeyScope::Member).await
+}
+
+async fn send_as(world: &World, key: &str, path: &str, body: &Value) -> Answer {
+    world.call("POST", path).key(key).json(body).send().await
+}
+
+/// INV-480: at each entrance, and never as a fault of the schema. Nothing runs, nothing is stored, a request
+/// without a schema and the neighbour are answered, and so is the same request a little later.
+#[tokio::test]
+async fn schemas_that_wait_behind_others_of_their_tenant_are_429_and_those_that_wait_too_long_503()
+{
+    let transcript = format!("{ANY}{}", "      - say: '{}'\n".repeat(8));
+    let plan = Plan { transcript: &transcript, ..Plan::default() };
+    let world = World::with(plan).await;
+    let key = newcomer(&world, "crowded").await;
+    let schema = json!({"type": "object"});
+    let format = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}});
+    let completion =
+        json!({"model": "teller", "messages": [user("tell")], "response_format": format});
+    let plain = json!({"model": "teller", "messages": [user("tell")]});
+    // It is opened before its threads are taken.
+    send_as(&world, &key, "/v1/chat/completions", &plain).await.is(200);
+    let before = world.state("crowded").await;
+    for (places, status, code) in [
+        (MAX_RUNNING_PER_OWNER + MAX_WAITING_PER_OWNER, 429, "rate_limit_exceeded"),
+        (MAX_RUNNING_PER_OWNER, 503, "unavailable"),
+    ] {
+        let held = hold("crowded", places).await;
+        let (response, completed) = tokio::join!(
+            async { send_as(&world, &key, "/v1/responses", &formed(&schema)).await },
+            async { send_as(&world, &key, "/v1/chat/completions", &completion).await },
+        );
+        for refused in [response, completed] {
+            let refused = refused.is(status);
+            let told = error(&refused, code);
+            assert!(text(&told["message"]).contains("JSON Schemas"), "{told}");
+            assert!(told["param"].is_null(), "no part of the request is at fault: {told}");
+            if status == 429 {
+                let wait = refused.headers["retry-after"].to_str().unwrap().parse::<u64>();
+                assert!(wait.unwrap() > 0);
+            }
+            assert!(!refused.headers.contains_key("x-belljar-run"), "nothing ran");
+        }
+        assert_eq!(world.state("crowded").await, before);
+        neighbour(&world).await;
+        drop(held);
+    }
+    send_as(&world, &key, "/v1/chat/completions", &plain).await.is(200);
+    let answered = send_as(&world, &key, "/v1/responses", &formed(&schema)).await.is(200);
+    assert_eq!(answered.json()["status"], "completed");
+}
+
+const ANY: &str = "transcript: 1\neach_run: true\nagents:\n  - agent: teller\n    turns:\n";
