@@ -455,11 +455,10 @@ impl ToolListReader<'_, '_, '_, '_> {
         if written.scope.is_none_or(|scope| matches!(scope.trim(), "" | "*")) {
             return;
         }
-        let tools: Vec<String> = tools_behind(&entry.text, self.known)
-            .tools
-            .iter()
-            .map(|tool| format!("`{tool}`"))
-            .collect();
+        let found = tools_behind(&entry.text, self.known);
+        // Of a name that only another program's table has, all go together.
+        let taken = if found.tools.is_empty() { &found.beside } else { &found.tools };
+        let tools: Vec<String> = taken.iter().map(|tool| format!("`{tool}`")).collect();
         if !tools.is_empty() {
             let name = Shown::clipped(&entry.text, 60).to_string();
             let message = format!(

@@ -498,19 +498,19 @@ fn an_entry_beside_a_word_for_all_takes_away_or_blocks() {
         blocks(fields);
     }
     for fields in [
-        "tools: 'all tools except: Bash, Write'",
-        "tools: '*, excluded: Bash'",
-        "tools: '*, nicht Bash'",
-        "tools: ['*', - Bash]",
-        "tools: '*, \u{2716} Bash'",
-        "disallowedTools: Bash/Write",
-        "disallowedTools: 'Bash:*'",
-        "disallowedTools: Bash\u{3001}Write",
+        "tools: 'all tools except: Edit, Write'",
+        "tools: '*, excluded: Write'",
+        "tools: '*, nicht Write'",
+        "tools: ['*', - Write]",
+        "tools: '*, \u{2716} Write'",
+        "disallowedTools: Edit/Write",
+        "disallowedTools: 'Write:*'",
+        "disallowedTools: Edit\u{3001}Write",
     ] {
         let definition = with(fields);
         let asked = rights(&definition.asked);
-        let shell = asked.tools().any(|(tool, _)| tool.as_str() == "shell");
-        assert!(!shell, "{fields}: {definition:?}");
+        let writes = asked.tools().any(|(tool, _)| tool.as_str() == "file_write");
+        assert!(!writes, "{fields}: {definition:?}");
     }
     // A name of a server's is no restriction.
     assert!(!with("tools: ['*', context7, 'github/*']").has_lost_all_tools());
@@ -521,6 +521,14 @@ fn what_stands_behind_a_tag_is_not_read_without_it() {
     for fields in ["tools: ['*', !Write]", "tools: !except [Bash]", "disallowedTools: !Bash"] {
         blocks(fields);
     }
-    let plain = rights(&with("disallowedTools: !!str Bash").asked);
-    assert!(plain.tools().all(|(tool, _)| tool.as_str() != "shell") && plain.tools().count() > 0);
+    let plain = rights(&with("disallowedTools: !!str Write").asked);
+    assert!(plain.tools().all(|(tool, _)| tool.as_str() != "file_write") && plain.tools().count() > 0);
+}
+
+#[test]
+fn a_part_of_a_tool_of_any_program_takes_the_whole_away_and_says_so() {
+    for name in ["Write(a.md)", "write_to_file(a.md)", "ApplyPatch(a)", "FetchUrl(x)"] {
+        let shown = shown(&format!("disallowedTools: ['{name}']"));
+        assert!(shown.contains(&format!("`{name}` takes all of `")), "{shown}");
+    }
 }
