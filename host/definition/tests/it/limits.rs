@@ -522,7 +522,9 @@ fn what_stands_behind_a_tag_is_not_read_without_it() {
         blocks(fields);
     }
     let plain = rights(&with("disallowedTools: !!str Write").asked);
-    assert!(plain.tools().all(|(tool, _)| tool.as_str() != "file_write") && plain.tools().count() > 0);
+    assert!(
+        plain.tools().all(|(tool, _)| tool.as_str() != "file_write") && plain.tools().count() > 0
+    );
 }
 
 #[test]
