@@ -13,6 +13,7 @@ mod acp_more;
 mod acp_terminals;
 mod agents;
 mod asked;
+mod at_home;
 mod attribution;
 #[cfg(unix)]
 mod backup;
@@ -31,6 +32,7 @@ mod found_models;
 mod grants;
 #[cfg(unix)]
 mod guide;
+mod hints;
 #[cfg(unix)]
 mod hostile_names;
 mod init;

@@ -369,6 +369,12 @@ impl<'t> Loader<'_, 't, '_> {
     fn mounts(&mut self, item: &Item<'t>) -> Vec<MountSpec> {
         let mut mounts: Vec<MountSpec> = Vec::new();
         for item in self.reader.list("mounts", item).unwrap_or_default() {
+            if !item.get_ref().is_table() {
+                let at = self.reader.at(item.span());
+                let hint = "write `{ path = \"/workspace\", access = \"read\" }`";
+                self.reader.findings.error_hint(at, "bad-value", "a mount is a table", hint);
+                continue;
+            }
             let Some(table) = self.reader.table("mounts", item) else { continue };
             self.reader.only(table, "a mount", MOUNT_KEYS);
             let Some(mount) = self.mount(item, table) else { continue };

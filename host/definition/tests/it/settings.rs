@@ -213,6 +213,10 @@ fn bad_values_are_named_with_their_line() {
     belljar.toml:11:15: error: `temperature` must be from 0 to 2
     belljar.toml:12:10: error: `effort` must be one of `low`, `medium`, `high`, `max`
     "#);
+    check!("[grants.a]\nmounts = ['/workspace']", @r#"
+    belljar.toml:2:11: error: a mount is a table
+      hint: write `{ path = "/workspace", access = "read" }`
+    "#);
     check!("[models.a]\nkind = 'openai'\nmodel = 'x'\nbase_url = 'localhost:8080'\n[models.b]\nkind = 'anthropic'\nmodel = 'x'\nbase_url = 'ftp://x.example'\n[models.c]\nkind = 'openai'\nmodel = 'x'\nbase_url = 'HTTP://x.example/v1'", @r#"
     belljar.toml:4:12: error: `base_url` does not begin with `http://` or `https://`
       hint: write the whole address, as `base_url = "http://127.0.0.1:8080/v1"`
