@@ -15,6 +15,7 @@ mod agents;
 mod asked;
 mod at_home;
 mod attribution;
+mod audited;
 #[cfg(unix)]
 mod backup;
 mod callers;

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod cases;
+mod golden;
 mod guest;
 mod host;
 mod hostile;
@@ -17,3 +18,5 @@ pub use host::{
     JarBuilder, TestHost, TestJar, assert_denied, assert_text, hostile, stock, text, unpacked,
 };
 pub use hostile::hostile_guest;
+#[doc(hidden)]
+pub use insta;

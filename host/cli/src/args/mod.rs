@@ -1,6 +1,8 @@
 //! The command line. Doc comments here are what `--help` says.
 
 pub(crate) mod changes;
+#[cfg(test)]
+mod golden;
 pub(crate) mod grants;
 pub(crate) mod library;
 pub(crate) mod mcp;

@@ -4,6 +4,8 @@ pub(crate) mod auth;
 pub(crate) mod cookie;
 pub(crate) mod cors;
 pub(crate) mod gate;
+#[cfg(test)]
+mod golden;
 pub(crate) mod guard;
 pub(crate) mod held;
 pub(crate) mod ids;

@@ -7,6 +7,8 @@
 //! | a subagent | [`ChildResult`] in its `result` |
 //! | a step, a receipt, what a turn used | below |
 
+#[cfg(test)]
+mod golden;
 mod message;
 mod rest;
 mod subagent;

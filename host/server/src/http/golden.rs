@@ -1,0 +1,175 @@
+//! The answers to requests that fail: problem details, and the shape of the wires of OpenAI.
+
+use std::fmt::Write as _;
+use std::io;
+use std::time::Duration;
+
+use axum::response::IntoResponse as _;
+use belljar_agent::Unfit;
+use belljar_definition::{AgentDefinition, Filed as _, NotFound};
+use belljar_session::{ReviewError, ServiceError, SessionError};
+use belljar_store::StoreError;
+use belljar_work::WorkError;
+
+use super::problem::{KINDS, Problem};
+use crate::openai::errors::{ErrorBody, of_service};
+use crate::routes::ROUTES;
+
+const KIND: &str = "compiling JSON Schemas";
+const SOON: Duration = Duration::from_millis(1_500);
+
+/// A name that a stranger made.
+fn foreign() -> String {
+    "a\u{1b}[2J\u{202e}`b".to_owned()
+}
+
+fn words(text: &str) -> String {
+    text.to_owned()
+}
+
+fn damaged() -> io::Error {
+    io::Error::other("the disk is gone")
+}
+
+fn work() -> Vec<WorkError> {
+    belljar_kit::one_of_each!(WorkError {
+        WorkError::TimedOut { .. } => [WorkError::TimedOut { kind: KIND, limit: SOON * 4 }],
+        WorkError::Busy { .. } => [WorkError::Busy { kind: KIND }],
+        WorkError::Panicked { .. } => [WorkError::Panicked { kind: KIND }],
+    })
+}
+
+fn store() -> Vec<StoreError> {
+    let path = || "/srv/private/belljar.db".into();
+    belljar_kit::one_of_each!(StoreError {
+        StoreError::Io { .. } => [StoreError::Io { what: "open", path: path(), source: damaged() }],
+        StoreError::Unusable { .. } => [
+            StoreError::Unusable { path: path(), why: words("is damaged") },
+        ],
+        StoreError::NotOurs { .. } => [
+            StoreError::NotOurs { path: path(), why: words("is root's") },
+        ],
+        StoreError::Newer { .. } => [StoreError::Newer { path: path(), found: 99 }],
+        StoreError::Busy { .. } => [StoreError::Busy { path: path() }],
+        StoreError::Database { .. } => [
+            StoreError::Database { what: "read a row", path: path(), why: words("no such table") },
+        ],
+        StoreError::Row { .. } => [
+            StoreError::Row { what: words("row `1`"), path: path(), why: words("it is no JSON") },
+        ],
+        StoreError::NotFound { .. } => [StoreError::NotFound { what: "key", id: words("1") }],
+        StoreError::Ambiguous { .. } => [
+            StoreError::Ambiguous { what: "sessions", prefix: words("1"), ids: words("`11`, `12`") },
+        ],
+        StoreError::Finished { .. } => [StoreError::Finished { id: words("1") }],
+        StoreError::TooLarge { .. } => [
+            StoreError::TooLarge { what: "a message", bytes: 12, limit: 10 },
+        ],
+        StoreError::Invalid { .. } => [
+            StoreError::Invalid { what: "a name", why: words("is empty") },
+        ],
+        StoreError::Taken { .. } => [StoreError::Taken { what: "create a key" }],
+        StoreError::Conflict { .. } => [StoreError::Conflict { what: "agent", id: words("scout") }],
+        StoreError::TooMany { .. } => [StoreError::TooMany { what: "logins", limit: 10 }],
+        StoreError::OutOfOrder { .. } => [StoreError::OutOfOrder { session: words("1"), first: 7 }],
+        StoreError::Overloaded { .. } => [StoreError::Overloaded { path: path() }],
+        StoreError::Closed { .. } => [StoreError::Closed { path: path() }],
+    })
+}
+
+/// An agent that is not there.
+fn none(suggestions: &[&str], ambiguous: bool, broken: bool) -> ServiceError {
+    ServiceError::NoAgent(NotFound {
+        kind: AgentDefinition::KIND,
+        name: words("scout"),
+        suggestions: suggestions.iter().map(|name| words(name)).collect(),
+        ambiguous,
+        broken: broken.then(|| "/srv/private/scout.md".into()),
+    })
+}
+
+fn service() -> Vec<ServiceError> {
+    use ServiceError as E;
+    let mut all = belljar_kit::one_of_each!(ServiceError {
+        E::NoSession(_) => [E::NoSession(foreign())],
+        E::Busy(_) => [E::Busy(foreign())],
+        E::NoAgent(_) => [
+            none(&[], false, false),
+            none(&["scouts"], false, false),
+            none(&["home/scout", "library/x/scout"], true, false),
+            none(&[], false, true),
+        ],
+        E::Blocked { .. } => [
+            E::Blocked { agent: foreign(), reasons: vec![words("no tool"), foreign()] },
+        ],
+        E::NoModel => [E::NoModel],
+        E::Agent(_) => [E::Agent(foreign())],
+        E::Unfit(_) => [E::Unfit(Unfit { at: words("tools[2]"), why: words("it is no schema") })],
+        E::Caller(_) => [E::Caller(foreign())],
+        E::Images(_) => [E::Images(foreign())],
+        E::GoneOn(_) => [E::GoneOn(foreign())],
+        E::Unanswered(_) => [E::Unanswered(vec![words("call_1"), foreign()])],
+        E::Invalid(_) => [E::Invalid(foreign())],
+        E::TenantFull { .. } => [E::TenantFull { retry_after: SOON }],
+        E::HostFull { .. } => [E::HostFull { retry_after: SOON }],
+        E::StorageFull { .. } => [E::StorageFull { used: 12, limit: 10 }],
+        E::DayUsed { .. } => [E::DayUsed {
+            limit: "tenant_tokens_per_day",
+            most: 1_000,
+            left: 5,
+            needed: 10,
+            resets: "2026-11-21T00:00:00Z".parse().unwrap(),
+            retry_after: Duration::from_secs(50_000),
+        }],
+        E::Draining => [E::Draining],
+        E::NoQuestion(_) => [E::NoQuestion(3)],
+        E::Store(_) => [E::Store(StoreError::Taken { what: "create a key" })],
+        E::Review(_) => [E::Review(ReviewError::Lock { session: words("1"), source: damaged() })],
+        E::Session(_) => [E::Session(SessionError::Nothing)],
+        E::Work(_) => [E::Work(WorkError::Busy { kind: KIND })],
+    });
+    all.extend(store().into_iter().map(E::Store));
+    all.extend(work().into_iter().map(E::Work));
+    all
+}
+
+/// A failure as both are told it.
+fn tell(into: &mut String, name: &str, problem: Problem, openai: &Problem) {
+    let name: String =
+        name.chars().take_while(|c| c.is_alphanumeric() || "(_".contains(*c)).collect();
+    let (body, openai) = (problem.body(), ErrorBody::of(openai));
+    let response = problem.into_response();
+    writeln!(into, "# {}\n{}", name.trim_end_matches('('), response.status()).unwrap();
+    for (header, value) in response.headers().iter().filter(|(name, _)| *name != "content-length") {
+        writeln!(into, "{header}: {}", value.to_str().unwrap()).unwrap();
+    }
+    writeln!(into, "{}", serde_json::to_string(&body).unwrap()).unwrap();
+    writeln!(into, "{}\n", serde_json::to_string(&openai).unwrap()).unwrap();
+}
+
+/// Each kind of problem, and each error of the service as a problem. A new one is added by
+/// `INSTA_UPDATE=always cargo test golden`.
+#[test]
+fn golden_problems_are_as_reviewed() {
+    let mut text = String::new();
+    for row in KINDS {
+        let problem = Problem::new(row.kind, "the detail").hint("the hint");
+        tell(&mut text, &format!("{:?}", row.kind), problem.clone(), &problem);
+    }
+    // The error is made twice, because it is not cloned.
+    for (error, again) in service().into_iter().zip(service()) {
+        let name = format!("{error:?}");
+        tell(&mut text, &name, error.into(), &of_service(again, "scout"));
+    }
+    belljar_kit::golden!("problems", text);
+}
+
+/// The requests of which the gate itself writes a line, and the action that stands there.
+#[test]
+fn golden_lines_of_the_gate_are_as_reviewed() {
+    let audited = ROUTES.iter().filter(|route| route.is_audited());
+    let line = |route: &crate::routes::Route| {
+        format!("{} {} {}\n", route.verb.as_str(), route.path, route.name())
+    };
+    belljar_kit::golden!("audited", audited.map(line).collect::<String>());
+}
