@@ -22,6 +22,7 @@ use utoipa::openapi::{
 use crate::api::turn::Answered;
 use crate::http::problem::{Kind, PROBLEM_JSON, Problem, ProblemBody};
 use crate::openai::errors::ErrorBody;
+use crate::openapi::events;
 use crate::openapi::operations::{Gives, Query, Takes, common, doc};
 use crate::routes::{Needs, Op, ROUTES, Route, Verb};
 use crate::stream::message::{ClientMessage, ServerMessage};
@@ -31,7 +32,7 @@ const KEY: &str = "key";
 
 /// Schemas by name.
 #[derive(Default)]
-pub(crate) struct Schemas(BTreeMap<String, RefOr<Schema>>);
+pub(crate) struct Schemas(pub(super) BTreeMap<String, RefOr<Schema>>);
 
 /// `GET /v1/openapi.json`.
 pub(crate) async fn read() -> Response {
@@ -54,6 +55,7 @@ pub(crate) fn document() -> OpenApi {
     schemas.add::<ServerMessage>();
     schemas.add::<ProblemBody>();
     schemas.add::<ErrorBody>();
+    events::add(&mut schemas);
     let mut paths = Paths::new();
     for route in ROUTES.iter().filter(|route| route.is_described()) {
         let operation = operation(route, &mut schemas);

@@ -1,4 +1,5 @@
 //! The API as a document.
 
 pub(crate) mod document;
+mod events;
 pub(crate) mod operations;

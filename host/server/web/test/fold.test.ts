@@ -8,6 +8,9 @@ import type { EventKind, SessionEvent } from '../src/api/events';
 const MESSAGE = '20261124T100000000Z-0000000000001';
 let next = 0;
 
+/** A call that can touch nothing. */
+const nothing = { mounts: [], hosts: [], secrets: [] };
+
 /** An event of `agent`, `at` milliseconds after the begin. */
 function event(agent: string, kind: EventKind, at = next * 10): SessionEvent {
   next += 1;
@@ -37,7 +40,7 @@ function story(): SessionEvent[] {
       fuel: 40, micros: 2000, denials: 1, bytes: 0,
     }),
     event('main/scout#0', { type: 'tool_call_started', step: 1, call_id: 'y', tool: 'file_read', arguments: '{"path":"src/alarm.py"}' }),
-    event('main/scout#0', { type: 'permission_asked', id: 3, call_id: 'y', tool: 'file_read', arguments: '{}' }),
+    event('main/scout#0', { type: 'permission_asked', id: 3, call_id: 'y', tool: 'file_read', arguments: '{}', ...nothing }),
   ];
 }
 
@@ -131,7 +134,7 @@ describe('a card', () => {
       event('main', { type: 'run_resumed', kept: 4 }),
       event('main', { type: 'subagent_update', batch: 'c0', child: 'main/scout#0', counts }),
       event('main/scout#0', { type: 'tool_call_started', step: 1, call_id: 'y', tool: 'file_read', arguments: '{"path":"src/alarm.py"}' }),
-      event('main/scout#0', { type: 'permission_asked', id: 40, call_id: 'y', tool: 'file_read', arguments: '{}' }),
+      event('main/scout#0', { type: 'permission_asked', id: 40, call_id: 'y', tool: 'file_read', arguments: '{}', ...nothing }),
       event('main/scout#0', { type: 'permission_answered', id: 40, call_id: 'y', tool: 'file_read', answer: 'yes' }),
     ];
     const session = told([...before, ...again, ...ending().slice(1)]);
@@ -202,7 +205,7 @@ describe('spans', () => {
     const session = told([
       event('main', { type: 'step_started', step: 1, last: false }, 0),
       event('main', { type: 'tool_call_started', step: 1, call_id: 'w', tool: 'file_write', arguments: '{}' }, 1_000),
-      event('main', { type: 'permission_asked', id: 1, call_id: 'w', tool: 'file_write', arguments: '{}' }, 1_100),
+      event('main', { type: 'permission_asked', id: 1, call_id: 'w', tool: 'file_write', arguments: '{}', ...nothing }, 1_100),
     ]);
     const waits = () => spans(turnOf(session)).find((span) => span.call)?.waits;
     const waiting = () => [...turnOf(session).calls.values()].some(isWaiting);
