@@ -27,6 +27,7 @@ mod manifest;
 mod mcp;
 mod named;
 mod never_panics;
+mod one_narrowing;
 mod quotes;
 mod recovery;
 mod revoke;
