@@ -9,6 +9,7 @@ use belljar_definition::{
     API_LIBRARY, AgentId, AgentReadiness, CatalogEntry, Diagnostic, NotAnAgent, Parsed, Scope,
     Severity, Slug, parse_agent_in,
 };
+use belljar_work::StopSignal;
 use serde::Serialize;
 use utoipa::ToSchema;
 
