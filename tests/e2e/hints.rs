@@ -1,4 +1,4 @@
-//! What a message says to do about it, for whoever meets it first.
+//! The hints of messages: each names a command or a setting that helps.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;

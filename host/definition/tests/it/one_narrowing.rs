@@ -31,7 +31,7 @@ fn of(
     let names = names.to_vec();
     let most = names.len();
     let some = prop::sample::subsequence(names, 0..=most);
-    some.prop_flat_map(|names| {
+    some.prop_flat_map(move |names| {
         names.into_iter().map(|name| (Just(name), prop::sample::select(words))).collect::<Vec<_>>()
     })
 }
