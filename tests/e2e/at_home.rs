@@ -39,7 +39,7 @@ fn its_settings_and_agents_are_the_operators_alone() {
     let doctor = at_home(&world, &["doctor"]).says("configuration");
     assert!(!doctor.stdout.contains("not valid"), "{}", doctor.stdout);
     let done = at_home(&world, &["run", "--agent", "scout", "look"]).exits(0).says("Done.");
-    done.complains("in an overlay");
+    done.complains("in an overlay").complains("belljar's own home with it");
     let own = world.home().join("belljar.toml");
     let told = at_home(&world, &["init", "--workspace", "."]).exits(2);
     told.complains("is belljar's home").complains("without `--workspace`");

@@ -53,6 +53,7 @@ pub(super) fn run(
     out: &Out,
 ) -> Result<Exit, Failure> {
     runner::nobodys(&args.nobodys)?;
+    runner::warn_of_home(places, out);
     saving::make_sessions(places)?;
     let mut through = runner::through(args.transcript.as_deref(), None, places);
     // `/apply` writes there, by the person's word.

@@ -24,6 +24,7 @@ pub(crate) fn run(
     out: &Out,
 ) -> Result<Exit, Failure> {
     runner::nobodys(&args.nobodys)?;
+    runner::warn_of_home(places, out);
     runner::run(&args.options, args.task.as_deref(), places, walls, out, |host, task| {
         let name = args.agent.as_deref().unwrap_or(DEFAULT_AGENT);
         let agent = resolve(host, name, &places.workspace).map_err(agents::not_found)?;

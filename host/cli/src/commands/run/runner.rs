@@ -258,6 +258,17 @@ pub(crate) fn nobodys(of: &NoTenant) -> Result<(), Failure> {
     )
 }
 
+/// Warns a person whose workspace holds belljar's home, since agents read all of a workspace.
+pub(crate) fn warn_of_home(places: &Places, out: &Out) {
+    if places.home.starts_with(&places.workspace) {
+        out.warning(format_args!(
+            "agents may read all of {}, keys and belljar's own home with it: work in a project's \
+             directory, or name one with `--workspace DIR`",
+            places.workspace.shown()
+        ));
+    }
+}
+
 /// How to set a model, and what works without: four lines in all.
 pub(crate) fn no_model(places: &Places) -> Failure {
     Failure::new("no model is configured")

@@ -20,6 +20,7 @@ pub(crate) fn run(
     out: &Out,
 ) -> Result<Exit, Failure> {
     runner::nobodys(&args.nobodys)?;
+    runner::warn_of_home(places, out);
     runner::run(&args.options, args.task.as_deref(), places, walls, out, |host, task| {
         let team = resolve_team(host, &args.name, &places.workspace).map_err(agents::not_found)?;
         if host.models.is_empty() {
