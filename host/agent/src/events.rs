@@ -170,7 +170,7 @@ pub enum EventKind {
     },
     SubagentBatchStart {
         batch: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
         children: Vec<BatchChild>,
         background: bool,
