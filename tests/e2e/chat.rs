@@ -202,10 +202,10 @@ fn an_agent_runs_beside_the_conversation() {
 }
 
 #[test]
-fn without_a_model_three_lines_say_what_to_do() {
+fn without_a_model_four_lines_say_what_to_do() {
     let (world, _) = world(TWO);
     let done = world.run_with_stdin(&["chat"], "hello\n").exits(5);
-    assert_eq!(done.stderr.lines().count(), 3, "{}", done.stderr);
+    assert_eq!(done.stderr.lines().count(), 4, "{}", done.stderr);
     assert!(!world.home().join("sessions/store/belljar.db").exists());
 }
 

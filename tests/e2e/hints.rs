@@ -60,9 +60,7 @@ fn a_model_that_gives_no_answer_is_told_with_the_key_of_its_section() {
         let done = world.run_with_stdin(&["chat", "-q"], "look\n").exits(1);
         done.complains(error).complains(hint);
         world.run(&["sessions", "show", "latest"]).exits(0).says("why: ").says(error);
-        let replayed = world.run(&["replay", "latest"]);
-        assert_ne!(replayed.code, 0);
-        replayed.complains("`belljar receipts ");
+        world.run(&["replay", "latest"]).exits(0).says("no tool was called");
     }
 }
 

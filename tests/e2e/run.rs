@@ -193,11 +193,11 @@ fn a_recorded_run_plays_again() {
 }
 
 #[test]
-fn without_a_model_three_lines_say_what_to_do() {
+fn without_a_model_four_lines_say_what_to_do() {
     let (world, _) = world();
     let done = world.run(&["run", TASK]).exits(5);
     assert_eq!(done.stdout, "");
-    assert_eq!(done.stderr.lines().count(), 3, "{}", done.stderr);
+    assert_eq!(done.stderr.lines().count(), 4, "{}", done.stderr);
     done.complains("belljar.toml").complains("belljar demo");
 }
 

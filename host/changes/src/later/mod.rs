@@ -101,7 +101,12 @@ fn by_name(path: &Path, is_dir: bool) -> Option<&'static str> {
         return Some(NO_NAME);
     }
     let Some(table) = table() else { return Some(NO_TABLE) };
-    readings(path).iter().find_map(|names| by_names(table, names, is_dir))
+    let readings = readings(path);
+    let (written, dropped) = readings.split_first()?;
+    // The rest of `\xE9.rs` is an ending: only the table tells whether a name without such bytes runs.
+    let of_table = |names: &Vec<String>| table.row(names, is_dir, |_| true);
+    by_names(table, written, is_dir)
+        .or_else(|| Some(dropped.iter().find_map(of_table)?.reason.as_str()))
 }
 
 fn by_names(table: &'static table::Table, names: &[String], is_dir: bool) -> Option<&'static str> {

@@ -358,13 +358,22 @@ pub(crate) fn in_home(home: &Path, path: &Path) -> io::Result<Below> {
     }
 }
 
-/// Refuses a directory of a home, or of a data root, to which a link leads below that; one that is not there
-/// is fit.
+/// Refuses a directory of a home, or of a data root, that is a link, or is reached through one below the root; a
+/// missing directory is fit. Opens nothing, because the OS sandbox may let this process read only a part of the
+/// root.
 pub(crate) fn no_link(root: &Path, path: &Path) -> io::Result<()> {
-    match Below::open(root) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        opened => opened?.reaches(path.strip_prefix(root).unwrap_or(path)),
+    let mut way = root.to_path_buf();
+    for part in path.strip_prefix(root).unwrap_or(path).components() {
+        way.push(part);
+        match way.symlink_metadata() {
+            Ok(about) if about.is_dir() => {}
+            Ok(about) if about.is_symlink() => return Err(unfit(&way, "a link")),
+            Ok(_) => return Err(unfit(&way, "no directory")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        }
     }
+    Ok(())
 }
 
 /// A file that a person named for output, as a directory and the path below it. In the workspace, the

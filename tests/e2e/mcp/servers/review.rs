@@ -26,7 +26,7 @@ fn nothing_is_offered_before_a_person_has_accepted_exactly_what_was_shown() {
     let refused = stage.world.run(&["mcp", "review", "peer", "--accept", &digest]).exits(1);
     refused.says("Also deletes files.").complains("is not what was shown before");
     assert_eq!(accepted(&stage), None);
-    stage.world.run(&["mcp", "list"]).exits(0).says("peer").says("has not accepted");
+    stage.world.run(&["mcp", "list"]).exits(0).says("peer").says("not accepted yet");
     stage.accept();
     stage.world.run(&["mcp", "list", "--json"]).exits(0).says("mcp__peer__echo");
     stage.review().exits(0).says("nothing changed at `peer`: 2 tools");
