@@ -1103,6 +1103,11 @@ export interface components {
             /** @description Paths of which the agent's version counts where both changed. */
             theirs?: string[] | null;
         };
+        /**
+         * @description The person's word.
+         * @enum {string}
+         */
+        Approval: "yes" | "for_run" | "no" | "nobody" | "cancelled";
         /** @description The requests of a manifest. */
         AsksBody: {
             /** @description Hosts. */
@@ -1155,6 +1160,13 @@ export interface components {
              *     behind 2 MiB, with fewer than `limit`.
              */
             next?: string | null;
+        };
+        /** @description A subagent of a batch that starts. */
+        BatchChild: {
+            /** @description The path of the subagent, for example `main/scout#0`. */
+            child: string;
+            /** @description Its task, cut. */
+            task: string;
         };
         /** @description A part of a request. */
         BlockBody: {
@@ -1491,6 +1503,23 @@ export interface components {
              * Format: int64
              * @default 0
              */
+            total: number;
+        };
+        /** @description How the subagents of a batch are doing. */
+        Counts: {
+            /** @default 0 */
+            cancelled: number;
+            /** @default 0 */
+            completed: number;
+            /** @default 0 */
+            failed: number;
+            /** @default 0 */
+            partial: number;
+            /** @default 0 */
+            queued: number;
+            /** @default 0 */
+            running: number;
+            /** @default 0 */
             total: number;
         };
         /** @description The usage of a day. */
@@ -2212,6 +2241,13 @@ export interface components {
             /** @description When there is as much again, in RFC 3339. */
             resets: string;
         };
+        /** @description A directory that a call can touch. */
+        ReachedMount: {
+            /** @description `read`, `overlay` or `read-write`. */
+            access: string;
+            /** @description The path, as the agent sees it, for example `/workspace`. */
+            path: string;
+        };
         /** @description That it takes turns, and of how many tenants it does not. */
         Readiness: {
             /** @description `ok`. */
@@ -2439,6 +2475,44 @@ export interface components {
             /** @description The title of the session; empty while the turn waits for a place. Foreign text. */
             title: string;
         };
+        /**
+         * @description How an agent ended, in one word.
+         * @enum {string}
+         */
+        RunStatus: "completed" | "partial" | "failed" | "cancelled";
+        /** @description Amounts that were used. */
+        RunUsage: {
+            /**
+             * Format: int64
+             * @description Input tokens from the provider's cache.
+             */
+            cached_tokens: number;
+            /**
+             * Format: int64
+             * @description Fuel of all tool calls.
+             */
+            fuel: number;
+            /**
+             * Format: int64
+             * @description Input tokens, cached ones included.
+             */
+            input_tokens: number;
+            /**
+             * Format: int64
+             * @description Output tokens.
+             */
+            output_tokens: number;
+            /**
+             * Format: int64
+             * @description Steps: answers of the model, each with its calls.
+             */
+            steps: number;
+            /**
+             * Format: int64
+             * @description Tool calls, refused ones included.
+             */
+            tool_calls: number;
+        };
         /** @description A message of the server. Events come as `{"type": "event", "event": …}` beside these. */
         ServerMessage: {
             id?: string | null;
@@ -2523,6 +2597,1003 @@ export interface components {
              *     changes any more is among them too.
              */
             undoable: string[];
+        };
+        /** @description An event of a session. Later versions have more kinds and more fields: pass over what you do not know. Its texts are foreign: escape them before a person sees them. */
+        SessionEvent: {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            id: string;
+            /** @description The turn: the agent's message. */
+            message: string;
+            model: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            tools: string[];
+            /** @enum {string} */
+            type: "run_started";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+            workspace: string;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            kept: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            /** @enum {string} */
+            type: "run_resumed";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            model: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            turns: number;
+            /** @enum {string} */
+            type: "history_compacting";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            /** Format: int64 */
+            tokens_after: number;
+            /** Format: int64 */
+            tokens_before: number;
+            turns: number;
+            /** @enum {string} */
+            type: "history_compacted";
+            used: components["schemas"]["RunUsage"];
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            last: boolean;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            /** Format: int64 */
+            step: number;
+            /** @enum {string} */
+            type: "step_started";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            text: string;
+            /** @enum {string} */
+            type: "text_delta";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            text: string;
+            /** @enum {string} */
+            type: "thought_delta";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            arguments: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            call_id: string;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            parent?: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            /** Format: int64 */
+            step: number;
+            tool: string;
+            /** @enum {string} */
+            type: "tool_call_started";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            call_id: string;
+            /** Format: int64 */
+            done: number;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            /** @description Not `message`: of a session's events, that is the turn. Older programs wrote it there. */
+            text: string;
+            tool: string;
+            /** Format: int64 */
+            total?: number;
+            /** @enum {string} */
+            type: "tool_progress";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            /** Format: int64 */
+            bytes: number;
+            call_id: string;
+            denials: number;
+            ending: string;
+            /** @description The problem, for the person; foreign text, cut at 2,000 characters. */
+            error?: string;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** Format: int64 */
+            fuel: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** Format: int64 */
+            micros: number;
+            ok: boolean;
+            parent?: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            /** Format: int64 */
+            step: number;
+            tool: string;
+            /** @enum {string} */
+            type: "tool_call_finished";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            background: boolean;
+            batch: string;
+            children: components["schemas"]["BatchChild"][];
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            max_concurrent: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            title?: string;
+            /** @enum {string} */
+            type: "subagent_batch_start";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            batch: string;
+            counts: components["schemas"]["Counts"];
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            summary: string;
+            /** @enum {string} */
+            type: "subagent_batch_end";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            batch: string;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            id: string;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            /** @enum {string} */
+            type: "subagent_background";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            batch: string;
+            child: string;
+            counts: components["schemas"]["Counts"];
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            /** @enum {string} */
+            type: "subagent_update";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            batch: string;
+            child: string;
+            counts: components["schemas"]["Counts"];
+            error?: string;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            status: components["schemas"]["RunStatus"];
+            /** Format: int64 */
+            steps: number;
+            /** Format: int64 */
+            tokens: number;
+            /** @enum {string} */
+            type: "subagent_done";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            arguments: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            call_id: string;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            hosts: string[];
+            /** Format: int64 */
+            id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description Older programs do not say it, nor the next two. */
+            mounts: components["schemas"]["ReachedMount"][];
+            /** @description The run. */
+            run: string;
+            secrets: string[];
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            tool: string;
+            /** @enum {string} */
+            type: "permission_asked";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            answer: components["schemas"]["Approval"];
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            call_id: string;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** Format: int64 */
+            id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            tool: string;
+            /** @enum {string} */
+            type: "permission_answered";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** Format: int64 */
+            id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            options: string[];
+            private?: boolean;
+            /** @description For a private question, the storable part. */
+            question: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            /** @enum {string} */
+            type: "question_asked";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            answered: boolean;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** Format: int64 */
+            id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            /** @enum {string} */
+            type: "question_answered";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            items: components["schemas"]["TodoItem"][];
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            /** @enum {string} */
+            type: "todos";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            decision: string;
+            event: string;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            hook: string;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** Format: int64 */
+            micros: number;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            tool?: string;
+            /** @enum {string} */
+            type: "hook_ran";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            id: string;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            stages: number;
+            /** @enum {string} */
+            type: "team_started";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+            workspace: string;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            agents: string[];
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            of: number;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            stage: number;
+            /** @enum {string} */
+            type: "team_stage_started";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            error?: string;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            stage: number;
+            status: components["schemas"]["RunStatus"];
+            /** @enum {string} */
+            type: "team_stage_finished";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** Format: int64 */
+            after_ms: number;
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            /** Format: int32 */
+            attempt: number;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            reason: string;
+            replaces?: boolean;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            /** @enum {string} */
+            type: "retry";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            /** @description As that of [`EventKind::ToolProgress`]. */
+            text: string;
+            /** @enum {string} */
+            type: "warning";
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** Format: int64 */
+            limit: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @enum {string} */
+            meter: "steps" | "tokens" | "fuel" | "memory" | "output" | "read" | "write" | "egress" | "ingress";
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            /** @enum {string} */
+            type: "budget_warning";
+            /** Format: int64 */
+            used: number;
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
+        } | {
+            /** @description The path of the agent that it is about: `main/scout#0`. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description When it happened, in milliseconds since 1970.
+             */
+            at: number;
+            error?: string;
+            /**
+             * Format: int64
+             * @description Counts from 1 in the session, without gaps.
+             */
+            event_id: number;
+            /** @description The turn: the agent's message. */
+            message: string;
+            /** @description The run. */
+            run: string;
+            /**
+             * Format: int64
+             * @description Counts from 0 in the run, without gaps.
+             */
+            seq: number;
+            /** @description The session. */
+            session: string;
+            status: components["schemas"]["RunStatus"];
+            total: components["schemas"]["RunUsage"];
+            /** @enum {string} */
+            type: "run_finished";
+            usage: components["schemas"]["RunUsage"];
+            /**
+             * Format: int64
+             * @description The version of the schema.
+             */
+            v: number;
         };
         /** @description Sessions, those that were last added to first. */
         Sessions: {
@@ -2630,6 +3701,18 @@ export interface components {
             /** @description The name of the rule. */
             rule: string;
         };
+        /** @description One thing on an agent's list. */
+        TodoItem: {
+            /** @description The task. */
+            content: string;
+            /** @description How far it is. */
+            status: components["schemas"]["TodoStatus"];
+        };
+        /**
+         * @description How far a thing to be done is.
+         * @enum {string}
+         */
+        TodoStatus: "pending" | "in_progress" | "completed" | "cancelled";
         /** @description A tool. Its texts are its author's. */
         ToolBody: {
             /** @description The requests of its manifest. */
