@@ -108,10 +108,10 @@ mod tests {
         let mut line = [0; 9];
         read.read_exact(&mut line).await.unwrap();
         assert_eq!(&line, b"{\"id\":1}\n");
-        client.write_all(b"[1e400]\n").await.unwrap();
-        let mut line = [0; 10];
+        client.write_all(b"{\"a\":1e400}\n").await.unwrap();
+        let mut line = [0; 14];
         read.read_exact(&mut line).await.unwrap();
-        assert_eq!(&line, b"[\"1e400\"]\n");
+        assert_eq!(&line, b"{\"a\":\"1e400\"}\n");
         client.write_all(b"\\ud83d").await.unwrap();
         drop(client);
         let mut rest = String::new();
