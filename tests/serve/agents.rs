@@ -153,7 +153,7 @@ async fn how_long_an_agent_waits_for_a_subagent_is_told_where_its_grant_says_it(
     };
     let grants = read("/v1/grants?agent=teller").await;
     assert_eq!(grants["auto_background_seconds"], 90);
-    let kept = read("/v1/grants?agent=api/kept").await;
+    let kept = read("/v1/grants?agent=library/api/kept").await;
     assert!(kept.get("auto_background_seconds").is_none(), "{kept}");
     let rights = read("/v1/rights").await;
     let waits = |name: &str| {
