@@ -147,24 +147,21 @@ async fn agents_of_files_and_of_the_api_stand_in_one_list() {
 async fn how_long_an_agent_waits_for_a_subagent_is_told_where_its_grant_says_it() {
     let settings = "[grants.teller]\ntools = [\"spawn_agent\"]\n\
                     subagents = { auto_background = \"90s\" }\n";
-    let world = World::with(Plan { settings, ..Plan::default() }).await;
-    let read = async |path: &str| -> Value {
-        world.call_as("blue-read-only", "GET", path).send().await.is(200).json()
-    };
-    let grants = read("/v1/grants?agent=teller").await;
-    assert_eq!(grants["auto_background_seconds"], 90);
-    let kept = read("/v1/grants?agent=library/api/kept").await;
-    assert!(kept.get("auto_background_seconds").is_none(), "{kept}");
-    let rights = read("/v1/rights").await;
-    let waits = |name: &str| {
-        let rows = rights["agents"].as_array().unwrap();
-        let row = rows.iter().find(|row| row["slug"] == name).unwrap();
-        row.get("auto_background_seconds").cloned()
-    };
-    assert_eq!((waits("teller"), waits("kept")), (Some(json!(90)), None));
-    let why = read("/v1/explain?agent=teller&tool=spawn_agent").await;
-    let said = "what takes longer than 90 s goes to the background";
-    assert!(why["votes"].to_string().contains(said), "{why}");
+    let stated = World::with(Plan { settings, ..Plan::default() }).await;
+    let silent = World::new().await;
+    for (world, seconds) in [(&stated, Some(json!(90))), (&silent, None)] {
+        let read = async |path: &str| -> Value {
+            world.call_as("blue-read-only", "GET", path).send().await.is(200).json()
+        };
+        let grants = read("/v1/grants?agent=teller").await;
+        assert_eq!(grants.get("auto_background_seconds"), seconds.as_ref(), "{grants}");
+        let rights = read("/v1/rights").await;
+        let row = rights["agents"].as_array().unwrap().iter().find(|row| row["slug"] == "teller");
+        assert_eq!(row.unwrap().get("auto_background_seconds"), seconds.as_ref(), "{rights}");
+        let why = read("/v1/explain?agent=teller&tool=spawn_agent").await;
+        let said = "what takes longer than 90 s goes to the background";
+        assert_eq!(why["votes"].to_string().contains(said), seconds.is_some(), "{why}");
+    }
 }
 
 /// Agent files of every kind, those that are wrong in every way among them.
