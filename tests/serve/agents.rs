@@ -158,9 +158,6 @@ async fn how_long_an_agent_waits_for_a_subagent_is_told_where_its_grant_says_it(
         let rights = read("/v1/rights").await;
         let row = rights["agents"].as_array().unwrap().iter().find(|row| row["slug"] == "teller");
         assert_eq!(row.unwrap().get("auto_background_seconds"), seconds.as_ref(), "{rights}");
-        let why = read("/v1/explain?agent=teller&tool=spawn_agent").await;
-        let said = "what takes longer than 90 s goes to the background";
-        assert_eq!(why["votes"].to_string().contains(said), seconds.is_some(), "{why}");
     }
 }
 
