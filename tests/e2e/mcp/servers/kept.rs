@@ -168,21 +168,22 @@ fn a_run_that_resumes_after_a_kill_gives_no_server_its_tokens_again() {
     child.wait().unwrap();
     let before = replies(&stage);
     let written = before.iter().filter(|it| it.is_object()).count();
-    assert!((1..=3).contains(&written) && before.len() == 12, "{before:?}");
+    // The server ends its call at once, so how many of twelve replies reach it is open.
+    assert!((1..=3).contains(&written) && before.len() <= 12, "{before:?}");
 
     let sessions = stage.world.run(&["sessions", "list", "--json"]).exits(0).json();
     let id = sessions[0]["id"].as_str().unwrap();
     let chat = ["chat", "--transcript", &left, "--resume", id];
     let done = stage.world.run_with_stdin(&chat, "").exits(0).complains("resumes the turn");
     assert_eq!(done.stdout, "Done.\n");
-    // The server ends its call at once, so how many replies reach it before the process ends is open.
-    let after = replies(&stage).split_off(12);
-    let refused = after.iter().filter(|it| **it == json!(-1)).count();
-    assert!(refused > 0 && refused == after.len(), "nothing is left for it: {after:?}");
+    let after = replies(&stage).split_off(before.len());
+    assert!(after.iter().all(|it| *it == json!(-1)), "nothing is left for it: {after:?}");
     let record = stage.world.run(&["receipts", id, "--json"]).exits(0).json();
     let usage = &record["outcome"]["usage"];
-    // Three answers of the agent's own, and the texts from before.
-    assert_eq!(usage["input_tokens"], 3 * 10 + written * 70, "{usage}");
+    // Three answers of the agent's own, and the texts from before, of which a reply may have been lost.
+    let billed = usage["input_tokens"].as_u64().unwrap() - 3 * 10;
+    let written = u64::try_from(written).unwrap();
+    assert!(billed.is_multiple_of(70) && (written..=3).contains(&(billed / 70)), "{usage}");
     assert_eq!(usage["steps"], 3, "{usage}");
 }
 
