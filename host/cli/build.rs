@@ -161,7 +161,7 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The row of a compressed component. The digest is the manifest's, which `cargo xtask tools --check` and a
+/// The row of a compressed component. The digest is the manifest's, which `cargo xtask rebuild tools --check` and a
 /// test compare with the file.
 fn compressed(
     statics: &mut String,

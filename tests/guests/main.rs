@@ -1,6 +1,6 @@
 //! A new tool project, as its author meets it: written, built, inspected and called.
 //!
-//! Needs a toolchain for `wasm32-wasip2`; `cargo xtask test-guests` runs it.
+//! Needs a toolchain for `wasm32-wasip2`; `cargo xtask test guests` runs it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![expect(clippy::disallowed_methods, reason = "threads of tests, which end with their test")]

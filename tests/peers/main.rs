@@ -1,6 +1,6 @@
 //! Belljar against llama.cpp's own server, with a tiny model of random weights.
 //!
-//! Run by `cargo xtask test-peers`, which starts the server and names it in
+//! Run by `cargo xtask test llama`, which starts the server and names it in
 //! `BELLJAR_LLAMA_URL`. What such a model says is noise, but the wire is real: streaming,
 //! grammar-forced tool calls, cached tokens.
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 fn server() -> String {
     std::env::var("BELLJAR_LLAMA_URL")
-        .expect("BELLJAR_LLAMA_URL names the server; `cargo xtask test-peers` sets it")
+        .expect("BELLJAR_LLAMA_URL names the server; `cargo xtask test llama` sets it")
 }
 
 fn model(extra: Value) -> std::sync::Arc<dyn ChatModel> {

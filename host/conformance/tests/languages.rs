@@ -2,7 +2,7 @@
 //!
 //! With `BELLJAR_WRITE_DOCS=1` the table in `host/docs/languages.md` is written instead of compared;
 //! `BELLJAR_CONFORMANCE_DIR` names another folder of components, such as those that
-//! `cargo xtask test-guests --all` has just built; `BELLJAR_CONFORMANCE_ONLY=c,go` tries these languages
+//! `cargo xtask test guests --all` has just built; `BELLJAR_CONFORMANCE_ONLY=c,go` tries these languages
 //! alone, and leaves the table as it is.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -1,7 +1,7 @@
 //! Building guests: which toolchains are here, and how they are called. Rust is built here, for
 //! `wasm32-wasip2`; [`Language`] knows all languages.
 //!
-//! For `belljar tools build` and for `cargo xtask tools`, so that a user's tool and a stock tool are
+//! For `belljar tools build` and for `cargo xtask rebuild tools`, so that a user's tool and a stock tool are
 //! built the same way.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]

@@ -27,7 +27,7 @@
 //!      what it may leave out) and name it `guests::NAME`. A guest without an attack
 //!      is dead code and fails the build.
 //!    - `guests::PROBE`: a Rust tool that makes raw WASI calls as its arguments say; its steps
-//!      are the enums in `guests/probe/src/`. After a change there run `cargo xtask hostile`.
+//!      are the enums in `guests/probe/src/`. After a change there run `cargo xtask rebuild attack-guests`.
 //!    - an agent or a model: [`Arena::scene`] runs agents of yours with a scripted model.
 //!    - a peer on the network: [`Arena::peer`] answers a granted address as you script it;
 //!      [`Arena::forbidden`] must never be reached; [`Arena::name`] says what a name resolves to.

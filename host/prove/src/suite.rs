@@ -32,7 +32,7 @@ pub struct Options {
     pub compiler: Compiler,
     /// Where compiled guests are kept; `None` = in memory.
     pub cache_dir: Option<PathBuf>,
-    /// A probe to use in place of the one in this library: `cargo xtask test-guests` brings the
+    /// A probe to use in place of the one in this library: `cargo xtask test guests` brings the
     /// one that it has just built.
     pub probe: Option<Vec<u8>>,
 }

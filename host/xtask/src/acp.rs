@@ -1,4 +1,4 @@
-//! `cargo xtask test-acp`: holds `belljar acp` against the official TypeScript client and `acpx`.
+//! `cargo xtask test acp`: holds `belljar acp` against the official TypeScript client and `acpx`.
 //!
 //! A script under `tests/peers/acp` starts them. The packages are installed by `.ci/run`, or by hand
 //! with the command of [`INSTALL`].

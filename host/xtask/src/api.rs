@@ -1,4 +1,4 @@
-//! `cargo xtask test-api`: holds `belljar serve` against its own OpenAPI document.
+//! `cargo xtask test api`: holds `belljar serve` against its own OpenAPI document.
 //!
 //! A script under `tests/peers/api` starts a server and lets schemathesis send what the document
 //! allows and what it forbids. The Python package is installed by `.ci/run`, or by hand: `python3

@@ -1,4 +1,4 @@
-//! `cargo xtask conformance`: the conformance components of the languages, built from
+//! `cargo xtask rebuild conformance`: the conformance components of the languages, built from
 //! `tests/conformance/LANGUAGE` the way `belljar tools build` builds a tool.
 //!
 //! They are committed deflated under `tests/conformance/components`, with a manifest that has the
@@ -23,7 +23,7 @@ use crate::tools::{Entry, Manifest, hex};
 const SOURCES: &str = "tests/conformance";
 const COMPONENTS: &str = "tests/conformance/components";
 
-/// Where the components go that `test-guests --all` builds; the committed ones stay.
+/// Where the components go that `test guests --all` builds; the committed ones stay.
 pub(crate) const REBUILT: &str = "target/rebuilt-conformance";
 
 /// Folders that no source lies in.
@@ -85,7 +85,9 @@ pub(crate) fn faults(root: &Path) -> Result<Vec<String>> {
         }
     }
     if !faults.is_empty() {
-        faults.push("hint: run `cargo xtask conformance` and commit what it writes".to_owned());
+        faults.push(
+            "hint: run `cargo xtask rebuild conformance` and commit what it writes".to_owned(),
+        );
     }
     Ok(faults)
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask test-guests`: the suite that needs a WebAssembly toolchain.
+//! `cargo xtask test guests`: the suite that needs a WebAssembly toolchain.
 //!
 //! Components whose sources changed since they were committed are built anew, and what `cargo test`
 //! holds against the committed ones is held against those: the tool cases, the hooks and the

@@ -1,8 +1,8 @@
 //! Components that are committed beside the tests or examples that use them: the example hook
-//! (`cargo xtask hooks`) and the hostile suite's probe (`cargo xtask hostile`).
+//! (`cargo xtask rebuild hooks`) and the hostile suite's probe (`cargo xtask rebuild attack-guests`).
 //!
 //! Beside each lies `NAME.sources`, a digest of what it was built from;
-//! `cargo xtask tools --check` fails when the sources have changed since.
+//! `cargo xtask rebuild tools --check` fails when the sources have changed since.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ pub(crate) const HOOK: Lone = Lone {
         sdk: &["guest-sdk/rust-hook/Cargo.toml", "guest-sdk/rust-hook/src", "guest-sdk/wit-hook"],
     },
     committed: "guest-sdk/examples/hook-guard/hook_guard.wasm",
-    command: "cargo xtask hooks",
+    command: "cargo xtask rebuild hooks",
 };
 
 /// The guest that does what an attack says.
@@ -40,7 +40,7 @@ pub(crate) const PROBE: Lone = Lone {
         sdk: crate::tools::SDK,
     },
     committed: "host/prove/prebuilt/probe.wasm",
-    command: "cargo xtask hostile",
+    command: "cargo xtask rebuild attack-guests",
 };
 
 /// The guest that calls other tools as an attack says.
@@ -51,7 +51,7 @@ pub(crate) const CALLER: Lone = Lone {
         sdk: crate::tools::SDK,
     },
     committed: "host/prove/prebuilt/caller.wasm",
-    command: "cargo xtask hostile",
+    command: "cargo xtask rebuild attack-guests",
 };
 
 impl Lone {

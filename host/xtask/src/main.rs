@@ -2,25 +2,26 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod acp;
+mod agent_reader;
 mod api;
 mod check;
 mod conformance;
+mod dev;
 mod dist;
+mod duplicate_builds;
 mod fuzz;
 mod guests;
 mod hooks;
+mod llama;
 mod mcp;
 mod metadata;
 mod openai;
-mod oracle;
 mod patches;
-mod peers;
 mod prose;
 mod sdks;
 mod supply;
 mod tidy;
 mod tools;
-mod twice;
 mod web;
 
 use std::path::{Path, PathBuf};
@@ -40,52 +41,75 @@ struct Arguments {
 enum Command {
     /// Check formatting, lints, documentation, house rules and the committed components
     Check(check::Arguments),
-    /// Rebuild the components of the conformance suite, one for each language
-    Conformance(conformance::Arguments),
+    /// Build after each change, and run the tests near the changed files
+    Dev(dev::DevArguments),
+    /// Check the house rules that no compiler knows
+    Tidy,
+    /// Measure how the code names things and how its comments refer to them
+    Prose,
+    /// Check that no dependency is compiled twice for the program and its tests
+    DuplicateBuilds,
     /// Check the supply chain with cargo-deny; where it is not installed, without it
     Deny {
         /// Ask the database of advisories too, which takes the internet
         #[arg(long)]
         advisories: bool,
     },
-    /// Pack a release: an archive and a Debian package in `target/dist`
-    Dist(dist::Arguments),
     /// Run the fuzz targets; needs a nightly toolchain and cargo-fuzz
     Fuzz(fuzz::Arguments),
-    /// Rebuild the component of the example hook
-    Hooks,
-    /// Rebuild the component of the hostile suite that needs a WebAssembly toolchain
-    Hostile,
-    /// Hold `belljar agents check` against a reader of agent files that shares no code with it
-    Oracle,
-    /// Measure how the code names things and how its comments refer to them
-    Prose,
-    /// Pack the SDKs as their people install them, into `target/sdks`
-    Sdks(sdks::Arguments),
-    /// Check the house rules that no compiler knows
-    Tidy,
+    /// Run tests that need more than cargo: a peer, a browser, a WebAssembly toolchain
+    #[command(subcommand)]
+    Test(TestCommand),
+    /// Rebuild committed files that are built from sources of this tree
+    #[command(subcommand)]
+    Rebuild(RebuildCommand),
+    /// Pack what people install
+    #[command(subcommand)]
+    Pack(PackCommand),
+}
+
+#[derive(Subcommand)]
+enum TestCommand {
     /// Hold `belljar acp` against the official TypeScript client and acpx
-    TestAcp,
+    Acp,
+    /// Hold `belljar agents check` against a reader of agent files that shares no code with it
+    AgentReader,
     /// Hold the server against its own OpenAPI document, with schemathesis
-    TestApi,
-    /// Hold the MCP door against the official SDKs, the Inspector and the protocol's conformance suite.
-    TestMcp,
-    /// Hold the OpenAI wires of `belljar serve` against OpenAI's own packages.
-    TestOpenai,
-    /// Install a release in an empty root directory and use it there
-    TestDist(dist::Arguments),
+    Api,
     /// Run the tests that need a WebAssembly toolchain: changed tools, new tool projects
-    TestGuests(guests::Arguments),
+    Guests(guests::Arguments),
     /// Run the tests against a real llama.cpp server
-    TestPeers,
+    Llama,
+    /// Hold the MCP door against the official SDKs, the Inspector and the protocol's conformance suite
+    Mcp,
+    /// Hold the OpenAI wires of `belljar serve` against OpenAI's own packages
+    Openai,
     /// Run the tests of the page in a browser: Debian's Chromium, by Playwright
-    TestPage,
-    /// Check that no dependency is compiled twice for the program and its tests
-    Twice,
-    /// Rebuild the tool components under `tools/prebuilt`, or check that they are current
+    Page,
+    /// Install a release in an empty root directory and use it there
+    Release(dist::Arguments),
+}
+
+#[derive(Subcommand)]
+enum RebuildCommand {
+    /// The component of the hostile suite that needs a WebAssembly toolchain
+    AttackGuests,
+    /// The components of the conformance suite, one for each language
+    Conformance(conformance::Arguments),
+    /// The component of the example hook
+    Hooks,
+    /// The page that the server shows, `host/server/web/dist`, or check that it is current
+    Page(web::Arguments),
+    /// The tool components under `tools/prebuilt`, or check that they are current
     Tools(tools::Arguments),
-    /// Rebuild the page that the server shows, `host/server/web/dist`, or check that it is current
-    Web(web::Arguments),
+}
+
+#[derive(Subcommand)]
+enum PackCommand {
+    /// A release: an archive and a Debian package in `target/dist`
+    Release(dist::Arguments),
+    /// The SDKs as their people install them, into `target/sdks`
+    Sdks(sdks::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -106,32 +130,45 @@ fn run(command: Command) -> Result<()> {
     let root = root()?;
     match command {
         Command::Check(arguments) => check::run(&root, &arguments),
-        Command::Conformance(arguments) => conformance::run(&root, &arguments),
-        Command::Deny { advisories } => supply::deny(&root, advisories),
-        Command::Dist(arguments) => dist::run(&root, &arguments),
-        Command::Fuzz(arguments) => fuzz::run(&root, &arguments),
-        Command::Hooks => hooks::HOOK.rebuild(&root),
-        Command::Hostile => {
-            [hooks::PROBE, hooks::CALLER].iter().try_for_each(|it| it.rebuild(&root))
-        }
-        Command::Oracle => oracle::run(&root),
+        Command::Dev(arguments) => dev::run(&root, &arguments),
+        Command::Tidy => tidy::run(&root),
         Command::Prose => {
             prose::print_table(&tidy::read_tree(&root)?);
             Ok(())
         }
-        Command::Sdks(arguments) => sdks::run(&root, &arguments),
-        Command::Tidy => tidy::run(&root),
-        Command::TestAcp => acp::run(&root),
-        Command::TestApi => api::run(&root),
-        Command::TestMcp => mcp::run(&root),
-        Command::TestOpenai => openai::run(&root),
-        Command::TestDist(arguments) => dist::test(&root, &arguments),
-        Command::TestPeers => peers::run(&root),
-        Command::TestGuests(arguments) => guests::run(&root, &arguments),
-        Command::TestPage => web::test(&root),
-        Command::Twice => twice::run(&root),
-        Command::Tools(arguments) => tools::run(&root, &arguments),
-        Command::Web(arguments) => web::run(&root, &arguments),
+        Command::DuplicateBuilds => duplicate_builds::run(&root),
+        Command::Deny { advisories } => supply::deny(&root, advisories),
+        Command::Fuzz(arguments) => fuzz::run(&root, &arguments),
+        Command::Test(test) => run_test(&root, test),
+        Command::Rebuild(part) => rebuild(&root, part),
+        Command::Pack(PackCommand::Release(arguments)) => dist::run(&root, &arguments),
+        Command::Pack(PackCommand::Sdks(arguments)) => sdks::run(&root, &arguments),
+    }
+}
+
+fn run_test(root: &Path, test: TestCommand) -> Result<()> {
+    match test {
+        TestCommand::Acp => acp::run(root),
+        TestCommand::AgentReader => agent_reader::run(root),
+        TestCommand::Api => api::run(root),
+        TestCommand::Guests(arguments) => guests::run(root, &arguments),
+        TestCommand::Llama => llama::run(root),
+        TestCommand::Mcp => mcp::run(root),
+        TestCommand::Openai => openai::run(root),
+        TestCommand::Page => web::test(root),
+        TestCommand::Release(arguments) => dist::test(root, &arguments),
+    }
+}
+
+fn rebuild(root: &Path, part: RebuildCommand) -> Result<()> {
+    match part {
+        RebuildCommand::AttackGuests => {
+            [hooks::PROBE, hooks::CALLER].iter().try_for_each(|guest| guest.rebuild(root))
+        }
+        RebuildCommand::Conformance(arguments) => conformance::run(root, &arguments),
+        RebuildCommand::Hooks => hooks::HOOK.rebuild(root),
+        RebuildCommand::Page(arguments) => web::run(root, &arguments),
+        RebuildCommand::Tools(arguments) => tools::run(root, &arguments),
     }
 }
 

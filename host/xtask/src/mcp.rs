@@ -1,4 +1,4 @@
-//! `cargo xtask test-mcp`: holds the MCP door of belljar against the official SDKs in Python and TypeScript,
+//! `cargo xtask test mcp`: holds the MCP door of belljar against the official SDKs in Python and TypeScript,
 //! the Inspector's command line and the conformance suite of the protocol; and its client against two public
 //! servers that are commands.
 //!

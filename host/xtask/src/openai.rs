@@ -1,4 +1,4 @@
-//! `cargo xtask test-openai`: holds the OpenAI wires of `belljar serve` against OpenAI's own packages.
+//! `cargo xtask test openai`: holds the OpenAI wires of `belljar serve` against OpenAI's own packages.
 //!
 //! A script under `tests/peers/openai` starts a server and runs the checks in Python and JavaScript.
 //! The packages are installed by `.ci/run`, or by hand with the two commands of [`INSTALL`].

@@ -1,4 +1,4 @@
-//! `cargo xtask sdks`: the SDKs as their people install them, in `target/sdks`.
+//! `cargo xtask pack sdks`: the SDKs as their people install them, in `target/sdks`.
 //!
 //! A crate, a wheel, two npm packages, and an archive each for Go, Zig, C and C++. A project of `belljar
 //! tools new` holds its SDK and needs none of them; they are for sharing one among projects.

@@ -1,4 +1,4 @@
-//! `cargo xtask tools`: the stock tool components, built from `tools/<name>`.
+//! `cargo xtask rebuild tools`: the stock tool components, built from `tools/<name>`.
 #![allow(clippy::print_stderr, reason = "progress of a developer command")]
 
 mod manifest;
@@ -91,7 +91,7 @@ pub(crate) fn build_into(root: &Path, out: &Path, chosen: &[String]) -> Result<(
 }
 
 /// The tools whose sources are not those of their committed component. Another compiler than the one
-/// that built it is no change: `test-guests --all` is for that.
+/// that built it is no change: `test guests --all` is for that.
 pub(crate) fn changed(root: &Path) -> Result<Vec<String>> {
     let manifest = Manifest::read(&prebuilt(root))?;
     let sources = Sources::read(root)?;
@@ -212,7 +212,10 @@ fn check(root: &Path, all: &[String], chosen: &[String]) -> Result<()> {
         eprintln!("{} tool components match their sources", chosen.len());
         return Ok(());
     }
-    bail!("{}\nhint: run `cargo xtask tools` and commit `tools/prebuilt`", faults.join("\n"))
+    bail!(
+        "{}\nhint: run `cargo xtask rebuild tools` and commit `tools/prebuilt`",
+        faults.join("\n")
+    )
 }
 
 /// The tools: each directory under `tools` with a manifest of its own, sorted.

@@ -1,4 +1,4 @@
-//! `cargo xtask web`: the page, built from `host/server/web` into its `dist`; and the test of it in a
+//! `cargo xtask rebuild page`: the page, built from `host/server/web` into its `dist`; and the test of it in a
 //! browser.
 //!
 //! The built files are committed, so that nobody needs Node to compile belljar. `dist.toml` beside it says
@@ -22,7 +22,7 @@ const TESTS: &str = "tests/page";
 
 /// The record of a build, beside `dist`.
 const RECORD: &str = "dist.toml";
-const HEADER: &str = "# Written by `cargo xtask web`.\n\n";
+const HEADER: &str = "# Written by `cargo xtask rebuild page`.\n\n";
 
 /// Everything that shapes the page. What stands in `scripts` only helps its authors.
 const SOURCES: &[&str] = &[
@@ -76,11 +76,13 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         toml::from_str(&text).with_context(|| format!("failed to parse `{}`", path.display()))?;
     let now = Record::of(root)?;
     if kept.sources != now.sources {
-        bail!("the page in `{WEB}/dist` is not built from its sources; run `cargo xtask web`");
+        bail!(
+            "the page in `{WEB}/dist` is not built from its sources; run `cargo xtask rebuild page`"
+        );
     }
     ensure!(
         kept.dist == now.dist,
-        "files in `{WEB}/dist` are not those that were built; run `cargo xtask web`"
+        "files in `{WEB}/dist` are not those that were built; run `cargo xtask rebuild page`"
     );
     Ok(())
 }

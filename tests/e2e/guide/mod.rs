@@ -16,7 +16,7 @@
 //! - `<!-- guide: not settings: REASON -->`: the TOML below is not for `belljar.toml`.
 //!
 //! The READMEs below `guest-sdk` and `tools` are told the same way, those of projects in a copy of
-//! the project. What builds a guest is run by `cargo xtask test-guests`, and parsed here.
+//! the project. What builds a guest is run by `cargo xtask test guests`, and parsed here.
 //!
 //! In a `console` block a command stands after `$ `, and below it what it prints to stdout and
 //! stderr; nothing below it = not compared. `...` on a line of its own stands for any lines,

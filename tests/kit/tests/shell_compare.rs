@@ -1,7 +1,7 @@
 //! The component of the tool `shell` does what bash and dash do, in a jar: on a directory, and on an
 //! overlay of it whose changes are applied.
 //!
-//! Needs both shells and their utilities, so `cargo xtask test-guests` runs it and `cargo test`
+//! Needs both shells and their utilities, so `cargo xtask test guests` runs it and `cargo test`
 //! does not. The same cases run natively in `tools/shell/tests/compare.rs`.
 //! `BELLJAR_TOOLS_DIR` names another folder of components than `tools/prebuilt`.
 

@@ -1,7 +1,7 @@
 //! Every stock tool passes its cases.
 //!
 //! By default the committed components are tested; `BELLJAR_TOOLS_DIR` names another folder
-//! of components, such as those that `cargo xtask test-guests` has just built.
+//! of components, such as those that `cargo xtask test guests` has just built.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -34,7 +34,7 @@ async fn every_stock_tool_passes_its_cases() {
 }
 
 /// The program answers from `tools/prebuilt/described.json` what its tools offer. With
-/// `BELLJAR_DESCRIBE=1` the file is written instead; `cargo xtask tools` does so.
+/// `BELLJAR_DESCRIBE=1` the file is written instead; `cargo xtask rebuild tools` does so.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_descriptions_that_are_kept_are_the_components_own() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf();
@@ -55,7 +55,7 @@ async fn the_descriptions_that_are_kept_are_the_components_own() {
     let kept = std::fs::read_to_string(&file).unwrap();
     assert!(
         kept == text,
-        "`tools/prebuilt/described.json` is not what the components say: run `cargo xtask tools`"
+        "`tools/prebuilt/described.json` is not what the components say: run `cargo xtask rebuild tools`"
     );
 }
 

@@ -328,7 +328,7 @@ mod tests {
         assert!(
             kept.replace("\r\n", "\n") == text,
             "the API is not what the page was built for; run `BELLJAR_DESCRIBE=1 cargo test typed_by`, \
-             then `cargo xtask web`"
+             then `cargo xtask rebuild page`"
         );
     }
 

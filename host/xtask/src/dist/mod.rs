@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: a release for people without a Rust toolchain.
+//! `cargo xtask pack release`: a release for people without a Rust toolchain.
 //!
 //! One archive and one Debian package with the same files: the stripped binary, the manual,
 //! completions, the licences of everything in the binary, and an SBOM. Both have the layout of a
@@ -30,7 +30,7 @@ pub(crate) use self::test::run as test;
 /// telemetry suite) should be somebody's decision.
 const MAX_BINARY: usize = 60 << 20;
 
-/// Options of `dist` and `test-dist`.
+/// Options of `pack release` and `test release`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Pack the debug build, stripped: for trying the packing, not for people
@@ -49,7 +49,7 @@ pub(super) struct Release {
     debug: bool,
 }
 
-/// `cargo xtask dist`.
+/// `cargo xtask pack release`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     let to = root.join("target/dist");
     let release = Release::gather(root, arguments.debug)?;

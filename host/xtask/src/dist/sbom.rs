@@ -31,7 +31,7 @@ pub(super) fn json(crates: &Crates, date: u64) -> Result<String> {
         "metadata": {
             "timestamp": timestamp(date),
             "lifecycles": [{ "phase": "build" }],
-            "tools": { "components": [{ "type": "application", "name": "cargo xtask dist" }] },
+            "tools": { "components": [{ "type": "application", "name": "cargo xtask pack release" }] },
             "component": component(program, crates, "application")?,
             "properties": [{
                 "name": "belljar:scope",

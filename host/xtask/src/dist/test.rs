@@ -1,4 +1,4 @@
-//! `cargo xtask test-dist`: installs the release as a person without Rust would, in a root
+//! `cargo xtask test release`: installs the release as a person without Rust would, in a root
 //! directory that holds nothing but the libraries that the binary links to, and uses it there.
 
 use std::fs;

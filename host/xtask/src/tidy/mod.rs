@@ -8,6 +8,7 @@ mod invariants;
 mod public;
 mod rings;
 mod source;
+mod walks;
 mod words;
 
 use std::fs;
@@ -50,6 +51,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     breaches.extend(rings::breaches(&files));
     breaches.extend(words::breaches(&files));
     breaches.extend(guide::breaches(root, &files));
+    breaches.extend(walks::breaches(&files));
     breaches.extend(crate::prose::breaches(&files));
     for breach in &breaches {
         crate::say(&format!("tidy: {breach}"));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 const FILE: &str = "manifest.toml";
-const HEADER: &str = "# Written by `cargo xtask tools`.\n\n";
+const HEADER: &str = "# Written by `cargo xtask rebuild tools`.\n\n";
 
 /// The entries by tool name.
 #[derive(Default, Deserialize, Serialize)]

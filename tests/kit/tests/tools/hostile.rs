@@ -41,7 +41,7 @@ fn every_attacking_component_is_made_of_its_text() {
         }
     }
     let mut kept = files(&prebuilt, "wasm");
-    // Of a language with a compiler of its own: `cargo xtask hostile` builds them.
+    // Of a language with a compiler of its own: `cargo xtask rebuild attack-guests` builds them.
     for built in ["caller", "probe"] {
         kept.remove(built).unwrap();
     }

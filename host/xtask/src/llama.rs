@@ -1,4 +1,4 @@
-//! `cargo xtask test-peers`: tests against servers that nobody here wrote.
+//! `cargo xtask test llama`: tests against servers that nobody here wrote.
 //!
 //! Makes the tiny random model, serves it on loopback with llama.cpp's own HTTP server and
 //! runs the `peers` test target of the command line against it. The Python packages are

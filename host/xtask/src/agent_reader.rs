@@ -1,4 +1,4 @@
-//! `cargo xtask oracle`: holds `belljar agents check` against a second reader of agent files.
+//! `cargo xtask test agent-reader`: holds `belljar agents check` against a second reader of agent files.
 //!
 //! The reader is a script with PyYAML, under `tests/oracle`. It reads the files kept there, and
 //! every library in the directory that `BELLJAR_CORPUS` names, by default `../shared/corpus`
