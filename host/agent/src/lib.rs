@@ -52,6 +52,7 @@ mod subagent;
 mod tools;
 pub mod trace;
 
+pub use agent_loop::job::caps_of_run;
 pub use agent_loop::machine::{
     Partial, counted, cut_off, hold_tokens, message_bytes, prompt_bytes,
 };
@@ -90,7 +91,7 @@ pub use rights::resolve::{
     resolve_all_until, resolve_behind, resolve_direct, resolve_entry, resolve_known, resolve_until,
 };
 pub use rights::vetting::{Vetted, VettedAgent, vetted_libraries};
-pub use run::{Preview, RunSpec, caps_of_run, preview, run};
+pub use run::{Preview, RunSpec, preview, run};
 pub use schema::Schemas;
 pub use shorter::ShorterPast;
 pub use subagent::control::Control;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use belljar_definition::builtin_tools;
 use belljar_model::{ChatRequest, Message};
-use belljar_policy::{Budget, Caps, Level, Limits, LimitsRequest, Meter};
+use belljar_policy::{Budget, LimitsRequest};
 use belljar_work::WorkKind;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -228,43 +228,14 @@ pub(crate) fn job(
         Some(rerun) => rerun.rights(rights),
         None => rights,
     };
-    let rights = if layers.is_some() { rights } else { rights.without_overlays() };
     let depth = Depth::top(shared.host.settings.subagents.max_depth)
         .bounded(agent.definition.subagents.as_ref());
-    let limits = rights.limits();
-    let caps = Caps::of(limits);
-    let time = Duration::from_secs(limits.timeout_seconds);
-    let now = Instant::now();
-    Ok(Job {
-        shared: Arc::clone(shared),
-        pause: Arc::default(),
-        depth,
-        fork: None,
-        instructions: None,
-        known: None,
-        spawn_index,
-        address: Arc::clone(&path),
-        path,
-        budget: budget
-            .unwrap_or_else(|| Budget::root(Level::Session, caps_of_run(limits)))
-            .child(Level::Subagent, caps),
-        // A time limit beyond the clock's range counts as unlimited.
-        deadline: now.checked_add(time).unwrap_or_else(|| now + FAR_FUTURE),
-        bills: shared.host.billed.of(&agent.id, model.model.id()),
-        rights,
-        agent,
-        model,
-        layers,
-        isolated: false,
-        direct: false,
-        history,
-        shorter,
-        first: first_of(&task, context.as_deref(), &brought),
-        brought,
-        cancel,
-        notes,
-        span: tracing::Span::current(),
-    })
+    let time = Duration::from_secs(rights.limits().timeout_seconds);
+    let first = first_of(&task, context.as_deref(), &brought);
+    let mut job = Job::new(shared, path, agent, rights, model, layers, budget);
+    // A time limit beyond the clock's range counts as unlimited.
+    job.deadline = Instant::now().checked_add(time).unwrap_or(job.deadline);
+    Ok(Job { depth, spawn_index, history, shorter, first, brought, cancel, notes, ..job })
 }
 
 /// The first message; blank where the caller brings results and says nothing.
@@ -287,14 +258,6 @@ fn log_for_the_operator(error: &RunError) {
         tracing::warn!(target: "belljar::agent", "{message}: {hint}");
     }
 }
-
-/// The caps of a single run's session: the agent's, plus its last step, which subagents cannot take.
-pub fn caps_of_run(limits: &Limits) -> Caps {
-    Caps::of(limits).with(Meter::Steps, limits.steps.saturating_add(1))
-}
-
-/// Ten years: further than any run, within every clock.
-const FAR_FUTURE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 const REFRESH_SKILLS: WorkKind =
     WorkKind { name: "looking for changed skills", time: Duration::from_secs(60) };

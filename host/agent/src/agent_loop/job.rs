@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use belljar_definition::AgentId;
 use belljar_model::{ChatRequest, Message, Resolved};
-use belljar_policy::{Budget, Rights, ToolName};
+use belljar_policy::{Budget, Caps, Level, Limits, Meter, Rights, ToolName};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
@@ -29,6 +30,14 @@ use crate::subagent::control::Control;
 use crate::tools::approval::pause::Pause;
 use crate::tools::builtin::tool::Depth;
 use crate::tools::served::Served;
+
+/// Ten years: further than any run, within every clock.
+const FAR_FUTURE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// The caps of a single run's session: the agent's, plus its last step, which subagents cannot take.
+pub fn caps_of_run(limits: &Limits) -> Caps {
+    Caps::of(limits).with(Meter::Steps, limits.steps.saturating_add(1))
+}
 
 /// The shared state of all agents of a run.
 pub(crate) struct Shared {
@@ -144,6 +153,49 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    /// The job of a top agent without a task, a bound in time or subagents. Without `layers` its overlays are
+    /// only read, and without a budget `above` it has a session budget to itself.
+    pub(crate) fn new(
+        shared: &Arc<Shared>,
+        path: Arc<str>,
+        agent: Arc<ResolvedAgent>,
+        rights: Rights,
+        model: Resolved,
+        layers: Option<Layers>,
+        above: Option<Budget>,
+    ) -> Self {
+        let rights = if layers.is_some() { rights } else { rights.without_overlays() };
+        let limits = rights.limits();
+        let above = above.unwrap_or_else(|| Budget::root(Level::Session, caps_of_run(limits)));
+        Self {
+            shared: Arc::clone(shared),
+            address: Arc::clone(&path),
+            path,
+            budget: above.child(Level::Subagent, Caps::of(limits)),
+            rights,
+            bills: shared.host.billed.of(&agent.id, model.model.id()),
+            agent,
+            model,
+            layers,
+            isolated: false,
+            direct: false,
+            history: Vec::new(),
+            shorter: None,
+            first: String::new(),
+            brought: Brought::default(),
+            spawn_index: 0,
+            deadline: Instant::now() + FAR_FUTURE,
+            cancel: CancellationToken::new(),
+            pause: Arc::default(),
+            depth: Depth::top(0),
+            fork: None,
+            instructions: None,
+            known: None,
+            notes: Vec::new(),
+            span: Span::current(),
+        }
+    }
+
     /// Sends an event about this agent.
     pub(crate) fn emit(&self, make: impl FnOnce() -> EventKind) {
         self.shared.events.emit(&self.path, make);

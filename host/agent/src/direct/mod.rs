@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use belljar_model::{Resolved, ToolCall, ToolSpec};
-use belljar_policy::{Budget, Caps, Level, METERS, Meter, Permission, ToolName};
+use belljar_policy::{Budget, METERS, Meter, Permission, ToolName};
 use belljar_sandbox::{Hints, Part, PeerTool};
 use futures::FutureExt as _;
 use tokio::sync::Semaphore;
-use tokio::time::{Duration, Instant, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::callers::Callers;
@@ -31,23 +31,18 @@ use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::live::Live;
 use crate::agent_loop::machine::Loop;
 use crate::agent_loop::prepare::{Prepared, prepare};
-use crate::billed::Bills;
-use crate::brought::Brought;
 use crate::clock::RunId;
 use crate::events::{EventSink, Events};
 use crate::host::Host;
 use crate::layers::Layers;
 use crate::limits::CALL_CLOSE_LIMIT;
 use crate::outcome::{Attachment, CallReceipt, RunError, Usage};
-use crate::prompt::frame::GO_ON;
 use crate::replay::journal::NoJournal;
 use crate::rights::delegates::Delegates;
 use crate::rights::resolve::ResolvedAgent;
-use crate::run::caps_of_run;
 use crate::subagent::background::Background;
 use crate::tools::answer::Answer;
 use crate::tools::approval::asker::Asker;
-use crate::tools::builtin::tool::Depth;
 use crate::tools::call::{Call, arguments};
 use crate::tools::dispatch::{Decision, Refusal};
 use crate::tools::hooks::state::HookState;
@@ -59,9 +54,6 @@ pub use self::callers::DirectProgress;
 
 /// The share of a budget, in percent, after which a new jar is to be made: running calls have the rest.
 const WORN_PERCENT: u64 = 50;
-
-/// Ten years: there is no end of the whole, each call has its own.
-const NO_END: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// Whose tools, and where.
 #[derive(Debug, Clone)]
@@ -333,12 +325,7 @@ fn job(host: &Host, callers: &Arc<Callers>, spec: DirectSpec) -> Job {
     let events = EventSink::to(move |event| listening.listen(event));
     let events = Events::new(events, run.clone(), 0);
     let path: Arc<str> = agent.id.slug.as_str().into();
-    let rights = agent.rights.clone();
-    let rights = if layers.is_some() { rights } else { rights.without_overlays() };
-    let limits = rights.limits();
-    let caps = Caps::of(limits);
-    let above = budget.unwrap_or_else(|| Budget::root(Level::Session, caps_of_run(limits)));
-    let now = Instant::now();
+    let (rights, notes) = (agent.rights.clone(), agent.notes());
     let model = Resolved {
         model: Arc::new(NoModel),
         name: String::new(),
@@ -346,31 +333,8 @@ fn job(host: &Host, callers: &Arc<Callers>, spec: DirectSpec) -> Job {
         small: false,
         notes: Vec::new(),
     };
-    Job {
-        shared: Arc::new(Shared { served, ..Shared::new(host, run, events, workspace) }),
-        pause: Arc::default(),
-        depth: Depth::top(0),
-        fork: None,
-        instructions: None,
-        known: None,
-        spawn_index: 0,
-        address: Arc::clone(&path),
-        path,
-        budget: above.child(Level::Subagent, caps),
-        deadline: now.checked_add(NO_END).unwrap_or(now),
-        bills: Arc::<Bills>::default(),
-        rights,
-        notes: agent.notes(),
-        agent,
-        model,
-        layers,
-        isolated: false,
-        direct: true,
-        history: Vec::new(),
-        shorter: None,
-        first: GO_ON.to_owned(),
-        brought: Brought::default(),
-        cancel: CancellationToken::new(),
-        span: tracing::Span::current(),
-    }
+    let shared = Arc::new(Shared { served, ..Shared::new(host, run, events, workspace) });
+    // It has no bound in time: each call has its own.
+    let job = Job::new(&shared, path, agent, rights, model, layers, budget);
+    Job { notes, direct: true, ..job }
 }

@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use belljar_model::{ChatRequest, Resolved};
 use belljar_policy::{
-    Access, Asked, Caps, Denied, DenyCode, Level, Narrowing, Rights, Shown, Source, Stance,
-    ToolName, Vote,
+    Access, Asked, Denied, DenyCode, Narrowing, Rights, Shown, Source, Stance, ToolName, Vote,
 };
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -23,7 +22,6 @@ use crate::agent_loop::agent::Agent;
 use crate::agent_loop::driver::run_agent;
 use crate::agent_loop::ended::{not_started, panic_message};
 use crate::agent_loop::job::{Job, Shared};
-use crate::brought::Brought;
 use crate::limits::{MAX_CHILDREN_PER_RUN, MAX_KNOWN_FILES, MAX_KNOWN_FILES_OF_SMALL};
 use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::prompt::frame;
@@ -131,7 +129,6 @@ impl Agent<'_> {
         if isolated {
             notes.extend(not_isolated(&rights));
         }
-        let rights = if job.layers.is_some() { rights } else { rights.without_overlays() };
         let model = if fork { Ok(job.model.clone()) } else { self.model_of_child(agent) };
         let model = model.map_err(|error| {
             let status = RunStatus::Failed;
@@ -160,22 +157,12 @@ impl Agent<'_> {
             frame::first_message(&task, context)
         };
         let known = if fork { None } else { self.known_to(&rights, small.as_ref()) };
+        let (path, above) = (Arc::clone(path), Some(job.budget.clone()));
+        let agent = Arc::clone(agent);
         Ok(Job {
-            shared: Arc::clone(&job.shared),
-            path: Arc::clone(path),
             address: Arc::clone(address),
-            agent: Arc::clone(agent),
-            budget: job.budget.child(Level::Subagent, Caps::of(rights.limits())),
-            rights,
-            bills: job.shared.host.billed.of(&agent.id, model.model.id()),
-            model,
-            layers,
             isolated,
-            direct: false,
-            history: Vec::new(),
-            shorter: None,
             first,
-            brought: Brought::default(),
             spawn_index: *spawn_index,
             // The child's time begins with its slot; until then the parent's deadline holds.
             deadline: job.deadline.checked_add(job.pause.total()).unwrap_or(job.deadline),
@@ -186,7 +173,7 @@ impl Agent<'_> {
             known,
             instructions: small.and_then(|small| small.instructions()),
             notes,
-            span: tracing::Span::current(),
+            ..Job::new(&job.shared, path, agent, rights, model, layers, above)
         })
     }
 
