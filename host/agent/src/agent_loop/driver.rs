@@ -34,7 +34,6 @@ use crate::limits::{BACKGROUND_WAIT, CHILD_CLOSE_LIMIT, MAX_REPLY_BYTES, ROOM_WA
 use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::replay::log::StepKind;
 use crate::replay::replaying::Replaying;
-use crate::replay::rerunning::Rerunning;
 use crate::schema::{CHECKING, Check, late};
 use crate::subagent::background::Background;
 use crate::tools::builtin::worktree;
@@ -125,9 +124,8 @@ async fn run_life(
     };
     let Prepared { machine, jar, delegates, repeatable, replayable, remote, peers } = prepared;
     let effects: Box<dyn Effects> = match &job.shared.rerun {
-        Some(rerun) => Box::new(Rerunning::of(job, rerun, Live)),
         None if job.shared.replay.is_empty() => Box::new(Live),
-        None => Box::new(Replaying::of(job, Live)),
+        _ => Box::new(Replaying::new(job)),
     };
     let agent = Agent {
         job,

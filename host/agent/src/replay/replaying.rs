@@ -1,10 +1,10 @@
-//! An agent that resumes: earlier work is returned from the journal, in the same order, and later work is
-//! done now.
+//! An agent whose earlier work is stored: returned from the journal in the same order where it resumes, made
+//! anew and compared where it is replayed (`rerunning.rs`). Later work is done now.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use belljar_model::Reply;
+use belljar_model::{CallContext, Reply};
 use belljar_policy::{Meter, ToolPermit};
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
@@ -12,13 +12,16 @@ use tokio_util::sync::CancellationToken;
 use crate::agent_loop::agent::{Agent, Timer};
 use crate::agent_loop::agent::{Effects, Notes};
 use crate::agent_loop::job::Job;
+use crate::agent_loop::live::Live;
 use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
 use crate::events::EventKind;
 use crate::limits::MAX_CONCLUSION_BYTES;
 use crate::outcome::{ChildSummary, RunStatus, Usage};
 use crate::prompt::frame;
-use crate::replay::log::{AgentPast, LoggedCourse, LoggedResult, PlannedChild};
+use crate::replay::log::{AgentPast, LoggedCourse, PlannedChild};
 use crate::replay::persist::address_of;
+use crate::replay::rerun::Rerun;
+use crate::replay::rerunning::{CallComparison, permit_unasked};
 use crate::subagent::background::{Ended, still_running};
 use crate::subagent::planned::Planned;
 use crate::subagent::planned::Starting;
@@ -35,20 +38,50 @@ use crate::tools::result;
 /// enough.
 const ENDED_WITH_THE_PROGRAM: &str = "the program ended while it ran; how far it got is not known";
 
-/// Returns an agent's stored results, and passes everything else on to `after`.
-pub(crate) struct Replaying<E> {
+/// Returns an agent's stored results by a policy, and does everything else now.
+pub(crate) struct Replaying {
     past: Arc<AgentPast>,
-    /// How much is persisted of the whole run.
-    entries: usize,
-    after: E,
+    policy: ReplayPolicy,
 }
 
-impl<E: Effects> Replaying<E> {
-    /// Takes an agent's stored steps from the resumed run; once for each agent.
-    pub(crate) fn of(job: &Job, after: E) -> Self {
-        let replay = &job.shared.replay;
-        let past = replay.take(&job.address).unwrap_or_default();
-        Self { past, entries: replay.len(), after }
+/// The use of the stored steps.
+enum ReplayPolicy {
+    /// The run resumes: nothing stored is done again. `kept`: how much is persisted of the whole run.
+    Resume { kept: usize },
+    /// The finished run is replayed, and its calls are compared.
+    Compare(Arc<Rerun>),
+}
+
+impl Replaying {
+    /// Takes an agent's stored steps from the run; once for each agent.
+    pub(crate) fn new(job: &Job) -> Self {
+        let (replay, policy) = match &job.shared.rerun {
+            Some(rerun) => (rerun.past(), ReplayPolicy::Compare(Arc::clone(rerun))),
+            None => {
+                let replay = &*job.shared.replay;
+                (replay, ReplayPolicy::Resume { kept: replay.len() })
+            }
+        };
+        Self { past: replay.take(&job.address).unwrap_or_default(), policy }
+    }
+
+    fn resumes(&self) -> bool {
+        matches!(self.policy, ReplayPolicy::Resume { .. })
+    }
+
+    fn asks_model(&self) -> bool {
+        matches!(&self.policy, ReplayPolicy::Compare(rerun) if rerun.asks_model())
+    }
+
+    /// The model's stored answer, unless the model is asked again.
+    fn said(&self, step: u64) -> Option<(&[String], &Reply)> {
+        self.past.said(step).filter(|_| !self.asks_model())
+    }
+
+    /// The journal that has the numbers and ids of a call's subagents.
+    fn numbered<'a>(&'a self, call: Call<'a>) -> Option<&'a AgentPast> {
+        let is_stored = self.resumes() || (call.nested.is_none() && !self.asks_model());
+        self.past_of(call).filter(|_| is_stored)
     }
 
     /// The journal with a call: the agent's, or the outer call's. `None` = the outer call runs for the first
@@ -60,12 +93,21 @@ impl<E: Effects> Replaying<E> {
         }
     }
 
-    fn result<'a>(&'a self, call: Call<'a>) -> Option<&'a LoggedResult> {
-        self.past_of(call)?.result(call.step, call.position)
+    /// The subagents of a call that begins again.
+    fn begun<'a>(&'a self, call: Call<'a>) -> Option<&'a [PlannedChild]> {
+        self.past_of(call).filter(|_| self.resumes())?.begun(call.step, call.position)
     }
 
-    fn begun<'a>(&'a self, call: Call<'a>) -> Option<&'a [PlannedChild]> {
-        self.past_of(call)?.begun(call.step, call.position)
+    /// Puts an answer into the transcript, where a replay writes one.
+    fn record(&self, agent: &Agent<'_>, machine: &Loop, reply: &Reply) {
+        let ReplayPolicy::Compare(rerun) = &self.policy else { return };
+        let Some(recording) = rerun.recording() else { return };
+        let cx = CallContext {
+            spawn_index: agent.job.spawn_index,
+            step: machine.current_step(),
+            ..CallContext::new(&agent.job.agent.definition.name)
+        };
+        recording.replied(&cx, machine.request(), reply);
     }
 
     /// The stored answer of a call. Its usage counts again.
@@ -164,48 +206,9 @@ impl<E: Effects> Replaying<E> {
         agent.persist_result(call, &answer).await;
         Some(answer)
     }
-}
 
-#[async_trait]
-impl<E: Effects> Effects for Replaying<E> {
-    fn begin(&self, agent: &Agent<'_>, _: &Loop) {
-        if !agent.job.depth.is_child() {
-            agent.job.emit(|| EventKind::RunResumed { kept: self.entries });
-        }
-    }
-
-    async fn start(&self, agent: &Agent<'_>, timer: &mut Timer) -> Result<String, Ending> {
-        match self.past.said(1) {
-            Some(_) => Ok(String::new()),
-            None => self.after.start(agent, timer).await,
-        }
-    }
-
-    fn take_step(&self, agent: &Agent<'_>, machine: &Loop) -> NextStep {
-        if self.past.said(machine.current_step() + 1).is_none() {
-            return self.after.take_step(agent, machine);
-        }
-        step_again(agent)
-    }
-
-    async fn ask_model(
-        &self,
-        agent: &Agent<'_>,
-        machine: &mut Loop,
-        last: bool,
-        notes: &mut Notes,
-        timer: &mut Timer,
-    ) -> Input {
-        let Some((before, reply)) = self.past.said(machine.current_step()) else {
-            return self.after.ask_model(agent, machine, last, notes, timer).await;
-        };
-        let input = reply_again(agent, machine, before, reply);
-        // INV-364: texts written for servers in this step count again, repeated or not.
-        agent.bill_text(self.past.written(machine.current_step()));
-        input
-    }
-
-    async fn call(
+    /// Answers a call from the journal, else makes it.
+    async fn resumed(
         &self,
         agent: &Agent<'_>,
         call: Call<'_>,
@@ -224,10 +227,83 @@ impl<E: Effects> Effects for Replaying<E> {
         if let Some(answer) = self.interrupted(agent, call, machine).await {
             return answer;
         }
-        let answer = self.after.call(agent, call, decision, machine).await;
+        let answer = Live.call(agent, call, decision, machine).await;
         // If the call did not run again, because it is refused now.
         recall_within(agent, &calls_of(agent, call), machine).await;
         answer
+    }
+}
+
+#[async_trait]
+impl Effects for Replaying {
+    fn begin(&self, agent: &Agent<'_>, machine: &Loop) {
+        match self.policy {
+            ReplayPolicy::Compare(_) => Live.begin(agent, machine),
+            ReplayPolicy::Resume { .. } if agent.job.depth.is_child() => {}
+            ReplayPolicy::Resume { kept } => agent.job.emit(|| EventKind::RunResumed { kept }),
+        }
+    }
+
+    async fn start(&self, agent: &Agent<'_>, timer: &mut Timer) -> Result<String, Ending> {
+        match self.said(1) {
+            Some(_) => Ok(String::new()),
+            None => Live.start(agent, timer).await,
+        }
+    }
+
+    fn take_step(&self, agent: &Agent<'_>, machine: &Loop) -> NextStep {
+        if self.said(machine.current_step() + 1).is_none() {
+            return Live.take_step(agent, machine);
+        }
+        step_again(agent)
+    }
+
+    async fn ask_model(
+        &self,
+        agent: &Agent<'_>,
+        machine: &mut Loop,
+        last: bool,
+        notes: &mut Notes,
+        timer: &mut Timer,
+    ) -> Input {
+        let Some((before, reply)) = self.said(machine.current_step()) else {
+            if let ReplayPolicy::Compare(rerun) = &self.policy
+                && !rerun.asks_model()
+            {
+                rerun.note_ended(&agent.job.path);
+                let ending = Ending::cancelled();
+                return Input::Interrupted { partial: String::new(), answers: Vec::new(), ending };
+            }
+            let input = Live.ask_model(agent, machine, last, notes, timer).await;
+            if let Input::Replied(reply) = &input {
+                self.record(agent, machine, reply);
+            }
+            return input;
+        };
+        let input = reply_again(agent, machine, before, reply);
+        self.record(agent, machine, reply);
+        if self.resumes() {
+            // INV-364: texts written for servers in this step count again, repeated or not.
+            agent.bill_text(self.past.written(machine.current_step()));
+        }
+        input
+    }
+
+    async fn call(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        decision: Decision,
+        machine: &Loop,
+    ) -> Answer {
+        match &self.policy {
+            ReplayPolicy::Resume { .. } => self.resumed(agent, call, decision, machine).await,
+            ReplayPolicy::Compare(rerun) => {
+                CallComparison { rerun, past: &self.past }
+                    .call(agent, call, decision, machine)
+                    .await
+            }
+        }
     }
 
     async fn finish(
@@ -239,11 +315,21 @@ impl<E: Effects> Effects for Replaying<E> {
         again: &mut bool,
         timer: &mut Timer,
     ) -> Result<Input, Ending> {
-        if self.past.said(machine.current_step() + 1).is_none() {
-            return self.after.finish(agent, machine, notes, ending, again, timer).await;
+        if self.said(machine.current_step() + 1).is_some() {
+            *again = true;
+            return Ok(machine.reopen());
         }
-        *again = true;
-        Ok(machine.reopen())
+        if self.resumes() || self.asks_model() {
+            return Live.finish(agent, machine, notes, ending, again, timer).await;
+        }
+        // They have stored answers too.
+        tokio::select! {
+            biased;
+            () = agent.stop.cancelled() => {}
+            () = agent.time_up(timer) => {}
+            () = agent.background.all() => {}
+        }
+        Err(ending)
     }
 
     fn spawn_index(
@@ -253,9 +339,9 @@ impl<E: Effects> Effects for Replaying<E> {
         place: usize,
         slug: &str,
     ) -> Option<u32> {
-        let past = self.past_of(call);
+        let past = self.numbered(call);
         past.and_then(|past| past.spawn_index(call.step, call.position, place, slug))
-            .or_else(|| self.after.spawn_index(agent, call, place, slug))
+            .or_else(|| Live.spawn_index(agent, call, place, slug))
     }
 
     async fn permit_spawn(
@@ -264,10 +350,13 @@ impl<E: Effects> Effects for Replaying<E> {
         call: Call<'_>,
         permit: ToolPermit,
     ) -> Result<(), Refusal> {
-        if self.had_begun(call) {
-            return Ok(());
+        match self.policy {
+            ReplayPolicy::Resume { .. } if self.had_begun(call) => Ok(()),
+            ReplayPolicy::Resume { .. } => Live.permit_spawn(agent, call, permit).await,
+            ReplayPolicy::Compare(_) => {
+                Live.permit_spawn(agent, call, permit_unasked(permit)).await
+            }
         }
-        self.after.permit_spawn(agent, call, permit).await
     }
 
     async fn announce(
@@ -278,19 +367,21 @@ impl<E: Effects> Effects for Replaying<E> {
         heading: Heading<'_>,
     ) -> Arc<Batch> {
         if !self.had_begun(call) {
-            return self.after.announce(agent, call, children, heading).await;
+            return Live.announce(agent, call, children, heading).await;
         }
         agent.persist_queued(call, children, false).await;
         Batch::unannounced(&agent.job.shared, &agent.job.path, &call.call.id, children.len())
     }
 
     fn background_id(&self, agent: &Agent<'_>, call: Call<'_>) -> String {
-        let before = self.result(call).and_then(|persisted| persisted.background.clone());
-        before.unwrap_or_else(|| self.after.background_id(agent, call))
+        let before = self.numbered(call).and_then(|past| past.result(call.step, call.position));
+        let before = before.and_then(|persisted| persisted.background.clone());
+        before.unwrap_or_else(|| Live.background_id(agent, call))
     }
 
     fn was_left(&self, call: Call<'_>) -> Option<bool> {
-        self.result(call).map(|persisted| persisted.background.is_some())
+        let past = self.past_of(call).filter(|_| !self.asks_model())?;
+        past.result(call.step, call.position).map(|persisted| persisted.background.is_some())
     }
 
     fn had_begun(&self, call: Call<'_>) -> bool {
@@ -298,11 +389,12 @@ impl<E: Effects> Effects for Replaying<E> {
     }
 
     fn was_asked(&self, call: Call<'_>) -> bool {
-        self.past_of(call).is_some_and(|past| past.was_asked(call.step, call.position))
+        let past = self.past_of(call).filter(|_| self.resumes());
+        past.is_some_and(|past| past.was_asked(call.step, call.position))
     }
 
     async fn left_over(&self, agent: &Agent<'_>, outer: &Outer, machine: &Loop) -> Option<String> {
-        let past = outer.past()?;
+        let past = outer.past().filter(|_| self.resumes())?;
         let left = recall(agent, past, outer.address(), &|position| !outer.has_made(position));
         resume(agent, left, machine).await;
         outer.ends(past)
@@ -313,14 +405,18 @@ impl<E: Effects> Effects for Replaying<E> {
     }
 
     fn past_within(&self, agent: &Agent<'_>, address: &str) -> Option<Arc<AgentPast>> {
-        agent.job.shared.replay.take(address)
+        match &self.policy {
+            ReplayPolicy::Resume { .. } => agent.job.shared.replay.take(address),
+            ReplayPolicy::Compare(rerun) => rerun.past().take(address),
+        }
     }
 
     fn run_child(&self, agent: &Agent<'_>, child: Starting) -> BoxFuture<'static, Ended> {
         let past = if child.nested { child.past.as_deref() } else { Some(&*self.past) };
+        let past = past.filter(|_| self.resumes());
         let place = child.place();
         let Some(summary) = past.and_then(|past| past.child(child.step, place)).cloned() else {
-            return self.after.run_child(agent, child);
+            return Live.run_child(agent, child);
         };
         bill_child(agent, &summary);
         Box::pin(async move { child.ended(summary) })
@@ -328,7 +424,7 @@ impl<E: Effects> Effects for Replaying<E> {
 }
 
 /// Takes the step of a repeated answer: counted, never refused.
-pub(crate) fn step_again(agent: &Agent<'_>) -> NextStep {
+fn step_again(agent: &Agent<'_>) -> NextStep {
     let budget = &agent.job.budget;
     let before = budget.exhausted(Meter::Steps);
     let _ = budget.bill(Meter::Steps, 1);
@@ -336,12 +432,7 @@ pub(crate) fn step_again(agent: &Agent<'_>) -> NextStep {
 }
 
 /// Returns a stored answer, with its earlier notes.
-pub(crate) fn reply_again(
-    agent: &Agent<'_>,
-    machine: &mut Loop,
-    notes: &[String],
-    reply: &Reply,
-) -> Input {
+fn reply_again(agent: &Agent<'_>, machine: &mut Loop, notes: &[String], reply: &Reply) -> Input {
     for text in notes {
         agent.background.announced(text);
         machine.add_note(text.clone());

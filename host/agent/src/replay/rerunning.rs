@@ -1,32 +1,22 @@
-//! The effects of a replayed agent: stored model answers, unless the model is asked again; calls made anew
-//! and compared, or answered from the record.
+//! The calls of a replayed agent: made anew and compared, or answered from the record.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use belljar_model::{CallContext, Reply};
 use belljar_policy::{DenyCode, ToolName, ToolPermit};
 use belljar_sandbox::Receipt;
-use futures::future::BoxFuture;
 
-use crate::agent_loop::agent::{Agent, Effects, Notes, Timer};
-use crate::agent_loop::job::Job;
-use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
+use crate::agent_loop::agent::{Agent, Effects as _};
+use crate::agent_loop::live::Live;
+use crate::agent_loop::machine::Loop;
 use crate::outcome::CallReceipt;
 use crate::prompt::frame::INTERRUPTED;
-use crate::replay::log::{AgentPast, LoggedCourse, LoggedResult};
-use crate::replay::replaying::{reply_again, step_again};
+use crate::replay::log::{AgentPast, LoggedResult};
 use crate::replay::rerun::{CallText, Comparison, ReplayedCall, Rerun};
 use crate::replay::times::without_times;
-use crate::subagent::background::Ended;
-use crate::subagent::planned::{Planned, Starting};
-use crate::subagent::progress::{Batch, Heading};
 use crate::tools::answer::Answer;
 use crate::tools::approval::consent::{Instead, without_asking};
 use crate::tools::approval::questions::SAID_NO;
 use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::call::{Call, arguments};
-use crate::tools::dispatch::{Decision, Refusal};
+use crate::tools::dispatch::Decision;
 use crate::tools::result::Executed;
 
 const NETWORK: &str =
@@ -45,11 +35,10 @@ const BUT_TIMES: &str = "but for times and dates";
 /// The only stock tool with times in its results, for example of `date`, `ls -l`, `diff`.
 const SHELL: &str = "shell";
 
-/// Replays one agent; `after` has the new effects.
-pub(crate) struct Rerunning<E> {
-    rerun: Arc<Rerun>,
-    past: Arc<AgentPast>,
-    after: E,
+/// Makes the calls of one replayed agent, and compares them with its stored ones.
+pub(crate) struct CallComparison<'a> {
+    pub(crate) rerun: &'a Rerun,
+    pub(crate) past: &'a AgentPast,
 }
 
 /// How a call that the stored model asked for is answered.
@@ -62,19 +51,52 @@ enum Way {
     CutShort,
 }
 
-impl<E: Effects> Rerunning<E> {
-    /// Takes what is stored of an agent; once for each.
-    pub(crate) fn of(job: &Job, rerun: &Arc<Rerun>, after: E) -> Self {
-        let past = rerun.past().take(&job.address).unwrap_or_default();
-        Self { rerun: Arc::clone(rerun), past, after }
-    }
-
-    /// The journal that a call stands in.
-    fn past_of<'a>(&'a self, call: Call<'a>) -> Option<&'a AgentPast> {
-        match call.nested {
-            Some(nested) => nested.outer.past().map(Arc::as_ref),
-            None => Some(&self.past),
+impl CallComparison<'_> {
+    /// Answers a call.
+    pub(crate) async fn call(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        decision: Decision,
+        machine: &Loop,
+    ) -> Answer {
+        if let Some(nested) = call.nested {
+            // The result of the outer call is compared.
+            let past = nested.outer.past();
+            let past = past.filter(|it| it.called(call.step, call.position) == Some(nested.called));
+            let way = past.map(|past| (past, self.way(past, agent, call, &decision)));
+            return match way {
+                Some((past, Way::Record(_))) => {
+                    stand_in(agent, call, past.result(call.step, call.position))
+                }
+                Some((_, Way::Anew | Way::CutShort)) | None => {
+                    self.make(agent, call, decision, machine).await
+                }
+            };
         }
+        if !self.is_stored(call, machine) {
+            let answer = self.make(agent, call, decision, machine).await;
+            let reason = "the model asked for something else then".to_owned();
+            self.note(agent, call, machine, &answer, (Comparison::Added, Some(reason)));
+            return answer;
+        }
+        let then = self.past.result(call.step, call.position);
+        let (answer, compared) = match self.way(self.past, agent, call, &decision) {
+            Way::Anew => {
+                let timed = is_timed(&decision);
+                let answer = self.make(agent, call, decision, machine).await;
+                let compared = self.compare(agent, call, &answer, timed);
+                (answer, compared)
+            }
+            Way::Record(why) => {
+                (stand_in(agent, call, then), (Comparison::FromRecord, Some(why.to_owned())))
+            }
+            Way::CutShort => {
+                (stand_in(agent, call, None), (Comparison::NotCompared, Some(CUT_SHORT.to_owned())))
+            }
+        };
+        self.note(agent, call, machine, &answer, compared);
+        answer
     }
 
     /// Whether the stored model asked for this very call.
@@ -131,9 +153,9 @@ impl<E: Effects> Rerunning<E> {
             if self.rerun.has_network() && asks_for_hosts(agent, permit.tool()));
         let decision = match has_effect {
             true => decision,
-            false => decision.with_permit(|permit| without_asking(permit, Instead::NoEffect)),
+            false => decision.with_permit(permit_unasked),
         };
-        self.after.call(agent, call, decision, machine).await
+        Live.call(agent, call, decision, machine).await
     }
 
     /// Compares a repeated call with the stored one.
@@ -175,17 +197,6 @@ impl<E: Effects> Rerunning<E> {
         (Comparison::Differs, by_rights(then.receipt.as_ref(), now.as_ref()))
     }
 
-    /// Puts an answer into the transcript, where one is written.
-    fn record(&self, agent: &Agent<'_>, machine: &Loop, reply: &Reply) {
-        let Some(recording) = self.rerun.recording() else { return };
-        let cx = CallContext {
-            spawn_index: agent.job.spawn_index,
-            step: machine.current_step(),
-            ..CallContext::new(&agent.job.agent.definition.name)
-        };
-        recording.replied(&cx, machine.request(), reply);
-    }
-
     fn note(
         &self,
         agent: &Agent<'_>,
@@ -214,6 +225,11 @@ impl<E: Effects> Rerunning<E> {
             },
         );
     }
+}
+
+/// The permit of what has no effect in a replay: a person does not have to allow it.
+pub(crate) fn permit_unasked(permit: ToolPermit) -> ToolPermit {
+    without_asking(permit, Instead::NoEffect)
 }
 
 /// Answers a call without making it.
@@ -272,178 +288,6 @@ fn asks_for_hosts(agent: &Agent<'_>, tool: &ToolName) -> bool {
     }
     let owner = agent.job.shared.host.tools.owner(tool.as_str());
     owner.is_some_and(|component| !component.manifest.ask.hosts.is_empty())
-}
-
-#[async_trait]
-impl<E: Effects> Effects for Rerunning<E> {
-    fn begin(&self, agent: &Agent<'_>, machine: &Loop) {
-        self.after.begin(agent, machine);
-    }
-
-    async fn start(&self, agent: &Agent<'_>, timer: &mut Timer) -> Result<String, Ending> {
-        self.after.start(agent, timer).await
-    }
-
-    fn take_step(&self, agent: &Agent<'_>, machine: &Loop) -> NextStep {
-        if self.rerun.asks_model() || self.past.said(machine.current_step() + 1).is_none() {
-            return self.after.take_step(agent, machine);
-        }
-        step_again(agent)
-    }
-
-    async fn ask_model(
-        &self,
-        agent: &Agent<'_>,
-        machine: &mut Loop,
-        last: bool,
-        notes: &mut Notes,
-        timer: &mut Timer,
-    ) -> Input {
-        if self.rerun.asks_model() {
-            let input = self.after.ask_model(agent, machine, last, notes, timer).await;
-            if let Input::Replied(reply) = &input {
-                self.record(agent, machine, reply);
-            }
-            return input;
-        }
-        let Some((before, reply)) = self.past.said(machine.current_step()) else {
-            self.rerun.note_ended(&agent.job.path);
-            let ending = Ending::cancelled();
-            return Input::Interrupted { partial: String::new(), answers: Vec::new(), ending };
-        };
-        let input = reply_again(agent, machine, before, reply);
-        self.record(agent, machine, reply);
-        input
-    }
-
-    async fn call(
-        &self,
-        agent: &Agent<'_>,
-        call: Call<'_>,
-        decision: Decision,
-        machine: &Loop,
-    ) -> Answer {
-        if let Some(nested) = call.nested {
-            // The result of the outer call is compared.
-            let past = nested.outer.past();
-            let past = past.filter(|it| it.called(call.step, call.position) == Some(nested.called));
-            let way = past.map(|past| (past, self.way(past, agent, call, &decision)));
-            return match way {
-                Some((past, Way::Record(_))) => {
-                    stand_in(agent, call, past.result(call.step, call.position))
-                }
-                Some((_, Way::Anew | Way::CutShort)) | None => {
-                    self.make(agent, call, decision, machine).await
-                }
-            };
-        }
-        if !self.is_stored(call, machine) {
-            let answer = self.make(agent, call, decision, machine).await;
-            let reason = "the model asked for something else then".to_owned();
-            self.note(agent, call, machine, &answer, (Comparison::Added, Some(reason)));
-            return answer;
-        }
-        let then = self.past.result(call.step, call.position);
-        let (answer, compared) = match self.way(&self.past, agent, call, &decision) {
-            Way::Anew => {
-                let timed = is_timed(&decision);
-                let answer = self.make(agent, call, decision, machine).await;
-                let compared = self.compare(agent, call, &answer, timed);
-                (answer, compared)
-            }
-            Way::Record(why) => {
-                (stand_in(agent, call, then), (Comparison::FromRecord, Some(why.to_owned())))
-            }
-            Way::CutShort => {
-                (stand_in(agent, call, None), (Comparison::NotCompared, Some(CUT_SHORT.to_owned())))
-            }
-        };
-        self.note(agent, call, machine, &answer, compared);
-        answer
-    }
-
-    async fn finish(
-        &self,
-        agent: &Agent<'_>,
-        machine: &mut Loop,
-        notes: &mut Notes,
-        ending: Ending,
-        again: &mut bool,
-        timer: &mut Timer,
-    ) -> Result<Input, Ending> {
-        if self.rerun.asks_model() {
-            return self.after.finish(agent, machine, notes, ending, again, timer).await;
-        }
-        if self.past.said(machine.current_step() + 1).is_none() {
-            // They have stored answers too.
-            tokio::select! {
-                biased;
-                () = agent.stop.cancelled() => {}
-                () = agent.time_up(timer) => {}
-                () = agent.background.all() => {}
-            }
-            return Err(ending);
-        }
-        *again = true;
-        Ok(machine.reopen())
-    }
-
-    fn spawn_index(
-        &self,
-        agent: &Agent<'_>,
-        call: Call<'_>,
-        place: usize,
-        slug: &str,
-    ) -> Option<u32> {
-        let compared = !self.rerun.asks_model() && call.nested.is_none();
-        let before = self.past.spawn_index(call.step, call.position, place, slug);
-        let before = before.filter(|_| compared);
-        before.or_else(|| self.after.spawn_index(agent, call, place, slug))
-    }
-
-    async fn permit_spawn(
-        &self,
-        agent: &Agent<'_>,
-        call: Call<'_>,
-        permit: ToolPermit,
-    ) -> Result<(), Refusal> {
-        self.after.permit_spawn(agent, call, without_asking(permit, Instead::NoEffect)).await
-    }
-
-    async fn announce(
-        &self,
-        agent: &Agent<'_>,
-        call: Call<'_>,
-        children: &[&Planned],
-        heading: Heading<'_>,
-    ) -> Arc<Batch> {
-        self.after.announce(agent, call, children, heading).await
-    }
-
-    fn background_id(&self, agent: &Agent<'_>, call: Call<'_>) -> String {
-        let compared = !self.rerun.asks_model() && call.nested.is_none();
-        let before = self.past.result(call.step, call.position).filter(|_| compared);
-        let before = before.and_then(|stored| stored.background.clone());
-        before.unwrap_or_else(|| self.after.background_id(agent, call))
-    }
-
-    fn was_left(&self, call: Call<'_>) -> Option<bool> {
-        let stored = self.past_of(call)?.result(call.step, call.position);
-        let stored = stored.filter(|_| !self.rerun.asks_model());
-        stored.map(|stored| stored.background.is_some())
-    }
-
-    fn course(&self, call: Call<'_>) -> Option<LoggedCourse> {
-        self.past_of(call)?.course(call.step, call.position)
-    }
-
-    fn past_within(&self, _: &Agent<'_>, address: &str) -> Option<Arc<AgentPast>> {
-        self.rerun.past().take(address)
-    }
-
-    fn run_child(&self, agent: &Agent<'_>, child: Starting) -> BoxFuture<'static, Ended> {
-        self.after.run_child(agent, child)
-    }
 }
 
 /// Whether the result of a call depends on how far a subagent in the background is.
