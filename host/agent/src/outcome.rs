@@ -6,6 +6,7 @@ use std::ops::AddAssign;
 use belljar_model::{Message, ToolCall};
 use belljar_policy::Exhausted;
 use belljar_sandbox::Receipt;
+use belljar_work::WorkError;
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -333,6 +334,17 @@ impl RunError {
             | Self::Caller { .. }
             | Self::Form { .. }
             | Self::Cancelled => self.to_string(),
+        }
+    }
+}
+
+/// The end of a run whose host work was not done.
+impl From<&WorkError> for RunError {
+    fn from(error: &WorkError) -> Self {
+        let message = error.to_string();
+        match error {
+            WorkError::Busy { .. } | WorkError::TimedOut { .. } => Self::Busy { message },
+            WorkError::Panicked { .. } => Self::Internal { message },
         }
     }
 }

@@ -182,7 +182,8 @@ pub async fn preview(host: &Host, spec: RunSpec) -> Result<Preview, RunError> {
     let job = job(&shared, spec, path, 0, stop.clone()).map_err(|(_, error)| error)?;
     let ledger = Ledger::default();
     ledger.entries().warnings.extend(job.notes.iter().cloned());
-    let request = prepare(&job, &ledger, &stop).await?.machine.request().clone();
+    let (machine, _) = prepare(&job, &ledger, &stop).await?;
+    let request = machine.request().clone();
     let prompt = prompt_bytes(&request);
     Ok(Preview {
         model: job.model.model.id().to_owned(),

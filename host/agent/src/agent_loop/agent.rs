@@ -2,60 +2,35 @@
 //! before. `Live` (`live.rs`) has effects now; `Replaying` (`replay/replaying.rs`) returns earlier results
 //! from the journal first.
 
-use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use belljar_policy::{ToolName, ToolPermit};
-use belljar_sandbox::PeerTool;
+use belljar_policy::ToolPermit;
 use futures::future::BoxFuture;
-use tokio::sync::Semaphore;
 use tokio::time::Sleep;
-use tokio_util::sync::CancellationToken;
 
-use crate::agent_loop::current_jar::CurrentJar;
-use crate::agent_loop::job::Job;
-use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
 use crate::replay::log::{AgentPast, LoggedCourse};
-use crate::rights::delegates::Delegates;
-use crate::subagent::background::{Background, Ended};
+use crate::subagent::background::Ended;
 use crate::subagent::planned::{Planned, Starting};
 use crate::subagent::progress::{Batch, Heading};
 use crate::tools::answer::Answer;
-use crate::tools::builtin::todos::TodoList;
 use crate::tools::call::Call;
 use crate::tools::dispatch::{Decision, Refusal};
-use crate::tools::hooks::state::HookState;
+use crate::tools::executor::CallExecutor;
 use crate::tools::nested::outer::Outer;
-use crate::tools::remote::RemoteTools;
 
-/// The running agent, with the means of its effects.
-pub(crate) struct Agent<'a> {
-    pub(crate) job: &'a Job,
-    pub(crate) ledger: &'a Arc<Ledger>,
-    pub(crate) background: &'a Arc<Background>,
-    pub(crate) jar: &'a CurrentJar,
-    pub(crate) delegates: &'a Delegates,
-    /// Ends all running work of the agent.
-    pub(crate) stop: &'a CancellationToken,
-    /// One permit for each child at a time.
-    pub(crate) slots: Arc<Semaphore>,
-    /// The results of this agent's hooks.
-    pub(crate) hooked: Arc<HookState>,
-    /// The agent's list of work, once a call has asked for it.
-    pub(crate) todos: Mutex<Option<TodoList>>,
-    /// The effects: new, or replayed from before the process died.
-    pub(crate) effects: Box<dyn Effects>,
-    /// Tools whose calls may be repeated: belljar's own that only read.
-    pub(crate) repeatable: BTreeSet<ToolName>,
-    /// Tools whose interrupted calls run again, with nested calls answered from the journal.
-    pub(crate) replayable: BTreeSet<ToolName>,
-    /// Its tools of MCP servers.
-    pub(crate) remote: &'a RemoteTools,
-    /// The tools, as code of one tool may call the others; empty if not allowed.
-    pub(crate) peers: Arc<[PeerTool]>,
+/// The running agent: an executor of calls, and a model that makes them.
+pub(crate) struct Agent<'a>(pub(crate) CallExecutor<'a>);
+
+impl<'a> Deref for Agent<'a> {
+    type Target = CallExecutor<'a>;
+
+    fn deref(&self) -> &CallExecutor<'a> {
+        &self.0
+    }
 }
 
 /// The agent's time, as one timer.
@@ -90,7 +65,7 @@ pub(crate) trait Effects: Send + Sync {
     /// Executes one call of the model, or refuses it.
     async fn call(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         decision: Decision,
         machine: &Loop,
@@ -111,7 +86,7 @@ pub(crate) trait Effects: Send + Sync {
     /// Takes the spawn index of a subagent; `None` = the run has its maximum of subagents.
     fn spawn_index(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         place: usize,
         slug: &str,
@@ -120,7 +95,7 @@ pub(crate) trait Effects: Send + Sync {
     /// Asks a person to allow a call that starts subagents, if necessary.
     async fn permit_spawn(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         permit: ToolPermit,
     ) -> Result<(), Refusal>;
@@ -128,14 +103,14 @@ pub(crate) trait Effects: Send + Sync {
     /// Stores that these subagents are about to start, and informs watchers.
     async fn announce(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         children: &[&Planned],
         heading: Heading<'_>,
     ) -> Arc<Batch>;
 
     /// The id of the subagent in the background that a call starts.
-    fn background_id(&self, agent: &Agent<'_>, call: Call<'_>) -> String;
+    fn background_id(&self, agent: &CallExecutor<'_>, call: Call<'_>) -> String;
 
     /// Whether the subagent that a call started, and did not ask to have in the background, came to run
     /// there; `None` = that is not decided yet.
@@ -159,15 +134,15 @@ pub(crate) trait Effects: Send + Sync {
     }
 
     /// The journal of a call's nested calls, by address.
-    fn past_within(&self, _: &Agent<'_>, _: &str) -> Option<Arc<AgentPast>> {
+    fn past_within(&self, _: &CallExecutor<'_>, _: &str) -> Option<Arc<AgentPast>> {
         None
     }
 
     /// Keeps the recorded nested calls that a repeated call did not make. Returns the difference, if any.
-    async fn left_over(&self, _: &Agent<'_>, _: &Outer, _: &Loop) -> Option<String> {
+    async fn left_over(&self, _: &CallExecutor<'_>, _: &Outer, _: &Loop) -> Option<String> {
         None
     }
 
     /// Runs a subagent to its end, independent of the parent's future.
-    fn run_child(&self, agent: &Agent<'_>, child: Starting) -> BoxFuture<'static, Ended>;
+    fn run_child(&self, agent: &CallExecutor<'_>, child: Starting) -> BoxFuture<'static, Ended>;
 }

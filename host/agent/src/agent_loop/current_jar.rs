@@ -15,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent_loop::job::Job;
 use crate::agent_loop::ledger::Ledger;
-use crate::agent_loop::prepare::undone;
 use crate::layers::{Layers, LayersError};
 use crate::limits::JAR_CLOSE_LIMIT;
 use crate::outcome::RunError;
@@ -70,7 +69,9 @@ impl CurrentJar {
             let open = belljar_work::run(&OPEN_OVERLAYS, &owner, move |stop| {
                 layers.of_until(&rights, stop).map(drop)
             });
-            open.await.map_err(|error| undone(&error))?.map_err(|error| unopened(&error))?;
+            open.await
+                .map_err(|error| RunError::from(&error))?
+                .map_err(|error| unopened(&error))?;
         }
         self.get(job).map(drop)
     }

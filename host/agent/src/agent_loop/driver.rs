@@ -3,20 +3,18 @@
 //! else.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_model::{CallContext, ModelError, Reply, StreamEvent, Timeouts};
 use belljar_policy::{Hold, Meter};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::agent_loop::agent::{Agent, Effects, Notes, Timer};
-use crate::agent_loop::current_jar::CurrentJar;
 use crate::agent_loop::ended::outcome;
 use crate::agent_loop::ended::panic_message;
 use crate::agent_loop::job::Job;
@@ -26,7 +24,7 @@ use crate::agent_loop::machine::{
     Effect, Ending, Gauge, Input, Loop, NextStep, Partial, counted, cut_off, hold_tokens,
     least_tokens,
 };
-use crate::agent_loop::prepare::{Prepared, prepare, undone};
+use crate::agent_loop::prepare::prepare;
 use crate::agent_loop::remedy::remedy;
 use crate::agent_loop::stops::Stops;
 use crate::events::EventKind;
@@ -37,8 +35,7 @@ use crate::replay::replaying::Replaying;
 use crate::schema::{CHECKING, Check, late};
 use crate::subagent::background::Background;
 use crate::tools::builtin::worktree;
-use crate::tools::hooks::state::HookState;
-use crate::tools::remote::RemoteTools;
+use crate::tools::executor::{CallExecutor, CallMeans};
 use crate::trace;
 
 /// Runs one agent. Returns once the agent has ended and none of its work is running, or names the unfinished
@@ -48,22 +45,20 @@ pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
     let traced = span.clone();
     let life = async move {
         let started = job.shared.host.clock.now();
-        let (ledger, background) = (Arc::<Ledger>::default(), Arc::<Background>::default());
+        let ledger = Arc::<Ledger>::default();
         let stop = job.cancel.child_token();
-        let _guard = Guard { stop: stop.clone(), background: Arc::clone(&background) };
-        let (mut machine, mut means) = (None, (None, None));
-        let life = run_life(&job, &ledger, &background, &stop, &mut machine, &mut means);
+        let (mut machine, mut means) = (None, None);
+        // Ends the running work when this future is dropped, before its means are.
+        let _guard = stop.clone().drop_guard();
+        let life = run_life(&job, &ledger, &stop, &mut machine, &mut means);
         let ending = AssertUnwindSafe(life).catch_unwind().await.unwrap_or_else(|panic| {
             Ending::failed(RunError::Internal { message: panic_message(&*panic) })
         });
         stop.cancel();
-        part_with(&background, &job, &ledger).await;
-        let (jar, remote) = &means;
-        if let Some(remote) = remote {
-            remote.close(&job).await;
-        }
         let mut merged = Vec::new();
-        if let Some(jar) = jar {
+        if let Some(CallMeans { background, remote, jar, .. }) = &means {
+            part_with(background, &job, &ledger).await;
+            remote.close(&job).await;
             jar.close(&job, &ledger).await;
             merged = worktree::end(jar, &job, &ledger, ending.status).await;
         }
@@ -82,31 +77,13 @@ pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
     Box::pin(life.instrument(span).instrument(lines))
 }
 
-/// Ends an agent's running work when its future is dropped: background children and their list refer to each
-/// other, so nothing else would end them.
-struct Guard {
-    stop: CancellationToken,
-    background: Arc<Background>,
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.stop.cancel();
-        self.background.abandon();
-    }
-}
-
-/// The means of an agent's tool calls: a jar, and sessions with servers.
-type CallMeans = (Option<CurrentJar>, Option<RemoteTools>);
-
 /// The agent's life; `slot` and `means` outlive it, whatever happens in here.
 async fn run_life(
     job: &Job,
     ledger: &Arc<Ledger>,
-    background: &Arc<Background>,
     stop: &CancellationToken,
     slot: &mut Option<Loop>,
-    means: &mut CallMeans,
+    means: &mut Option<CallMeans>,
 ) -> Ending {
     let mut timer: Timer = Box::pin(tokio::time::sleep_until(job.deadline));
     for note in &job.notes {
@@ -118,37 +95,22 @@ async fn run_life(
         prepared = prepare(job, ledger, stop) => prepared,
         () = timer.as_mut() => return job.late(),
     };
-    let prepared = match prepared {
+    let (machine, prepared) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return Ending::failed(error),
     };
-    let Prepared { machine, jar, delegates, repeatable, replayable, remote, peers } = prepared;
     let effects: Box<dyn Effects> = match &job.shared.rerun {
         None if job.shared.replay.is_empty() => Box::new(Live),
         _ => Box::new(Replaying::new(job)),
     };
-    let agent = Agent {
-        job,
-        ledger,
-        background,
-        jar: means.0.insert(jar),
-        slots: Arc::new(Semaphore::new(delegates.max_concurrent())),
-        delegates: &delegates,
-        stop,
-        hooked: Arc::new(HookState::default()),
-        todos: Mutex::default(),
-        effects,
-        repeatable,
-        replayable,
-        remote: means.1.insert(remote),
-        peers,
-    };
+    let (means, effects) = (means.insert(prepared), &*effects);
+    let agent = Agent(CallExecutor { job, ledger, means, stop, effects });
     agent.drive(slot.insert(machine), &mut timer).await
 }
 
 impl Agent<'_> {
     async fn drive(&self, machine: &mut Loop, timer: &mut Timer) -> Ending {
-        let effects = &*self.effects;
+        let effects = self.effects;
         effects.begin(self, machine);
         let mut notes = Notes::new();
         match effects.start(self, timer).await {
@@ -213,8 +175,8 @@ impl Agent<'_> {
             made = work => match made {
                 Ok(Some(verdicts)) => return Input::Checked(verdicts),
                 // Only the deadline ends the check while the agent waits.
-                Ok(None) => Ending::failed(undone(&late(&CHECKING))),
-                Err(error) => Ending::failed(undone(&error)),
+                Ok(None) => Ending::failed(RunError::from(&late(&CHECKING))),
+                Err(error) => Ending::failed(RunError::from(&error)),
             },
         };
         Input::Interrupted { partial: String::new(), answers: Vec::new(), ending }
@@ -262,20 +224,6 @@ impl Agent<'_> {
             machine.note(notes, news);
         }
         Ok(machine.reopen())
-    }
-
-    /// Ends when the agent's time is up, without the time of waiting for a person.
-    pub(crate) async fn time_up(&self, timer: &mut Timer) {
-        loop {
-            timer.as_mut().await;
-            let pause = &self.job.pause;
-            pause.over().await;
-            let deadline = self.job.deadline.checked_add(pause.total());
-            match deadline {
-                Some(deadline) if deadline > Instant::now() => timer.as_mut().reset(deadline),
-                Some(_) | None => return,
-            }
-        }
     }
 
     /// Takes the step of the model's next answer, or returns the reason against it.

@@ -16,6 +16,7 @@ use crate::subagent::progress::{Batch, Heading};
 use crate::tools::answer::Answer;
 use crate::tools::call::Call;
 use crate::tools::dispatch::{Decision, Refusal};
+use crate::tools::executor::CallExecutor;
 use crate::trace;
 
 /// Does it now.
@@ -51,7 +52,7 @@ impl Effects for Live {
 
     async fn call(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         decision: Decision,
         machine: &Loop,
@@ -93,13 +94,19 @@ impl Effects for Live {
         }
     }
 
-    fn spawn_index(&self, agent: &Agent<'_>, _: Call<'_>, _: usize, slug: &str) -> Option<u32> {
+    fn spawn_index(
+        &self,
+        agent: &CallExecutor<'_>,
+        _: Call<'_>,
+        _: usize,
+        slug: &str,
+    ) -> Option<u32> {
         agent.job.shared.spawned.next(slug)
     }
 
     async fn permit_spawn(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         permit: ToolPermit,
     ) -> Result<(), Refusal> {
@@ -108,7 +115,7 @@ impl Effects for Live {
 
     async fn announce(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         children: &[&Planned],
         heading: Heading<'_>,
@@ -117,11 +124,11 @@ impl Effects for Live {
         agent.batch(call, children, heading)
     }
 
-    fn background_id(&self, agent: &Agent<'_>, _: Call<'_>) -> String {
+    fn background_id(&self, agent: &CallExecutor<'_>, _: Call<'_>) -> String {
         agent.background.next_id()
     }
 
-    fn run_child(&self, _: &Agent<'_>, child: Starting) -> BoxFuture<'static, Ended> {
+    fn run_child(&self, _: &CallExecutor<'_>, child: Starting) -> BoxFuture<'static, Ended> {
         Box::pin(child.run())
     }
 }

@@ -1,13 +1,13 @@
-//! Prepares an agent's first model call: tools, jar and first request.
+//! Prepares an agent's first model call: tools, the means of their calls, and first request.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use belljar_definition::ToolsAs;
 use belljar_model::{ChatRequest, Message, Sampling, ToolCall, ToolResult, ToolSpec};
 use belljar_policy::{PeersAsk, ToolName};
 use belljar_sandbox::{Hints, PeerTool};
-use belljar_work::WorkError;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent_loop::current_jar::CurrentJar;
@@ -30,23 +30,10 @@ use crate::tools::builtin::spec::spec;
 use crate::tools::builtin::tool::BuiltinTool;
 use crate::tools::caller::CallerTools;
 use crate::tools::dispatch::{Dispatcher, Provider};
+use crate::tools::executor::CallMeans;
+use crate::tools::hooks::state::HookState;
 use crate::tools::remote::RemoteTools;
 use belljar_catalogue::Offer;
-
-/// A ready agent.
-pub(crate) struct Prepared {
-    pub(crate) machine: Loop,
-    pub(crate) jar: CurrentJar,
-    pub(crate) delegates: Delegates,
-    /// The tools whose calls may be made again.
-    pub(crate) repeatable: BTreeSet<ToolName>,
-    /// Tools whose interrupted calls run again.
-    pub(crate) replayable: BTreeSet<ToolName>,
-    /// Those of MCP servers.
-    pub(crate) remote: RemoteTools,
-    /// The tools, as code of one tool may call the others.
-    pub(crate) peers: Arc<[PeerTool]>,
-}
 
 /// The allowlist's first and third places: only permitted tools are advertised, and
 /// the jar is given only the components of permitted tools.
@@ -54,7 +41,7 @@ pub(crate) async fn prepare(
     job: &Job,
     ledger: &Ledger,
     stop: &CancellationToken,
-) -> Result<Prepared, RunError> {
+) -> Result<(Loop, CallMeans), RunError> {
     let host = &job.shared.host;
     let offer = host.tools.offer(&host.sandbox, &job.rights).await;
     let Offer { mut specs, jar_tools, repeatable, replayable, remote, warnings, mut left_out } =
@@ -100,7 +87,7 @@ pub(crate) async fn prepare(
     let schemas = job.brought.compiled(&host.owner_of("schemas")).await;
     let schemas = schemas.map_err(|error| match error {
         BroughtError::Unfit(unfit) => caller(unfit.to_string()),
-        BroughtError::Work(error) => undone(&error),
+        BroughtError::Work(error) => RunError::from(&error),
     })?;
     let tools = &host.tools;
     let callers = CallerTools::of(&job.brought, &schemas, tools, &advertised, &mut specs, &aliases);
@@ -128,17 +115,19 @@ pub(crate) async fn prepare(
     let peers = peers(shown, &dispatcher, &hints);
     let form = job.brought.form.as_ref().and_then(|form| schemas.get(form));
     let machine = Loop::new(request, dispatcher).behind(job.history.len()).held_to(form);
-    let remote = RemoteTools::of(remote);
-    Ok(Prepared { machine, jar, delegates, repeatable, replayable, remote, peers })
-}
-
-/// The end of a run whose host work was not done.
-pub(crate) fn undone(error: &WorkError) -> RunError {
-    let message = error.to_string();
-    match error {
-        WorkError::Busy { .. } | WorkError::TimedOut { .. } => RunError::Busy { message },
-        WorkError::Panicked { .. } => RunError::Internal { message },
-    }
+    let means = CallMeans {
+        jar,
+        remote: RemoteTools::of(remote),
+        peers,
+        repeatable,
+        replayable,
+        slots: Arc::new(Semaphore::new(delegates.max_concurrent())),
+        delegates,
+        background: Arc::default(),
+        hooked: HookState::default(),
+        todos: Mutex::default(),
+    };
+    Ok((machine, means))
 }
 
 /// The request of the first step.

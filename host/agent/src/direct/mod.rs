@@ -2,7 +2,7 @@
 //! same decision, hooks, person, jar, budget and receipts.
 //!
 //! ```text
-//! a client ──DirectCall──> DirectTools ──> Agent::execute, as for a call of a model ──> DirectResult
+//! a client ──DirectCall──> DirectTools ──> CallExecutor, as for a call of a model ──> DirectResult
 //! ```
 
 mod callers;
@@ -11,26 +11,24 @@ mod no_model;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use belljar_model::{Resolved, ToolCall, ToolSpec};
 use belljar_policy::{Budget, METERS, Meter, Permission, ToolName};
-use belljar_sandbox::{Hints, Part, PeerTool};
+use belljar_sandbox::{Hints, Part};
 use futures::FutureExt as _;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::callers::Callers;
 use self::no_model::NoModel;
-use crate::agent_loop::agent::{Agent, Effects as _};
-use crate::agent_loop::current_jar::CurrentJar;
+use crate::agent_loop::agent::Effects as _;
 use crate::agent_loop::job::{Job, Shared};
 use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::live::Live;
 use crate::agent_loop::machine::Loop;
-use crate::agent_loop::prepare::{Prepared, prepare};
+use crate::agent_loop::prepare::prepare;
 use crate::clock::RunId;
 use crate::events::{EventSink, Events};
 use crate::host::Host;
@@ -38,15 +36,12 @@ use crate::layers::Layers;
 use crate::limits::CALL_CLOSE_LIMIT;
 use crate::outcome::{Attachment, CallReceipt, RunError, Usage};
 use crate::replay::journal::NoJournal;
-use crate::rights::delegates::Delegates;
 use crate::rights::resolve::ResolvedAgent;
-use crate::subagent::background::Background;
 use crate::tools::answer::Answer;
 use crate::tools::approval::asker::Asker;
 use crate::tools::call::{Call, arguments};
 use crate::tools::dispatch::{Decision, Refusal};
-use crate::tools::hooks::state::HookState;
-use crate::tools::remote::RemoteTools;
+use crate::tools::executor::{CallExecutor, CallMeans};
 use crate::tools::result;
 use crate::tools::served::Served;
 
@@ -74,16 +69,9 @@ pub struct DirectSpec {
 pub struct DirectTools {
     job: Job,
     ledger: Arc<Ledger>,
-    background: Arc<Background>,
-    jar: CurrentJar,
-    delegates: Delegates,
+    means: CallMeans,
     stop: CancellationToken,
-    slots: Arc<Semaphore>,
-    hooked: Arc<HookState>,
     machine: Loop,
-    replayable: std::collections::BTreeSet<ToolName>,
-    remote: RemoteTools,
-    peers: Arc<[PeerTool]>,
     callers: Arc<Callers>,
     tools: Vec<DirectTool>,
     calls: AtomicU64,
@@ -145,9 +133,7 @@ impl DirectTools {
         let callers = Arc::<Callers>::default();
         let job = job(host, &callers, spec);
         let (ledger, stop) = (Arc::new(Ledger::keeping_forms()), job.cancel.clone());
-        let prepared = prepare(&job, &ledger, &stop).await?;
-        let Prepared { machine, jar, delegates, repeatable: _, replayable, remote, peers } =
-            prepared;
+        let (machine, means) = prepare(&job, &ledger, &stop).await?;
         let offer = job.shared.host.tools.offer(&job.shared.host.sandbox, &job.rights).await;
         let hints: BTreeMap<ToolName, Hints> =
             offer.jar_tools.iter().flat_map(|tool| tool.tools.clone()).collect();
@@ -155,23 +141,8 @@ impl DirectTools {
             hints: hints.get(spec.name.as_str()).copied().unwrap_or_default(),
             spec: spec.clone(),
         });
-        Ok(Self {
-            tools: tools.collect(),
-            background: Arc::default(),
-            slots: Arc::new(Semaphore::new(1)),
-            hooked: Arc::default(),
-            calls: AtomicU64::new(0),
-            job,
-            ledger,
-            jar,
-            delegates,
-            stop,
-            machine,
-            replayable,
-            remote,
-            peers,
-            callers,
-        })
+        let (tools, calls) = (tools.collect(), AtomicU64::new(0));
+        Ok(Self { job, ledger, means, stop, machine, callers, tools, calls })
     }
 
     /// The tools, in the order of their names.
@@ -199,7 +170,7 @@ impl DirectTools {
         // Memory is what is held now.
         let metered = |meter: &&Meter| **meter != Meter::Memory;
         METERS.iter().filter(metered).any(|meter| worn(*meter))
-            || self.hooked.halted.get().is_some()
+            || self.means.hooked.halted.get().is_some()
     }
 
     /// Makes one call. A call ends at its limits, or when cancelled.
@@ -217,7 +188,7 @@ impl DirectTools {
             }
             Err(refusal) => (None, Decision::Refuse(refusal)),
         };
-        let decision = match self.hooked.halted.get() {
+        let decision = match self.means.hooked.halted.get() {
             Some(reason) => {
                 Decision::Refuse(Refusal::malformed(format!("a hook ended this: {reason}")))
             }
@@ -227,12 +198,14 @@ impl DirectTools {
         let call = Call { step, position: 0, call, nested: None, fresh };
         // INV-365: a server is notified of the call's end, and its work is waited for, for clients' calls and
         // tools' calls alike. Other calls end with their future.
-        let reaches =
-            |tool: &ToolName| self.remote.has(tool) || self.jar.may_call_others(&self.job, tool);
+        let reaches = |tool: &ToolName| {
+            self.means.remote.has(tool) || self.means.jar.may_call_others(&self.job, tool)
+        };
         let settles = matches!(&decision, Decision::Tool(it) if reaches(it.tool()));
         let stop = self.stop.child_token();
-        let agent = self.agent(&stop);
-        let calling = AssertUnwindSafe(Live.call(&agent, call, decision, &self.machine));
+        let Self { job, ledger, means, .. } = self;
+        let executor = CallExecutor { job, ledger, means, stop: &stop, effects: &Live };
+        let calling = AssertUnwindSafe(Live.call(&executor, call, decision, &self.machine));
         let mut calling = Box::pin(calling.catch_unwind());
         let (answer, cancelled) = tokio::select! {
             biased;
@@ -248,7 +221,7 @@ impl DirectTools {
         };
         drop(calling);
         let answer = answer.unwrap_or_else(|| {
-            agent.note(call, result::of_abandoned(&call.call.name, arguments(call.call)))
+            executor.note(call, result::of_abandoned(&call.call.name, arguments(call.call)))
         });
         self.result(step, answer, (cancelled, unknown))
     }
@@ -272,32 +245,12 @@ impl DirectTools {
     /// unfinished calls.
     pub async fn close(self) -> Vec<String> {
         self.stop.cancel();
-        self.remote.close(&self.job).await;
-        self.jar.close(&self.job, &self.ledger).await;
+        self.means.remote.close(&self.job).await;
+        self.means.jar.close(&self.job, &self.ledger).await;
         if let Some(layers) = self.job.layers.clone() {
             layers.close_for(&self.job.shared.host).await;
         }
         std::mem::take(&mut self.ledger.entries().unfinished)
-    }
-
-    /// `stop`: ends the present work.
-    fn agent<'a>(&'a self, stop: &'a CancellationToken) -> Agent<'a> {
-        Agent {
-            job: &self.job,
-            ledger: &self.ledger,
-            background: &self.background,
-            jar: &self.jar,
-            delegates: &self.delegates,
-            stop,
-            slots: Arc::clone(&self.slots),
-            hooked: Arc::clone(&self.hooked),
-            todos: Mutex::default(),
-            effects: Box::new(Live),
-            repeatable: std::collections::BTreeSet::new(),
-            replayable: self.replayable.clone(),
-            remote: &self.remote,
-            peers: Arc::clone(&self.peers),
-        }
     }
 }
 
@@ -314,7 +267,7 @@ impl std::fmt::Debug for DirectTools {
     }
 }
 
-/// The job of an agent without a model, which has no first message either.
+/// The job of calls without a model.
 fn job(host: &Host, callers: &Arc<Callers>, spec: DirectSpec) -> Job {
     let DirectSpec { agent, workspace, budget, layers, served } = spec;
     let run = RunId::new(&*host.clock);

@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::agent_loop::agent::Agent;
 use crate::agent_loop::job::{Job, Shared};
 use crate::events::EventKind;
 use crate::outcome::ChildSummary;
@@ -11,6 +10,7 @@ use crate::replay::journal::QueuedChild;
 use crate::replay::log::{LoggedCourse, LoggedNested, LoggedResult, StepEntry, StepKind};
 use crate::tools::answer::Answer;
 use crate::tools::call::Call;
+use crate::tools::executor::CallExecutor;
 
 impl Shared {
     /// Stores that these subagents wait. `children` is not called if nothing is stored.
@@ -114,7 +114,7 @@ impl Job {
     }
 }
 
-impl Agent<'_> {
+impl CallExecutor<'_> {
     /// Persists the result of a call, before the model is sent it.
     pub(crate) async fn persist_result(&self, call: Call<'_>, answer: &Answer) {
         let entry = || {

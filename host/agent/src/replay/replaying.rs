@@ -31,6 +31,7 @@ use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::call::Call;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Decision, Refusal};
+use crate::tools::executor::CallExecutor;
 use crate::tools::nested::outer::{Nested, Outer, address_within, called};
 use crate::tools::result;
 
@@ -113,7 +114,7 @@ impl Replaying {
     /// The stored answer of a call. Its usage counts again.
     async fn answered(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         decision: &Decision,
         machine: &Loop,
@@ -191,7 +192,7 @@ impl Replaying {
     /// effect. `None` = not begun, or a start of subagents, which resume by themselves.
     async fn interrupted(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         machine: &Loop,
     ) -> Option<Answer> {
@@ -210,7 +211,7 @@ impl Replaying {
     /// Answers a call from the journal, else makes it.
     async fn resumed(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         decision: Decision,
         machine: &Loop,
@@ -291,7 +292,7 @@ impl Effects for Replaying {
 
     async fn call(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         decision: Decision,
         machine: &Loop,
@@ -334,7 +335,7 @@ impl Effects for Replaying {
 
     fn spawn_index(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         place: usize,
         slug: &str,
@@ -346,7 +347,7 @@ impl Effects for Replaying {
 
     async fn permit_spawn(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         permit: ToolPermit,
     ) -> Result<(), Refusal> {
@@ -361,7 +362,7 @@ impl Effects for Replaying {
 
     async fn announce(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         children: &[&Planned],
         heading: Heading<'_>,
@@ -373,7 +374,7 @@ impl Effects for Replaying {
         Batch::unannounced(&agent.job.shared, &agent.job.path, &call.call.id, children.len())
     }
 
-    fn background_id(&self, agent: &Agent<'_>, call: Call<'_>) -> String {
+    fn background_id(&self, agent: &CallExecutor<'_>, call: Call<'_>) -> String {
         let before = self.numbered(call).and_then(|past| past.result(call.step, call.position));
         let before = before.and_then(|persisted| persisted.background.clone());
         before.unwrap_or_else(|| Live.background_id(agent, call))
@@ -393,7 +394,12 @@ impl Effects for Replaying {
         past.is_some_and(|past| past.was_asked(call.step, call.position))
     }
 
-    async fn left_over(&self, agent: &Agent<'_>, outer: &Outer, machine: &Loop) -> Option<String> {
+    async fn left_over(
+        &self,
+        agent: &CallExecutor<'_>,
+        outer: &Outer,
+        machine: &Loop,
+    ) -> Option<String> {
         let past = outer.past().filter(|_| self.resumes())?;
         let left = recall(agent, past, outer.address(), &|position| !outer.has_made(position));
         resume(agent, left, machine).await;
@@ -404,14 +410,14 @@ impl Effects for Replaying {
         self.past_of(call)?.course(call.step, call.position)
     }
 
-    fn past_within(&self, agent: &Agent<'_>, address: &str) -> Option<Arc<AgentPast>> {
+    fn past_within(&self, agent: &CallExecutor<'_>, address: &str) -> Option<Arc<AgentPast>> {
         match &self.policy {
             ReplayPolicy::Resume { .. } => agent.job.shared.replay.take(address),
             ReplayPolicy::Compare(rerun) => rerun.past().take(address),
         }
     }
 
-    fn run_child(&self, agent: &Agent<'_>, child: Starting) -> BoxFuture<'static, Ended> {
+    fn run_child(&self, agent: &CallExecutor<'_>, child: Starting) -> BoxFuture<'static, Ended> {
         let past = if child.nested { child.past.as_deref() } else { Some(&*self.past) };
         let past = past.filter(|_| self.resumes());
         let place = child.place();
@@ -443,13 +449,13 @@ fn reply_again(agent: &Agent<'_>, machine: &mut Loop, notes: &[String], reply: &
 }
 
 /// The address of the calls that a call makes.
-fn calls_of(agent: &Agent<'_>, call: Call<'_>) -> Arc<str> {
+fn calls_of(agent: &CallExecutor<'_>, call: Call<'_>) -> Arc<str> {
     address_within(&address_of(agent.job, call), call.step, call.position)
 }
 
 /// Restores the nested calls of a call that is not repeated: their usage counts again, and background
 /// subagents resume.
-async fn recall_within(agent: &Agent<'_>, address: &Arc<str>, machine: &Loop) {
+async fn recall_within(agent: &CallExecutor<'_>, address: &Arc<str>, machine: &Loop) {
     if let Some(past) = agent.job.shared.replay.take(address) {
         let left = recall(agent, &past, address, &|_| true);
         resume(agent, left, machine).await;
@@ -468,7 +474,7 @@ struct Started {
 /// INV-252: the records of nested calls that are not repeated stay: receipts, subagents, costs. `is_left`
 /// selects the calls. Returns the calls with unended subagents.
 fn recall(
-    agent: &Agent<'_>,
+    agent: &CallExecutor<'_>,
     past: &Arc<AgentPast>,
     address: &Arc<str>,
     is_left: &dyn Fn(usize) -> bool,
@@ -506,7 +512,7 @@ fn recall(
 }
 
 /// Reports the end of a background subagent that code had started.
-fn recall_background(agent: &Agent<'_>, id: &str, child: &ChildSummary) {
+fn recall_background(agent: &CallExecutor<'_>, id: &str, child: &ChildSummary) {
     let ChildSummary { task, outcome, .. } = child;
     let conclusion = frame::conclusion(&outcome.agent, outcome, MAX_CONCLUSION_BYTES);
     agent.background.add(id, ("", &outcome.agent, task), CancellationToken::new());
@@ -514,7 +520,7 @@ fn recall_background(agent: &Agent<'_>, id: &str, child: &ChildSummary) {
 }
 
 /// A subagent that ended with the program: its end is told, without a conclusion.
-fn recall_lost(agent: &Agent<'_>, id: &str) {
+fn recall_lost(agent: &CallExecutor<'_>, id: &str) {
     let conclusion = frame::refused_child("", ENDED_WITH_THE_PROGRAM);
     agent.background.add(id, ("", "", ""), CancellationToken::new());
     agent.background.ended(id, Ended { status: RunStatus::Cancelled, conclusion });
@@ -522,7 +528,7 @@ fn recall_lost(agent: &Agent<'_>, id: &str) {
 
 /// INV-252: resumes the subagents of such calls, with the present rights. If one cannot resume, its end has
 /// the reason.
-async fn resume(agent: &Agent<'_>, started: Vec<Started>, machine: &Loop) {
+async fn resume(agent: &CallExecutor<'_>, started: Vec<Started>, machine: &Loop) {
     for Started { past, address, step, position } in started {
         let made = past.begun(step, position).and_then(<[_]>::first);
         let made = made.and_then(|child| child.call.as_ref());
@@ -548,7 +554,7 @@ async fn resume(agent: &Agent<'_>, started: Vec<Started>, machine: &Loop) {
 }
 
 /// The usage of a subagent counts as it did then.
-fn bill_child(agent: &Agent<'_>, child: &ChildSummary) {
+fn bill_child(agent: &CallExecutor<'_>, child: &ChildSummary) {
     let Usage { steps, input_tokens, output_tokens, fuel, .. } = child.outcome.total;
     let tokens = input_tokens.saturating_add(output_tokens);
     for (meter, amount) in [(Meter::Steps, steps), (Meter::Tokens, tokens), (Meter::Fuel, fuel)] {

@@ -3,7 +3,7 @@
 use belljar_policy::{DenyCode, ToolName, ToolPermit};
 use belljar_sandbox::Receipt;
 
-use crate::agent_loop::agent::{Agent, Effects as _};
+use crate::agent_loop::agent::Effects as _;
 use crate::agent_loop::live::Live;
 use crate::agent_loop::machine::Loop;
 use crate::outcome::CallReceipt;
@@ -17,6 +17,7 @@ use crate::tools::approval::questions::SAID_NO;
 use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::call::{Call, arguments};
 use crate::tools::dispatch::Decision;
+use crate::tools::executor::CallExecutor;
 use crate::tools::result::Executed;
 
 const NETWORK: &str =
@@ -55,7 +56,7 @@ impl CallComparison<'_> {
     /// Answers a call.
     pub(crate) async fn call(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         decision: Decision,
         machine: &Loop,
@@ -108,7 +109,13 @@ impl CallComparison<'_> {
     }
 
     /// `past`: the journal that the call stands in.
-    fn way(&self, past: &AgentPast, agent: &Agent<'_>, call: Call<'_>, decision: &Decision) -> Way {
+    fn way(
+        &self,
+        past: &AgentPast,
+        agent: &CallExecutor<'_>,
+        call: Call<'_>,
+        decision: &Decision,
+    ) -> Way {
         let begun = past.begun(call.step, call.position);
         let Some(then) = past.result(call.step, call.position) else {
             // The call's subagents have stored answers of their own.
@@ -144,7 +151,7 @@ impl CallComparison<'_> {
     /// Makes a call. A person does not have to allow what has no effect.
     async fn make(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         decision: Decision,
         machine: &Loop,
@@ -161,7 +168,7 @@ impl CallComparison<'_> {
     /// Compares a repeated call with the stored one.
     fn compare(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         answer: &Answer,
         timed: bool,
@@ -199,7 +206,7 @@ impl CallComparison<'_> {
 
     fn note(
         &self,
-        agent: &Agent<'_>,
+        agent: &CallExecutor<'_>,
         call: Call<'_>,
         machine: &Loop,
         answer: &Answer,
@@ -233,7 +240,7 @@ pub(crate) fn permit_unasked(permit: ToolPermit) -> ToolPermit {
 }
 
 /// Answers a call without making it.
-fn stand_in(agent: &Agent<'_>, call: Call<'_>, then: Option<&LoggedResult>) -> Answer {
+fn stand_in(agent: &CallExecutor<'_>, call: Call<'_>, then: Option<&LoggedResult>) -> Answer {
     agent.started(call);
     let receipt = then.and_then(|then| then.receipt.as_ref()).map(|call| call.receipt.clone());
     let empty = || Receipt::empty(&call.call.name, "", arguments(call.call));
@@ -282,7 +289,7 @@ fn by_rights(then: Option<&CallReceipt>, now: Option<&CallReceipt>) -> Option<St
 }
 
 /// Whether the component of a tool asks for the network at all; a tool of a server is there.
-fn asks_for_hosts(agent: &Agent<'_>, tool: &ToolName) -> bool {
+fn asks_for_hosts(agent: &CallExecutor<'_>, tool: &ToolName) -> bool {
     if agent.remote.has(tool) {
         return true;
     }

@@ -18,7 +18,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::agent_loop::agent::Agent;
 use crate::agent_loop::driver::run_agent;
 use crate::agent_loop::ended::{not_started, panic_message};
 use crate::agent_loop::job::{Job, Shared};
@@ -37,6 +36,7 @@ use crate::tools::builtin::arguments::{Mode, SpawnArguments};
 use crate::tools::builtin::tool::Depth;
 use crate::tools::call::Call;
 use crate::tools::dispatch::{Reason, Refusal};
+use crate::tools::executor::CallExecutor;
 
 /// The agent for a task that names none.
 const GENERAL_PURPOSE: &str = "general-purpose";
@@ -47,7 +47,7 @@ const FORK: &str = "fork";
 /// The same of an agent that is called so; no slug has a `:`.
 const CALLED_FORK: &str = "agent:fork";
 
-impl Agent<'_> {
+impl CallExecutor<'_> {
     /// The requested agent and its place, or the reason against it. Unknown, internal and blocked agents get
     /// the same answer: the allowed names. `place`: the child's in its call.
     pub(crate) fn plan(

@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::agent_loop::agent::Agent;
 use crate::agent_loop::job::Job;
 use crate::events::EventKind;
 use crate::layers::{Layers, Told};
@@ -30,6 +29,7 @@ use crate::subagent::progress::{Batch, Heading};
 use crate::tools::answer::Answer;
 use crate::tools::builtin::arguments::{BatchArguments, SpawnArguments};
 use crate::tools::call::Call;
+use crate::tools::executor::CallExecutor;
 use crate::trace;
 
 /// How long a call waits for the child that it starts.
@@ -55,7 +55,7 @@ enum Start {
     Refused(String, String),
 }
 
-impl Agent<'_> {
+impl CallExecutor<'_> {
     /// Starts one child. Waits for it, unless it goes to the background: as the call asks, or when it
     /// takes longer than the grant lets the agent wait.
     pub(crate) async fn spawn(
@@ -302,7 +302,7 @@ impl Agent<'_> {
     ) {
         let named = (call.call.id.as_str(), shown.name.as_str(), shown.task.as_str());
         self.background.add(id, named, cancel);
-        let (background, key) = (Arc::clone(self.background), id.to_owned());
+        let (background, key) = (Arc::clone(&self.background), id.to_owned());
         let task = async move {
             // A panic must not leave the parent waiting for an end that never comes.
             let ended = AssertUnwindSafe(child).catch_unwind().await;

@@ -9,7 +9,7 @@ use belljar_sandbox::{Progress, ProgressSink};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::{Sleep, sleep};
 
-use crate::agent_loop::agent::{Agent, Timer};
+use crate::agent_loop::agent::Timer;
 use crate::agent_loop::machine::{Ending, Input, Loop};
 use crate::events::{EventKind, MAX_SHOWN};
 use crate::limits::{CALL_CLOSE_LIMIT, CHILD_CLOSE_LIMIT, MAX_NAME_BYTES, cut};
@@ -22,6 +22,7 @@ use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::call::Call;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Decision, Reason, Refusal};
+use crate::tools::executor::CallExecutor;
 use crate::tools::requests::Requests;
 use crate::tools::result::{self, Executed};
 use crate::trace;
@@ -38,7 +39,7 @@ enum Kind {
     Session,
 }
 
-impl Agent<'_> {
+impl CallExecutor<'_> {
     /// Executes all calls of the step, or says how the agent was interrupted.
     pub(crate) async fn execute_all(
         &self,
@@ -297,7 +298,7 @@ impl Agent<'_> {
         self.note(call, result::of_builtin(&call.call.name, arguments(call.call), answer))
     }
 
-    /// As [`Agent::refuse`], for a call that was not announced yet.
+    /// As [`CallExecutor::refuse`], for a call that was not announced yet.
     pub(crate) fn refuse_begun(&self, call: Call<'_>, refusal: Refusal) -> Answer {
         self.started(call);
         self.refuse(call, refusal)

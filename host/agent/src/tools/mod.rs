@@ -8,6 +8,7 @@ pub(crate) mod call;
 pub(crate) mod caller;
 pub(crate) mod dispatch;
 pub(crate) mod execute;
+pub(crate) mod executor;
 pub(crate) mod hooks;
 pub(crate) mod nested;
 pub(crate) mod remote;

@@ -6,13 +6,13 @@ use belljar_mcp::{Answers, Heard, Sample, Sampled, SamplingGrant, ServerQuestion
 use belljar_model::{CallContext, ChatRequest, Message, Reply, StopReason};
 use belljar_policy::{Meter, Shown};
 
-use crate::agent_loop::agent::Agent;
 use crate::agent_loop::machine::{Partial, counted, cut_off, prompt_bytes};
 use crate::limits::MAX_REPLY_BYTES;
 use crate::outcome::Usage;
 use crate::replay::log::{LoggedText, StepKind};
 use crate::tools::approval::asker::Said;
 use crate::tools::call::Call;
+use crate::tools::executor::CallExecutor;
 
 /// The text before a server's words to a model.
 const FRAME: &str = "You write one text for a program that an operator has let ask for it: an MCP server. \
@@ -23,7 +23,7 @@ const FRAME: &str = "You write one text for a program that an operator has let a
 /// Tokens held for one text. On drop, unsettled tokens count as used, because a cut-off model has read the
 /// prompt.
 struct Held<'a> {
-    agent: &'a Agent<'a>,
+    agent: &'a CallExecutor<'a>,
     server: &'a str,
     number: u64,
     amount: u64,
@@ -34,7 +34,7 @@ struct Held<'a> {
 
 /// Answers the servers of one call.
 pub(crate) struct Requests<'a> {
-    pub(crate) agent: &'a Agent<'a>,
+    pub(crate) agent: &'a CallExecutor<'a>,
     pub(crate) call: Call<'a>,
 }
 
@@ -80,7 +80,7 @@ impl Answers for Requests<'_> {
     }
 }
 
-impl Agent<'_> {
+impl CallExecutor<'_> {
     /// Has the granted model write a text: without tools, without anything that the agent has read, and
     /// within the server's tokens and the agent's own.
     async fn write_for(

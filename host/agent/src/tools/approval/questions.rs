@@ -6,7 +6,6 @@ use std::sync::PoisonError;
 use belljar_policy::{Denied, DenyCode, Source, ToolPermit};
 use tokio::time::timeout;
 
-use crate::agent_loop::agent::Agent;
 use crate::agent_loop::machine::Loop;
 use crate::events::{EventKind, MAX_SHOWN, TodoItem};
 use crate::limits::{ANSWER_WAIT, MAX_ANSWER_BYTES, cut};
@@ -17,6 +16,7 @@ use crate::tools::builtin::todos::TodoList;
 use crate::tools::call::Call;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Reason, Refusal};
+use crate::tools::executor::CallExecutor;
 
 use super::consent::said_yes;
 
@@ -26,7 +26,7 @@ pub(crate) const SAID_NO: &str = "the person who was asked said no";
 /// The facts of a call where the question about it was closed.
 const CANCELLED: &str = "the question was cancelled where it was shown, without a yes or a no";
 
-impl Agent<'_> {
+impl CallExecutor<'_> {
     /// Asks the person at the root if the grant demands a question, unless already allowed for the run.
     pub(crate) async fn permitted(
         &self,

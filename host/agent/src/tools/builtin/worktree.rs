@@ -10,7 +10,6 @@ use std::time::Duration;
 use belljar_policy::{Access, Shown, ShownPath as _};
 use belljar_work::WorkKind;
 
-use crate::agent_loop::agent::Agent;
 use crate::agent_loop::current_jar::{CurrentJar, Worktree};
 use crate::agent_loop::job::Job;
 use crate::agent_loop::ledger::Ledger;
@@ -20,6 +19,7 @@ use crate::outcome::RunStatus;
 use crate::tools::answer::Answer;
 use crate::tools::builtin::arguments::WorktreeCall;
 use crate::tools::call::Call;
+use crate::tools::executor::CallExecutor;
 
 /// Copying and merging files, perhaps for long.
 const WORKTREE: WorkKind =
@@ -37,7 +37,7 @@ const ENTERED: &str = "You work in a worktree now: a copy of your files as they 
 places. What you change, and what subagents that you start change, stays in it until you leave it. \
 At the end of your turn it is kept.";
 
-impl Agent<'_> {
+impl CallExecutor<'_> {
     /// The layers of this agent, and of its new subagents.
     pub(crate) fn layers(&self) -> Option<Layers> {
         self.jar.layers(self.job)

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::input::HookInput;
 use super::{Hook, Hooks, Judgement, Verdict};
-use crate::agent_loop::agent::{Agent, Timer};
+use crate::agent_loop::agent::Timer;
 use crate::agent_loop::machine::Ending;
 use crate::events::EventKind;
 use crate::limits::{MAX_HOOK_TEXT, MAX_NAME_BYTES, cut};
@@ -22,6 +22,7 @@ use crate::tools::approval::consent::{Instead, without_asking};
 use crate::tools::call::Call;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Decision, Dispatcher, Reason, Refusal};
+use crate::tools::executor::CallExecutor;
 
 /// The text for a model where a required hook gave no answer.
 const NO_ANSWER: &str = "the hook gave no answer";
@@ -36,7 +37,7 @@ struct Said {
     notes: String,
 }
 
-impl Agent<'_> {
+impl CallExecutor<'_> {
     /// Runs the hooks before an allowed call. New arguments are put into `changed`, and the call is decided
     /// on again, as if the model had written them. Texts for the model are put into `notes`, and follow the
     /// result.

@@ -10,18 +10,18 @@ use belljar_sandbox::{
 };
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
-use crate::agent_loop::agent::Agent;
 use crate::agent_loop::machine::Loop;
 use crate::replay::log::LoggedCourse;
 use crate::replay::persist::address_of;
 use crate::tools::call::{Call, arguments};
 use crate::tools::dispatch::{Decision, Dispatcher, Reason, Refusal};
 use crate::tools::execute::groups;
+use crate::tools::executor::CallExecutor;
 use crate::tools::nested::outer::{Nested, Outer, address_within, called};
 use crate::tools::nested::port::{PeersPort, Request};
 use crate::tools::result::{self, Executed};
 
-impl Agent<'_> {
+impl CallExecutor<'_> {
     /// Calls a component of the jar, and makes its nested calls.
     pub(crate) async fn call_jar(
         &self,
@@ -169,7 +169,7 @@ impl Agent<'_> {
 
 /// The calls without a result yet. On drop they are given up, each with a receipt.
 struct Open<'a, 'j> {
-    agent: &'a Agent<'j>,
+    agent: &'a CallExecutor<'j>,
     calls: Vec<Call<'a>>,
 }
 
