@@ -236,6 +236,18 @@ impl Grants {
         }
     }
 
+    /// These grants ∩ what a second file states, in the shape of a definition's requests; of secrets, which no
+    /// definition asks for, only `secrets` stay.
+    #[must_use]
+    pub fn narrowed(mut self, by: Asked, secrets: Option<&BTreeSet<SecretName>>) -> Self {
+        self.tools = effective_tools(&by, &self, None, &mut Vec::new());
+        self.mounts = effective_mounts(&by, &self, None, &mut Vec::new());
+        self.limits = self.limits.narrowed(&by.limits);
+        self.hosts.extend(by.hosts);
+        self.secrets.retain(|name| secrets.is_none_or(|secrets| secrets.contains(name)));
+        self
+    }
+
     /// The network allowlist of the grants alone.
     pub fn host_scope(&self) -> HostScope {
         let mut lists = self.hosts.iter();
@@ -414,15 +426,11 @@ impl Rights {
 
     /// The rights of the store of one tool: these ∩ the manifest.
     pub fn for_tool(&self, ask: &ToolAsk) -> ToolRights {
-        let mounts = match ask.mounts {
-            None => Vec::new(),
-            Some(access) => {
-                let narrow = |m: &Mount| Mount { access: m.access.min(access), ..m.clone() };
-                self.mounts.iter().map(narrow).collect()
-            }
-        };
+        let mounts = ask.mounts.iter().flat_map(|most| {
+            self.mounts.iter().map(|m| Mount { access: m.access.min(*most), ..m.clone() })
+        });
         ToolRights {
-            mounts,
+            mounts: mounts.collect(),
             hosts: self.hosts.clone().and(Source::Manifest, ask.hosts.clone()),
             secrets: self.secrets.intersection(&ask.secrets).cloned().collect(),
             limits: self.limits.narrowed(&ask.limits),

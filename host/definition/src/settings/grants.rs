@@ -8,14 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use belljar_policy::{
-    Access, Grants, GuestPath, HostRule, Limits, LimitsRequest, Mount, Permission, SecretName,
-    ToolName,
+    Access, Asked, Grants, GuestPath, HostRule, Limits, LimitsRequest, Mount, MountAsk, Permission,
+    SecretName, ToolName,
 };
 
 use super::AutoBackground;
 use crate::{SubagentsAsk, ToolsAs};
 
 /// The keys that one section states; `None` = says nothing about that key.
+///
+/// Not the [`Grants`] of policy: there an absent key gives nothing, here the section below decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantSpec {
     /// The tools; one that is not listed is denied.
@@ -142,30 +144,17 @@ impl GrantSpec {
         narrowed
     }
 
-    /// Narrows what the home file grants by what the workspace's file states.
-    pub(super) fn narrow(&self, grants: &mut Grants) {
-        if let Some(tools) = &self.tools {
-            grants.tools.retain(|name, _| tools.contains_key(name));
-            for (name, permission) in &mut grants.tools {
-                let most = tools.get(name).copied().unwrap_or(Permission::Deny);
-                *permission = (*permission).min(most);
-            }
-        }
-        if let Some(mounts) = &self.mounts {
-            let most = |guest: &GuestPath| mounts.iter().find(|mount| mount.guest == *guest);
-            grants.mounts.retain(|mount| most(&mount.guest).is_some());
-            for mount in &mut grants.mounts {
-                if let Some(stated) = most(&mount.guest) {
-                    mount.access = mount.access.min(stated.access);
-                }
-            }
-        }
-        if let Some(hosts) = &self.hosts {
-            grants.hosts.push(hosts.clone());
-        }
-        if let Some(secrets) = &self.secrets {
-            grants.secrets.retain(|name| secrets.contains(name));
-        }
-        grants.limits = grants.limits.narrowed(&self.limits);
+    /// As a file of the workspace, for `policy` to narrow the grants of the home file by.
+    pub(super) fn narrow(self, grants: Grants) -> Grants {
+        let asks = |spec: MountSpec| MountAsk { guest: spec.guest, access: spec.access };
+        let asked = Asked {
+            tools: self.tools.as_ref().map(|tools| tools.keys().cloned().collect()),
+            at_most: self.tools.unwrap_or_default(),
+            mounts: self.mounts.map(|mounts| mounts.into_iter().map(asks).collect()),
+            hosts: self.hosts,
+            limits: self.limits,
+            ..Asked::default()
+        };
+        grants.narrowed(asked, self.secrets.as_ref())
     }
 }

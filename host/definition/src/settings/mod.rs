@@ -245,9 +245,8 @@ impl Settings {
 
     /// The grants of this agent in a run in this workspace.
     pub fn grants(&self, id: &AgentId, visibility: Visibility, workspace_root: &Path) -> Grants {
-        let mut grants = self.home_grant(&id.into(), visibility).resolve(workspace_root);
-        self.workspace_grant(id, visibility).narrow(&mut grants);
-        grants
+        let grants = self.home_grant(&id.into(), visibility).resolve(workspace_root);
+        self.workspace_grant(id, visibility).narrow(grants)
     }
 
     /// The grant of the home file and the built-in defaults, every key stated.
