@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use belljar_model::{
-    CallContext, ChatModel, ChatRequest, Message, ModelConfig, Reply, Sampling, StreamEvent,
-    ToolResult, ToolSpec,
+    CallContext, ChatModel, ChatRequest, Message, ModelConfig, Provider, Reply, Sampling,
+    StreamEvent, ToolResult, ToolSpec,
 };
 use serde_json::{Value, json};
 
@@ -21,11 +21,11 @@ fn server() -> String {
 }
 
 fn model(extra: Value) -> std::sync::Arc<dyn ChatModel> {
-    let config: ModelConfig = serde_json::from_value(json!({
-        "kind": "openai", "base_url": server(), "model": "tiny", "max_output_tokens": 1000,
-        "temperature": 0.0, "extra_body": extra,
-    }))
-    .unwrap();
+    let mut config = ModelConfig::new(Provider::OpenAi, "tiny");
+    config.base_url = Some(server().parse().unwrap());
+    config.max_output_tokens = Some(1000);
+    config.temperature = Some(0.0);
+    config.extra_body = extra.as_object().unwrap().clone();
     config.build(&|_| None, &mut Vec::new()).unwrap()
 }
 

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use reqwest::header::{AUTHORIZATION, HeaderName};
-use serde::{Deserialize, Deserializer};
 use url::Url;
 
 use crate::key::{KeyError, KeySource};
@@ -24,65 +23,53 @@ const ANTHROPIC_BASE_URL: &str = "https://api.anthropic.com/v1";
 /// The version of Anthropic's API that this crate speaks.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// One `[models.NAME]` table. Unknown fields are errors.
+/// How one model is reached.
+///
+/// Not `ModelSetting` of `definition`, the `[models.NAME]` table as it stands in a file: `definition` knows no
+/// HTTP client, and this crate reads no settings.
 ///
 /// `Debug` shows neither keys nor header values.
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone)]
 pub struct ModelConfig {
-    /// Which wire to speak; `kind` in the file.
-    #[serde(rename = "kind")]
+    /// Which wire to speak.
     pub provider: Provider,
     /// Base of the API, for example `http://127.0.0.1:8080/v1`. Absent: the provider's own. For `anthropic` a
     /// missing `/v1` at its end is added.
-    #[serde(default, deserialize_with = "url_or_none")]
     pub base_url: Option<Url>,
     /// The model's name at the provider, sent as it is; for `scripted` the path of a
     /// transcript.
     pub model: String,
     /// Where the key comes from. Absent: no key is sent.
-    #[serde(default)]
     pub key: KeySource,
     /// Most output tokens of one answer, unless a request says otherwise. Absent: the server
     /// decides (`anthropic`: [`crate::limits::ANTHROPIC_MAX_OUTPUT_TOKENS`]).
-    #[serde(default)]
     pub max_output_tokens: Option<u64>,
     /// Tokens that a request and its answer may have together, as the provider states it.
     /// Absent: not known, and nothing is made to fit. Nothing is sent of it.
-    #[serde(default)]
     pub context_tokens: Option<u64>,
     /// Whether subagents of this model are kept small. Default false. Nothing is sent of it.
-    #[serde(default)]
     pub small: bool,
     /// Whether the model reads images. Absent: yes of Anthropic's and OpenAI's own API and of
     /// `scripted`, no of every other server.
-    #[serde(default)]
     pub images: Option<bool>,
     /// How much to think, unless a request says otherwise. Absent: the server decides.
-    #[serde(default)]
     pub effort: Option<Effort>,
     /// Sampling temperature, 0 to 2, unless a request says otherwise. Absent: the server
     /// decides.
-    #[serde(default)]
     pub temperature: Option<f64>,
     /// More headers to send. They are treated as secrets: never shown.
-    #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// Allows a key or headers to go over plain http to another machine. Default false.
-    #[serde(default)]
     pub allow_insecure: bool,
     /// The field that carries the output limit on an `openai` wire. Absent:
     /// `max_completion_tokens` for OpenAI's own API, else `max_tokens`.
-    #[serde(default)]
     pub max_tokens_field: Option<MaxTokensField>,
     /// Whether a stream is asked for its usage by `stream_options`, on an `openai` wire. Absent: yes,
     /// until the server refuses that field by name.
-    #[serde(default)]
     pub stream_options: Option<bool>,
     /// More fields for the body of every request, known only to this server, for example
     /// `chat_template_kwargs` or `tool_choice` (left out of requests without tools). Fields that the client
     /// writes itself are errors. A request of a stranger's words has none of them.
-    #[serde(default)]
     pub extra_body: serde_json::Map<String, serde_json::Value>,
 }
 
@@ -103,8 +90,7 @@ const RESERVED_FIELDS: [&str; 12] = [
 ];
 
 /// A kind of model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Provider {
     /// Chat completions: OpenAI, Ollama, vLLM, llama.cpp, OpenRouter and others.
@@ -306,17 +292,4 @@ impl fmt::Debug for ModelConfig {
             .field("extra_body", &extra)
             .finish_non_exhaustive()
     }
-}
-
-fn url_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Url>, D::Error> {
-    let Some(text) = Option::<String>::deserialize(deserializer)? else {
-        return Ok(None);
-    };
-    // The text is not repeated: it may hold credentials.
-    let url = Url::parse(&text).map_err(|error| {
-        serde::de::Error::custom(format!(
-            "`base_url` is not a URL ({error}); it looks like `https://HOST/v1`"
-        ))
-    })?;
-    Ok(Some(url))
 }

@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
 
 use crate::limits::MAX_KEY_BYTES;
 use crate::text::quoted;
@@ -25,7 +23,7 @@ const MIN_BYTES: usize = 8;
 /// providers have more, and digits.
 const MAX_WORDS: usize = 24;
 
-/// Where a model's key comes from: `{ env = "NAME" }`, `{ file = "/path" }`, or `"none"`.
+/// Where a model's key comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeySource {
     /// No key is sent; the default.
@@ -35,19 +33,11 @@ pub enum KeySource {
     Env(String),
     /// A file that holds the key and nothing else.
     File(PathBuf),
-    /// The configuration had a text where one of the above belongs, most likely the key
-    /// itself. The text is not kept, and building the model fails.
-    Inline,
 }
 
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The configuration has a text in place of a source.
-    #[error(
-        "`key` must be `{{ env = \"NAME\" }}` or `{{ file = \"PATH\" }}`; a key itself must not stand in the configuration"
-    )]
-    Inline,
     /// The name given for an environment variable cannot be one.
     #[error("`key.env` must be the name of an environment variable, not the key itself")]
     EnvName,
@@ -179,7 +169,6 @@ impl KeySource {
     ) -> Result<Option<Key>, KeyError> {
         match self {
             Self::None => Ok(None),
-            Self::Inline => Err(KeyError::Inline),
             Self::Env(name) => from_env(name, env).map(Some),
             Self::File(path) => from_file(path, warnings).map(Some),
         }
@@ -240,43 +229,6 @@ fn is_public(_: &std::fs::Metadata) -> bool {
     false
 }
 
-impl<'de> Deserialize<'de> for KeySource {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(KeySourceVisitor)
-    }
-}
-
-struct KeySourceVisitor;
-
-impl<'de> Visitor<'de> for KeySourceVisitor {
-    type Value = KeySource;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("`{ env = \"NAME\" }`, `{ file = \"PATH\" }` or \"none\"")
-    }
-
-    /// Takes any text, because an error here would show it together with its line.
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<KeySource, E> {
-        Ok(if text == "none" { KeySource::None } else { KeySource::Inline })
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<KeySource, A::Error> {
-        use serde::de::Error as _;
-        let Some(field) = map.next_key::<String>()? else {
-            return Err(A::Error::custom("`key` is empty; give `env` or `file`"));
-        };
-        let source = match field.as_str() {
-            "env" => KeySource::Env(map.next_value()?),
-            "file" => KeySource::File(map.next_value()?),
-            _ => return Err(A::Error::unknown_field(&field, &["env", "file"])),
-        };
-        if map.next_key::<String>()?.is_some() {
-            return Err(A::Error::custom("`key` has two sources; give `env` or `file`"));
-        }
-        Ok(source)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,10 +248,7 @@ mod tests {
 
     #[test]
     fn a_key_written_into_the_configuration_is_refused_and_not_repeated() {
-        let source: KeySource = serde_json::from_str(r#""sk-hunter2""#).unwrap();
-        for source in
-            [source, KeySource::Env("sk-hunter2".into()), KeySource::Env("hunter2".into())]
-        {
+        for source in [KeySource::Env("sk-hunter2".into()), KeySource::Env("hunter2".into())] {
             let error = load(&source).0.unwrap_err();
             assert!(!format!("{error} {error:?}").contains("hunter2"));
         }
@@ -334,17 +283,6 @@ mod tests {
         assert!(matches!(load(&folder).0, Err(KeyError::FileContent { .. })));
         let missing = KeySource::File("/nonexistent/key".into());
         assert!(matches!(load(&missing).0, Err(KeyError::File { .. })));
-    }
-
-    #[test]
-    fn sources_are_read_from_configuration() {
-        let read = |json| serde_json::from_str::<KeySource>(json);
-        assert_eq!(read(r#""none""#).unwrap(), KeySource::None);
-        assert_eq!(read(r#"{"env": "A"}"#).unwrap(), KeySource::Env("A".into()));
-        assert_eq!(read(r#"{"file": "/k"}"#).unwrap(), KeySource::File("/k".into()));
-        assert!(read(r#"{"env": "A", "file": "/k"}"#).is_err());
-        assert!(read(r#"{"vault": "A"}"#).is_err());
-        assert!(read("{}").is_err());
     }
 
     #[test]

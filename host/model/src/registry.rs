@@ -373,33 +373,42 @@ impl fmt::Debug for Resolved {
 
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
-
     use super::*;
+    use crate::KeySource;
 
-    fn models(json: &str) -> Result<Models, ModelResolveError> {
-        #[derive(Deserialize)]
-        struct File {
-            models: BTreeMap<String, ModelConfig>,
-            #[serde(default)]
-            roles: Roles,
-        }
-        let file: File = serde_json::from_str(json).unwrap();
+    type Configs = Vec<(&'static str, ModelConfig)>;
+
+    fn models(configs: Configs, roles: Roles) -> Result<Models, ModelResolveError> {
+        let configs = configs.into_iter().map(|(name, config)| (name.to_owned(), config));
         let env = |name: &str| (name == "KEY").then(|| "sk-hunter2".to_owned());
-        Models::new(file.models, file.roles, Box::new(env))
+        Models::new(configs.collect(), roles, Box::new(env))
     }
 
-    const TWO: &str = r#"{
-        "models": {
-            "local": {"kind": "openai", "base_url": "http://127.0.0.1:1/v1", "model": "gpt-x"},
-            "big": {"kind": "anthropic", "model": "claude-x", "key": {"env": "KEY"}}
-        },
-        "roles": {"main": "local", "strong": "big"}
-    }"#;
+    fn open_ai(model: &str, key: KeySource) -> ModelConfig {
+        ModelConfig { key, ..ModelConfig::new(Provider::OpenAi, model) }
+    }
+
+    fn scripted() -> ModelConfig {
+        ModelConfig::new(Provider::Scripted, "t.yaml")
+    }
+
+    fn env(name: &str) -> KeySource {
+        KeySource::Env(name.to_owned())
+    }
+
+    /// `local`, which is the main model, and `big`, which is the strong one.
+    fn two() -> Models {
+        let mut local = open_ai("gpt-x", KeySource::None);
+        local.base_url = Some("http://127.0.0.1:1/v1".parse().unwrap());
+        let big = ModelConfig { provider: Provider::Anthropic, ..open_ai("claude-x", env("KEY")) };
+        let (main, strong) = (Some("local".to_owned()), Some("big".to_owned()));
+        let roles = Roles { main, strong, ..Roles::default() };
+        models(vec![("local", local), ("big", big)], roles).unwrap()
+    }
 
     #[test]
     fn each_role_has_its_player_or_the_main_model() {
-        let two = models(TWO).unwrap();
+        let two = two();
         assert_eq!(two.names().collect::<Vec<_>>(), ["big", "local"]);
         let played: Vec<_> =
             two.played().map(|one| (one.role, one.model.unwrap(), one.by_main)).collect();
@@ -411,21 +420,20 @@ mod tests {
             ("fallback", "local", true),
         ];
         assert_eq!(played, expected);
-        let none = models("{\"models\": {}}").unwrap();
+        let none = models(vec![], Roles::default()).unwrap();
         assert!(none.played().all(|one| one.model.is_none() && !one.by_main));
     }
 
     #[test]
     fn what_is_told_to_strangers_names_no_file_variable_or_section_of_the_operators() {
-        let source = |key: &str| {
-            let config = format!("{{\"kind\": \"openai\", \"model\": \"x\", \"key\": {key}}}");
-            let file = format!("{{\"models\": {{\"main\": {config}}}}}");
-            models(&file).unwrap().resolve("main", None).unwrap_err()
+        let source = |key| {
+            let one = models(vec![("main", open_ai("x", key))], Roles::default()).unwrap();
+            one.resolve("main", None).unwrap_err()
         };
         let text = || "main".to_owned();
         let all = [
-            source(r#"{"env": "UNSET"}"#),
-            source(r#"{"file": "/srv/key"}"#),
+            source(env("UNSET")),
+            source(KeySource::File("/srv/key".into())),
             ModelResolveError::NoModels,
             ModelResolveError::NoMain { configured: text() },
             ModelResolveError::Unknown { request: text(), configured: text() },
@@ -451,7 +459,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_name_finds_its_model() {
-        let models = models(TWO).unwrap();
+        let models = two();
         for (request, parent, name, notes) in [
             ("main", None, "local", 0),
             ("Main", Some("big"), "local", 0),
@@ -476,7 +484,7 @@ mod tests {
 
     #[test]
     fn a_name_that_means_nothing_is_an_error_and_not_the_main_model() {
-        let models = models(TWO).unwrap();
+        let models = two();
         for request in ["gpt-5", "anthropic:gpt-x", "", "BIG"] {
             let error = models.resolve(request, None).unwrap_err();
             assert!(matches!(error, ModelResolveError::Unknown { .. }), "{request}: {error}");
@@ -485,16 +493,11 @@ mod tests {
 
     #[test]
     fn a_scripted_model_is_never_chosen_by_itself() {
-        let file = r#"{"models": {"demo": {"kind": "scripted", "model": "t.yaml"}}}"#;
-        assert!(matches!(
-            models(file).unwrap().resolve("main", None),
-            Err(ModelResolveError::NoMain { .. })
-        ));
-        assert!(matches!(
-            models(file).unwrap().resolve("t.yaml", None),
-            Err(ModelResolveError::Unknown { .. })
-        ));
-        let named = models(file).unwrap().resolve("demo", None).unwrap_err();
+        let models = models(vec![("demo", scripted())], Roles::default()).unwrap();
+        let refused = |request| models.resolve(request, None).unwrap_err();
+        assert!(matches!(refused("main"), ModelResolveError::NoMain { .. }));
+        assert!(matches!(refused("t.yaml"), ModelResolveError::Unknown { .. }));
+        let named = refused("demo");
         assert!(
             matches!(named, ModelResolveError::Config { .. }),
             "it is tried when named: {named}"
@@ -503,23 +506,22 @@ mod tests {
 
     #[test]
     fn the_only_real_model_is_the_main_one() {
-        let file = r#"{"models": {"x": {"kind": "openai", "model": "m"}, "demo": {"kind": "scripted", "model": "t.yaml"}}}"#;
-        assert_eq!(models(file).unwrap().resolve("sonnet", None).unwrap().name, "x");
+        let both = vec![("x", open_ai("m", KeySource::None)), ("demo", scripted())];
+        let models = models(both, Roles::default()).unwrap();
+        assert_eq!(models.resolve("sonnet", None).unwrap().name, "x");
     }
 
     #[test]
     fn a_role_that_names_no_model_is_an_error_at_once() {
-        let file = r#"{"models": {"x": {"kind": "openai", "model": "m"}}, "roles": {"fast": "y"}}"#;
-        assert!(matches!(models(file), Err(ModelResolveError::RoleTarget { role: "fast", .. })));
+        let roles = Roles { fast: Some("y".to_owned()), ..Roles::default() };
+        let models = models(vec![("x", open_ai("m", KeySource::None))], roles);
+        assert!(matches!(models, Err(ModelResolveError::RoleTarget { role: "fast", .. })));
     }
 
     #[test]
     fn the_key_of_a_model_that_is_not_used_is_not_needed() {
-        let file = r#"{"models": {
-            "main": {"kind": "openai", "model": "m"},
-            "other": {"kind": "openai", "model": "n", "key": {"env": "UNSET"}}
-        }}"#;
-        let models = models(file).unwrap();
+        let (main, other) = (open_ai("m", KeySource::None), open_ai("n", env("UNSET")));
+        let models = models(vec![("main", main), ("other", other)], Roles::default()).unwrap();
         assert!(models.resolve("main", None).is_ok());
         let error = models.resolve("other", None).unwrap_err();
         assert!(error.to_string().contains("`UNSET` is not set"), "{error}");
@@ -527,17 +529,16 @@ mod tests {
 
     #[test]
     fn no_model_at_all_is_an_error_of_its_own() {
-        let models = models(r#"{"models": {}}"#).unwrap();
+        let models = models(vec![], Roles::default()).unwrap();
         assert!(models.is_empty());
         assert!(matches!(models.resolve("main", None), Err(ModelResolveError::NoModels)));
     }
 
     #[test]
     fn no_debug_output_shows_a_key_or_a_header() {
-        let file = r#"{"models": {"x": {
-            "kind": "openai", "model": "m", "key": {"env": "KEY"}, "headers": {"x-team": "hunter2"}
-        }}}"#;
-        let models = models(file).unwrap();
+        let mut config = open_ai("m", env("KEY"));
+        config.headers.insert("x-team".to_owned(), "hunter2".to_owned());
+        let models = models(vec![("x", config)], Roles::default()).unwrap();
         models.resolve("x", None).unwrap();
         let env = |_: &str| Some("sk-hunter2".to_owned());
         let wire = models.configs["x"].build_wire(&env, &mut Vec::new()).unwrap();

@@ -1,7 +1,5 @@
 //! The parts that models play, and the words that agent files use for them.
 
-use serde::Deserialize;
-
 /// A part that a model plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -60,24 +58,18 @@ pub const ALIASES: &[Alias] = &[
     Alias { name: "inherit", role: None, origin: "Claude Code" },
 ];
 
-/// The `[roles]` table: which configured model plays which role. Unknown fields are errors.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The `[roles]` table: which configured model plays which role.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roles {
     /// Absent: the model called `main`, else the only one there is.
-    #[serde(default)]
     pub main: Option<String>,
     /// Absent: the model called `fast`, else that of `main`, with a note.
-    #[serde(default)]
     pub fast: Option<String>,
     /// Absent: the model called `strong`, else that of `main`, with a note.
-    #[serde(default)]
     pub strong: Option<String>,
     /// Absent: the model called `compaction`, else that of `main`, with a note.
-    #[serde(default)]
     pub compaction: Option<String>,
     /// Absent: the model called `fallback`, else that of `main`, with a note.
-    #[serde(default)]
     pub fallback: Option<String>,
 }
 

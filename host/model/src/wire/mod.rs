@@ -84,8 +84,7 @@ pub(crate) enum Dialect {
 }
 
 /// The field that carries the output limit on an OpenAI-compatible wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxTokensField {
     /// The older name, which every compatible server knows.
     MaxTokens,
