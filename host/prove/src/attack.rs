@@ -50,7 +50,7 @@ pub struct Attack<S: 'static> {
     pub kind: Kind,
     /// The attempt; completes "the attacker ...".
     pub tries: &'static str,
-    /// The mechanism that stops it, and the invariant of `host/SECURITY.md` where there is one.
+    /// The mechanism that stops it, and its invariant in `host/docs/security/`, if it has one.
     pub stopped_by: &'static str,
     /// The answer to the attacker: this text must occur in [`Verdict::told`].
     pub told: &'static str,

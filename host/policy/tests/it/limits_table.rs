@@ -2,7 +2,7 @@
 
 use belljar_policy::LIMITS;
 
-const PAGE: &str = include_str!("../../../SECURITY.md");
+const PAGE: &str = include_str!("../../../docs/security/budgets.md");
 
 #[test]
 fn the_page_lists_every_limit_as_the_code_has_it() {
@@ -16,7 +16,7 @@ fn the_page_lists_every_limit_as_the_code_has_it() {
     }
     assert!(
         missing.is_empty(),
-        "host/SECURITY.md should hold these lines:\n{}",
+        "host/docs/security/budgets.md should hold these lines:\n{}",
         missing.join("\n")
     );
 }

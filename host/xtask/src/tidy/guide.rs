@@ -1,4 +1,4 @@
-//! The README and the guide: links lead to files that exist, and the README stays short.
+//! The README, the guide and the pages in `host/`: links lead to files that exist, and the README stays short.
 //!
 //! Commands that the pages show are run by `tests/e2e/guide`.
 
@@ -37,7 +37,8 @@ pub(super) fn breaches(root: &Path, files: &[File]) -> Vec<String> {
 }
 
 fn is_page(path: &str) -> bool {
-    path == README || (path.starts_with(GUIDE) && path.ends_with(".md"))
+    let stands_in_host = path.starts_with("host/") && path.matches('/').count() == 1;
+    path == README || ((path.starts_with(GUIDE) || stands_in_host) && path.ends_with(".md"))
 }
 
 /// The files that a line links to, without the part of a page; other sites are nobody's files.
@@ -66,6 +67,7 @@ mod tests {
             ["README.md:3: the link to `gone.md` leads nowhere"]
         );
         assert_eq!(of("host/docs/a.md", links.to_owned()).len(), 2);
+        assert_eq!(of("host/SECURITY.md", "[a](docs/gone.md)".to_owned()).len(), 1);
         assert_eq!(of("tools/README.md", links.to_owned()), [""; 0]);
         assert_eq!(of(README, "line\n".repeat(MAX_README_LINES)), [""; 0]);
         assert_eq!(of(README, "line\n".repeat(MAX_README_LINES + 1)).len(), 1);

@@ -1,32 +1,110 @@
-//! Each invariant of `host/SECURITY.md` names code and tests that exist.
+//! Each invariant of the pages in `host/docs/security/` names code and tests that exist.
 //!
-//! A row of its table is `| INV-n | claim | code | test |`; the last two hold names in
-//! backticks: files of the tree for the code, test functions for the tests. A row of the table of host work
-//! ends with names of tests, of attacks or of files of tests.
+//! A row of their tables is `| INV-n | claim | code | test |`; the last two hold names in
+//! backticks: files of the tree for the code, test functions for the tests. A claim is short, and its details are
+//! a paragraph `**INV-n.** ...` below the table. A row of the table of host work ends with names of tests, of
+//! attacks or of files of tests. `host/SECURITY.md` is the front page, which lists all of them.
+
+use std::collections::BTreeMap;
 
 use super::File;
 
-const PAGE: &str = "host/SECURITY.md";
+const FRONT: &str = "host/SECURITY.md";
 
-/// The heading of the table of host work.
+/// The folder of the pages.
+const PAGES: &str = "host/docs/security/";
+
+/// The page with the table of host work, and the heading of the table.
+const HOST_WORK_PAGE: &str = "host/docs/security/host-work.md";
 const HOST_WORK: &str = "## Host work on a stranger's data";
 
-pub(super) fn breaches(files: &[File]) -> Vec<String> {
-    let Some(page) = files.iter().find(|file| file.path == PAGE) else {
-        return vec![format!("`{PAGE}` is missing")];
-    };
-    let rows: Vec<_> = page.text.lines().filter(|line| line.starts_with("| INV-")).collect();
-    if rows.is_empty() {
-        return vec![format!("`{PAGE}` lists no invariant")];
+/// The most characters of a claim, because a reader takes in two or three sentences at a time.
+const MAX_CLAIM: usize = 300;
+
+/// A row of a page.
+struct InvariantRow<'a> {
+    page: &'a str,
+    line: &'a str,
+}
+
+impl InvariantRow<'_> {
+    /// The id, for example `INV-1`.
+    fn id(&self) -> &str {
+        self.line.trim_matches('|').split('|').next().unwrap_or_default().trim()
     }
-    let mut breaches: Vec<_> = rows.iter().flat_map(|row| row_breaches(row, files)).collect();
+}
+
+pub(super) fn breaches(files: &[File]) -> Vec<String> {
+    let Some(front) = files.iter().find(|file| file.path == FRONT) else {
+        return vec![format!("`{FRONT}` is missing")];
+    };
+    let is_page = |file: &&File| file.path.starts_with(PAGES) && file.path.ends_with(".md");
+    let pages: Vec<_> = files.iter().filter(is_page).collect();
+    let rows: Vec<_> = pages.iter().flat_map(|page| rows(page)).collect();
+    if rows.is_empty() {
+        return vec![format!("`{PAGES}` lists no invariant")];
+    }
+    let mut breaches = unlisted(front, &pages);
+    breaches.extend(rows.iter().flat_map(|row| row_breaches(row, files)));
+    breaches.extend(repeated(&rows));
+    breaches.extend(details_without_row(&pages));
     breaches.extend(citations(files, &rows));
-    breaches.extend(host_work(&page.text, files));
+    match pages.iter().find(|page| page.path == HOST_WORK_PAGE) {
+        Some(page) => breaches.extend(host_work(&page.text, files)),
+        None => breaches.push(format!("`{HOST_WORK_PAGE}` is missing")),
+    }
+    breaches
+}
+
+fn rows(page: &File) -> impl Iterator<Item = InvariantRow<'_>> {
+    let lines = page.text.lines().filter(|line| line.starts_with("| INV-"));
+    lines.map(|line| InvariantRow { page: &page.path, line })
+}
+
+/// Pages that the front page does not list, and rows that stand on the front page itself.
+fn unlisted(front: &File, pages: &[&File]) -> Vec<String> {
+    let is_listed = |page: &File| {
+        let link = page.path.strip_prefix("host/").unwrap_or(&page.path);
+        front.text.contains(&format!("]({link}) |"))
+    };
+    let missing = pages.iter().filter(|page| !is_listed(page));
+    let mut breaches: Vec<_> = missing
+        .map(|page| format!("{FRONT}: `{}` is not in the list of areas", page.path))
+        .collect();
+    for row in rows(front) {
+        breaches
+            .push(format!("{FRONT}: {} belongs to the page of its area in `{PAGES}`", row.id()));
+    }
+    breaches
+}
+
+/// Ids with more than one row, on one page or on two.
+fn repeated(rows: &[InvariantRow<'_>]) -> Vec<String> {
+    let mut pages = BTreeMap::<_, Vec<_>>::new();
+    for row in rows {
+        pages.entry(row.id()).or_default().push(row.page);
+    }
+    let several = pages.into_iter().filter(|(_, pages)| pages.len() > 1);
+    several.map(|(id, pages)| format!("{id} has several rows: in {}", pages.join(", "))).collect()
+}
+
+/// Paragraphs of details whose id has no row on the same page.
+fn details_without_row(pages: &[&File]) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for page in pages {
+        for line in page.text.lines().filter(|line| line.starts_with("**INV-")) {
+            let id = line.trim_start_matches('*').split('.').next().unwrap_or_default();
+            if !rows(page).any(|row| row.id() == id) {
+                breaches.push(format!("{}: details of {id}, which has no row there", page.path));
+            }
+        }
+    }
     breaches
 }
 
 /// The rows of the table of host work: five cells, of which the last names a proof that exists.
 fn host_work(page: &str, files: &[File]) -> Vec<String> {
+    const PAGE: &str = HOST_WORK_PAGE;
     let section = page.split(HOST_WORK).nth(1).and_then(|rest| rest.split("\n## ").next());
     let Some(section) = section else {
         return vec![format!("{PAGE}: the section `{HOST_WORK}` is missing")];
@@ -59,29 +137,37 @@ fn has_proof(files: &[File], name: &str) -> bool {
         || attacks().any(|file| file.text.contains(&attack))
 }
 
-fn row_breaches(row: &str, files: &[File]) -> Vec<String> {
-    let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
-    let [id, _claim, code, tests] = cells.as_slice() else {
-        return vec![format!("{PAGE}: this row does not have four cells: {row}")];
+fn row_breaches(row: &InvariantRow<'_>, files: &[File]) -> Vec<String> {
+    let InvariantRow { page, line } = row;
+    let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
+    let [id, claim, code, tests] = cells.as_slice() else {
+        return vec![format!("{page}: this row does not have four cells: {line}")];
     };
     let mut breaches = Vec::new();
+    let length = claim.chars().count();
+    if length > MAX_CLAIM {
+        breaches.push(format!(
+            "{page}: the claim of {id} has {length} characters, more than {MAX_CLAIM}; \
+             details go below the table"
+        ));
+    }
     for (what, cell) in [("code", code), ("test", tests)] {
         if names(cell).next().is_none() {
-            breaches.push(format!("{PAGE}: {id} names no {what}"));
+            breaches.push(format!("{page}: {id} names no {what}"));
         }
     }
     for path in names(code).filter(|path| !files.iter().any(|file| file.path == *path)) {
-        breaches.push(format!("{PAGE}: {id} names `{path}`, which does not exist"));
+        breaches.push(format!("{page}: {id} names `{path}`, which does not exist"));
     }
     for test in names(tests).filter(|test| !has_test(files, test)) {
-        breaches.push(format!("{PAGE}: {id} names the test `{test}`, which does not exist"));
+        breaches.push(format!("{page}: {id} names the test `{test}`, which does not exist"));
     }
     breaches
 }
 
-/// A comment that cites an invariant cites one that stands on the page.
-fn citations(files: &[File], rows: &[&str]) -> Vec<String> {
-    let known = |id: &str| rows.iter().any(|row| row.starts_with(&format!("| INV-{id} ")));
+/// Citations in comments of invariants without a row.
+fn citations(files: &[File], rows: &[InvariantRow<'_>]) -> Vec<String> {
+    let known = |id: &str| rows.iter().any(|row| row.id().strip_prefix("INV-") == Some(id));
     let mut breaches = Vec::new();
     for file in
         files.iter().filter(|file| file.path.ends_with(".rs") && !file.path.contains("xtask"))
@@ -89,7 +175,7 @@ fn citations(files: &[File], rows: &[&str]) -> Vec<String> {
         for cited in file.text.split("INV-").skip(1) {
             let id: String = cited.chars().take_while(char::is_ascii_digit).collect();
             if !id.is_empty() && !known(&id) {
-                breaches.push(format!("{}: INV-{id} is not in {PAGE}", file.path));
+                breaches.push(format!("{}: INV-{id} has no row in `{PAGES}`", file.path));
             }
         }
     }
@@ -109,15 +195,72 @@ fn has_test(files: &[File], name: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// A front page with a list of areas, the page of host work, and one page of invariants with a test.
+    fn tree(front: &str, rows: &str) -> Vec<File> {
+        let file = |path: &str, text: String| File { path: path.into(), text };
+        vec![
+            file(FRONT, format!("| [a](docs/security/a.md) | b |\n{front}\n")),
+            file("host/docs/security/a.md", format!("{rows}\n")),
+            file(HOST_WORK_PAGE, format!("{HOST_WORK}\n")),
+            file("src/a.rs", "fn holds() { /* INV-1 */ }".into()),
+        ]
+    }
+
+    const LISTED: &str = "| [w](docs/security/host-work.md) | w |";
+
+    fn row(id: u32, claim: &str) -> String {
+        format!("| INV-{id} | {claim} | `src/a.rs` | `holds` |\n")
+    }
+
     #[test]
     fn a_row_without_its_test_is_a_breach() {
-        let page = |test: &str| File {
-            path: PAGE.into(),
-            text: format!("| INV-1 | a claim | `src/a.rs` | `{test}` |\n{HOST_WORK}\n"),
+        let claim = "é".repeat(MAX_CLAIM);
+        assert_eq!(breaches(&tree(LISTED, &row(1, &claim))), [""; 0]);
+        let missing = row(1, "a claim").replace("holds", "missing");
+        assert_eq!(breaches(&tree(LISTED, &missing)).len(), 1);
+        assert_eq!(breaches(&tree(LISTED, &row(2, "a claim"))).len(), 1, "INV-1 is cited");
+    }
+
+    #[test]
+    fn a_claim_that_is_too_long_is_a_breach() {
+        let claim = "é".repeat(MAX_CLAIM + 1);
+        let [breach] = &breaches(&tree(LISTED, &row(1, &claim)))[..] else {
+            panic!("one breach expected");
         };
-        let code = || File { path: "src/a.rs".into(), text: "fn holds() { /* INV-1 */ }".into() };
-        assert!(breaches(&[page("holds"), code()]).is_empty());
-        assert_eq!(breaches(&[page("missing"), code()]).len(), 1);
+        assert!(breach.contains("INV-1 has 301 characters"), "{breach}");
+    }
+
+    #[test]
+    fn an_id_that_stands_twice_is_a_breach_on_one_page_and_on_two() {
+        let twice = row(1, "a") + &row(1, "b");
+        let [breach] = &breaches(&tree(LISTED, &twice))[..] else {
+            panic!("one breach expected");
+        };
+        assert!(breach.starts_with("INV-1 has several rows"), "{breach}");
+        let mut files = tree(LISTED, &row(1, "a"));
+        files[2].text.push_str(&row(1, "b"));
+        assert!(breaches(&files)[0].contains("a.md, host/docs/security/host-work.md"));
+    }
+
+    #[test]
+    fn a_page_outside_of_the_list_of_areas_is_a_breach() {
+        let [breach] = &breaches(&tree("", &row(1, "a")))[..] else {
+            panic!("one breach expected");
+        };
+        assert!(
+            breach.contains("`host/docs/security/host-work.md` is not in the list"),
+            "{breach}"
+        );
+        let on_the_front = format!("{LISTED}\n{}", row(3, "a"));
+        assert!(breaches(&tree(&on_the_front, &row(1, "a")))[0].contains("INV-3 belongs to"));
+    }
+
+    #[test]
+    fn details_stand_on_the_page_of_their_row() {
+        let page = row(1, "a") + "\n**INV-1.** More.\n";
+        assert_eq!(breaches(&tree(LISTED, &page)), [""; 0]);
+        let page = row(1, "a") + "\n**INV-12.** More.\n";
+        assert!(breaches(&tree(LISTED, &page))[0].contains("details of INV-12"));
     }
 
     #[test]
