@@ -40,14 +40,14 @@ pub(super) fn breaches(files: &[File]) -> Vec<String> {
     };
     let is_page = |file: &&File| file.path.starts_with(PAGES) && file.path.ends_with(".md");
     let pages: Vec<_> = files.iter().filter(is_page).collect();
-    let rows: Vec<_> = pages.iter().flat_map(|page| rows(page)).collect();
+    let rows: Vec<_> = pages.iter().flat_map(|page| find_rows(page)).collect();
     if rows.is_empty() {
         return vec![format!("`{PAGES}` lists no invariant")];
     }
-    let mut breaches = unlisted(front, &pages);
+    let mut breaches = front_page_breaches(front, &pages);
     breaches.extend(rows.iter().flat_map(|row| row_breaches(row, files)));
-    breaches.extend(repeated(&rows));
-    breaches.extend(details_without_row(&pages));
+    breaches.extend(repeated_id_breaches(&rows));
+    breaches.extend(detail_breaches(&pages));
     breaches.extend(citations(files, &rows));
     match pages.iter().find(|page| page.path == HOST_WORK_PAGE) {
         Some(page) => breaches.extend(host_work(&page.text, files)),
@@ -56,13 +56,13 @@ pub(super) fn breaches(files: &[File]) -> Vec<String> {
     breaches
 }
 
-fn rows(page: &File) -> impl Iterator<Item = InvariantRow<'_>> {
+fn find_rows(page: &File) -> impl Iterator<Item = InvariantRow<'_>> {
     let lines = page.text.lines().filter(|line| line.starts_with("| INV-"));
     lines.map(|line| InvariantRow { page: &page.path, line })
 }
 
 /// Pages that the front page does not list, and rows that stand on the front page itself.
-fn unlisted(front: &File, pages: &[&File]) -> Vec<String> {
+fn front_page_breaches(front: &File, pages: &[&File]) -> Vec<String> {
     let is_listed = |page: &File| {
         let link = page.path.strip_prefix("host/").unwrap_or(&page.path);
         front.text.contains(&format!("]({link}) |"))
@@ -71,7 +71,7 @@ fn unlisted(front: &File, pages: &[&File]) -> Vec<String> {
     let mut breaches: Vec<_> = missing
         .map(|page| format!("{FRONT}: `{}` is not in the list of areas", page.path))
         .collect();
-    for row in rows(front) {
+    for row in find_rows(front) {
         breaches
             .push(format!("{FRONT}: {} belongs to the page of its area in `{PAGES}`", row.id()));
     }
@@ -79,7 +79,7 @@ fn unlisted(front: &File, pages: &[&File]) -> Vec<String> {
 }
 
 /// Ids with more than one row, on one page or on two.
-fn repeated(rows: &[InvariantRow<'_>]) -> Vec<String> {
+fn repeated_id_breaches(rows: &[InvariantRow<'_>]) -> Vec<String> {
     let mut pages = BTreeMap::<_, Vec<_>>::new();
     for row in rows {
         pages.entry(row.id()).or_default().push(row.page);
@@ -89,12 +89,12 @@ fn repeated(rows: &[InvariantRow<'_>]) -> Vec<String> {
 }
 
 /// Paragraphs of details whose id has no row on the same page.
-fn details_without_row(pages: &[&File]) -> Vec<String> {
+fn detail_breaches(pages: &[&File]) -> Vec<String> {
     let mut breaches = Vec::new();
     for page in pages {
         for line in page.text.lines().filter(|line| line.starts_with("**INV-")) {
             let id = line.trim_start_matches('*').split('.').next().unwrap_or_default();
-            if !rows(page).any(|row| row.id() == id) {
+            if !find_rows(page).any(|row| row.id() == id) {
                 breaches.push(format!("{}: details of {id}, which has no row there", page.path));
             }
         }
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     /// A front page with a list of areas, the page of host work, and one page of invariants with a test.
-    fn tree(front: &str, rows: &str) -> Vec<File> {
+    fn make_tree(front: &str, rows: &str) -> Vec<File> {
         let file = |path: &str, text: String| File { path: path.into(), text };
         vec![
             file(FRONT, format!("| [a](docs/security/a.md) | b |\n{front}\n")),
@@ -208,23 +208,27 @@ mod tests {
 
     const LISTED: &str = "| [w](docs/security/host-work.md) | w |";
 
-    fn row(id: u32, claim: &str) -> String {
+    fn make_row(id: u32, claim: &str) -> String {
         format!("| INV-{id} | {claim} | `src/a.rs` | `holds` |\n")
     }
 
     #[test]
     fn a_row_without_its_test_is_a_breach() {
         let claim = "é".repeat(MAX_CLAIM);
-        assert_eq!(breaches(&tree(LISTED, &row(1, &claim))), [""; 0]);
-        let missing = row(1, "a claim").replace("holds", "missing");
-        assert_eq!(breaches(&tree(LISTED, &missing)).len(), 1);
-        assert_eq!(breaches(&tree(LISTED, &row(2, "a claim"))).len(), 1, "INV-1 is cited");
+        assert_eq!(breaches(&make_tree(LISTED, &make_row(1, &claim))), [""; 0]);
+        let missing = make_row(1, "a claim").replace("holds", "missing");
+        assert_eq!(breaches(&make_tree(LISTED, &missing)).len(), 1);
+        assert_eq!(
+            breaches(&make_tree(LISTED, &make_row(2, "a claim"))).len(),
+            1,
+            "INV-1 is cited"
+        );
     }
 
     #[test]
     fn a_claim_that_is_too_long_is_a_breach() {
         let claim = "é".repeat(MAX_CLAIM + 1);
-        let [breach] = &breaches(&tree(LISTED, &row(1, &claim)))[..] else {
+        let [breach] = &breaches(&make_tree(LISTED, &make_row(1, &claim)))[..] else {
             panic!("one breach expected");
         };
         assert!(breach.contains("INV-1 has 301 characters"), "{breach}");
@@ -232,35 +236,37 @@ mod tests {
 
     #[test]
     fn an_id_that_stands_twice_is_a_breach_on_one_page_and_on_two() {
-        let twice = row(1, "a") + &row(1, "b");
-        let [breach] = &breaches(&tree(LISTED, &twice))[..] else {
+        let twice = make_row(1, "a") + &make_row(1, "b");
+        let [breach] = &breaches(&make_tree(LISTED, &twice))[..] else {
             panic!("one breach expected");
         };
         assert!(breach.starts_with("INV-1 has several rows"), "{breach}");
-        let mut files = tree(LISTED, &row(1, "a"));
-        files[2].text.push_str(&row(1, "b"));
+        let mut files = make_tree(LISTED, &make_row(1, "a"));
+        files[2].text.push_str(&make_row(1, "b"));
         assert!(breaches(&files)[0].contains("a.md, host/docs/security/host-work.md"));
     }
 
     #[test]
     fn a_page_outside_of_the_list_of_areas_is_a_breach() {
-        let [breach] = &breaches(&tree("", &row(1, "a")))[..] else {
+        let [breach] = &breaches(&make_tree("", &make_row(1, "a")))[..] else {
             panic!("one breach expected");
         };
         assert!(
             breach.contains("`host/docs/security/host-work.md` is not in the list"),
             "{breach}"
         );
-        let on_the_front = format!("{LISTED}\n{}", row(3, "a"));
-        assert!(breaches(&tree(&on_the_front, &row(1, "a")))[0].contains("INV-3 belongs to"));
+        let on_the_front = format!("{LISTED}\n{}", make_row(3, "a"));
+        assert!(
+            breaches(&make_tree(&on_the_front, &make_row(1, "a")))[0].contains("INV-3 belongs to")
+        );
     }
 
     #[test]
     fn details_stand_on_the_page_of_their_row() {
-        let page = row(1, "a") + "\n**INV-1.** More.\n";
-        assert_eq!(breaches(&tree(LISTED, &page)), [""; 0]);
-        let page = row(1, "a") + "\n**INV-12.** More.\n";
-        assert!(breaches(&tree(LISTED, &page))[0].contains("details of INV-12"));
+        let page = make_row(1, "a") + "\n**INV-1.** More.\n";
+        assert_eq!(breaches(&make_tree(LISTED, &page)), [""; 0]);
+        let page = make_row(1, "a") + "\n**INV-12.** More.\n";
+        assert!(breaches(&make_tree(LISTED, &page))[0].contains("details of INV-12"));
     }
 
     #[test]
