@@ -1,5 +1,6 @@
-//! The agents, teams or skills of a home and a workspace: finds files, reads changed ones, and keeps the
-//! resulting catalogue.
+//! The agents, teams or skills of a home and a workspace: finds their files, reads changed ones, and stores
+//! the resulting catalogue. For example, after an edit of `~/.belljar/agents/scout.md`, the next refresh
+//! returns a change of `scout`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,39 +19,39 @@ use belljar_work::{StopSignal, WorkStopped};
 use crate::scan::{self, Fingerprint, Found};
 use crate::tool_files::{ReadError, read_bounded};
 
-/// The teams that exist.
+/// The teams of a home and a workspace.
 pub type TeamLibrary = Library<TeamDefinition>;
 
-/// The skills that exist.
+/// The skills of a home and a workspace.
 pub type SkillLibrary = Library<Skill>;
 
-/// One directory of agent files, or of teams or skills.
+/// One directory of agent, team or skill files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
     /// The scope of the files.
     pub scope: Scope,
     /// The directory; it may be missing.
     pub dir: PathBuf,
-    /// The only files to read, by path below the directory, each only with its digest: a person agreed to
-    /// these at the installation. `None` = all files.
+    /// The only files to read, by path below the directory, each with the digest that a person agreed to at
+    /// the installation. `None` = all files.
     pub pinned: Option<Arc<BTreeMap<PathBuf, Digest>>>,
-    /// Of an installed library: where it came from, and the commit.
+    /// The source of an installed library, and the commit.
     pub source: Option<(String, Option<String>)>,
 }
 
-/// How files are, compared with what was agreed to.
+/// The state of a library's files, compared with the installed ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pin {
-    /// As they were.
+    /// Unchanged.
     Whole,
-    /// Some file says something else: it is not used.
+    /// At least one file has another content, so it is not used.
     Changed,
-    /// Some file is not there.
+    /// At least one file is missing.
     Missing,
 }
 
 impl Pin {
-    /// How these files below a directory are.
+    /// Compares these files below a directory with their digests.
     pub fn of(files: &BTreeMap<PathBuf, Digest>, dir: &Path) -> Self {
         let mut state = Self::Whole;
         for (below, digest) in files {
@@ -65,7 +66,7 @@ impl Pin {
         state
     }
 
-    /// In words.
+    /// The state as text for a person.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Whole => "ok",
@@ -75,42 +76,42 @@ impl Pin {
     }
 }
 
-/// The existing agents (or teams, or skills), kept up to date with their files.
+/// The agents, teams or skills of several directories, refreshed from their files.
 pub struct Library<D: Filed = AgentDefinition> {
     roots: Vec<Root>,
     stock: Vec<SourceFile>,
     context: D::Context,
     project_override: bool,
-    /// Taken out by whoever looks at the files; the next one waits for it.
+    /// Absent while one caller scans the files; the next caller waits for their return.
     files: Mutex<Option<KnownFiles>>,
     given_back: Condvar,
-    /// Held for moments: whoever asks for the catalogue does not wait for a look at the files.
+    /// Locked only briefly, so that a reader of the catalogue does not wait for a scan.
     shown: Mutex<ShownState<D>>,
 }
 
-/// The files as they were looked at last.
+/// The files at the last scan.
 #[derive(Default)]
 struct KnownFiles {
     files: BTreeMap<(usize, PathBuf), File>,
     problems: Vec<Diagnostic>,
-    /// Something was read that the catalogue does not have yet.
+    /// Whether the catalogue lacks changes that were read.
     stale: bool,
 }
 
 struct ShownState<D> {
     catalog: Arc<Catalog<D>>,
     problems: Vec<Diagnostic>,
-    /// The texts that lie in no file, and whether nobody has looked at them yet.
+    /// The texts without a file, and whether the catalogue lacks them.
     others: (Vec<SourceFile>, bool),
 }
 
-/// The files, while somebody looks at them.
+/// The files during a scan, returned when dropped.
 struct Looking<'a, D: Filed> {
     library: &'a Library<D>,
     known: KnownFiles,
 }
 
-/// Whoever waits for the files hears its signal so often.
+/// The interval at which a waiting caller checks its stop signal.
 const HEARS: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone)]
@@ -119,14 +120,14 @@ struct File {
     source: SourceFile,
 }
 
-/// The effect of an edited file on an agent, a team or a skill.
+/// The effect of a changed file on an agent, a team or a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LibraryChange {
-    /// It is new.
+    /// A new entry.
     Added(AgentId),
-    /// The definition has changed.
+    /// A changed definition.
     Changed(AgentId),
-    /// Removed. The diagnostics have the reason if the file is broken, for example by an edit.
+    /// A removed entry. The diagnostics contain the reason if the file is broken, for example by an edit.
     Removed(AgentId, Vec<Diagnostic>),
 }
 
@@ -141,25 +142,25 @@ impl Root {
         Self::in_workspace::<AgentDefinition>(workspace)
     }
 
-    /// The home's folder of this kind.
+    /// The home's folder for this kind of file.
     pub fn in_home<D: Filed>(home: &Path) -> Self {
         let dir = home.join(D::KIND.folder);
         Self { scope: Scope::Home, dir, pinned: None, source: None }
     }
 
-    /// The workspace's folder of this kind; the workspace's path is canonical.
+    /// The workspace's folder for this kind of file; the workspace's path is canonical.
     pub fn in_workspace<D: Filed>(workspace: &Path) -> Self {
         let dir = workspace.join(".belljar").join(D::KIND.folder);
         Self { scope: Scope::Workspace(workspace.to_owned()), dir, pinned: None, source: None }
     }
 
-    /// An installed library: these files below `dir`, each only with its digest.
+    /// An installed library: these files below `dir`, each with its digest.
     pub fn installed(name: &Slug, dir: PathBuf, files: BTreeMap<PathBuf, Digest>) -> Self {
         let scope = Scope::Library(name.to_string());
         Self { scope, dir, pinned: Some(Arc::new(files)), source: None }
     }
 
-    /// The same, with where it came from.
+    /// The same directory with the source of its library.
     #[must_use]
     pub fn from_source(self, source: String, revision: Option<String>) -> Self {
         Self { source: Some((source, revision)), ..self }
@@ -181,7 +182,8 @@ impl Library {
         Self::of(roots, Vec::new(), context.into(), project_override)
     }
 
-    /// As [`Library::open`], with agents that come with the program; see [`Library::of`].
+    /// Reads all agent files like [`Library::open`], with agents that are part of the program; see
+    /// [`Library::of`].
     pub fn open_with_stock(
         roots: Vec<Root>,
         stock: Vec<SourceFile>,
@@ -193,9 +195,9 @@ impl Library {
 }
 
 impl<D: Filed + PartialEq> Library<D> {
-    /// Reads all files below the roots, in the order of precedence: home, then workspace. `stock` comes with
-    /// the program, as if in the home. A stock file is hidden by a file of the same name in the home, even by
-    /// a broken one, so that a broken edit is not covered up.
+    /// Reads all files below the roots, in the order of precedence: home, then workspace. `stock` is part of
+    /// the program and counts as files of the home. A file of the same name in the home replaces a stock
+    /// file, even if the file is broken, so that the stock file does not conceal a broken edit.
     pub fn of(
         roots: Vec<Root>,
         stock: Vec<SourceFile>,
@@ -207,7 +209,8 @@ impl<D: Filed + PartialEq> Library<D> {
             problems: Vec::new(),
             others: (Vec::new(), false),
         };
-        // The stock is in it, whether there is a file or not.
+        // Stale from the beginning, because the stock entries belong into the catalogue even
+        // without files.
         let known = KnownFiles { stale: true, ..KnownFiles::default() };
         let library = Self {
             roots,
@@ -232,7 +235,7 @@ impl<D: Filed + PartialEq> Library<D> {
         Arc::clone(&self.shown().catalog)
     }
 
-    /// Faults of files and directories, the catalogue's findings included.
+    /// Errors of files and directories, and the findings of the catalogue.
     pub fn problems(&self) -> Vec<Diagnostic> {
         let (mut all, catalog) = {
             let shown = self.shown();
@@ -248,8 +251,9 @@ impl<D: Filed + PartialEq> Library<D> {
         self.refresh_until(&StopSignal::never()).unwrap_or_default()
     }
 
-    /// As [`Library::refresh`], and ends between two files when the signal is raised. The catalogue then
-    /// stays as it is, and the next refresh has what was read.
+    ///
+    /// Refreshes like [`Library::refresh`], and stops between two files when the signal is raised. The
+    /// catalogue is then unchanged, and the next refresh uses the files that were read.
     ///
     /// # Errors
     ///
@@ -260,7 +264,7 @@ impl<D: Filed + PartialEq> Library<D> {
         let (others, before) = {
             let mut shown = self.shown();
             shown.problems.clone_from(&looking.known.problems);
-            // Until the catalogue is made it lacks them.
+            // The catalogue lacks these texts until it is built.
             looking.known.stale |= std::mem::take(&mut shown.others.1);
             if !looking.known.stale {
                 return Ok(Vec::new());
@@ -274,14 +278,15 @@ impl<D: Filed + PartialEq> Library<D> {
         Ok(changes)
     }
 
-    /// Sets the texts besides the files, replacing earlier ones. The same rules hold, for example against two
-    /// texts of one name in a scope.
+    /// Sets the texts without files, replacing earlier ones. The rules for files apply, for example against
+    /// two texts with one name in a scope.
     pub fn besides(&self, others: Vec<SourceFile>) -> Vec<LibraryChange> {
         self.besides_until(others, &StopSignal::never()).unwrap_or_default()
     }
 
-    /// As [`Library::besides`], and ends as [`Library::refresh_until`] does. The next refresh has the texts
-    /// then.
+    ///
+    /// Sets the texts like [`Library::besides`], and stops like [`Library::refresh_until`]. The next refresh
+    /// then includes the texts.
     ///
     /// # Errors
     ///
@@ -295,7 +300,7 @@ impl<D: Filed + PartialEq> Library<D> {
         self.refresh_until(stop)
     }
 
-    /// Waits until nobody else looks at the files.
+    /// Waits until no other caller scans the files.
     fn look(&self, stop: &StopSignal) -> Result<Looking<'_, D>, WorkStopped> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -308,16 +313,16 @@ impl<D: Filed + PartialEq> Library<D> {
         }
     }
 
-    /// Brings the files up to date.
+    /// Scans the directories and reads the changed files.
     fn scan(&self, known: &mut KnownFiles, stop: &StopSignal) -> Result<(), WorkStopped> {
         let (mut seen, mut problems) = (BTreeMap::new(), Vec::new());
         let ended = self.scan_into(&mut seen, &mut problems, known, stop);
         if ended.is_err() {
-            // What was not looked at stays as it was.
+            // The files that were not reached stay as they were.
             known.files.append(&mut seen);
             return ended;
         }
-        // What is left in the old map is gone from the disk.
+        // The rest of the old map are deleted files.
         known.stale |= !known.files.is_empty();
         known.files = seen;
         known.problems = problems;
@@ -348,9 +353,9 @@ impl<D: Filed + PartialEq> Library<D> {
         Ok(())
     }
 
-    /// The catalogue of the files and of those stock ones that nothing stands in for. What goes
-    /// by a stock one's name in the home under another file name shows up as a duplicate; the
-    /// catalogue is then made once more, without that stock one.
+    /// Builds the catalogue from the files and the stock entries without a replacement. A home's file with
+    /// another file name but a stock entry's name appears as a duplicate; the catalogue is then built again
+    /// without that stock entry.
     fn build(
         &self,
         known: &KnownFiles,
@@ -386,7 +391,7 @@ impl<D: Filed + PartialEq> Library<D> {
 }
 
 impl<D: Filed> Drop for Looking<'_, D> {
-    /// Gives the files back, also behind a panic: what was read by then is not read again.
+    /// Returns the files, also during a panic, so that the files read so far are not read again.
     fn drop(&mut self) {
         let known = std::mem::take(&mut self.known);
         *self.library.files.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);

@@ -1,8 +1,9 @@
-//! The tools that exist: built in, installed in the home, and provided by the host itself.
+//! The available tools: built in, installed in the home, and provided by the host itself.
 //!
-//! A built-in's name cannot be taken. An installed tool counts only once its component's
-//! digest is pinned in the operator's settings. Descriptions come from the sandbox, which
-//! stores them by digest; a tool is described when an agent first uses it.
+//! An installed tool cannot have a built-in's name, and is offered only after its component's digest is
+//! pinned in the operator's settings. For example, `~/.belljar/tools/fetch` without `digest` under
+//! `[tools.fetch]` yields a warning and no tool. Descriptions come from the sandbox, which stores them by
+//! digest; a tool is described when an agent first uses it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,7 @@ use crate::tool_files::{self, Installed, ReadError, read_bounded};
 /// The code of the warning about an unpinned installed tool.
 pub const UNPINNED: &str = "unpinned-tool";
 
-/// One built-in tool, as embedded in the program.
+/// One built-in tool, embedded in the program.
 #[derive(Debug, Clone)]
 pub struct StockTool {
     /// The name of the tool and of its component, for example `file_read`.
@@ -38,7 +39,7 @@ pub struct StockTool {
 }
 
 impl StockTool {
-    /// A tool from this component, with the text of `tool.toml`.
+    /// A tool with this component and manifest text.
     pub fn new(
         name: impl Into<Cow<'static, str>>,
         wasm: Wasm,
@@ -47,11 +48,12 @@ impl StockTool {
         Self { name: name.into(), wasm, manifest: manifest.into() }
     }
 
-    /// The same from its two files; the tool has the component's name.
+    ///
+    /// Reads a tool from its two files; the tool gets the name of the component's file.
     ///
     /// # Errors
     ///
-    /// With the path that cannot be read.
+    /// The path that cannot be read, with the cause.
     pub fn read(component: &Path, manifest: &Path) -> Result<Self, (PathBuf, ReadError)> {
         let read =
             |path: &Path, most| read_bounded(path, most).map_err(|error| (path.to_owned(), error));
@@ -62,7 +64,7 @@ impl StockTool {
     }
 }
 
-/// Where a component comes from.
+/// The source of a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// Embedded in the program.
@@ -71,18 +73,18 @@ pub enum Origin {
     Home,
 }
 
-/// One component with its facts.
+/// One component with its manifest and settings.
 #[derive(Debug)]
 pub struct ToolComponent {
-    /// The name of the directory; settings are under `[tools.NAME]`.
+    /// The name of the directory; its settings are under `[tools.NAME]`.
     pub name: ToolName,
-    /// Where it comes from.
+    /// The source of the component.
     pub origin: Origin,
     /// The component.
     pub wasm: Wasm,
     /// The requested rights.
     pub manifest: ToolManifest,
-    /// The settings, for `wasi:config`.
+    /// The settings that the component reads by `wasi:config`.
     pub config: Arc<BTreeMap<String, String>>,
     infos: OnceCell<Result<Arc<[ToolInfo]>, DescribeError>>,
     imports: OnceLock<Arc<[String]>>,
@@ -92,9 +94,9 @@ pub struct ToolComponent {
 #[derive(Debug, Default)]
 pub struct ToolCatalogue {
     components: Vec<Arc<ToolComponent>>,
-    /// Which component offers a tool.
+    /// The component that offers each tool.
     owners: BTreeMap<ToolName, Arc<ToolComponent>>,
-    /// Names that exist and cannot be offered yet: installed without a pin.
+    /// Tools that exist but are not offered, for example for lack of a pin, each with the reason.
     held: BTreeMap<ToolName, String>,
     /// The tools of MCP servers.
     servers: Servers,
@@ -104,24 +106,27 @@ pub struct ToolCatalogue {
 /// The tools of one agent.
 #[derive(Debug)]
 pub struct Offer {
-    /// To advertise, in the order of the names, so that a prompt's first bytes stay the same.
+    /// The tools to advertise, ordered by name, so that the beginning of a prompt stays the same for the
+    /// provider's cache.
     pub specs: Vec<(ToolName, ToolSpec)>,
-    /// For the jar.
+    /// The tools that run in the jar.
     pub jar_tools: Vec<JarTool>,
-    /// Belljar's own tools that only read: other tools' claims are no reason to repeat a call.
+    /// Belljar's own tools that only read. Other tools' hints are unverified, so their calls are never
+    /// repeated.
     pub repeatable: BTreeSet<ToolName>,
     /// Belljar's own tools whose manifest lets an interrupted call run again ([`Resume::Replay`]).
     pub replayable: BTreeSet<ToolName>,
     /// Tools of MCP servers, outside of the jar, each with its server.
     pub remote: BTreeMap<ToolName, Arc<Server>>,
-    /// Warnings for a person: tools that are granted and cannot be offered.
+    /// Warnings for a person about granted tools that cannot be offered.
     pub warnings: Vec<String>,
-    /// The same tools by name, each with the reason.
+    /// The granted tools that cannot be offered, each with the reason.
     pub left_out: BTreeMap<ToolName, String>,
 }
 
 impl ToolCatalogue {
-    /// The built-in tools. An invalid manifest is a bug of this program and is reported like any other.
+    /// Builds the catalogue of the built-in tools. An invalid manifest is a bug of this program and is
+    /// reported as a problem.
     pub fn stock(tools: impl IntoIterator<Item = StockTool>, settings: &Settings) -> Self {
         let mut catalogue = Self::default();
         for tool in tools {
@@ -138,8 +143,8 @@ impl ToolCatalogue {
                 continue;
             };
             let component = component(name, Origin::Stock, tool.wasm, manifest, settings);
-            // One tool for each stock component, under the component's name, so that none has to be described
-            // before its use.
+            // Each stock component offers one tool under the component's name, so no stock tool
+            // needs a description before its use.
             catalogue.owners.insert(component.name.clone(), Arc::clone(&component));
             catalogue.components.push(component);
         }
@@ -184,7 +189,7 @@ impl ToolCatalogue {
         self
     }
 
-    /// Adds the MCP servers of the settings with their accepted tools: a file for each in `dir`
+    /// Adds the MCP servers of the settings and their accepted tools from one file per server in `dir`
     /// (`~/.belljar/mcp`). No server is contacted.
     #[must_use]
     pub fn with_servers(mut self, dir: &Path, settings: &Settings) -> Self {
@@ -200,7 +205,7 @@ impl ToolCatalogue {
         KnownTools::new(owned.chain(host).chain(self.servers.names().cloned()))
     }
 
-    /// Whether the tool is known. Makes no list, because it is called for each tool of each agent.
+    /// Whether the tool exists. Builds no list, because the function is called for each tool of each agent.
     pub fn knows(&self, tool: &str) -> bool {
         self.owners.contains_key(tool)
             || self.held.contains_key(tool)
@@ -208,7 +213,7 @@ impl ToolCatalogue {
             || self.servers.names().any(|name| name.as_str() == tool)
     }
 
-    /// Faults of tools and their manifests.
+    /// Errors of tools and their manifests.
     pub fn problems(&self) -> &[Diagnostic] {
         &self.problems
     }
@@ -228,18 +233,18 @@ impl ToolCatalogue {
         self.servers.all()
     }
 
-    /// The MCP server of a tool, and the accepted tool.
+    /// The MCP server of a tool, with the accepted tool.
     pub fn remote(&self, tool: &str) -> Option<(&Arc<Server>, &ListedTool)> {
         self.servers.find(tool)
     }
 
-    /// Why an installed tool is not offered to any agent; `None` = offered, or unknown.
+    /// Why an installed tool is not offered to any agent; `None` = offered or unknown.
     pub fn withholds(&self, tool: &str) -> Option<String> {
         self.held.get(tool).cloned()
     }
 
-    /// The permitted existing tools of an agent with these rights. A tool that cannot be described is left
-    /// out, with a warning.
+    /// The available tools that these rights permit. A tool that cannot be described is left out, with a
+    /// warning.
     pub async fn offer(&self, sandbox: &Sandbox, rights: &Rights) -> Offer {
         let (mut warnings, mut left_out) = (Vec::new(), BTreeMap::new());
         let (mut specs, mut remote) = (Vec::new(), BTreeMap::new());
@@ -347,7 +352,7 @@ impl ToolCatalogue {
 }
 
 impl ToolComponent {
-    /// Its tools, described once.
+    /// The tools of this component, described once.
     pub async fn infos(&self, sandbox: &Sandbox) -> Result<&Arc<[ToolInfo]>, DescribeError> {
         let infos = self.infos.get_or_init(|| sandbox.describe(&self.wasm)).await;
         infos.as_ref().map_err(Clone::clone)
@@ -363,7 +368,7 @@ impl ToolComponent {
         })
     }
 
-    /// Adds the specs of the tools named, and gives their hints.
+    /// Adds the specs of the named tools, and returns their hints.
     fn take(
         &self,
         names: &[&ToolName],

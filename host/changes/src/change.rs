@@ -15,78 +15,79 @@ use crate::text::{self, Clash};
 use crate::workspace::Workspace;
 use crate::{ChangesError, Selection, content, later, patch, paths};
 
-/// Something that an overlay changes: a file, a link, or a directory by itself.
+/// One change of an overlay: to a file, a link, or a directory without its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileChange {
-    /// Where the agent sees it, relative to the workspace.
+    /// The path that the agent sees, relative to the workspace.
     #[serde(serialize_with = "paths::serialize")]
     pub path: PathBuf,
-    /// The difference.
+    /// The kind of difference.
     #[serde(flatten)]
     pub kind: FileDifference,
-    /// The kind of file: the present one, or the deleted one.
+    /// The kind of the present file, or of the deleted one.
     pub node: Node,
-    /// Not text, or larger than [`crate::MAX_TEXT`]: lines cannot be counted.
+    /// Whether the file is not text or is larger than [`crate::MAX_TEXT`], so that lines cannot be counted.
     pub binary: bool,
-    /// Whether lines were counted, if any: see [`Changes::count`].
+    /// Whether the lines were counted, if there are any: see [`Changes::count`].
     pub counted: bool,
-    /// All lines between the first and the last different one count as replaced, because a comparison would
-    /// take too long.
+    /// Whether all lines between the first and the last difference count as replaced, because a comparison
+    /// would take too long.
     pub replaced: bool,
-    /// Lines that are new.
+    /// The count of new lines.
     pub added: u64,
-    /// Lines that are gone.
+    /// The count of removed lines.
     pub removed: u64,
-    /// Bytes before. `None` = missing before.
+    /// Size before, in bytes. `None` = the file did not exist.
     pub size_before: Option<u64>,
-    /// Bytes after. `None` = deleted.
+    /// Size after, in bytes. `None` = deleted.
     pub size_after: Option<u64>,
     /// Permissions before.
     pub mode_before: Option<u32>,
     /// Permissions after.
     pub mode_after: Option<u32>,
-    /// Why other programs would run or read the file, for a person.
+    /// Why other programs would run or read the file later, as a text for a person.
     pub runs_later: Option<&'static str>,
-    /// Why it cannot be applied.
+    /// Why the change cannot be applied.
     pub conflict: Option<Conflict>,
-    /// It changed in the workspace too, and both merge.
+    /// Whether the workspace's file changed too, and both changes merge.
     pub merges: bool,
-    /// The directory of the same rename or deletion; the two are applied together.
+    /// The path of the renamed or deleted directory that contains this file; both changes are applied
+    /// together.
     #[serde(serialize_with = "paths::some")]
     pub part_of: Option<PathBuf>,
-    /// The place in the workspace, for example `src/main.rs`. `None` = no place.
+    /// The path in the workspace before the change, for example `src/main.rs`. `None` = no such path.
     #[serde(skip)]
     pub(crate) below: Option<PathBuf>,
-    /// The present place of the path in the workspace.
+    /// The path in the workspace at present.
     #[serde(skip)]
     pub(crate) place: PathBuf,
     #[serde(skip)]
     pub(crate) original: Option<Original>,
 }
 
-/// The difference.
+/// The kind of difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "change")]
 pub enum FileDifference {
-    /// It is new.
+    /// A new file.
     Added,
-    /// Its content is another.
+    /// The content differs.
     Modified,
-    /// It is gone.
+    /// The file was deleted.
     Deleted,
-    /// It has another place, and maybe another content.
+    /// The path differs, and possibly the content.
     Renamed {
-        /// Its place in the workspace.
+        /// The path in the workspace.
         #[serde(serialize_with = "paths::serialize")]
         from: PathBuf,
-        /// Whether its content is another too.
+        /// Whether the content differs too.
         modified: bool,
     },
-    /// Its permissions alone are others.
+    /// Only the permissions differ.
     Mode,
 }
 
-/// The kind of a thing.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Node {
@@ -96,48 +97,48 @@ pub enum Node {
     Directory,
     /// A symbolic link.
     Link,
-    /// A socket, a device or the like, which is left alone.
+    /// A socket, a device or the like, which is never changed.
     Special,
 }
 
-/// Why a change is left, and the workspace as it is.
+/// Why a change is not applied, so that the workspace stays unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Conflict {
-    /// It changed in the workspace too, and both do not merge.
+    /// The workspace's file changed too, and the changes do not merge.
     Changed,
-    /// It is gone from the workspace.
+    /// The workspace's file was deleted.
     Gone,
-    /// Its directory is gone from the workspace, or is something else by now.
+    /// The parent directory was deleted from the workspace, or replaced by another kind of file.
     NoDirectory,
-    /// Another file is in the way, for example a new one of the person's.
+    /// Another file has the path, for example a new one of the person's.
     InTheWay,
-    /// It is something else by now: a link, a directory, a file.
+    /// The workspace's file was replaced by another kind: a link, a directory, a file.
     OtherKind,
-    /// The directory has this entry, which the agent has not seen.
+    /// The directory has this entry, which the agent has not seen and would delete.
     NewInside(PathBuf),
-    /// The change cannot be applied without the one at this path.
+    /// The change at this path must be applied first.
     Needs(PathBuf),
     /// The name decides about rights: only a person writes such a file.
     Protected,
     /// A socket, a device or the like.
     Special,
-    /// It lies on another file system.
+    /// The path is on another file system.
     Elsewhere,
 }
 
-/// How much is changed. Displays as `3 files changed (+41 -7)`.
+/// The size of a set of changes. Displays as `3 files changed (+41 -7)`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Stat {
     /// Files and links. Directories are not counted.
     pub files: usize,
-    /// Lines that are new.
+    /// New lines.
     pub added: u64,
-    /// Lines that are gone.
+    /// Removed lines.
     pub removed: u64,
-    /// Changes that other programs would run or read, including directories: as many as listed
-    /// ([`Changes::told`]).
+    /// Changes that other programs would run or read, directories included: as many as listed by
+    /// [`Changes::told`].
     pub run_later: usize,
-    /// Files of source text, which the next build or test run executes, under any name.
+    /// Files of source code, which the next build or test run executes, whatever their names.
     pub code: usize,
     /// Changes that cannot be applied.
     pub conflicts: usize,
@@ -146,7 +147,7 @@ pub struct Stat {
 }
 
 impl FileChange {
-    /// Whether the file is source text for a build or a test run, and remains. Files that run later by
+    /// Whether the file is source code for a build or a test run, and is not deleted. Files that run later by
     /// themselves are counted separately.
     pub fn is_code(&self) -> bool {
         let stays = self.kind != FileDifference::Deleted && self.node == Node::File;
@@ -154,7 +155,7 @@ impl FileChange {
     }
 }
 
-/// A text before and after; `None` = it is not there.
+/// A text before and after; `None` = no file on that side.
 type Sides = (Option<String>, Option<String>);
 
 /// The changes of an overlay, sorted by path; a directory comes before its content.
@@ -166,19 +167,19 @@ pub struct Changes {
     pub(crate) stop: StopSignal,
 }
 
-/// How long the lines of one list are counted.
+/// The longest time for counting the lines of one list.
 const COUNT_TIME: Duration = Duration::from_secs(10);
 
-/// Steps of all comparisons for one list together: see `diff.rs`.
+/// The most comparison steps for one list: see `diff.rs`.
 const COUNT_STEPS: u64 = 8 * MAX_STEPS;
 
 impl Changes {
-    /// Each of them.
+    /// All changes.
     pub fn files(&self) -> &[FileChange] {
         &self.files
     }
 
-    /// Whether nothing is changed.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
@@ -191,22 +192,24 @@ impl Changes {
         only
     }
 
-    /// Counts the lines of all changes. As [`Self::count`].
+    ///
+    /// Counts the lines of all changes like [`Self::count`].
     ///
     /// # Errors
     ///
-    /// As those of [`Self::count`].
+    /// Those of [`Self::count`].
     pub fn counted(mut self) -> Result<Self, ChangesError> {
         self.count(|_| true)?;
         Ok(self)
     }
 
-    /// Counts the lines of these changes, for 10 seconds; others, and those left then, are marked as not
-    /// counted.
+    ///
+    /// Counts the lines of the selected changes, for at most 10 seconds; other changes, and those that remain
+    /// after this time, are marked as not counted.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or the signal is raised.
+    /// A file cannot be read, or the signal is raised.
     pub fn count(&mut self, of: impl Fn(&FileChange) -> bool) -> Result<(), ChangesError> {
         let part = self.stop.within(COUNT_TIME);
         let mut steps = COUNT_STEPS;
@@ -225,7 +228,7 @@ impl Changes {
         Ok(self.stop.check()?)
     }
 
-    /// How much is changed.
+    /// The size of all changes.
     pub fn stat(&self) -> Stat {
         let mut stat = Stat::default();
         for file in &self.files {
@@ -241,7 +244,8 @@ impl Changes {
         stat
     }
 
-    /// The changes to list one by one: a new directory is listed by its content, if any.
+    /// The changes to list one by one: a new directory with content is left out, because its content is
+    /// listed.
     pub fn told(&self) -> impl Iterator<Item = &FileChange> {
         let next = self.files.iter().skip(1).map(Some).chain([None]);
         let told = |(file, next): &(&FileChange, Option<&FileChange>)| {
@@ -251,23 +255,25 @@ impl Changes {
         self.files.iter().zip(next).filter(told).map(|(file, _)| file)
     }
 
-    /// Writes a patch for `git apply`: from the present workspace to the agent's view; for a file that
-    /// changed in the workspace too, from the agent's original, if known. Empty directories are left out,
-    /// because git has none.
+    ///
+    /// Writes a patch for `git apply`: from the present workspace to the agent's view, or, for a file that
+    /// changed in the workspace too, from the original version, if known. Empty directories are left out,
+    /// because git cannot store them.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or `out` takes no more.
+    /// A file cannot be read, or `out` cannot be written.
     pub fn patch(&self, out: &mut impl Write) -> Result<(), ChangesError> {
         self.patch_in(Path::new(""), out)
     }
 
-    /// Like [`Self::patch`], with paths below `prefix`, this directory's place in its repository: git reads a
-    /// patch from the top of the repository, wherever it is started.
+    ///
+    /// Writes a patch like [`Self::patch`], with paths below `prefix`, the workspace's path in its
+    /// repository: git resolves a patch from the top of the repository, wherever it is started.
     ///
     /// # Errors
     ///
-    /// As of [`Self::patch`].
+    /// Those of [`Self::patch`].
     pub fn patch_in(&self, prefix: &Path, out: &mut impl Write) -> Result<(), ChangesError> {
         for file in self.files.iter().filter(|file| !is_gits(&file.path)) {
             self.stop.check()?;
@@ -281,21 +287,24 @@ impl Changes {
         self.files.iter().filter(|file| is_gits(&file.path)).count()
     }
 
-    /// The same of those below `.git`, for a person to read.
+    ///
+    /// Writes the patch of the changes below `.git`, for a person to read.
     ///
     /// # Errors
     ///
-    /// As [`Self::patch`].
+    /// Those of [`Self::patch`].
     pub fn patch_of_git(&self, out: &mut impl Write) -> Result<(), ChangesError> {
         let files = self.files.iter().filter(|file| is_gits(&file.path));
         files.into_iter().try_for_each(|file| self.patch_of(file, out))
     }
 
-    /// The text of a file before and after, if small enough to compare; `None` for a side without the file.
+    ///
+    /// The text of a file before and after, `None` for a side without the file. Returns `None` altogether if
+    /// the file is not text or is too large to compare.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read.
+    /// A file cannot be read.
     pub fn texts_of(&self, file: &FileChange) -> Result<Option<Sides>, ChangesError> {
         if file.node != Node::File || file.binary {
             return Ok(None);
@@ -311,11 +320,12 @@ impl Changes {
         Ok(texts.and_then(|(old, new)| Some((text(before, old).ok()?, text(after, new).ok()?))))
     }
 
-    /// The part of the patch about one file.
+    ///
+    /// Writes the part of the patch about one file.
     ///
     /// # Errors
     ///
-    /// As [`Self::patch`].
+    /// Those of [`Self::patch`].
     pub fn patch_of(&self, file: &FileChange, out: &mut impl Write) -> Result<(), ChangesError> {
         self.stop.check()?;
         patch::write(self, file, Path::new(""), out)
@@ -323,12 +333,13 @@ impl Changes {
 }
 
 impl Changes {
-    /// The lines that prevent a merge, if the workspace changed the file too; empty if the file is not text,
-    /// or its original is unknown.
+    ///
+    /// The lines that prevent a merge with the workspace's changes; empty if the file is not text, or its
+    /// original is unknown.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read.
+    /// A file cannot be read.
     pub fn clashes(&self, file: &FileChange) -> Result<Vec<Clash>, ChangesError> {
         if file.conflict != Some(Conflict::Changed) {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! One overlay, with its journal of applies.
+//! Reviews one overlay: lists its changes, and applies, undoes or discards them with a journal.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use crate::list::Depth;
 use crate::workspace::Workspace;
 use crate::{ChangesError, Node, Selection, apply, list, paths, plan, undo};
 
-/// One overlay, with the journal of what was applied from it. All methods wait for the disk: call them on a
-/// thread that may block, and while no agent works in the overlay. A file that an agent holds open for
-/// writing during an apply is a separate copy from then on.
+/// One overlay, with the journal of its applied changes. All methods wait for the disk: call them on a thread
+/// that may block, and while no agent works in the overlay. A file that an agent holds open for writing
+/// during an apply becomes a separate copy.
 #[derive(Debug)]
 pub struct Review {
     overlay: Overlay,
@@ -28,80 +28,80 @@ pub struct Review {
     stop: StopSignal,
 }
 
-/// How an apply ended that was interrupted.
+/// The end of an interrupted apply or undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recovered {
-    /// All had been applied; the overlay knows it now.
+    /// All changes were applied; the overlay now shows the workspace's files.
     Finished,
-    /// All was taken back, or an undo was brought to its end.
+    /// All changes were undone, or an interrupted undo was completed.
     TakenBack {
-        /// Files that somebody else changed meanwhile: they stay, and the originals stay in the journal.
+        /// Files that another program changed meanwhile: they stay, and their originals stay in the journal.
         left: Vec<PathBuf>,
     },
 }
 
-/// Options of an apply. By default, files that would run later and conflicts are left.
+/// Options of an apply. By default, files that would run later and conflicts are not applied.
 #[derive(Debug, Clone, Default)]
 pub struct ApplyOptions {
-    /// Also what other programs would run or act on.
+    /// Whether files are applied that other programs would run or act on.
     pub also_what_runs: bool,
-    /// In conflict, the agent's version is taken at these paths.
+    /// Paths at which the agent's version wins a conflict.
     pub theirs: Option<Selection>,
-    /// In conflict, the workspace's version is taken at these paths; the agent's is kept for undoing.
+    /// Paths at which the workspace's version wins a conflict; the agent's is stored for an undo.
     pub mine: Option<Selection>,
 }
 
-/// The result for the changes that were selected.
+/// The result of an apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Applied {
-    /// Paths with the agent's version now, including those needed by a selected one.
+    /// Paths that now have the agent's version, including those needed by a selected one.
     #[serde(serialize_with = "paths::all")]
     pub applied: Vec<PathBuf>,
-    /// Paths that have both changes: the agent's and the workspace's.
+    /// Paths that now have both changes: the agent's and the workspace's.
     #[serde(serialize_with = "paths::all")]
     pub merged: Vec<PathBuf>,
-    /// How many of both are no directories: files and links.
+    /// The count of files and links, without directories, in `applied` and `merged`.
     pub files: usize,
-    /// Paths that are unchanged in the workspace, and whose change the agent has lost.
+    /// Paths at which the workspace's version stayed and the agent's change was dropped.
     #[serde(serialize_with = "paths::all")]
     pub dropped: Vec<PathBuf>,
-    /// The lost paths that [`Review::undo`] does not restore: a new or renamed directory with its content,
+    /// The dropped paths that [`Review::undo`] cannot restore: a new or renamed directory with its content,
     /// and unreadable files.
     #[serde(serialize_with = "paths::all")]
     pub lost: Vec<PathBuf>,
-    /// Paths that were left, and why.
+    /// Paths that were not applied, with the reason.
     #[serde(serialize_with = "paths::each")]
     pub conflicts: Vec<(PathBuf, Conflict)>,
-    /// Paths left because other programs would run them, with the reason.
+    /// Paths that were not applied because other programs would run them, with the reason.
     #[serde(serialize_with = "paths::each")]
     pub held_back: Vec<(PathBuf, &'static str)>,
 }
 
-/// The result of taking back.
+/// The result of an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Undone {
-    /// Nothing was applied that can be taken back.
+    /// The journal has no apply to undo.
     Nothing,
-    /// The workspace is as it was before the last apply, and the changes are the overlay's again.
+    /// The workspace is as before the last apply, and the changes are in the overlay again.
     TakenBack {
-        /// The paths.
+        /// The restored paths.
         restored: Vec<PathBuf>,
         /// The number of restored files and links, including those in directories. A renamed one counts once.
         files: usize,
     },
-    /// These were changed since: nothing was done at all.
+    /// Files at these paths were changed since the apply, so the undo did nothing.
     Refused {
-        /// The paths.
+        /// The changed paths.
         changed: Vec<PathBuf>,
     },
 }
 
-/// The copies that are kept for taking back.
+/// The stored originals for an undo.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Kept {
-    /// Applies.
+    /// The count of applies.
     pub applies: usize,
-    /// Bytes.
+    /// The size in bytes.
     pub bytes: u64,
 }
 
@@ -114,18 +114,19 @@ impl Applied {
 }
 
 impl Review {
-    /// Opens the journal of an overlay, and makes it if it is not there, but not the directories
-    /// above. The directory has to be private to the host, and outside the workspace. An interrupted apply is
-    /// finished or undone.
+    ///
+    /// Opens the journal of an overlay; creates the journal if missing, but not its parent directories. The
+    /// directory has to be private to the host, and outside the workspace. An interrupted apply is finished
+    /// or undone.
     ///
     /// # Errors
     ///
-    /// When the journal cannot be used, or the workspace not be put in order.
+    /// The journal cannot be used, or an interrupted apply can be neither finished nor undone.
     pub fn open(overlay: &Overlay, journal: impl AsRef<Path>) -> Result<Self, ChangesError> {
         Self::open_with(overlay, journal.as_ref(), Fuse::new(usize::MAX))
     }
 
-    /// As [`Self::open`], dying after some steps.
+    /// Opens a review like [`Self::open`]; the fuse simulates a crash after some steps.
     pub(crate) fn open_with(
         overlay: &Overlay,
         journal: &Path,
@@ -140,11 +141,13 @@ impl Review {
         Ok(review)
     }
 
-    /// Whether an apply was interrupted, which [`Self::open`] finishes or takes back. Writes nothing.
+    ///
+    /// Whether the journal has an interrupted apply, which [`Self::open`] would finish or undo. Writes
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// When the journal cannot be read.
+    /// The journal cannot be read.
     pub fn is_interrupted(journal: impl AsRef<Path>) -> Result<bool, ChangesError> {
         let Some(journal) = Journal::known(journal.as_ref()) else { return Ok(false) };
         for entry in journal.entries()? {
@@ -156,74 +159,80 @@ impl Review {
         Ok(false)
     }
 
-    /// Whether there was an apply that [`Self::undo`] may take back. Writes nothing.
+    ///
+    /// Whether the journal has an apply that [`Self::undo`] may undo. Writes nothing.
     ///
     /// # Errors
     ///
-    /// When the journal cannot be read.
+    /// The journal cannot be read.
     pub fn has_applied(journal: impl AsRef<Path>) -> Result<bool, ChangesError> {
         let Some(journal) = Journal::known(journal.as_ref()) else { return Ok(false) };
         let last = journal.entries()?.pop().map(|entry| entry.read()).transpose()?;
         Ok(last.flatten().is_some())
     }
 
+    ///
     /// The changes of an overlay for a reader without the right to decide: writes neither the workspace, nor
     /// the overlay, nor the journal, and leaves an interrupted apply.
     ///
     /// # Errors
     ///
-    /// As those of [`Self::changes`].
+    /// Those of [`Self::changes`].
     pub fn look(overlay: &Overlay, stop: &StopSignal) -> Result<Changes, ChangesError> {
         let mut changes = list::list(overlay, Depth::Conflicts, stop)?;
         apply::find_elsewhere(&mut changes)?;
         Ok(changes)
     }
 
-    /// This review with a signal that ends its work with an error. A begun apply or undo completes.
+    /// The same review with a signal that stops its work with an error. An apply or undo that has begun
+    /// completes.
     #[must_use]
     pub fn until(mut self, stop: &StopSignal) -> Self {
         self.stop = stop.clone();
         self
     }
 
-    /// The recovery, at opening, of an apply that was interrupted.
+    /// The end of an interrupted apply, if opening found one.
     pub fn recovered(&self) -> Option<&Recovered> {
         self.recovered.as_ref()
     }
 
-    /// The changes of the overlay, whose lines are not counted.
+    ///
+    /// The changes of the overlay, without counts of lines.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or there are too many.
+    /// A file cannot be read, or the overlay has too many changes.
     pub fn changes(&self) -> Result<Changes, ChangesError> {
         Self::look(&self.overlay, &self.stop)
     }
 
-    /// The changes of the overlay by name alone: whether they can be applied is not looked at.
+    ///
+    /// The changes of the overlay without a check for conflicts.
     ///
     /// # Errors
     ///
-    /// As those of [`Self::changes`].
+    /// Those of [`Self::changes`].
     pub fn names(&self) -> Result<Changes, ChangesError> {
         Self::look_at_names(&self.overlay, &self.stop)
     }
 
-    /// As [`Self::names`], for a caller who may look and not decide.
+    ///
+    /// The same as [`Self::names`], for a caller without the right to decide.
     ///
     /// # Errors
     ///
-    /// As those of [`Self::changes`].
+    /// Those of [`Self::changes`].
     pub fn look_at_names(overlay: &Overlay, stop: &StopSignal) -> Result<Changes, ChangesError> {
         list::list(overlay, Depth::Names, stop)
     }
 
-    /// Applies the selected changes, with their needs.
+    ///
+    /// Applies the selected changes and the changes that they need.
     ///
     /// # Errors
     ///
-    /// When a file changed in the very moment or something cannot be written; then nothing was
-    /// applied.
+    /// A file changed during the apply, or a file cannot be written; the workspace is then restored.
     pub fn apply(
         &self,
         selection: &Selection,
@@ -271,7 +280,7 @@ impl Review {
         entry: &Entry,
     ) -> Result<(Vec<PathBuf>, Vec<PathBuf>), ChangesError> {
         let prepared = apply::prepare(changes, files, dropped, theirs, entry);
-        // From here on the apply completes.
+        // From here on, the apply cannot be stopped.
         let prepared =
             prepared.and_then(|prepared| self.stop.check().map(|()| prepared).map_err(Into::into));
         let prepared = match prepared {
@@ -314,7 +323,7 @@ impl Review {
         Ok((prepared.merged, prepared.lost))
     }
 
-    /// After a failure all is taken back.
+    /// Undoes all steps if `done` is an error.
     fn unless_failed(
         &self,
         entry: &Entry,
@@ -331,7 +340,7 @@ impl Review {
         Executor { workspace: &self.workspace, entry, record, fuse: &self.fuse }
     }
 
-    /// Lets the overlay know that an apply is done.
+    /// Updates the overlay after a complete apply.
     fn finish(&self, entry: &Entry, record: &Record) -> Result<(), ChangesError> {
         if self.overlay.settled() < record.number {
             self.fuse.step()?;
@@ -342,7 +351,7 @@ impl Review {
         entry.mark_settled()
     }
 
-    /// Undoes an incomplete apply. Returns the paths that stay because somebody else changed them.
+    /// Undoes an incomplete apply. Returns the paths that stay because another program changed them.
     fn take_back(&self, entry: &Entry, record: &Record) -> Result<Vec<PathBuf>, ChangesError> {
         let left = self.executor(entry, record).take_back()?;
         let versions = record.files_by_path();
@@ -350,13 +359,13 @@ impl Review {
             Step::Remove { below, .. } | Step::RemoveDir { below, .. } => Some(below.0.clone()),
             Step::Stage { from, .. } => Some(from.0.clone()),
             Step::Put { path, before: Some(_), .. } => {
-                // Its place before all moves.
+                // The path before all moves.
                 let (below, _) = versions.get(path.0.as_path())?;
                 Some((*below)?.to_owned())
             }
             Step::Put { .. } | Step::MakeDir { .. } | Step::Place { .. } => None,
         });
-        // A file that differed from the agent's original then is different now too.
+        // A file that differed from the agent's original before the apply still differs now.
         let befores = record.befores_by_place();
         let stays: HashSet<&PathBuf> = left.iter().collect();
         let same = |place: &Path| befores.get(place).is_none_or(|(_, was)| was.same);
@@ -391,14 +400,15 @@ impl Review {
         Ok(recovered)
     }
 
+    ///
     /// Undoes the last apply, if its files were not changed since: the workspace is restored, and the changes
-    /// are in the overlay again, including given-up ones. An agent's later change at such a path stays in the
+    /// are in the overlay again, including dropped ones. An agent's later change at such a path stays in the
     /// overlay, as a version of the file before the apply. A file with several hard links is a separate file
     /// afterwards.
     ///
     /// # Errors
     ///
-    /// When something cannot be read or written; then it is done when the review is opened next.
+    /// A file cannot be read or written; the undo is then completed when the review is next opened.
     pub fn undo(&self) -> Result<Undone, ChangesError> {
         let _lock = self.journal.lock()?;
         let entries = self.journal.entries()?;
@@ -444,12 +454,13 @@ impl Review {
         Ok(left)
     }
 
-    /// Discards the selected changes: the agent sees the workspace's files again. Returns the paths. A
-    /// renamed or deleted directory is one change with all its content.
+    ///
+    /// Discards the selected changes, so that the agent sees the workspace's files again. Returns the paths.
+    /// A renamed or deleted directory is one change with all its content.
     ///
     /// # Errors
     ///
-    /// When the overlay cannot be written; then nothing was done.
+    /// The overlay cannot be written, and is then unchanged.
     pub fn discard(&self, selection: &Selection) -> Result<Vec<PathBuf>, ChangesError> {
         let _lock = self.journal.lock()?;
         let changes = self.overlay.changes();

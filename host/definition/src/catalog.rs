@@ -1,5 +1,6 @@
-//! All agents, teams or skills of one process: their files, the order, and the left-out ones with reasons.
-//! Built from files that the caller has read; one bad file never stops the others.
+//! All agents, teams or skills of one process: their files, their order, and the unused files with reasons.
+//! The caller reads the files; one bad file never stops the others. For example, a home with `scout.md` and
+//! an unparsable `broken.md` yields one entry and one skipped file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,10 +17,10 @@ mod index;
 
 use index::Index;
 
-/// Suggested names for an unknown one.
+/// The most similar names that an error suggests for an unknown name.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// Folders whose files wait for a person's activation.
+/// Folders whose files are unused until a person activates them.
 const QUARANTINE: &str = "drafts";
 
 /// A file that a scan found.
@@ -27,7 +28,7 @@ const QUARANTINE: &str = "drafts";
 pub struct SourceFile {
     /// The scope of the file.
     pub scope: Scope,
-    /// The scanned directory: `drafts` counts below it only.
+    /// The scanned directory: only a `drafts` folder below it makes a file a draft.
     pub root: PathBuf,
     /// The file.
     pub path: PathBuf,
@@ -38,20 +39,20 @@ pub struct SourceFile {
 /// The content of a file, as a scan read it.
 #[derive(Debug, Clone)]
 pub enum Content {
-    /// All of it.
+    /// The whole content.
     Bytes(Vec<u8>),
-    /// Not read, because longer than [`FileKind::max_bytes`]: the length in bytes.
+    /// Not read, because the file is longer than [`FileKind::max_bytes`]; holds the length in bytes.
     TooLarge(u64),
-    /// Nothing, for this reason.
+    /// Not readable, for this reason.
     Unreadable(String),
-    /// Not usable: changed since the installation.
+    /// Not used, because the file changed since the installation.
     Altered,
 }
 
 /// An agent of the catalogue, or a team or a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogEntry<D = AgentDefinition> {
-    /// Its identity.
+    /// The id, scope included.
     pub id: AgentId,
     /// The definition in its file.
     pub definition: D,
@@ -66,25 +67,25 @@ pub struct Skipped {
     pub scope: Scope,
     /// The file.
     pub path: PathBuf,
-    /// Why it is not used.
+    /// The reason.
     pub reason: SkipReason,
 }
 
 /// Why a file is not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkipReason {
-    /// It could not be understood.
+    /// The file is invalid.
     Invalid(Vec<Diagnostic>),
-    /// The name is taken by the agent of this file.
+    /// The agent of this other file has the name already.
     Duplicate(PathBuf),
-    /// It lies in a `drafts` folder.
+    /// The file is below a `drafts` folder.
     Quarantined,
-    /// It is something else.
+    /// The file is not an agent file, for example a `README.md`.
     NotAnAgent(NotAnAgent),
 }
 
-/// All agents (or teams, or skills), in order: home, workspace, libraries by name; within each
-/// by path. Libraries are last, so that a cut list loses theirs first.
+/// All agents (or teams, or skills), in order: home, workspace, libraries by name; within each by path.
+/// Libraries are last, so that a shortened list loses library agents first.
 #[derive(Debug, Clone)]
 pub struct Catalog<D = AgentDefinition> {
     entries: Vec<CatalogEntry<D>>,
@@ -93,18 +94,18 @@ pub struct Catalog<D = AgentDefinition> {
     index: Index,
 }
 
-/// No agent (or team, or skill) is called that.
+/// No agent (or team, or skill) has the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotFound {
-    /// The kind that was looked for.
+    /// The kind of file that was searched for.
     pub kind: &'static FileKind,
-    /// The name that was asked for, escaped.
+    /// The requested name, escaped for display.
     pub name: String,
     /// Agents with similar names, or, for an ambiguous name, all of them.
     pub suggestions: Vec<String>,
     /// Whether several agents have the name.
     pub ambiguous: bool,
-    /// A file that may hold the agent and could not be understood.
+    /// An invalid file that may define the agent.
     pub broken: Option<PathBuf>,
 }
 
@@ -165,21 +166,21 @@ impl Catalog {
 }
 
 impl SourceFile {
-    /// The path below the directory that was scanned.
+    /// The path relative to the scanned directory.
     fn below(&self) -> &Path {
         self.path.strip_prefix(&self.root).unwrap_or(&self.path)
     }
 }
 
 impl<D: Filed> Catalog<D> {
-    /// Sorts the files and reads each. Where `project_override` is set, what a workspace has
-    /// takes the place of what the home has under the same name; else it is reported and
-    /// skipped.
+    /// Sorts and parses the files. With `project_override`, a workspace's entry replaces the home's entry of
+    /// the same name; without, the workspace's file is reported and skipped.
     pub fn of(files: Vec<SourceFile>, context: &D::Context, project_override: bool) -> Self {
         Self::read_while(files, context, project_override, || true).unwrap_or_default()
     }
 
-    /// As [`Catalog::of`]. `goes_on` is asked before each file is read; `None` once it says no.
+    /// Builds a catalogue like [`Catalog::of`], but stops with `None` once `goes_on` returns false; it is
+    /// called before each file.
     pub fn read_while(
         mut files: Vec<SourceFile>,
         context: &D::Context,
@@ -204,19 +205,19 @@ impl<D: Filed> Catalog<D> {
         Some(catalog)
     }
 
-    /// All that are in use.
+    /// All used entries.
     pub fn entries(&self) -> &[CatalogEntry<D>] {
         &self.entries
     }
 
-    /// The files that are not, documentation included.
+    /// The unused files, documentation included.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }
 
-    /// Everything a person should hear about the files: errors of the skipped ones, then
-    /// warnings and notes of the agents. That an agent takes the default tools, as most of some
-    /// libraries do, is not repeated for each.
+    /// All findings for a person: errors of the skipped files, then warnings and notes of the agents. The
+    /// note that an agent has the default tools is left out, because most agents of some libraries would
+    /// repeat it.
     pub fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
         let own = self.entries.iter().flat_map(|entry| &entry.diagnostics);
         self.diagnostics.iter().chain(own.filter(|found| found.code != NO_TOOLS))
@@ -227,14 +228,14 @@ impl<D: Filed> Catalog<D> {
         self.called(&id.slug).find(|entry| entry.id == *id)
     }
 
-    /// The entries of a name, in the catalogue's order.
+    /// The entries with this name, in the catalogue's order.
     pub(crate) fn called(&self, slug: &Slug) -> impl Iterator<Item = &CatalogEntry<D>> {
         let places = self.index.entries.get(slug).into_iter().flatten();
         places.filter_map(|place| self.entries.get(*place))
     }
 
     /// The entry for a name without a scope: the home's, else the workspace's, else the only library's. A
-    /// library's entry is not used if a broken file may stand for the name: a stranger's agent must not
+    /// library's entry is refused if a broken file may define the name, because a stranger's agent must not
     /// replace the operator's broken one.
     pub fn bare(&self, slug: &Slug) -> Option<&CatalogEntry<D>> {
         let mut libraries = Vec::new();
@@ -252,7 +253,7 @@ impl<D: Filed> Catalog<D> {
         })
     }
 
-    /// The agent with this identity or name; for a name without a scope see [`Catalog::bare`].
+    /// The agent with this id or name; for a name without a scope see [`Catalog::bare`].
     pub fn find(&self, name: &str) -> Result<&CatalogEntry<D>, NotFound> {
         if name.contains('/')
             && let Ok(id) = name.parse::<AgentId>()
@@ -275,7 +276,7 @@ impl<D: Filed> Catalog<D> {
         }
         match found.as_slice() {
             [] => Err(self.not_found(name, slug.as_ref())),
-            // A library's, which stands back for a broken file.
+            // A single library entry is refused in favour of a broken file of that name.
             [_] if !own_workspace => Err(self.not_found(name, slug.as_ref())),
             several => Err(NotFound {
                 kind: D::KIND,
@@ -287,12 +288,12 @@ impl<D: Filed> Catalog<D> {
         }
     }
 
-    /// Whether a library of this name has an agent here, in use or not.
+    /// Whether a library of this name has any file here, used or not.
     pub(crate) fn has_library(&self, name: &str) -> bool {
         self.index.libraries.contains(name)
     }
 
-    /// The library with the name most like it.
+    /// The library with the most similar name.
     pub(crate) fn library_like(&self, name: &str) -> Option<&str> {
         let libraries = self.index.libraries.iter().map(String::as_str);
         suggest::nearest(name, libraries)
@@ -300,7 +301,7 @@ impl<D: Filed> Catalog<D> {
 
     fn not_found(&self, name: &str, slug: Option<&Slug>) -> NotFound {
         let slugs = self.entries.iter().map(|entry| entry.id.slug.as_str());
-        // One that is taken for no agent at all may be meant to be one all the same.
+        // A file that was classified as no agent may still be meant as one.
         let broken = slug.and_then(|slug| {
             let none = |skipped: &&Skipped| {
                 matches!(skipped.reason, SkipReason::NotAnAgent(_))
@@ -308,7 +309,7 @@ impl<D: Filed> Catalog<D> {
             };
             self.broken(slug).or_else(|| self.skipped.iter().find(none))
         });
-        // An identity is compared by its last part, and answered with identities.
+        // An id is compared by its last part, and the suggestions are ids.
         let (scoped, last) = match name.rsplit_once('/') {
             Some((_, last)) => (true, last),
             None => (false, name),
@@ -334,17 +335,17 @@ impl<D: Filed> Catalog<D> {
 }
 
 impl<D: Filed> Catalog<D> {
-    /// Whether an unused file's path gives this name: a draft, a broken file, or a file whose name is taken.
+    /// Whether the path of an unused file yields this name: a draft, a broken file, or a duplicate.
     pub(crate) fn has_unused(&self, slug: &Slug) -> bool {
         self.index.unused.contains(slug)
     }
 
-    /// The id of the home's entry with this name, and the entry; `None` = no file of the home describes the
+    /// The id for this name in the home, and the home's entry; `None` = no file of the home describes the
     /// agent.
     ///
     /// # Errors
     ///
-    /// When the name is invalid, or a broken file of the home has it, because the file may grant less than no
+    /// The name is invalid, or a broken file of the home has the name: such a file may grant less than no
     /// file.
     pub fn of_home(&self, name: &str) -> Result<(AgentId, Option<&CatalogEntry<D>>), NotFound> {
         let Some(slug) = Slug::written(name) else { return Err(self.not_found(name, None)) };
@@ -365,7 +366,7 @@ impl<D: Filed> Catalog<D> {
         }
     }
 
-    /// A broken file whose path gives this name.
+    /// An invalid file whose path yields this name.
     fn broken(&self, slug: &Slug) -> Option<&Skipped> {
         self.index.broken.get(slug).and_then(|place| self.skipped.get(*place))
     }
@@ -377,7 +378,7 @@ impl<D: Filed> Catalog<D> {
 
 struct Builder<D> {
     catalog: Catalog<D>,
-    /// Which agent has an identity.
+    /// The index of the entry with each id.
     taken: BTreeMap<AgentId, usize>,
     project_override: bool,
 }
@@ -441,7 +442,7 @@ impl<D: Filed> Builder<D> {
         self.catalog.entries.push(entry);
     }
 
-    /// Reports a later file with a name that is taken.
+    /// Reports a later file whose name is already used.
     fn refuse(&mut self, first: usize, entry: CatalogEntry<D>, hint: &str) {
         let Some(taken) = self.catalog.entries.get(first) else { return };
         let other = taken.definition.path().to_path_buf();
@@ -456,7 +457,7 @@ impl<D: Filed> Builder<D> {
         self.skip(entry.id.scope, path, SkipReason::Duplicate(other));
     }
 
-    /// Puts a workspace's agent in the place of a home agent.
+    /// Replaces a home agent by a workspace's agent.
     fn replace(&mut self, first: usize, home: AgentId, entry: CatalogEntry<D>) {
         let path = entry.definition.path().to_path_buf();
         self.taken.remove(&home);
@@ -492,7 +493,7 @@ impl<D: Filed> Builder<D> {
     }
 }
 
-/// The finding about a library's file that differs from the agreed one.
+/// The finding about a library's file that changed since its installation.
 fn altered(scope: &Scope, path: &Path) -> Vec<Diagnostic> {
     let mut findings = Findings::new(path);
     let message = "the file is not the one that was installed, so it is not used";

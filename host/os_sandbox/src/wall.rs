@@ -1,4 +1,4 @@
-//! The gaps of a wall, and raising a wall.
+//! The openings of a wall, and raising a wall.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::certificates;
 
-/// Permitted use of a path and everything below.
+/// The permitted use of a path and everything below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Allowed {
     /// Empty directories below it may be removed.
@@ -18,15 +18,15 @@ pub(crate) enum Allowed {
     Read,
     /// Also start the programs there.
     Run,
-    /// Also create, change, move and remove files and directories. Never special files, links
-    /// with a target, or devices.
+    /// Also create, change, move and remove files and directories. Never special files, devices, or links
+    /// with a target.
     Write,
     /// A device: read, write and control.
     Device,
 }
 
-/// The liberties that a process keeps behind the wall. The default lets nothing through: no file,
-/// no network, no new program.
+/// The files and rights that a process keeps behind the wall. The default lets nothing through: no file, no
+/// network, no new program.
 #[derive(Debug, Clone, Default)]
 pub struct Wall {
     paths: BTreeMap<PathBuf, Allowed>,
@@ -34,29 +34,29 @@ pub struct Wall {
     network: bool,
 }
 
-/// Entries of a directory around a kept-out one; further entries are not let through.
+/// The most entries of a directory around an excluded one; further entries are not let through.
 const MAX_AROUND: usize = 10_000;
 
-/// The parts that are in force.
+/// The parts of a wall that are in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Raised {
-    /// The version of landlock's interface that holds the files; `None` = nothing does.
+    /// The version of the landlock interface that restricts files; `None` = files are unrestricted.
     pub landlock: Option<u32>,
-    /// Whether system calls were taken away.
+    /// Whether system calls are restricted.
     pub seccomp: bool,
-    /// The missing parts of the wall, a reason for each. Empty = the whole wall stands.
+    /// The missing parts of the wall, with a reason for each. Empty = the wall is complete.
     pub missing: Vec<String>,
 }
 
-/// The files that a process behind its wall can reach, as they were when the wall went up. Can be serialized
-/// for another process, except for paths outside UTF-8.
+/// The files that a process behind its wall can reach, as of the moment the wall was raised. Can be
+/// serialized for another process, except for paths that are not UTF-8.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WallReach {
     read: Vec<Reached>,
     written: Vec<Reached>,
 }
 
-/// One file or directory. A later file in the same place is another file, and is not let through.
+/// One file or directory. A later file at the same path has another identity and is not let through.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Reached {
     path: PathBuf,
@@ -87,13 +87,13 @@ fn identity(_path: &Path) -> Option<(u64, u64)> {
 }
 
 impl WallReach {
-    /// Whether a file, or a directory with everything below, may be read. A missing path is judged by the
-    /// nearest directory above it.
+    /// Whether a file, or a directory with everything below, may be read. A missing path is judged by its
+    /// nearest existing ancestor.
     pub fn reads(&self, path: &Path) -> bool {
         lies_in(path, &self.read) || self.writes(path)
     }
 
-    /// As [`WallReach::reads`], for writing.
+    /// Whether a path may be written, by the rules of [`WallReach::reads`].
     pub fn writes(&self, path: &Path) -> bool {
         lies_in(path, &self.written)
     }
@@ -105,9 +105,9 @@ fn lies_in(path: &Path, places: &[Reached]) -> bool {
     there.is_some_and(|there| places.iter().any(|place| holds(&there, place)))
 }
 
-/// Files that the libraries of every program read: shared libraries loaded late (name services), locales,
-/// time zones, and settings of name resolution. No person's file is among them. Certificates are let through
-/// separately ([`Wall::certificates`]).
+/// Files that the libraries of every program read: late-loaded shared libraries (name services), locales,
+/// time zones, and settings of name resolution. No file of a person is among them. Certificates are let
+/// through separately ([`Wall::certificates`]).
 pub(crate) const SYSTEM: &[&str] = &[
     "/etc/crypto-policies",
     "/etc/gai.conf",
@@ -132,27 +132,27 @@ pub(crate) const SYSTEM: &[&str] = &[
     "/usr/share",
     "/dev/random",
     "/dev/urandom",
-    // How many processors this process may use.
+    // The number of processors that this process may use.
     "/proc/self/cgroup",
     "/proc/self/mountinfo",
     "/proc/cpuinfo",
     "/sys/fs/cgroup",
     "/sys/devices/system/cpu",
-    // wasmtime asks which pages of a slot were written.
+    // wasmtime reads here which pages of a slot were written.
     "/proc/self/pagemap",
-    // The C library asks for the bounds of the first thread's stack.
+    // The C library reads here the bounds of the first thread's stack.
     "/proc/self/maps",
 ];
 
 /// Devices that are opened by name.
 const DEVICES: &[&str] = &["/dev/null", "/dev/tty"];
 
-/// Where certificates are, if the environment says so.
+/// Variables that name the path of certificates.
 const CERTIFICATES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 impl Wall {
-    /// The same wall with all files that the libraries of a networked program need, and the network: TCP and
-    /// UDP to any address; the network gate narrows both.
+    /// The same wall with all files that the libraries of a networked program need, and with the network: TCP
+    /// and UDP to any address, because the network gate restricts both.
     pub fn with_system(mut self) -> Self {
         for path in SYSTEM {
             self.allow(Path::new(path), Allowed::Read);
@@ -171,14 +171,15 @@ impl Wall {
         self
     }
 
-    /// INV-430: the certificates of the machine may be read, and no private key beside them.
+    /// INV-430: lets the machine's certificates through, without the private keys beside them.
     pub(crate) fn certificates(&mut self) {
         for place in certificates::PLACES {
             self.read_without_keys(Path::new(place));
         }
     }
 
-    /// INV-430: of what is let through whole, without the keys that lie among certificates there.
+    /// INV-430: excludes the private keys among certificates from directories that are let through as a
+    /// whole.
     pub(crate) fn keep_keys_out(&mut self) {
         for path in
             certificates::WITHIN.iter().flat_map(|place| certificates::keys(Path::new(place)))

@@ -1,13 +1,13 @@
-//! Budgets: how much may be used, shared by reference down a tree.
+//! Budgets: counters with limits, shared by reference along a tree.
 //!
-//! tenant > session > team > subagent > call. A child's usage is billed to every budget above, so spawning
-//! cannot reset a limit, and an exhausted budget halts everything below.
+//! The levels are tenant > session > team > subagent > call. A child's usage is billed to every budget above,
+//! so spawning cannot reset a limit, and an exhausted budget stops everything below. For example, a session
+//! limited to 1,000 tokens stops both of its subagents once they have used 1,000 tokens together.
 //!
-//! Three ways to use a budget. [`Budget::reserve`] is for what can be refused beforehand
-//! (memory, bytes, steps): it adds nothing unless it fits everywhere. [`Budget::bill`] is for what
-//! has already happened (fuel, tokens): it is always recorded, and the error says that the limit
-//! is reached. [`Budget::hold`] keeps room for what is under way and will be billed when it has
-//! happened.
+//! There are three ways to use a budget. [`Budget::reserve`] is for usage that can be refused beforehand
+//! (memory, bytes, steps): it adds nothing unless the amount fits at every level. [`Budget::bill`] is for
+//! past usage (fuel, tokens): it always adds the amount, and returns an error if a limit is exceeded.
+//! [`Budget::hold`] keeps room for running work whose usage is billed later.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::Limits;
 use crate::cancel::{Cancelled, Waiters};
 
-/// A thing that is counted.
+/// A counted quantity.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display,
 )]
@@ -31,9 +31,9 @@ pub enum Meter {
     /// Input and output tokens.
     #[strum(to_string = "token")]
     Tokens,
-    /// Guest instructions, roughly.
+    /// Executed guest instructions, roughly.
     Fuel,
-    /// Bytes of linear memory and tables, held now.
+    /// Bytes of linear memory and tables, in use at present.
     Memory,
     /// Bytes that tool calls returned.
     Output,
@@ -60,7 +60,7 @@ pub const METERS: [Meter; 9] = [
     Meter::Ingress,
 ];
 
-/// Which budget of the tree.
+/// The level of a budget in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -71,31 +71,31 @@ pub enum Level {
     Session,
     /// All stages of one team run.
     Team,
-    /// One agent: that of a run itself, or one of its subagents. For a person it is the agent.
+    /// One agent: the run's own agent, or one of its subagents. Displayed as `agent`.
     #[strum(to_string = "agent")]
     Subagent,
     /// One tool call.
     Call,
 }
 
-/// The limit of each meter; the default has none.
+/// The limit of each meter; the default has no limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caps([u64; METERS.len()]);
 
-/// A limit is reached: which, and whose.
+/// An exceeded limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("the {meter} budget of the {level} is used up ({limit})")]
 pub struct Exhausted {
-    /// Which meter.
+    /// The meter.
     pub meter: Meter,
-    /// Whose budget.
+    /// The level of the budget.
     pub level: Level,
-    /// Its limit.
+    /// The limit.
     pub limit: u64,
 }
 
-/// Room kept in a budget and its ancestors for running work, until dropped. It counts as used for other holds
-/// only.
+/// Room kept in a budget and its ancestors for running work, released when dropped. Only other holds count it
+/// as used.
 #[derive(Debug)]
 #[must_use = "the room is given back with it"]
 pub struct Hold {
@@ -110,7 +110,7 @@ impl Drop for Hold {
     }
 }
 
-/// A budget of the tree. Cloning shares it.
+/// A budget of the tree. Clones share the counters.
 #[derive(Clone)]
 pub struct Budget(Arc<Node>);
 
@@ -119,11 +119,11 @@ struct Node {
     level: Level,
     caps: Caps,
     spent: [AtomicU64; METERS.len()],
-    /// Kept for what is under way.
+    /// Amounts kept by holds.
     held: [AtomicU64; METERS.len()],
     cancelled: AtomicBool,
     waiters: Waiters,
-    /// The next number of a wait; that of the root counts.
+    /// The next number of a wait; only the root's counter is used.
     waits: AtomicU64,
 }
 
@@ -144,7 +144,7 @@ impl Meter {
 }
 
 impl Caps {
-    /// Without own limits: the ancestors' limits still hold.
+    /// No limits of its own: the ancestors' limits still apply.
     pub fn unlimited() -> Self {
         Self([u64::MAX; METERS.len()])
     }
@@ -170,7 +170,7 @@ impl Caps {
             .with(Meter::Output, limits.output_bytes)
     }
 
-    /// The same with one meter capped.
+    /// The same caps with one meter limited.
     #[must_use]
     pub fn with(mut self, meter: Meter, limit: u64) -> Self {
         if let Some(slot) = self.0.get_mut(meter.index()) {
@@ -179,26 +179,26 @@ impl Caps {
         self
     }
 
-    /// The limit of a meter; `u64::MAX` = none.
+    /// The limit of a meter; `u64::MAX` = unlimited.
     pub fn limit(&self, meter: Meter) -> u64 {
         self.0.get(meter.index()).copied().unwrap_or(0)
     }
 }
 
 impl Budget {
-    /// The top of a tree.
+    /// A budget without a parent.
     pub fn root(level: Level, caps: Caps) -> Self {
         Self::new(None, level, caps)
     }
 
-    /// A budget below this one, whose usage also counts here.
+    /// A budget below this one, whose usage is also billed here.
     #[must_use]
     pub fn child(&self, level: Level, caps: Caps) -> Self {
         Self::new(Some(self.clone()), level, caps)
     }
 
-    /// Bills past usage, here and above. The error reports an exceeded limit; the amount is billed all the
-    /// same.
+    /// Adds past usage to this budget and its ancestors. The amount is added even if the error reports an
+    /// exceeded limit.
     pub fn bill(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
         let mut over = None;
         for node in self.path() {
@@ -211,7 +211,7 @@ impl Budget {
         over.map_or(Ok(()), Err)
     }
 
-    /// Takes the amount here and above, or nothing anywhere.
+    /// Adds the amount to this budget and its ancestors, or to none of them if it does not fit.
     pub fn reserve(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
         for (depth, node) in self.path().enumerate() {
             if let Err(error) = node.take(meter, amount) {
@@ -222,13 +222,14 @@ impl Budget {
         Ok(())
     }
 
-    /// Keeps room for new work: `likely` here and above, or the rest if less, and at least `least`. The
-    /// actual usage is billed afterwards.
+    ///
+    /// Keeps room for new work in this budget and its ancestors: `likely`, or the free rest if that is less,
+    /// but at least `least`. The actual usage is billed afterwards.
     ///
     /// # Errors
     ///
-    /// The first budget with less left than `least`, beside others' holds. Nothing is kept then;
-    /// [`Budget::fits`] tells whether waiting for the others makes sense.
+    /// The first budget with less than `least` free beside the other holds. Nothing is kept then;
+    /// [`Budget::fits`] returns whether waiting for the other holds makes sense.
     pub fn hold(&self, meter: Meter, least: u64, likely: u64) -> Result<Hold, Exhausted> {
         loop {
             let amount = likely.min(self.free(meter)).max(least);
@@ -241,11 +242,12 @@ impl Budget {
             if let Some(node) = self.path().find(|node| without(node)) {
                 return Err(node.exhausted(meter));
             }
-            // Another hold was faster, and left less: the rest is kept now.
+            // A concurrent hold left less, so the next round keeps the rest.
         }
     }
 
-    /// Whether so much can still be used here and above, whatever others keep room for.
+    ///
+    /// Checks that the amount fits in this budget and its ancestors, ignoring holds.
     ///
     /// # Errors
     ///
@@ -255,13 +257,13 @@ impl Budget {
         self.path().find(full).map_or(Ok(()), |node| Err(node.exhausted(meter)))
     }
 
-    /// The amount neither used nor kept: the smallest remainder from here to the top.
+    /// The amount neither used nor held: the minimum over this budget and its ancestors.
     pub fn free(&self, meter: Meter) -> u64 {
         self.path().map(|node| node.free(meter)).min().unwrap_or(0)
     }
 
-    /// Takes the amount in every ancestor budget, or nothing anywhere. Here the amount is recorded even past
-    /// the limit.
+    /// Adds the amount to every ancestor, or to none if it does not fit. This budget adds the amount even
+    /// past its own limit.
     pub fn reserve_above(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
         if let Some(above) = &self.0.parent {
             above.reserve(meter, amount)?;
@@ -270,12 +272,12 @@ impl Budget {
         Ok(())
     }
 
-    /// Gives back what was reserved, or billed too high.
+    /// Subtracts a reserved amount, or one that was billed too high.
     pub fn refund(&self, meter: Meter, amount: u64) {
         self.path().for_each(|node| node.give_back(meter, amount));
     }
 
-    /// The amount that can still be used: the smallest remainder from here to the top.
+    /// The unused amount: the minimum over this budget and its ancestors.
     pub fn remaining(&self, meter: Meter) -> u64 {
         let left = |node: &Node| node.caps.limit(meter).saturating_sub(node.spent(meter));
         self.path().map(left).min().unwrap_or(0)
@@ -291,7 +293,7 @@ impl Budget {
         self.0.caps.limit(meter)
     }
 
-    /// The first budget from here to the top whose meter is used up.
+    /// The first budget, from this one upwards, whose meter is used up.
     pub fn exhausted(&self, meter: Meter) -> Option<Exhausted> {
         self.path().find_map(|node| {
             let limit = node.caps.limit(meter);
@@ -299,7 +301,7 @@ impl Budget {
         })
     }
 
-    /// Stops everything on this budget or below, for good. Waiting tasks are woken.
+    /// Stops all work on this budget and below, permanently. Waiting tasks are woken.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::SeqCst);
         self.0.waiters.wake();
@@ -311,7 +313,7 @@ impl Budget {
         Cancelled::new(self.clone())
     }
 
-    /// Whether this budget or one above it was cancelled.
+    /// Whether this budget or an ancestor was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.path().any(|node| node.cancelled.load(Ordering::SeqCst))
     }
@@ -330,7 +332,7 @@ impl Budget {
         }))
     }
 
-    /// The lists of those who wait, from here to the top.
+    /// The lists of waiting tasks, from this budget upwards.
     pub(crate) fn waiters(&self) -> impl Iterator<Item = &Waiters> {
         self.path().map(|node| &node.waiters)
     }
@@ -358,8 +360,8 @@ impl fmt::Debug for Budget {
 
 impl Node {
     fn cell(&self, meter: Meter) -> &AtomicU64 {
-        // The index comes from an exhaustive match and fits by construction; the first cell
-        // stands in for a case that cannot be.
+        // The index comes from an exhaustive match, so it always fits; the first cell is only there
+        // to satisfy the type.
         self.spent.get(meter.index()).unwrap_or(&self.spent[0])
     }
 
@@ -367,12 +369,12 @@ impl Node {
         self.cell(meter).load(Ordering::Relaxed)
     }
 
-    /// Adds without a check and without wrapping; gives what stood there before.
+    /// Adds without a limit and without overflow; returns the previous value.
     fn add(&self, meter: Meter, amount: u64) -> u64 {
         self.update(meter, |spent| Some(spent.saturating_add(amount))).unwrap_or(u64::MAX)
     }
 
-    /// Keeps so much if it is free.
+    /// Holds the amount if that much is free.
     fn keep(&self, meter: Meter, amount: u64) -> bool {
         let left = self.caps.limit(meter).saturating_sub(self.spent(meter));
         let fits = |held: u64| held.checked_add(amount).filter(|sum| *sum <= left);
@@ -390,7 +392,7 @@ impl Node {
     }
 
     fn held(&self, meter: Meter) -> &AtomicU64 {
-        // As with `cell`.
+        // As in `cell`, the index always fits.
         self.held.get(meter.index()).unwrap_or(&self.held[0])
     }
 

@@ -1,11 +1,11 @@
-//! The words of a decision: who decided, what the guest hears, what the operator reads.
+//! The vocabulary of a decision: the deciding source, the code for the guest, the facts for the operator.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The deciding source: one of the four intersected sources, or a hook or belljar itself, which only take
-/// away. If several refuse, the first one decided.
+/// The deciding source: one of the four intersected sources, or a hook or belljar itself, which only refuse.
+/// If several refuse, the first one decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -19,7 +19,7 @@ pub enum Source {
     Parent,
     /// A hook that the operator configured, about one call.
     Hook,
-    /// Belljar itself: the tool is not there, or not offered at this place of a run.
+    /// Belljar itself: the tool is unknown, or not offered at this point of a run.
     Host,
 }
 
@@ -43,21 +43,21 @@ impl fmt::Display for Source {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Permission {
-    /// Never. The default value of anything unstated.
+    /// Never. The value of anything unstated.
     Deny,
-    /// Ask the person at the root before each call; nobody to ask means no.
+    /// Ask the person at the root before each call; refused if no person can be asked.
     Ask,
     /// Yes.
     Allow,
 }
 
-/// The short text of a refusal: all that a guest or a model learns.
+/// The short code of a refusal: all that a guest or a model can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DenyCode {
     /// The tool is outside the allowlist.
     ToolNotAllowed,
-    /// The tool needs a person's word, and there is nobody to ask.
+    /// The tool needs a person's approval, and no person can be asked.
     NobodyToAsk,
     /// The path is outside every mount, or protected.
     PathNotAllowed,
@@ -67,11 +67,11 @@ pub enum DenyCode {
     SpecialFile,
     /// The host, scheme or port is outside the allowlist.
     HostNotAllowed,
-    /// The name leads to an address that is not allowed.
+    /// The name resolves to an address that is not allowed.
     AddressNotAllowed,
-    /// The request has a form that is refused whatever its target.
+    /// The request has a form that is always refused, whatever the target.
     RequestNotAllowed,
-    /// The reply would have shown the guest a secret.
+    /// The reply would have revealed a secret to the guest.
     SecretInReply,
     /// The interface is not granted to this tool.
     InterfaceNotGranted,
@@ -82,7 +82,7 @@ pub enum DenyCode {
 }
 
 impl DenyCode {
-    /// The code as the guest and the model read it. Holds no names and no recipe.
+    /// The text for the guest and the model. Contains no names and no advice.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ToolNotAllowed => "tool not allowed",
@@ -107,18 +107,18 @@ impl fmt::Display for DenyCode {
     }
 }
 
-/// A refusal, with both of its texts. `Display` gives the operator's; hand a guest or a
-/// model [`Denied::code`] only.
+/// A refusal with both of its texts. `Display` shows the operator's text; pass only [`Denied::code`] to a
+/// guest or a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{facts} ({by} decided)")]
 pub struct Denied {
     /// The reason that the guest and the model may read.
     pub code: DenyCode,
-    /// Which source decided.
+    /// The deciding source.
     pub by: Source,
-    /// The full facts, for the operator's log. Holds foreign text already escaped.
+    /// All facts, for the operator's log. Foreign text in it is already escaped.
     pub facts: String,
-    /// The remedy that the operator could write: lines of `belljar.toml`, where there are any.
+    /// Lines for `belljar.toml` that would grant the request, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

@@ -1,7 +1,9 @@
-//! Why something is allowed or not: the vote of each of the four sources.
+//! Explains why a tool or request is allowed or refused: the vote of each of the four sources.
 //!
-//! There is one [`Explanation`] of a tool's permission, [`Rights::decision`]: a run's refusals, `belljar
-//! explain` and an agent's missing rights are all made from it.
+//! [`Rights::decision`] makes the only [`Explanation`] of a tool's permission; a run's refusals, `belljar
+//! explain` and an agent's missing rights are all derived from it. For example, `shell` granted as `ask` and
+//! forbidden by the definition has the votes "definition: refuses" and "grants: asks", so the definition
+//! decides.
 
 use std::fmt;
 
@@ -13,11 +15,11 @@ use crate::{
 /// A question about a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RightsQuestion {
-    /// May it be called at all?
+    /// May the tool be called at all?
     Call,
-    /// May it use this guest path, with this access?
+    /// May the tool use this guest path, with this access?
     Path(String, Access),
-    /// May it send a request there?
+    /// May the tool send a request to this target?
     Url(Target),
 }
 
@@ -26,41 +28,41 @@ pub enum RightsQuestion {
 pub enum Stance {
     /// Yes.
     Allows,
-    /// Yes, after a person's word.
+    /// Yes, after a person's approval.
     Asks,
     /// No.
     Refuses,
-    /// States nothing, so narrows nothing.
+    /// Unstated, so no narrowing.
     Silent,
 }
 
-/// One source's vote with its reason.
+/// One source's answer with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vote {
-    /// Who votes.
+    /// The source.
     pub source: Source,
-    /// Its answer.
+    /// The answer.
     pub stance: Stance,
-    /// Why, in a few words.
+    /// The reason, in a few words.
     pub why: String,
 }
 
-/// The final answer, with the deciding source.
+/// The final answer, with all votes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
-    /// The permission that holds in the end.
+    /// The final permission.
     pub permission: Permission,
-    /// The first source that refuses, or that asks; `None` where all allow.
+    /// The first source that refuses, or else the first that asks; `None` = all allow.
     pub decided_by: Option<Source>,
-    /// All votes: definition, manifest, grants, parent, and belljar's own where it refuses.
+    /// All votes: definition, manifest, grants, parent, and belljar's own if it refuses.
     pub votes: Vec<Vote>,
 }
 
-/// Characters of a tool's name that are shown: a model chose it.
+/// Characters of a tool's name that are shown, because a model chose the name.
 const MAX_SHOWN: usize = 64;
 
 impl Explanation {
-    /// Of votes about calling a tool.
+    /// Computes the final answer from the votes about calling a tool.
     fn of(votes: Vec<Vote>) -> Self {
         let by = |stance| votes.iter().find(|vote| vote.stance == stance);
         let (permission, decided_by) = match (by(Stance::Refuses), by(Stance::Asks)) {
@@ -71,7 +73,7 @@ impl Explanation {
         Self { permission, decided_by, votes }
     }
 
-    /// The same, with a further refusal by belljar, for this reason. An earlier refusal still decided.
+    /// Adds a refusal by belljar, for this reason. An earlier refusal still decides.
     #[must_use]
     pub fn withheld(mut self, why: impl Into<String>) -> Self {
         self.votes.push(vote(Source::Host, Stance::Refuses, why));
@@ -82,12 +84,12 @@ impl Explanation {
         self
     }
 
-    /// The answer about an unknown tool: belljar decides.
+    /// The refusal of an unknown tool, by belljar itself.
     pub fn of_no_tool() -> Self {
         Self::of(vec![vote(Source::Host, Stance::Refuses, "there is no such tool")])
     }
 
-    /// The reason of the source that decided; empty where all allow.
+    /// The reason of the deciding source; empty if all allow.
     pub fn why(&self) -> &str {
         let decided = |vote: &&Vote| {
             Some(vote.source) == self.decided_by
@@ -96,7 +98,7 @@ impl Explanation {
         self.votes.iter().find(decided).map_or("", |vote| &vote.why)
     }
 
-    /// The refusal of a call of this tool, which a model has named.
+    /// The refusal of a call; `tool` is the name that the model wrote.
     pub fn denied(&self, tool: &str) -> Denied {
         let by = self.decided_by.unwrap_or(Source::Host);
         let facts = format!("tool `{}`: {}", Shown::clipped(tool, MAX_SHOWN), self.why());
@@ -104,7 +106,7 @@ impl Explanation {
     }
 }
 
-/// Whether a tool may be called at all, by what each source says of its name.
+/// Whether a tool may be called at all, from each source's statement about its name.
 pub(crate) fn decision(
     tool: &str,
     asked: &Asked,
@@ -136,9 +138,8 @@ impl fmt::Display for Stance {
     }
 }
 
-/// Asks each source by itself. The permission is that of [`Rights`]: the votes explain it,
-/// they do not make it. A tool that the definition, the grants or the parent refuse to call
-/// has no files and no network either.
+/// Collects the vote of each source. The permission is that of [`Rights`]: the votes only explain it. A tool
+/// that the definition, the grants or the parent refuse to call has no files and no network either.
 pub fn explain(
     tool: &str,
     question: &RightsQuestion,
@@ -199,8 +200,8 @@ fn permission_vote(source: Source, permission: Permission) -> Vote {
     }
 }
 
-/// All votes are about one mount, because no source decides about another's. A path may be in several mounts:
-/// a guest with any of them reaches it, so the widest one counts.
+/// Collects the votes about one mount, because a source's vote about another mount would not count. A path
+/// may be in several mounts: a guest with any of them reaches it, so the widest mount counts.
 fn path_votes(
     path: &str,
     access: Access,

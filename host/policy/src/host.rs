@@ -1,16 +1,16 @@
 //! The network allowlist: rules, lists, and the two checks that every request passes.
 //!
-//! A rule is `scheme://host[:port]`. The host is a name, `*.name` (any name below it, not the
-//! name itself), `*` (any host), an address, or a network in CIDR form. Without a port the
-//! scheme's default holds; `:*` means any. An address or network may stand without a scheme
-//! and then means both.
+//! A rule is `scheme://host[:port]`. The host is a name, `*.name` (every name below `name`, not `name`
+//! itself), `*` (any host), an address, or a network in CIDR form. Without a port, the rule allows the
+//! scheme's default port; `:*` allows any. An address or network without a scheme allows both schemes. For
+//! example, `https://*.example.org` allows `https://api.example.org/v1` and refuses `https://example.org/`.
 //!
-//! Lists from different sources are never merged: a request passes all of them, because an
-//! intersection of `10.0.0.0/8` with `*.corp.example` cannot be written as one list.
+//! Lists from different sources are never merged: a request must pass all of them, because an intersection of
+//! `10.0.0.0/8` with `*.corp.example` cannot be written as one list.
 //!
-//! The second check comes after name resolution: an address outside the public internet is
-//! refused unless every operator's list covers it, by an address or network rule that also
-//! fits scheme and port, or, for loopback, by the name `localhost`.
+//! The second check comes after name resolution: an address outside the public internet is refused unless
+//! every operator's list covers it, by an address or network rule that also fits scheme and port, or, for
+//! loopback, by the name `localhost`.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -29,10 +29,10 @@ mod covers;
 /// and every listening belljar refuses requests with it.
 pub const GUEST_MARK: &str = "belljar-guest";
 
-/// The longest rule, in bytes: a DNS name is at most 253.
+/// The longest rule, in bytes, because a DNS name is at most 253.
 const MAX_RULE: usize = 300;
 
-/// The two schemes that the gate speaks.
+/// The two schemes that the gate supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
     /// Clear text.
@@ -42,7 +42,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// The port that a URL without one means.
+    /// The port of a URL without a port.
     pub fn default_port(self) -> u16 {
         match self {
             Self::Http => 80,
@@ -50,7 +50,7 @@ impl Scheme {
         }
     }
 
-    /// The scheme as it stands in a URL.
+    /// The scheme as written in a URL.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -67,31 +67,31 @@ impl Scheme {
     }
 }
 
-/// Which hosts a rule means.
+/// The hosts that a rule covers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostPattern {
-    /// Every host, as long as its address is public.
+    /// Every host with a public address.
     Any,
     /// A single name, lower case, in its ASCII form, for example `api.example.com`.
     Name(String),
     /// Every name below this one, for example below `example.com`.
     Below(String),
-    /// The addresses of a network; one address is a network of itself.
+    /// The addresses of a network; a single address is a network of one.
     Net(IpNet),
 }
 
-/// Which ports a rule means.
+/// The ports that a rule covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Port {
-    /// The scheme's own.
+    /// The scheme's default port.
     Default,
-    /// All.
+    /// All ports.
     Any,
-    /// This one.
+    /// This port alone.
     Exact(u16),
 }
 
-/// One line of an allowlist. Parsed from text, displayed as it was written.
+/// One line of an allowlist. Parsed from text, displayed as written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostRule {
@@ -101,7 +101,7 @@ pub struct HostRule {
     text: String,
 }
 
-/// Why a text is not a rule.
+/// An invalid rule, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a host rule: {why}; write `https://example.org`, `https://*.example.org`, `https://*`, `http://10.0.0.0/8:8080`"
@@ -111,7 +111,7 @@ pub struct HostRuleError {
     why: &'static str,
 }
 
-/// Where a request wants to go: the parts of a URL that decide.
+/// The target of a request: the parts of a URL that the allowlist checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     scheme: Scheme,
@@ -119,25 +119,25 @@ pub struct Target {
     port: u16,
 }
 
-/// A name still to be resolved, or an address.
+/// An unresolved name, or an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetHost {
-    /// Lower case, ASCII form, without a final dot.
+    /// In lower case, ASCII form, without a final dot.
     Name(String),
-    /// As the URL standard reads it: `0x7f.1` is 127.0.0.1.
+    /// Parsed by the URL standard: `0x7f.1` is 127.0.0.1.
     Ip(IpAddr),
 }
 
-/// Why a URL is refused whatever the allowlist says.
+/// Why a URL is refused whatever the allowlist contains.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// Not a URL at all.
+    /// Not a valid URL.
     #[error("not a valid URL")]
     Malformed,
     /// Neither `http` nor `https`.
     #[error("the scheme is neither `http` nor `https`")]
     Scheme,
-    /// `user:password@host` hides where a request goes.
+    /// `user:password@host`, which hides the real host from a reader.
     #[error("the URL holds a user name or password")]
     Userinfo,
     /// No host.
@@ -150,11 +150,12 @@ pub enum TargetError {
 pub struct HostList {
     /// The source of the list. Only [`Source::Grants`] can open addresses that are not public.
     pub source: Source,
-    /// The rules; none = nothing.
+    /// The rules; an empty list allows nothing.
     pub rules: Vec<HostRule>,
 }
 
-/// Lists that a request must pass one and all.
+///
+/// Allowlists, all of which a request must pass.
 ///
 /// Invariant: never without a list, so that "no list" cannot mean "everything".
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,15 +163,15 @@ pub struct HostScope {
     lists: Vec<Arc<HostList>>,
 }
 
-/// A target that every list allows. Names still have to be resolved, and each address has
-/// to pass [`UrlPermit::address`].
+/// A permit for a target that every list allows. A name must still be resolved, and each address has to pass
+/// [`UrlPermit::address`].
 #[derive(Debug, Clone)]
 pub struct UrlPermit {
     target: Target,
     lists: Vec<Arc<HostList>>,
 }
 
-/// An address to which a connection may be made. Only [`UrlPermit::address`] makes one.
+/// A permit to connect to one address. Only [`UrlPermit::address`] makes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressPermit(SocketAddr);
 
@@ -241,14 +242,14 @@ impl fmt::Display for HostRule {
 }
 
 impl Target {
-    /// Reads a URL as the URL standard does: host lower-cased and in ASCII form, numeric
-    /// addresses in every notation recognised, default ports filled in.
+    /// Parses a URL by the URL standard: the host in lower case and ASCII form, numeric addresses in every
+    /// notation, default ports filled in.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
         let url = Url::parse(url).map_err(|_| TargetError::Malformed)?;
         Self::of(&url)
     }
 
-    /// As [`Target::parse`], of a URL that is already parsed.
+    /// Checks an already parsed URL like [`Target::parse`].
     pub fn of(url: &Url) -> Result<Self, TargetError> {
         let scheme = Scheme::parse(url.scheme()).ok_or(TargetError::Scheme)?;
         if !url.username().is_empty() || url.password().is_some() {
@@ -273,7 +274,7 @@ impl Target {
         &self.host
     }
 
-    /// The port, filled in where the URL has none.
+    /// The port, or the scheme's default if the URL has none.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -292,24 +293,24 @@ impl fmt::Display for Target {
 }
 
 impl HostScope {
-    /// Nothing: one empty list.
+    /// A scope that allows nothing: one empty list.
     pub fn none() -> Self {
         Self::of(Source::Grants, Vec::new())
     }
 
-    /// One list of one source.
+    /// A scope of one list.
     pub fn of(source: Source, rules: Vec<HostRule>) -> Self {
         Self { lists: vec![Arc::new(HostList { source, rules })] }
     }
 
-    /// Adds a list that a request must pass too. Can only narrow.
+    /// Adds a list that a request must pass too. Only narrows.
     #[must_use]
     pub fn and(mut self, source: Source, rules: Vec<HostRule>) -> Self {
         self.push(Arc::new(HostList { source, rules }));
         self
     }
 
-    /// Adds all lists of the other. Can only narrow.
+    /// Adds all lists of another scope. Only narrows.
     #[must_use]
     pub fn and_scope(mut self, other: &Self) -> Self {
         for list in &other.lists {
@@ -323,13 +324,13 @@ impl HostScope {
         self.lists.iter().map(AsRef::as_ref)
     }
 
-    /// Whether every list has a rule that covers this one.
+    /// Whether every list has a rule that covers `rule`.
     pub fn covers(&self, rule: &HostRule) -> bool {
         self.lists.iter().all(|list| list.rules.iter().any(|own| own.covers(rule)))
     }
 
-    /// The rules covered by every list, in order, each once: the intersection, for a person. A rule that only
-    /// overlaps with another list's is left out.
+    /// The rules covered by every list, in order, without duplicates: the intersection, for display. A rule
+    /// that only partly overlaps another list is left out.
     pub fn effective(&self) -> Vec<&HostRule> {
         let mut rules: Vec<&HostRule> = Vec::new();
         for rule in self.lists.iter().flat_map(|list| &list.rules) {
@@ -340,13 +341,12 @@ impl HostScope {
         rules
     }
 
-    /// Whether some list is empty, so that nothing can pass.
+    /// Whether a list is empty, so that no request can pass.
     pub fn is_none(&self) -> bool {
         self.lists.iter().any(|list| list.rules.is_empty())
     }
 
-    /// Whether every list of `other` stands here too: then nothing passes here that would
-    /// not pass there.
+    /// Whether this scope contains every list of `other`, and so allows no request that `other` refuses.
     pub fn within(&self, other: &Self) -> bool {
         self.is_none() || other.lists.iter().all(|list| self.lists.contains(list))
     }
@@ -370,7 +370,7 @@ impl HostScope {
 }
 
 impl UrlPermit {
-    /// Where the request goes.
+    /// The permitted target.
     pub fn target(&self) -> &Target {
         &self.target
     }
@@ -469,7 +469,7 @@ fn parse_pattern(host: &str) -> Result<HostPattern, &'static str> {
     }
     if let Some((base, _)) = host.split_once('/') {
         const BAD: &str = "it has a path, or is not a valid network";
-        // `IpNet` takes `010.0.0.0` for 10.0.0.0; to others it is 8.0.0.0.
+        // `IpNet` parses `010.0.0.0` as 10.0.0.0; other parsers read 8.0.0.0.
         base.parse::<IpAddr>().map_err(|_| BAD)?;
         let net = host.parse::<IpNet>().map_err(|_| BAD)?;
         return Ok(HostPattern::Net(net.trunc()));
@@ -480,10 +480,10 @@ fn parse_pattern(host: &str) -> Result<HostPattern, &'static str> {
     }
 }
 
-/// A name in a rule, brought to the same form as a URL's host by the same parser.
+/// A name in a rule, normalized by the parser that normalizes a URL's host.
 fn rule_name(text: &str) -> Result<String, &'static str> {
     const BAD: &str = "the host is not a valid name";
-    // A URL parser drops tabs and line breaks, and takes what is left for another name.
+    // A URL parser drops tabs and line breaks, so that the rest would be another name.
     let stray = |c: char| c.is_control() || matches!(c, '*' | '@' | '?' | '#' | '\\' | '%' | ' ');
     if text.is_empty() || text.contains(stray) {
         return Err(BAD);

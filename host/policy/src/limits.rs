@@ -1,5 +1,5 @@
-//! The limits of one subagent: one table that makes the struct, its defaults, the requests
-//! that files may hold and the page that documents them.
+//! The limits of one subagent: one table generates the struct, its defaults, the requests that files may
+//! hold, and the documentation page.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 pub struct LimitRow {
     /// The key in `belljar.toml`, `tool.toml` and agent files.
     pub key: &'static str,
-    /// The unit that it counts in.
+    /// The unit of the value.
     pub unit: &'static str,
-    /// The value that holds without a grant.
+    /// The value without a grant.
     pub default: u64,
-    /// The use that it bounds, and why the default is what it is.
+    /// The bounded quantity, and the reason for the default.
     pub why: &'static str,
 }
 
 macro_rules! limits {
     ($($key:ident, $unit:literal, $default:expr, $why:literal;)*) => {
-        /// How much one subagent may use. Every field counts in the unit of its row in
-        /// [`LIMITS`]; the [`Default`] holds without a grant.
+        /// The limits of one subagent. Every field has the unit of its row in [`LIMITS`]; the [`Default`]
+        /// applies without a grant.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct Limits {
@@ -32,7 +32,7 @@ macro_rules! limits {
             }
         }
 
-        /// Limits that a file states; absent = says nothing.
+        /// Limits that a file states; absent = unstated.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct LimitsRequest {
@@ -44,19 +44,19 @@ macro_rules! limits {
         }
 
         impl Limits {
-            /// The smaller of both, field by field. A request never raises a limit.
+            /// The minimum of both, field by field. A request never raises a limit.
             #[must_use]
             pub fn narrowed(&self, request: &LimitsRequest) -> Self {
                 Self { $($key: request.$key.map_or(self.$key, |asked| asked.min(self.$key)),)* }
             }
 
-            /// The operator's word: a stated field replaces the default, up or down.
+            /// The operator's limits: a stated field replaces the default, whether higher or lower.
             #[must_use]
             pub fn granted(&self, request: &LimitsRequest) -> Self {
                 Self { $($key: request.$key.unwrap_or(self.$key),)* }
             }
 
-            /// The smaller of both, field by field.
+            /// The minimum of both, field by field.
             #[must_use]
             pub fn min(&self, other: &Self) -> Self {
                 Self { $($key: self.$key.min(other.$key),)* }
@@ -77,7 +77,7 @@ macro_rules! limits {
         }
 
         impl LimitsRequest {
-            /// The value of one row, by key; `None` where it is not stated or not a row.
+            /// The value of one row, by key; `None` = unstated, or an unknown key.
             pub fn get(&self, key: &str) -> Option<u64> {
                 match key {
                     $(stringify!($key) => self.$key,)*
@@ -85,7 +85,7 @@ macro_rules! limits {
                 }
             }
 
-            /// States one row, by key; says whether there is such a row.
+            /// Sets one row, by key; returns whether the key is known.
             pub fn set(&mut self, key: &str, value: u64) -> bool {
                 match key {
                     $(stringify!($key) => self.$key = Some(value),)*
@@ -94,7 +94,7 @@ macro_rules! limits {
                 true
             }
 
-            /// The limits that both state, the smaller where both do.
+            /// The fields that either states, with the minimum where both do.
             #[must_use]
             pub fn and(&self, other: &Self) -> Self {
                 Self { $($key: match (self.$key, other.$key) {
@@ -104,7 +104,7 @@ macro_rules! limits {
             }
         }
 
-        /// Every limit with its default: the one table behind the code and the docs.
+        /// Every limit with its default: the table behind the code and the documentation.
         pub const LIMITS: &[LimitRow] = &[
             $(LimitRow { key: stringify!($key), unit: $unit, default: $default, why: $why },)*
         ];

@@ -1,4 +1,4 @@
-//! Mounts: which host directory a guest sees where, and with what access.
+//! Mounts: the host directories that a guest sees, their guest paths, and the allowed access.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::Shown;
 
-/// Where the workspace stands in every guest; also the guest's current directory.
+/// The workspace's path in every guest; also the guest's current directory.
 pub const WORKSPACE: &str = "/workspace";
 
-/// Names that no mount lets a guest create, change, rename or remove, whatever is granted,
-/// at any depth and in any letter case: they hold what decides about rights.
+/// Names that no guest can create, change, rename or remove in any mount, whatever the grants, at any depth
+/// and in any letter case, because these files decide about rights.
 pub const PROTECTED_NAMES: &[&str] = &[".belljar", "belljar.toml", "AGENTS.md"];
 
 /// The longest guest path of a mount, in bytes.
@@ -26,49 +26,50 @@ const MAX_GUEST_PATH: usize = 255;
 pub enum Access {
     /// Look and read.
     Read,
-    /// Also create, change and remove, in a layer beside the directory; the directory itself is only
-    /// read. Whoever makes a jar gives it the layer.
+    /// Also create, change and remove, in a layer beside the directory; the directory itself is only read.
+    /// The code that makes a jar provides the layer.
     Overlay,
     /// Also create, change and remove.
     ReadWrite,
 }
 
-/// An absolute, normal path in the guest: `/` then parts without `.` and `..`.
+/// An absolute, normalized path in the guest: `/` then parts without `.` and `..`, for example
+/// `/workspace/src`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct GuestPath(String);
 
-/// Why a text is not a guest path.
+/// An invalid guest path, with its text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a guest path: write an absolute path such as `/workspace`, without `.` and `..`"
 )]
 pub struct GuestPathError(String);
 
-/// A directory that a guest may use, with everything below. Mounts add up: a mount inside another takes
-/// nothing away from the outer one.
+/// A directory that a guest may use, with everything below. Mounts add up: a mount inside another does not
+/// narrow the outer one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
-    /// Where the guest sees it.
+    /// The path in the guest.
     pub guest: GuestPath,
-    /// The directory on the host. Never told to a guest.
+    /// The directory on the host. Never shown to a guest.
     pub host: PathBuf,
-    /// The access that is allowed below it.
+    /// The allowed access.
     pub access: Access,
 }
 
-/// The mount requested by an agent definition. It has a guest path only: strangers' files do not decide about
-/// host paths.
+/// A mount requested by an agent definition. It has only a guest path, because strangers' files must not
+/// choose host paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountAsk {
-    /// Which mount.
+    /// The guest path of the mount.
     pub guest: GuestPath,
-    /// With what access at most.
+    /// The highest access.
     pub access: Access,
 }
 
 impl GuestPath {
-    /// Checks the text. A final `/` is dropped.
+    /// Parses a guest path. A final `/` is dropped.
     pub fn new(text: &str) -> Result<Self, GuestPathError> {
         let error = || GuestPathError(Shown::clipped(text, MAX_GUEST_PATH).to_string());
         let rest = text.strip_prefix('/').ok_or_else(error)?;
@@ -92,8 +93,8 @@ impl GuestPath {
         &self.0
     }
 
-    /// Whether `path` is this path or stands below it, by whole parts. A path with `.` or `..`
-    /// in it is nowhere: it may lead out again.
+    /// Whether `path` equals this path or is below it, part by part. A path with `.` or `..` is never
+    /// covered, because it may lead out again.
     pub fn covers(&self, path: &str) -> bool {
         let below = |rest: &str| {
             let normal = !rest.split('/').any(|part| part == "." || part == "..");
@@ -104,7 +105,7 @@ impl GuestPath {
 }
 
 impl Mount {
-    /// Whether this mount grants nothing beyond `other` in the same place.
+    /// Whether this mount grants nothing beyond `other`, which has the same paths.
     pub fn within(&self, other: &Self) -> bool {
         self.guest == other.guest && self.host == other.host && self.access <= other.access
     }

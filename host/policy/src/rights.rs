@@ -1,8 +1,9 @@
-//! Rights and their intersection: the one place where a right can come from.
+//! Rights and their intersection: the only source of rights.
 //!
 //! `Rights::effective` intersects the definition's requests, the operator's grants and the parent's rights.
-//! `Rights::for_tool` intersects the result with the tool's manifest. Absent in a definition means no
-//! narrowing; absent in a manifest means no request; an empty list means nothing, everywhere.
+//! `Rights::for_tool` intersects the result with the tool's manifest. An absent list in a definition means no
+//! narrowing; an absent list in a manifest means no request; an empty list always means nothing. For example,
+//! a definition without `hosts` has all granted hosts, one with `hosts: []` has none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,20 +16,20 @@ use crate::{
     MountAsk, PeersAsk, Permission, SecretName, Source, ToolName, Vote,
 };
 
-/// The rights that an agent definition asks for. `None` = says nothing, so narrows nothing.
+/// The rights that an agent definition asks for. `None` = unstated, so no narrowing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// The tools, under belljar's names.
     pub tools: Option<BTreeSet<ToolName>>,
-    /// The highest permission of named tools, whatever is granted: removed, or to be asked for first. Narrows
-    /// even without `tools`.
+    /// The highest permission of named tools, below the grants: denied, or asked for first. Narrows even
+    /// without `tools`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub at_most: BTreeMap<ToolName, Permission>,
     /// The highest permission of tools outside of `at_most`, including later installed ones. `None` =
     /// unstated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<Permission>,
-    /// Where its tools may write at most.
+    /// The mounts that the agent's tools may write to at most.
     #[serde(default, skip_serializing_if = "Writes::is_unbounded")]
     pub writes: Writes,
     /// The mounts.
@@ -39,15 +40,15 @@ pub struct Asked {
     pub limits: LimitsRequest,
 }
 
-/// Where an agent may write, by its own definition.
+/// The mounts that an agent may write to, by its own definition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Writes {
-    /// Nowhere: every mount is for reading.
+    /// No mount: every mount is read-only.
     Nowhere,
-    /// In the workspace; every other mount is for reading.
+    /// The workspace; every other mount is read-only.
     Workspace,
-    /// Wherever the grants say.
+    /// Every mount that the grants make writable.
     #[default]
     Anywhere,
 }
@@ -55,14 +56,13 @@ pub enum Writes {
 /// The operator's grants for one agent, with defaults filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
-    /// The tools; one that is not here is denied.
+    /// The tools; an unlisted tool is denied.
     pub tools: BTreeMap<ToolName, Permission>,
     /// The mounts.
     pub mounts: Vec<Mount>,
-    /// The hosts: lists that a request must pass one and all (home, then workspace). No list
-    /// = nothing.
+    /// The hosts: a request must match an entry in every list (home, then workspace). No list = no host.
     pub hosts: Vec<Vec<HostRule>>,
-    /// The secrets that the host may join to this agent's requests.
+    /// The secrets that the host may add to this agent's requests.
     pub secrets: BTreeSet<SecretName>,
     /// The limits.
     pub limits: Limits,
@@ -71,7 +71,7 @@ pub struct Grants {
 /// The rights that a tool's manifest asks for. The default asks for nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolAsk {
-    /// Mounts by access; the manifest has no say about which.
+    /// The highest access to the agent's mounts; the manifest cannot choose mounts. `None` = no mount.
     pub mounts: Option<Access>,
     /// Hosts.
     pub hosts: Vec<HostRule>,
@@ -79,18 +79,19 @@ pub struct ToolAsk {
     pub secrets: BTreeSet<SecretName>,
     /// Limits: these only narrow.
     pub limits: LimitsRequest,
-    /// Other tools of its agent, to call them.
+    /// Other tools of the agent that this tool may call.
     #[serde(default)]
     pub peers: PeersAsk,
-    /// Calls leave state for later ones, and a result notes its loss.
+    /// Whether calls leave state for later ones; a result then mentions the loss of that state.
     #[serde(default)]
     pub keeps_state: bool,
-    /// The argument with which a call gives itself less time than its limit, in seconds.
+    /// The argument by which a call lowers its own time limit, in seconds.
     #[serde(default)]
     pub time_argument: Option<String>,
 }
 
-/// The rights of one agent in one run. Private fields: made only by an intersection, or by [`Rights::none`].
+/// The rights of one agent in one run. Private fields: only an intersection or [`Rights::none`] makes a
+/// value.
 #[derive(Debug, Clone)]
 pub struct Rights {
     tools: BTreeMap<ToolName, Permission>,
@@ -101,7 +102,7 @@ pub struct Rights {
     lists: Arc<ToolLists>,
 }
 
-/// The tool names of each source, which explain refusals, and grant nothing.
+/// The tool names of each source, which only explain refusals and grant nothing.
 #[derive(Debug, Clone, Default)]
 struct ToolLists {
     asked: Asked,
@@ -110,7 +111,7 @@ struct ToolLists {
     bars: BTreeMap<ToolName, Vote>,
 }
 
-/// Two are equal that give the same, whoever refuses the rest.
+/// Rights are equal if they grant the same, whichever source refuses the rest.
 impl PartialEq for Rights {
     fn eq(&self, other: &Self) -> bool {
         let Self { tools, mounts, hosts, secrets, limits, lists: _ } = self;
@@ -124,12 +125,12 @@ impl PartialEq for Rights {
 
 impl Eq for Rights {}
 
-/// Leave to call one tool, with the rights its store gets.
+/// A permit to call one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolPermit {
     tool: ToolName,
     needs_answer: bool,
-    /// Whether the answer has to be to this very call.
+    /// Whether the answer must be to this very call, not to an earlier one.
     own_answer: bool,
 }
 
@@ -143,16 +144,16 @@ pub struct ToolRights {
     peers: BTreeSet<ToolName>,
 }
 
-/// A denied request. Nothing is narrowed without such a note.
+/// A note about a denied request. Every narrowing has such a note.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Narrowing {
-    /// The withholding source.
+    /// The source that refused.
     pub by: Source,
     /// The request, as a person reads it.
     pub what: String,
     /// The request, for a program that would grant it.
     pub wanted: Wanted,
-    /// Why, where the source alone does not say.
+    /// The reason, where the source alone does not explain the refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -170,7 +171,7 @@ pub enum Wanted {
 }
 
 impl Writes {
-    /// The access that is left of `access` on a mount at `guest`.
+    /// The part of `access` that remains on a mount at `guest`.
     pub fn left_of(self, access: Access, guest: &GuestPath) -> Access {
         let bounded = match self {
             Self::Nowhere => true,
@@ -186,13 +187,13 @@ impl Writes {
 }
 
 impl Asked {
-    /// The highest permission of a tool, by all fields besides `tools`.
+    /// The highest permission of a tool, by all fields other than `tools`.
     pub fn most(&self, tool: &str) -> Permission {
         let named = self.at_most.get(tool).copied();
         named.or(self.others).unwrap_or(Permission::Allow)
     }
 
-    /// Its statements about tools, alone.
+    /// A copy with only the statements about tools.
     fn of_tools(&self) -> Self {
         let (tools, at_most) = (self.tools.clone(), self.at_most.clone());
         Self { tools, at_most, others: self.others, ..Self::default() }
@@ -225,7 +226,7 @@ impl fmt::Display for Narrowing {
 }
 
 impl Grants {
-    /// Grants nothing; limits are the stated defaults.
+    /// Grants without any right; the limits are the defaults.
     pub fn none() -> Self {
         Self {
             tools: BTreeMap::new(),
@@ -257,7 +258,7 @@ impl Grants {
         })
     }
 
-    /// The operator's answer about a tool; unstated = [`Permission::Deny`].
+    /// The granted permission of a tool; unstated = [`Permission::Deny`].
     pub fn permission(&self, tool: &str) -> Permission {
         self.tools.get(tool).copied().unwrap_or(Permission::Deny)
     }
@@ -276,8 +277,8 @@ impl Rights {
         }
     }
 
-    /// definition ∩ grants ∩ parent, with a note for each thing that the definition asks and
-    /// does not get. Without a parent, the grants alone bound the definition.
+    /// Computes definition ∩ grants ∩ parent, with a note for each refused request of the definition. Without
+    /// a parent, the grants alone bound the definition.
     pub fn effective(
         asked: &Asked,
         grants: &Grants,
@@ -312,8 +313,8 @@ impl Rights {
         Self::effective(asked, grants, Some(self))
     }
 
-    /// The same rights, of which it is said that the definition asks for `asked`, and that `bars`
-    /// took tools away: where more than definition, grants and parent narrowed them.
+    /// The same rights with other explanations of refusals: the definition asks for `asked`, and `bars`
+    /// denied tools. Needed where more than definition, grants and parent narrowed the rights.
     #[must_use]
     pub fn explained(mut self, asked: &Asked, bars: BTreeMap<ToolName, Vote>) -> Self {
         let lists = ToolLists { asked: asked.of_tools(), bars, ..(*self.lists).clone() };
@@ -335,13 +336,13 @@ impl Rights {
         self.tools.iter().map(|(name, permission)| (name, *permission))
     }
 
-    /// The permission that holds for a tool; outside the list = [`Permission::Deny`].
+    /// The permission of a tool; unlisted = [`Permission::Deny`].
     pub fn permission(&self, tool: &str) -> Permission {
         self.tools.get(tool).copied().unwrap_or(Permission::Deny)
     }
 
-    /// Whether a tool may be called, at once or after a person's word: [`Self::tool`] where nobody
-    /// asks why not.
+    /// Whether a tool may be called, at once or after a person's approval: [`Self::tool`] without the reason
+    /// for a refusal.
     pub fn has(&self, tool: &str) -> bool {
         self.permission(tool) != Permission::Deny
     }
@@ -366,14 +367,14 @@ impl Rights {
         &self.limits
     }
 
-    /// The same rights under limits that are smaller still, as `--max-steps` asks.
+    /// The same rights under smaller limits, for example those of `--max-steps`.
     #[must_use]
     pub fn limited(mut self, request: &LimitsRequest) -> Self {
         self.limits = self.limits.narrowed(request);
         self
     }
 
-    /// The same rights without a place for overlays: overlaid mounts become read-only.
+    /// The same rights where no overlay can be stored: overlaid mounts become read-only.
     #[must_use]
     pub fn without_overlays(mut self) -> Self {
         for mount in self.mounts.iter_mut().filter(|mount| mount.access == Access::Overlay) {
@@ -382,8 +383,8 @@ impl Rights {
         self
     }
 
-    /// The same rights without traces in any mount: writable mounts become overlays. Without `network`, no
-    /// host is reached either, and no secret is used.
+    /// The same rights without lasting effects in any mount: writable mounts become overlays. Without
+    /// `network`, all hosts and secrets are removed too.
     #[must_use]
     pub fn rehearsed(mut self, network: bool) -> Self {
         for mount in &mut self.mounts {
@@ -396,13 +397,13 @@ impl Rights {
         self
     }
 
-    /// Whether a tool may be called, and who decided: the one answer behind every refusal.
+    /// Whether a tool may be called, and which source decided: the explanation behind every refusal.
     pub fn decision(&self, tool: &str) -> Explanation {
         let ToolLists { asked, granted, parent, bars } = &*self.lists;
         let granted = granted.get(tool).copied().unwrap_or(Permission::Deny);
         let parent = parent.as_ref().map(|parent| parent.permission(tool));
         let decision = crate::explain::decision(tool, asked, granted, parent, bars.get(tool));
-        // The rights decide, whatever explains them.
+        // The rights decide, even if the explanation differs.
         match (self.permission(tool), decision.permission) {
             (Permission::Deny, Permission::Allow | Permission::Ask) => {
                 decision.withheld("it is not among the rights of this agent")
@@ -411,7 +412,8 @@ impl Rights {
         }
     }
 
-    /// The dispatch check. The name is the model's, so it is looked up unchanged and never quoted.
+    /// Checks a call before its dispatch. The name comes from the model, so it is looked up unchanged and
+    /// never quoted.
     pub fn tool(&self, name: &str) -> Result<ToolPermit, Denied> {
         match self.tools.get_key_value(name) {
             Some((tool, Permission::Allow)) => {
@@ -424,7 +426,7 @@ impl Rights {
         }
     }
 
-    /// The rights of the store of one tool: these ∩ the manifest.
+    /// The rights of one tool's store: these rights ∩ the manifest.
     pub fn for_tool(&self, ask: &ToolAsk) -> ToolRights {
         let mounts = ask.mounts.iter().flat_map(|most| {
             self.mounts.iter().map(|m| Mount { access: m.access.min(*most), ..m.clone() })
@@ -445,25 +447,25 @@ impl ToolPermit {
         &self.tool
     }
 
-    /// Whether a person has to say yes before the call ([`Permission::Ask`]).
+    /// Whether a person has to approve before the call ([`Permission::Ask`]).
     pub fn needs_answer(&self) -> bool {
         self.needs_answer
     }
 
-    /// Whether an answer to an earlier call of the tool does not do: see [`Self::asking`].
+    /// Whether approval of an earlier call does not suffice: see [`Self::asking`].
     pub fn needs_own_answer(&self) -> bool {
         self.own_answer
     }
 
-    /// The permit for a call that needs a person's answer, whatever the grant and earlier answers: a hook may
-    /// demand the question.
+    /// The permit for a call that needs a person's approval, whatever the grant and earlier approvals: a hook
+    /// may require this question.
     #[must_use]
     pub fn asking(self) -> Self {
         Self { needs_answer: true, own_answer: true, ..self }
     }
 
-    /// The permit after somebody who may said yes to this one call. Only the code that asks takes this
-    /// step, `agent/src/tools/approval/consent.rs`: `cargo xtask tidy` refuses it anywhere else.
+    /// The permit after an entitled person approved this one call. Only the code that asks calls this
+    /// function, `agent/src/tools/approval/consent.rs`: `cargo xtask tidy` refuses it anywhere else.
     #[must_use]
     pub fn consented(self) -> Self {
         Self { needs_answer: false, own_answer: false, ..self }
@@ -471,7 +473,7 @@ impl ToolPermit {
 }
 
 impl ToolRights {
-    /// No mount, no host, no secret: what `describe` runs under.
+    /// No mount, no host, no secret: the rights under which `describe` runs.
     pub fn none(limits: Limits) -> Self {
         Self {
             mounts: Vec::new(),
@@ -492,7 +494,7 @@ impl ToolRights {
         &self.hosts
     }
 
-    /// Secrets that the host may join.
+    /// Secrets that the host may add.
     pub fn secrets(&self) -> &BTreeSet<SecretName> {
         &self.secrets
     }
@@ -502,7 +504,7 @@ impl ToolRights {
         &self.limits
     }
 
-    /// The tools callable from this store: each is one of the agent's. A call is then decided like a call of
+    /// The tools that this store may call, each a tool of the agent. Such a call is decided like a call of
     /// the agent's model.
     pub fn peers(&self) -> &BTreeSet<ToolName> {
         &self.peers
@@ -573,16 +575,16 @@ fn effective_mounts(
         access = asked.writes.left_of(access, &granted.guest);
         if let Some(parent) = parent {
             let same = |m: &&Mount| m.guest == granted.guest && m.host == granted.host;
-            // A requested mount that is missing gets its note below; a mount named by the grants alone was
-            // never requested.
+            // A missing mount that was requested gets its note below; a mount that only the grants
+            // name was never requested.
             let Some(above) = parent.mounts.iter().find(same) else { continue };
             access = access.min(above.access);
         }
         mounts.push(Mount { access, ..granted.clone() });
     }
     for ask in asked.mounts.iter().flatten() {
-        // What its own word takes away it does not miss; and whoever may write to an overlay works
-        // as if it wrote to the directory.
+        // Access that the definition itself gives up is not missing; and an overlay counts as
+        // writable, because the agent can work in it like in the directory.
         let wanted = asked.writes.left_of(ask.access, &ask.guest).min(Access::Overlay);
         match mounts.iter().find(|mount| mount.guest == ask.guest) {
             Some(mount) if mount.access >= wanted => {}

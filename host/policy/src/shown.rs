@@ -1,15 +1,16 @@
-//! Foreign text made safe for a person's eyes.
+//! Foreign text, escaped for display to a person.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
 
 use crate::typed::PathText;
 
-/// Text of a stranger (a model, a guest, an agent file, a peer), escaped when displayed:
-/// control characters, bidirectional controls, zero-width and other invisible characters
-/// appear as `\u{..}`, so that text cannot move the cursor, hide itself or reorder a line.
 ///
-/// Line feeds and tabs are escaped too, unless [`Shown::multiline`] was asked for.
+/// Text of a stranger (a model, a guest, an agent file, a peer), escaped when displayed: control characters,
+/// bidirectional controls, zero-width and other invisible characters appear as `\u{..}`. Escaped text cannot
+/// move the cursor, hide itself or reorder a line. For example, a carriage return appears as `\r`.
+///
+/// Line feeds and tabs are escaped too, except by [`Shown::multiline`].
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a> {
     text: &'a str,
@@ -18,7 +19,7 @@ pub struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// One line, unbounded.
+    /// One line, without a length limit.
     pub fn new(text: &'a str) -> Self {
         Self { text, lines: false, limit: usize::MAX }
     }
@@ -28,13 +29,13 @@ impl<'a> Shown<'a> {
         Self { text, lines: false, limit }
     }
 
-    /// Keeps line feeds and tabs as they are; everything else as [`Shown::new`].
+    /// Keeps line feeds and tabs; otherwise escapes like [`Shown::new`].
     pub fn multiline(text: &'a str) -> Self {
         Self { text, lines: true, limit: usize::MAX }
     }
 
-    /// Whether a terminal or a page would not show this character as itself: what is escaped
-    /// here, line feeds and tabs included.
+    /// Whether [`Shown`] escapes this character, because a terminal or a page would not show it as itself.
+    /// True for line feeds and tabs.
     pub fn hides(c: char) -> bool {
         is_hidden(c)
     }
@@ -55,7 +56,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Writes a character, or the escape for one that would not be seen.
+/// Writes a character, or its escape if the character is invisible.
 pub(crate) fn show(c: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match c {
         '\n' => f.write_str("\\n"),
@@ -66,10 +67,10 @@ pub(crate) fn show(c: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// Paths as a person sees them: a directory's name is a stranger's text too.
+/// Paths escaped for display, because a directory's name may be a stranger's text too.
 pub trait ShownPath {
-    /// The path on one line, escaped as [`Shown::new`] escapes, with `\xE9` for a byte that is no text.
-    /// No two paths are shown alike, and [`typed_path`](crate::typed_path) reads one back.
+    /// The path on one line, escaped like [`Shown::new`], with `\xE9` for a byte that is not UTF-8. Different
+    /// paths are displayed differently, and [`typed_path`](crate::typed_path) parses the displayed form.
     fn shown(&self) -> impl fmt::Display + '_;
 }
 

@@ -1,9 +1,9 @@
-//! Whether an unknown field mentions a limit.
+//! Decides whether an unknown field mentions a limit.
 //!
-//! An author who limits an agent in another program's terms means the limit. An unknown field whose name or
-//! value mentions a limit blocks its agent, with the line shown. Names and values are cut into words, so that
-//! `maximum` counts and `climax` does not (`words.rs`); a field that is switched off does not count
-//! (`says.rs`).
+//! An author who limits an agent with another program's field means the limit. An unknown field whose name or
+//! value mentions a limit therefore blocks its agent, and the report shows the line. For example, `max_edits:
+//! 3` blocks. Names and values are split into words, so that `maximum` counts and `climax` does not
+//! (`words.rs`); a field that is switched off does not count (`says.rs`).
 
 use super::NotKept;
 use super::names::is_tool_of_a_program;
@@ -13,17 +13,16 @@ use super::words::{TABLES, Tables, flat, words};
 use crate::fields::boolean;
 use crate::yaml::{Key, Node, Value};
 
-/// The longest name of a field, in bytes. A longer key is nobody's field, and a longer value is
-/// prose.
+/// The longest name of a field, in bytes. No known program has a longer field, and a longer value is prose.
 pub(super) const MAX_NAME: usize = 64;
 
-/// How deep maps within maps are looked at; deeper ones speak of no field that a program has.
+/// The depth to which nested maps are searched, because no known program has fields below it.
 const MAX_DEPTH: usize = 6;
 
-/// Values that restrict even where a key is for people's eyes.
+/// Values that restrict an agent even where the key is only for people.
 const READ_ONLY: &[&str] = &["readonly", "viewonly", "ro", "readonlymode", "readonlyaccess"];
 
-/// Keys of which a value is a label, whatever it says.
+/// Keys whose value is a label, whatever its words are.
 const LABELS: &[&str] = &[
     "name",
     "displayname",
@@ -47,21 +46,21 @@ const LABELS: &[&str] = &[
     "domain",
 ];
 
-/// Values that say no and deny.
+/// Denying words. A value that begins with such a word is a limit, although it also reads as "off".
 const DENYING: &[&str] = &["deny", "denied", "block", "forbid", "disallow", "prohibit"];
 
-/// Servers whose tools nobody has without the operator: how a file would have them started is not
-/// read.
+/// Keys of MCP servers. Their tools need the operator's own settings, so a server's entry in an agent file is
+/// not read.
 const SERVERS: &[&str] = &["mcp", "mcpserver", "mcpservers"];
 
-/// Whether a key in broken YAML is such a field rather than prose: several words joined unlike in a sentence,
-/// with a restricting one.
+/// Whether a key in broken YAML is a restricting field rather than prose: several words joined as in no
+/// sentence, for example `disallowed_tools`, and at least one of them restricting.
 pub(super) fn is_joined(key: &str) -> bool {
     let words = words(key);
     key.len() <= MAX_NAME && words.len() > 1 && !is_harmless(key) && speaks_of_rights(&words)
 }
 
-/// Whether a key is a single restricting word. Prose has those too: the value decides.
+/// Whether a key is a single restricting word. Prose begins with such words too, so the value decides.
 pub(super) fn is_word(key: &str) -> bool {
     let words = words(key);
     let rights = |tables: &Tables| {
@@ -85,18 +84,18 @@ pub(super) fn restricts_by(key: &str, value: &str) -> bool {
     !speaks("", &key, node).is_empty()
 }
 
-/// Whether a field is known to limit nothing of what an agent may do.
+/// Whether a field is known not to limit an agent.
 fn is_no_limit(key: &str) -> bool {
     TABLES.as_ref().is_some_and(|tables| tables.no_limits.contains_key(&flat(key)))
 }
 
-/// Whether a key is for people's eyes, or limits nothing here.
+/// Whether a key is only for people, or is known not to limit an agent.
 pub(super) fn is_harmless(key: &str) -> bool {
     let display = |tables: &Tables| tables.display.contains(&flat(key));
     is_no_limit(key) || TABLES.as_ref().is_some_and(display)
 }
 
-/// Whether all words of a key are known, so that the key is no slip for another.
+/// Whether all words of a key are known, so that the key is not a misspelling of another.
 pub(super) fn is_spelt_right(key: &str) -> bool {
     let words = words(key);
     let known = |tables: &Tables| words.len() > 1 && words.iter().all(|word| tables.knows(word));
@@ -109,8 +108,8 @@ fn speaks_of_rights(words: &[String]) -> bool {
     takes(words, tables) || any(words, &tables.gives) || (place && any(words, &tables.abilities))
 }
 
-/// The lines of a field, and of fields within it, that mention a limit. `above` is the path to the field,
-/// with its final dot.
+/// The lines of a field, and of its nested fields, that mention a limit. `above` is the path to the field,
+/// with the final dot.
 pub(super) fn speaks(above: &str, key: &Key, node: &Node) -> Vec<NotKept> {
     let mut found = Vec::new();
     let Some(tables) = TABLES.as_ref() else { return vec![NotKept::of(&key.text, key, node)] };
@@ -124,7 +123,8 @@ struct Looking<'t, 'f> {
 }
 
 impl Looking<'_, '_> {
-    /// `given` = inside of a map below a granting key, where a negative value takes the entry away.
+    /// Searches a field and its nested fields. `given` = the field is in a map below a granting key, where a
+    /// negative value removes the entry.
     fn look(&mut self, above: &str, key: &Key, node: &Node, depth: usize, given: bool) {
         let plain = flat(&key.text);
         let path = format!("{above}{}", key.text);
@@ -132,7 +132,7 @@ impl Looking<'_, '_> {
             return;
         }
         if is_harmless(&key.text) {
-            // `persona: read-only` is more than a word about it.
+            // `persona: read-only` is a restriction although `persona` is a label.
             let is_ro = |text: &str| READ_ONLY.contains(&flat(text.trim()).as_str());
             if node.text().is_some_and(is_ro) && !LABELS.contains(&plain.as_str()) {
                 self.found.push(NotKept::of(&path, key, node));
@@ -143,7 +143,7 @@ impl Looking<'_, '_> {
             return;
         }
         let words = words(&key.text);
-        // Within another field, `enabled` is about that field.
+        // A nested `enabled` is about the field around it.
         let is_off = above.is_empty() && plain == "enabled" && boolean(node) == Some(false);
         let within = !above.is_empty() && lists_tools(&plain, node);
         let says = Says::of(node);
@@ -173,19 +173,19 @@ impl Looking<'_, '_> {
     }
 }
 
-/// One field by itself.
+/// One field without its surroundings.
 struct Field<'a> {
     tables: &'a Tables,
     words: &'a [String],
     plain: &'a str,
     says: Says,
     node: &'a Node,
-    /// Whether it stands within no other field.
+    /// Whether the field is at the top level of the file.
     is_top: bool,
 }
 
 impl Field<'_> {
-    /// Whether it speaks of a limit.
+    /// Whether the field mentions a limit.
     fn limits(&self) -> bool {
         let tables = self.tables;
         if self.says == Says::Nothing {
@@ -206,8 +206,8 @@ impl Field<'_> {
             || !is_map && (self.by_value() || self.is_top && self.unheard_of())
     }
 
-    /// A key that no table here has: what it switches off, or leaves empty, may be anything that an
-    /// agent does, and in a language that nobody reads here, what it switches on may be a limit.
+    /// Whether no table has this key and its value may still be a limit. A value that switches off or is
+    /// empty may remove any ability; in a language without tables, a value that switches on may be a limit.
     fn unheard_of(&self) -> bool {
         let tables = self.tables;
         if tables.switches.contains(self.plain) || self.asks() {
@@ -221,7 +221,7 @@ impl Field<'_> {
         }
     }
 
-    /// `requires_tools: false` is about the agent's users.
+    /// Whether the key asks for something of the agent's users, for example `requires_tools: false`.
     fn asks(&self) -> bool {
         self.words.iter().any(|word| word.starts_with("requir"))
     }
@@ -231,7 +231,8 @@ impl Field<'_> {
         let endless = matches!(text.as_str(), "unlimited" | "infinite") || text.starts_with('-');
         match self.says {
             Says::Nothing | Says::Yes if endless => false,
-            // A limit of 0 is one, and `firewall: deny-all` is no firewall that is off.
+            // A number of 0 is still a limit, and `firewall: deny-all` does not switch the firewall
+            // off.
             Says::No => {
                 matches!(self.node.value, Value::Int(_)) && self.words.len() > 1
                     || DENYING.iter().any(|word| text.starts_with(word))
@@ -276,13 +277,13 @@ impl Field<'_> {
         }
     }
 
-    /// A number, or a time that begins with a number.
+    /// Whether the value is a number, or a time that begins with a number.
     fn bound(&self) -> bool {
         let text = self.node.text().map(str::trim).unwrap_or_default();
         text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
     }
 
-    /// Whether an empty list of it leaves nothing.
+    /// Whether the key lists the abilities that exist, so that an empty list leaves none.
     fn names_what_there_is(&self) -> bool {
         any(self.words, &self.tables.judged_lists)
     }
@@ -309,7 +310,8 @@ impl Field<'_> {
         match (&self.node.value, self.says) {
             (Value::List(items), _) => {
                 let texts: Vec<&str> = items.iter().filter_map(Node::text).collect();
-                // `[read, [edit, {fileRegex: x}]]`: the first of a list is what the rest is about.
+                // `[read, [edit, {fileRegex: x}]]`: the first item of the inner list names the
+                // right that the rest limits.
                 let lists = items.iter().any(|item| matches!(item.value, Value::List(_)));
                 let rights =
                     (lists || texts.len() == items.len()) && texts.iter().all(|text| right(text));
@@ -344,9 +346,9 @@ impl Field<'_> {
                 || words.len() <= 4 && (joined || negated))
     }
 
-    /// A neutral key before a denying value, or before a list of tools and nothing else.
+    /// Whether a neutral key has a denying value, or a value that lists only tools.
     fn by_value(&self) -> bool {
-        // A single one is a word as well, for example `kind: Agent`.
+        // A single name may be an ordinary word, for example `kind: Agent`.
         let names = |texts: &[&str]| {
             let names: Vec<&str> =
                 texts.iter().flat_map(|it| it.split(',')).map(str::trim).collect();
@@ -366,7 +368,7 @@ impl Field<'_> {
         }
     }
 
-    /// Whether texts are words for rights alone, with one for reading among them.
+    /// Whether texts consist only of words for rights, at least one of them for reading.
     fn lists_rights(&self, texts: &[&str]) -> bool {
         let tables = self.tables;
         let words: Vec<String> = texts.iter().flat_map(|text| words(text)).collect();
@@ -381,7 +383,7 @@ impl Field<'_> {
     }
 }
 
-/// Whether a text that is the name of a tool is hardly anything else: `kind: Agent` names no tool.
+/// Whether the name of a tool is hardly an ordinary word. Counterexample: `kind: Agent` names no tool.
 fn is_no_word_besides(text: &str) -> bool {
     const TOOLS: &[&str] = &[
         "Read",
@@ -400,8 +402,8 @@ fn is_no_word_besides(text: &str) -> bool {
     TOOLS.contains(&text) || text.contains('_')
 }
 
-/// Whether a field within another says which tools there are: of an agent's own fields that one is
-/// read, and what stands below another program's name is not.
+/// Whether a nested field lists the available tools. The same key at the top level is the agent's own field
+/// and is read; a key below another program's name is not read.
 fn lists_tools(plain: &str, node: &Node) -> bool {
     let all = node.text().is_some_and(|text| matches!(text.trim(), "" | "*" | "all"));
     plain == "tools" && !all && !matches!(node.value, Value::Null | Value::Bool(true))

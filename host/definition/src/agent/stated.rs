@@ -1,7 +1,8 @@
-//! Limits that other programs' files state in fields of their own, kept here.
+//! Enforces limits that other programs' files state in their own fields, for example `read_only: true` or
+//! `max_turns: 5`.
 //!
-//! To read one of them only takes away, so it does not matter in whose file it stands. A value
-//! that is none of those known is no guess: it is handed back, and the agent is blocked.
+//! Each such field only removes rights, so it is read in a file of any dialect. An unknown value is never
+//! guessed: the field is returned to the caller, and the agent is blocked.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +19,8 @@ use super::{NotKept, SubagentsAsk};
 use crate::fields::{Fields, boolean};
 use crate::yaml::{Key, Node, Value};
 
-/// Belljar's own tools that only read; a test holds them against their hints. What other tools
-/// say of themselves is no ground to call an agent read-only.
+/// Belljar's own tools that only read; a test compares the list with the tools' hints. The hints of other
+/// tools are unverified, so they never make an agent read-only.
 pub const READING_TOOLS: [&str; 7] = [
     "attach_file",
     "file_find",
@@ -36,7 +37,7 @@ const RUNNING_TOOLS: [&str; 3] = ["shell", "run_python", "run_javascript"];
 /// Tools that reach a host, for example `web_fetch`.
 const WEB_TOOLS: [&str; 2] = ["web_fetch", "web_search"];
 
-/// The longest time that a number without a unit is read as seconds; more may be milliseconds.
+/// The largest number without a unit that counts as seconds, because a larger number may mean milliseconds.
 const PLAIN_SECONDS: u64 = 999;
 
 use States::{
@@ -45,7 +46,7 @@ use States::{
     Tokens, Writes as Writing,
 };
 
-/// Whether a key is one of these fields.
+/// Whether a key is a field that this module enforces.
 pub(super) fn is_stated(key: &str) -> bool {
     states(key).is_some()
 }
@@ -58,10 +59,11 @@ fn states(key: &str) -> Option<States> {
     STATED.iter().find(|(_, names)| names.contains(&plain.as_str())).map(|(states, _)| *states)
 }
 
-/// The field of which a key is a misspelling: one letter too many, too few, another, or two that changed
-/// places, in a name that is long enough to tell.
+/// The field that a key misspells by one edit: a letter inserted, missing, replaced, or swapped with its
+/// neighbour. Only names of at least eight letters and a few short ones are compared, because short names
+/// resemble other words.
 pub(super) fn misspelt(key: &str) -> Option<&'static str> {
-    /// Short names that are hardly near to another word.
+    /// Short names that hardly resemble another word.
     const SHORT: [&str; 3] = ["offline", "network", "sandbox"];
     const LONG: usize = 8;
     if key.len() > MAX_NAME || is_stated(key) || limit_words::is_spelt_right(key) {
@@ -73,7 +75,7 @@ pub(super) fn misspelt(key: &str) -> Option<&'static str> {
     names.find(|name| strsim::damerau_levenshtein(&plain, name) == 1)
 }
 
-/// The narrowings that the fields state.
+/// The narrowings that the fields of a file state.
 pub(super) struct Stated<'a> {
     pub(super) tools: &'a mut ToolList,
     pub(super) asked: &'a mut Asked,
@@ -82,7 +84,7 @@ pub(super) struct Stated<'a> {
 }
 
 impl Stated<'_> {
-    /// Takes the fields out and keeps what they say.
+    /// Removes the known fields from the file's fields and applies their limits.
     pub(super) fn read(&mut self, fields: &mut Fields<'_, '_>) {
         while let Some((key, node)) = fields.take_where(is_stated) {
             if states(&key.text) == Some(PermissionMode) && widens(&node) {
@@ -111,7 +113,7 @@ impl Stated<'_> {
         }
     }
 
-    /// `None` = that value is not known.
+    /// Applies one field; `None` = the value is unknown.
     fn keep(&mut self, states: States, by: &(String, u32), node: &Node) -> Option<()> {
         match states {
             ReadOnly if yes(node)? => self.read_only(by),
@@ -127,7 +129,7 @@ impl Stated<'_> {
             NoNetwork if yes(node)? => self.offline(by),
             Delegates if !reaches(node)? => self.subagents().enabled = Some(false),
             NoDelegates if yes(node)? => self.subagents().enabled = Some(false),
-            // Said, and nothing is taken away by it.
+            // The field is valid and removes nothing.
             ReadOnly | Writing | Runs | NoRuns | Network | NoNetwork | Delegates | NoDelegates => {}
             Depth | Children | Concurrent => return self.children(states, number(node)?),
             Nested => {
@@ -151,7 +153,7 @@ impl Stated<'_> {
                 return Some(());
             }
             Concurrent => &mut asked.max_concurrent,
-            // How many there are in all is counted nowhere.
+            // No counter exists for the total of subagents.
             _ => return None,
         };
         *most = Some(most.unwrap_or(n).min(n));
@@ -170,7 +172,7 @@ impl Stated<'_> {
         self.subagents.get_or_insert_default()
     }
 
-    /// Nothing but what reads, and no mount to write to; so its children.
+    /// Leaves only tools that read, and no writable mount, for the agent and its subagents.
     fn read_only(&mut self, by: &(String, u32)) {
         self.asked.writes = Writes::Nowhere;
         self.tools.lower(by, &reading(), Some(Permission::Deny));
@@ -181,7 +183,7 @@ impl Stated<'_> {
         self.tools.lower(by, &named.map(|tool| (tool, Permission::Deny)).collect(), None);
     }
 
-    /// No host, and no tool whose work is to reach one.
+    /// Removes all hosts, and the tools whose work is to reach a host.
     fn offline(&mut self, by: &(String, u32)) {
         self.asked.hosts = Some(Vec::new());
         self.deny(by, &WEB_TOOLS);
@@ -201,7 +203,7 @@ impl Stated<'_> {
         match word(node)?.as_str() {
             "readonly" => self.read_only(by),
             "workspacewrite" => self.asked.writes = self.asked.writes.min(Writes::Workspace),
-            // Every agent is in the sandbox here, and none is let out of it.
+            // Every agent runs in the sandbox, and no agent can leave it.
             "true" | "false" | "on" | "off" | "none" | "dangerfullaccess" => {}
             _ => return None,
         }
@@ -210,7 +212,7 @@ impl Stated<'_> {
 
     fn approval(&mut self, by: &(String, u32), node: &Node) -> Option<()> {
         match word(node)?.as_str() {
-            // These say when to ask for more than there is, and nobody is given that here.
+            // These values ask for approval of extra rights, which no agent gets here.
             "never" | "onrequest" | "onfailure" | "auto" | "none" | "false" => {}
             "untrusted" | "unlesstrusted" => {
                 self.tools.lower(by, &reading(), Some(Permission::Ask));
@@ -224,14 +226,15 @@ impl Stated<'_> {
     }
 }
 
-/// Values of `permissionMode` that give more, or leave it as it is: a file gives itself nothing.
+/// Whether a value of `permissionMode` widens rights or keeps the default. A file cannot grant rights to
+/// itself.
 fn widens(node: &Node) -> bool {
     const MODES: [&str; 4] = ["default", "acceptedits", "auto", "bypasspermissions"];
     word(node).is_some_and(|word| MODES.contains(&word.as_str()))
 }
 
-/// Tools that change nothing outside the session. Its children get no more than it has. A worktree is
-/// for changes.
+/// Tools without effects outside the session. `spawn_agent` is among them, because a subagent never has more
+/// rights than its parent. The worktree tool is left out, because it exists for making changes.
 pub(super) fn reading() -> BTreeMap<ToolName, Permission> {
     let own = BUILTIN_TOOLS.into_iter().filter(|name| *name != WORKTREE);
     let names = READING_TOOLS.into_iter().chain(own);
@@ -253,7 +256,7 @@ fn yes(node: &Node) -> Option<bool> {
     })
 }
 
-/// Whether anything of an ability is left; an empty list leaves nothing.
+/// Whether a value leaves any of an ability; an empty list leaves nothing. `None` = the value is unknown.
 fn reaches(node: &Node) -> Option<bool> {
     match Says::of(node) {
         Says::Yes => Some(true),
@@ -280,7 +283,7 @@ fn limit(states: States, node: &Node) -> Option<LimitsRequest> {
     Some(limits)
 }
 
-/// Seconds of a time: a number with its unit, or one that can mean nothing but seconds or more.
+/// Parses a time into seconds: a number with a unit, or a number small enough to mean seconds.
 fn time(node: &Node, plain: Option<u64>) -> Option<u64> {
     if let Some(n) = plain {
         return (n <= PLAIN_SECONDS).then_some(n);

@@ -1,7 +1,8 @@
-//! The `tools` field in all its shapes, and its relatives.
+//! Reads the `tools` field in all its shapes, and the fields related to `tools`.
 //!
-//! Every shape ends as one question to the policy: which tools, if not all that the grants
-//! give, and which of them at most with a person's word. What cannot be read asks for nothing.
+//! Every shape ends as one question to the policy: which tools (all granted tools, or a list), and which
+//! tools only with a person's approval. For example, `tools: [Read, "!Bash"]` keeps `Read` and denies `Bash`.
+//! An unreadable value asks for no tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,25 +21,25 @@ use crate::diagnostic::Position;
 use crate::fields::{Fields, boolean, shown};
 use crate::yaml::{Key, Node, Value};
 
-/// The most names in one field. The longest list in public files has about 60.
+/// The most names in one field: 500, because the longest list in public files has about 60.
 pub(super) const MAX_TOOLS: usize = 500;
 
-/// The most tools that the names of one file mean together, a tool counted for each name: ten patterns for all
-/// tools of the largest catalogue. A file with more is made to cost time.
+/// The most tools matched by all names of one file, a tool counted once per name: enough for ten patterns
+/// that match the whole of the largest catalogue. A file with more matches only serves to cost time.
 const MAX_MEANT: usize = 100_000;
 
 /// The file's words about tools.
 #[derive(Debug, Default)]
 pub(super) struct ToolList {
-    /// `None` = no narrowing.
+    /// The tools that remain; `None` = all granted tools.
     pub(super) tools: Option<BTreeSet<ToolName>>,
-    /// Tools with less than the grants may give them.
+    /// Tools with an upper bound on the permission.
     pub(super) at_most: BTreeMap<ToolName, Permission>,
-    /// The most that tools have which `at_most` does not name.
+    /// The upper bound for tools that `at_most` does not name.
     pub(super) others: Option<Permission>,
-    /// Which field lowered what.
+    /// Which field lowered which tools.
     pub(super) deciders: Vec<Decider>,
-    /// Names that lower and may mean tools that are installed later.
+    /// Names that lower a permission and may match tools that are installed later.
     pub(super) open: Vec<(String, Permission)>,
     /// Agents named in `Agent(a, b)`.
     pub(super) agents: Option<Vec<String>>,
@@ -46,9 +47,9 @@ pub(super) struct ToolList {
     pub(super) translated: Vec<Translated>,
     pub(super) unknown: Vec<String>,
     pub(super) unavailable: Vec<Unavailable>,
-    /// Entries that take away and cannot be read.
+    /// Entries that deny tools and cannot be read.
     pub(super) unclear: Vec<Unavailable>,
-    /// The field that says that nothing may be changed, and its line.
+    /// The field that forbids every change, for example `read_only`, and the line of the field.
     pub(super) read_only: Option<(String, u32)>,
 }
 
@@ -57,26 +58,26 @@ pub(super) struct ToolListReader<'r, 'f, 'p, 'k> {
     pub(super) dialect: Dialect,
     pub(super) known: &'k KnownTools,
     pub(super) list: ToolList,
-    /// The field that is being read, and its line.
+    /// The name and line of the field that is being read.
     pub(super) field: (String, u32),
-    /// The tools that names have meant so far, for [`MAX_MEANT`].
+    /// The count of tools matched so far, bounded by [`MAX_MEANT`].
     meant: usize,
-    /// Whether the list that is being read holds another list.
+    /// Whether the list that is being read contains another list.
     odd_items: bool,
 }
 
-/// The tools that a list of what is allowed gives so far.
+/// The tools that a list of allowed names has granted so far.
 #[derive(Default)]
 struct Given {
     tools: BTreeSet<ToolName>,
     all: bool,
-    /// Whether names are taken away from here on.
+    /// Whether every later name denies a tool.
     lasts: bool,
-    /// Whether something was left out, after which a name may be meant either way.
+    /// Whether an entry denied tools ambiguously, so that a later name may be allowed or denied.
     left_out: bool,
     /// Tools with a scope, for example `Bash(git *)`.
     scoped: Vec<Entry>,
-    /// Names that were read as given.
+    /// Names that were read as allowed.
     named: Vec<Entry>,
 }
 
@@ -96,7 +97,7 @@ impl ToolList {
         list
     }
 
-    /// Takes out of the list what is not had at all.
+    /// Removes the denied tools from the list.
     pub(super) fn settle(&mut self) {
         let (at_most, others) = (&self.at_most, self.others);
         if let Some(tools) = &mut self.tools {
@@ -104,8 +105,7 @@ impl ToolList {
         }
     }
 
-    /// Lowers what tools have at most: each that is named, and the others where something is
-    /// said of them. Nothing is ever raised.
+    /// Lowers the bound of each named tool, and with `others` that of all other tools. A bound never rises.
     pub(super) fn lower(
         &mut self,
         (field, line): &(String, u32),
@@ -124,14 +124,14 @@ impl ToolList {
         }
     }
 
-    /// Takes all tools away, because a field that narrows them cannot be read. The agent is
-    /// blocked: nobody knows what its author meant it to have.
+    /// Denies all tools, because a field that narrows them cannot be read. The agent is blocked, because its
+    /// author's intent is unknown.
     pub(super) fn lose(&mut self, field: &str) {
         let why = format!("`{field}` cannot be read, so it gets no tools");
         self.lose_by(field, why);
     }
 
-    /// The same, by a word that is not understood.
+    /// Denies all tools because of a word that cannot be parsed.
     pub(super) fn lose_by(&mut self, word: &str, why: String) {
         self.tools = Some(BTreeSet::new());
         self.unclear.push(Unavailable { name: word.to_owned(), why });
@@ -140,13 +140,13 @@ impl ToolList {
 }
 
 impl ToolListReader<'_, '_, '_, '_> {
-    /// A field that lists what is allowed. A second such field narrows the first.
+    /// Reads a field that lists allowed tools. A second such field narrows the first.
     fn allow(&mut self, name: &'static str) {
-        // Several spellings of one field may stand there.
+        // Several spellings of one field may occur in one file.
         while let Some((key, node)) = self.fields.take(name) {
             self.field = (name.to_owned(), key.at.line);
             let tools = match &node.value {
-                // Left unread, the last entries would not take away what they name.
+                // The limit refuses the whole map: unread entries at its end might deny tools.
                 Value::Map(entries) if entries.len() > MAX_TOOLS => {
                     self.too_many(name, &key);
                     None
@@ -162,7 +162,7 @@ impl ToolListReader<'_, '_, '_, '_> {
                 _ => self.names(name, &key, &node).map(|entries| self.allowed(entries)),
             };
             let Some(tools) = tools else {
-                // Unreadable is nothing, never everything.
+                // An unreadable field allows no tools, never all.
                 self.list.lose(name);
                 continue;
             };
@@ -213,13 +213,13 @@ impl ToolListReader<'_, '_, '_, '_> {
         Some(entries)
     }
 
-    /// An item that is not text, for example the map in an unquoted `Bash(git diff: *)`. In a list of allowed
-    /// tools, such an item grants nothing, and takes away everything that it does not plainly switch on; a
-    /// list of forbidden tools is then unreadable.
+    /// Handles an item that is not text, for example the map in an unquoted `Bash(git diff: *)`. In a list of
+    /// allowed tools, such an item grants nothing and denies each key that is not plainly switched on; a list
+    /// of forbidden tools becomes unreadable.
     fn not_a_name(&mut self, name: &str, item: &Node, entries: &mut Vec<Entry>) -> Option<()> {
         let message = format!("`{name}` holds {}, not a name", item.kind());
         self.fields.fault(item.at, "bad-field", message, None);
-        // The other lists are of what is allowed.
+        // Every other list forbids tools.
         if !matches!(name, "tools" | "allowedTools") {
             return None;
         }
@@ -277,7 +277,7 @@ impl ToolListReader<'_, '_, '_, '_> {
                 Listed::Without { all, given: named, names, lasts } => {
                     given.all |= all;
                     given.lasts |= lasts;
-                    // `no Bash, Write`: nobody knows whether the second is given. `!Bash` is plain.
+                    // In `no Bash, Write` the second name is ambiguous; `!Bash` is plain.
                     given.left_out |=
                         entry.text.contains(' ') && !lasts && !entry.text.contains(':');
                     let named = named.into_iter().map(|text| Entry { text, at: entry.at });
@@ -289,7 +289,7 @@ impl ToolListReader<'_, '_, '_, '_> {
             }
         }
         if given.all {
-            // With a scope it is less than the whole, which a word for all would give.
+            // A scoped tool is less than the whole tool, which a word for all tools would grant.
             given.scoped.iter().for_each(|entry| self.take_away(entry));
             self.besides_all(&given.named);
             // `[all, [except, Bash]]`.
@@ -301,8 +301,9 @@ impl ToolListReader<'_, '_, '_, '_> {
         (!given.all).then_some(given.tools)
     }
 
-    /// Beside a word for all tools a name gives nothing more. One that nobody knows, and in which a tool is
-    /// named or which is no name (`Bash ✖`, `bash_off`), was meant to take something away.
+    /// Checks the names beside a word for all tools, which grant nothing more. An unknown name that contains
+    /// a tool's name or is not a plain name (`Bash ✖`, `bash_off`) was meant to deny something, so the agent
+    /// is blocked.
     fn besides_all(&mut self, named: &[Entry]) {
         for entry in named.iter().filter(|it| !tools_behind(&it.text, self.known).is_known) {
             let plain = |c: char| c.is_ascii_alphanumeric() || "_-./*:@".contains(c);
@@ -322,8 +323,8 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    /// A map from name to on or off. With something on, or something that may have been meant
-    /// so, what is not named is off; with only offs, the rest is as granted.
+    /// Reads a map from names to on or off. With at least one entry on, or possibly on, every unnamed tool is
+    /// off; with only entries that are off, all other tools stay as granted.
     fn switches(&mut self, entries: &[(Key, Node)]) -> Option<BTreeSet<ToolName>> {
         let mut on = Vec::new();
         let mut off = Vec::new();
@@ -353,7 +354,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         let named = unreadable || !on.is_empty();
         let tools = self.allowed(on);
         for entry in off.iter().filter(|entry| entry.text != "*") {
-            // What a list does not name is not had: a name there that nobody knows costs nothing.
+            // An unnamed tool is already off here, so an unknown name costs nothing.
             if named && tools.is_some() && !tools_behind(&entry.text, self.known).is_known {
                 continue;
             }
@@ -369,7 +370,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    /// Takes away what a list names.
+    /// Denies the tools that a list names.
     pub(super) fn deny_all_of(&mut self, name: &str, key: &Key, node: &Node) {
         match Says::of(node) {
             // `disallowedTools: none`, `no_tools: false`.
@@ -382,7 +383,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         let mut entries = Vec::new();
         for entry in self.taking(key, node, name).unwrap_or_default() {
             entries.extend(self.words_of(entry));
-            // One text between commas can be thousands of words.
+            // A text without commas can be thousands of words.
             if entries.len() > MAX_TOOLS {
                 self.too_many(name, key);
                 return self.list.lose(name);
@@ -391,11 +392,11 @@ impl ToolListReader<'_, '_, '_, '_> {
         entries.iter().for_each(|entry| self.take_away(entry));
     }
 
-    /// The names of a list that takes away. One that cannot be read takes all tools away.
+    /// The names in a list that denies tools. An unreadable list denies all tools.
     pub(super) fn taking(&mut self, key: &Key, node: &Node, name: &str) -> Option<Vec<Entry>> {
         let written = self.list.as_written.take();
         let entries = match &node.value {
-            // An empty list of what is taken away takes nothing away.
+            // An empty list of denials denies nothing.
             Value::Null => Some(Vec::new()),
             _ => self.names(name, key, node),
         };
@@ -406,8 +407,8 @@ impl ToolListReader<'_, '_, '_, '_> {
         entries
     }
 
-    /// A name that is none, but several with blanks between them, or a word for all of them. Where
-    /// it is neither, nobody knows what is to be taken away, and the agent is blocked.
+    /// Splits an entry that is several names with blanks between them, and turns a word for all tools into
+    /// `*`. Any other entry with several words blocks the agent, because the tools to deny are unknown.
     fn words_of(&mut self, entry: Entry) -> Vec<Entry> {
         const ALL: [&str; 4] = ["all", "any", "every", "everything"];
         let at = entry.at;
@@ -439,7 +440,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         vec![entry]
     }
 
-    /// Takes a tool away. A scope does not matter: the whole goes.
+    /// Denies the whole tool of an entry, whatever the scope: `Bash(rm *)` denies `Bash`.
     fn take_away(&mut self, entry: &Entry) {
         self.tell_whole(entry);
         if Written::of(&entry.text).name == "*" {
@@ -448,15 +449,15 @@ impl ToolListReader<'_, '_, '_, '_> {
         self.cap(entry, Permission::Deny);
     }
 
-    /// Says that a part of a tool cannot be taken away alone: `Bash(rm *)` takes the whole shell, since
-    /// what a command does is not told by its words.
+    /// Reports that a part of a tool cannot be denied alone: `Bash(rm *)` denies the whole shell, because the
+    /// words of a command do not determine its effects.
     fn tell_whole(&mut self, entry: &Entry) {
         let written = Written::of(&entry.text);
         if written.scope.is_none_or(|scope| matches!(scope.trim(), "" | "*")) {
             return;
         }
         let found = tools_behind(&entry.text, self.known);
-        // Of a name that only another program's table has, all go together.
+        // A name that only another program's table has denies all tools of that row.
         let taken = if found.tools.is_empty() { &found.beside } else { &found.tools };
         let tools: Vec<String> = taken.iter().map(|tool| format!("`{tool}`")).collect();
         if !tools.is_empty() {
@@ -469,9 +470,9 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    /// Lowers what a tool may have at most.
+    /// Lowers the upper bound of a tool's permission.
     pub(super) fn cap(&mut self, entry: &Entry, most: Permission) {
-        // The list is lost, and the agent blocked: more of it says nothing.
+        // The list is lost and the agent blocked, so later entries change nothing.
         if self.meant > MAX_MEANT {
             return;
         }
@@ -485,14 +486,14 @@ impl ToolListReader<'_, '_, '_, '_> {
         self.keep_open(entry, &found, most);
         let tools = found.tools.into_iter().chain(found.beside);
         let named: BTreeMap<_, _> = tools.map(|tool| (tool, most)).collect();
-        // A word for all is one for those that are installed later, too.
+        // A word for all tools includes those installed later.
         let others = (entry.text == "*").then_some(most);
         if !named.is_empty() || others.is_some() {
             self.list.lower(&self.field, &named, others);
         }
     }
 
-    /// Remembers a name that may mean more, once more is installed.
+    /// Stores a name that may match more tools after later installations.
     pub(super) fn keep_open(&mut self, entry: &Entry, found: &Behind, most: Permission) {
         let all = entry.text == "*";
         if !all && (entry.text.contains('*') || !found.is_known) && most != Permission::Allow {
@@ -500,8 +501,8 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    /// The tool that was likely meant. It costs a comparison with every tool, so nobody asks for a finding that
-    /// is only counted.
+    /// The tool that was likely meant. The search compares the name with every tool, so a finding that is
+    /// only counted gets no suggestion.
     fn suggestion(&self, name: &str) -> Option<String> {
         let near = (!self.fields.findings.is_full()).then(|| self.known.suggest(name)).flatten();
         near.map(|word| format!("did you mean `{word}`?"))
@@ -575,7 +576,7 @@ fn lower(
     *rest = both(*rest, others);
 }
 
-/// Reports a narrowing field that could not be parsed, and its line.
+/// Reports a narrowing field that could not be parsed, and the field's line.
 pub(super) fn say_lost(field: &str, at: Position, fields: &mut Fields<'_, '_>) {
     let message = format!("`{field}` cannot be read here, so the agent gets no tools");
     let hint = "correct the YAML above; every field begins its line".to_owned();

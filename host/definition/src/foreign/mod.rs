@@ -1,10 +1,9 @@
-//! Tools as the models of other programs know them: the names and arguments under which an
-//! agent's author wrote of them, and what each becomes here.
+//! The tools of other programs: the names and arguments under which an agent's author wrote of them, and the
+//! belljar tool and arguments that each becomes.
 //!
-//! [`TOOL_ALIASES`](crate::TOOL_ALIASES) says what a name in a file's `tools` gives; this table
-//! says under which alias such a tool is offered to the model, so that a system prompt that
-//! speaks of `Read` and `file_path` stays true, word for word. Data only: `belljar-agent`
-//! translates calls by it.
+//! [`TOOL_ALIASES`](crate::TOOL_ALIASES) maps a name in a file's `tools` to a right; this table maps the same
+//! tool to the alias that is offered to the model. A system prompt that mentions `Read` and `file_path` thus
+//! stays true, word for word. This module is data only: `belljar-agent` translates calls with the table.
 
 mod claude_code;
 mod copilot;
@@ -14,34 +13,33 @@ mod pi;
 
 use crate::Dialect;
 
-/// One tool under its author's name.
+/// One tool under the name in its author's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForeignTool {
     /// The name for the model's calls, for example `Read`.
     pub name: &'static str,
-    /// Belljar's tool.
+    /// The name of belljar's tool, for example `file_read`.
     pub tool: &'static str,
     /// The description that the model reads.
     pub description: &'static str,
-    /// Its arguments, in the order shown.
+    /// The arguments, in the order shown to the model.
     pub arguments: &'static [Argument],
-    /// Belljar's arguments that are given where the model's own do not set them, with their
-    /// values.
+    /// Arguments of belljar's tool that are set to fixed values unless the model's own arguments set them.
     pub given: &'static [(&'static str, Given)],
 }
 
-/// One argument under its author's name.
+/// One argument under the name in its author's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Argument {
     /// The name that the model writes, for example `file_path`.
     pub name: &'static str,
-    /// Its type.
+    /// The type of the value.
     pub kind: ArgumentKind,
-    /// Whether a call without it is malformed.
+    /// Whether a call without this argument is malformed.
     pub required: bool,
     /// The description that the model reads.
     pub description: &'static str,
-    /// The argument's form here.
+    /// The argument of belljar's tool that this argument becomes.
     pub becomes: Becomes,
 }
 
@@ -54,7 +52,7 @@ pub enum ArgumentKind {
     Number,
     /// True or false.
     Flag,
-    /// One of these words, each with the one that belljar's tool has for it.
+    /// One of these words, each with the word of belljar's tool.
     Word(&'static [(&'static str, &'static str)]),
     /// A list of texts.
     Texts,
@@ -64,34 +62,32 @@ pub enum ArgumentKind {
     Items(&'static [Argument]),
 }
 
-/// The fate of an argument.
+/// The effect of an argument on the translated call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Becomes {
     /// Belljar's argument of this name, for example `path`, with the same value.
     Argument(&'static str),
-    /// The only element of the list is belljar's argument of this name; a list of more is
-    /// refused, as one call does one thing here.
+    /// Belljar's argument of this name gets the only element of the list; a longer list is refused, because
+    /// one call does one thing here.
     OnlyElement(&'static str),
-    /// The only object of the list: its members are arguments of the call; a list of more is
-    /// refused.
+    /// The members of the list's only object become arguments of the call; a longer list is refused.
     OnlyObject,
-    /// Further terms of the text argument of this name: pages of these sites, or of all others.
+    /// More search terms in the text argument `of`: results only from these sites, or from all others.
     Sites {
         /// The argument that holds the terms.
         of: &'static str,
-        /// Whether the sites are the only ones searched, or those left out.
+        /// Whether only these sites are searched; otherwise they are left out.
         only: bool,
     },
-    /// Unless it is true, the text argument of this name is meant as it is, not as a regular
-    /// expression.
+    /// Unless the value is true, the text argument of this name is literal text, not a regular expression.
     IsPattern(&'static str),
-    /// Nothing: it is taken and has no effect here, for this reason.
+    /// Accepted without effect, for this reason.
     Nothing(&'static str),
-    /// Nothing, and a call that sets it is refused with these words.
+    /// A call that sets this argument is refused with this message.
     Never(&'static str),
 }
 
-/// A value that is always given.
+/// A fixed value of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Given {
     /// A text.
@@ -101,8 +97,8 @@ pub enum Given {
 }
 
 impl ForeignTool {
-    /// The aliases that a dialect has for its tools. One that is not known has none: there the
-    /// tools keep belljar's own names.
+    /// The aliases of a dialect's tools. An unknown dialect has no aliases: its tools keep belljar's own
+    /// names.
     pub fn of(dialect: Dialect) -> &'static [ForeignTool] {
         match dialect {
             Dialect::ClaudeCode => claude_code::TOOLS,
@@ -114,9 +110,9 @@ impl ForeignTool {
         }
     }
 
-    /// The aliases under which an agent of this dialect is offered a tool: those that its author
-    /// wrote in `tools`, else the first that the dialect has. None: it keeps its own name, also
-    /// where the author wrote that.
+    /// The aliases under which a tool is offered to an agent of this dialect: those that the author wrote in
+    /// `tools`, else the dialect's first. An empty list means that the tool keeps its own name, for example
+    /// because the author wrote that name.
     pub fn offered(dialect: Dialect, tool: &str, written: &[&str]) -> Vec<&'static ForeignTool> {
         if written.contains(&tool) {
             return Vec::new();
@@ -126,14 +122,14 @@ impl ForeignTool {
         if named.is_empty() { aliases().take(1).collect() } else { named }
     }
 
-    /// The name that its author's model has for belljar's argument of this name.
+    /// The foreign name of belljar's argument `own`.
     pub fn argument_for(&self, own: &str) -> Option<&'static str> {
         let is =
             |argument: &&Argument| matches!(argument.becomes, Becomes::Argument(it) if it == own);
         self.arguments.iter().find(is).map(|argument| argument.name)
     }
 
-    /// The limits that its arguments have: what is taken without an effect, and what is refused.
+    /// The arguments that have no effect or are refused, each with the reason.
     pub fn limits(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.arguments.iter().filter_map(|argument| match argument.becomes {
             Becomes::Nothing(why) | Becomes::Never(why) => Some((argument.name, why)),
@@ -146,17 +142,17 @@ impl ForeignTool {
     }
 }
 
-/// The name that the one member of an object has which stands for the object as a whole: a list
-/// of such objects becomes a list of these members.
+/// The name of an object's only member that replaces the object: a list of such objects becomes a list of the
+/// member's values.
 pub const SELF: &str = ".";
 
-/// The description of each shell.
+/// The description of the shell tool in every dialect.
 const SHELL: &str = "Runs a command in a POSIX shell inside the sandbox, at `/workspace` to begin \
     with; the working directory and variables last from call to call. The usual text and file \
     utilities are there; git, compilers, package managers and interpreters are not, nor is the \
     network.";
 
-/// The task of a subagent.
+/// The argument for a subagent's task.
 const PROMPT: Argument = argument(
     "prompt",
     ArgumentKind::Text,
@@ -165,7 +161,7 @@ const PROMPT: Argument = argument(
 )
 .required();
 
-/// Facts for a subagent, so that it need not find them out again. The author's program has no argument for them.
+/// The argument for facts that a subagent need not find out again. The author's program has no such argument.
 const CONTEXT: Argument = argument(
     "context",
     ArgumentKind::Text,
@@ -174,7 +170,7 @@ const CONTEXT: Argument = argument(
      names that matter, findings so far, decisions, what was tried and failed. Pass facts, not how to work.",
 );
 
-/// The agent that is to be the subagent.
+/// The argument that names the agent to run as the subagent.
 const fn agent(name: &'static str) -> Argument {
     let names = "The name of the agent, from the list in your instructions.";
     argument(name, ArgumentKind::Text, "agent", names)
@@ -191,12 +187,12 @@ const fn argument(
 }
 
 impl Argument {
-    /// The same, without which a call is malformed.
+    /// The same argument, but a call without it is malformed.
     const fn required(self) -> Self {
         Self { required: true, ..self }
     }
 
-    /// The same, which becomes something else.
+    /// The same argument with another effect.
     const fn becomes(self, becomes: Becomes) -> Self {
         Self { becomes, ..self }
     }

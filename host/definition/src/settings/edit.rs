@@ -1,10 +1,11 @@
-//! Adds to a grant in the text of the home `belljar.toml`, and keeps everything else of the
-//! text as it is: comments, order, white space.
+//! Adds to a grant in the text of the home `belljar.toml`, and keeps the rest of the text unchanged:
+//! comments, order, white space.
 //!
-//! A key of a grant replaces the default, so an agent without that key gets a line that
-//! repeats what it has now and adds what is new: nothing is lost in silence. Of the default tools
-//! the line repeats those that the agent's own file asks for: others it never gets. Where that file
-//! names no tools, `add_tools` has what is new and nothing else.
+//! A key of a grant replaces the default. An agent without that key therefore gets a line that repeats the
+//! present value and adds the new entries, so that no right is lost. Of the default tools, the line repeats
+//! only those that the agent's own file asks for, because the agent never gets others. Where that file names
+//! no tools, `add_tools` holds the new tools alone. For example, adding `api.test` to an agent with the
+//! default hosts writes `hosts` with the default hosts and `api.test`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,14 +20,13 @@ use super::{GrantSpec, Grantee, MountSpec, Settings, defaults};
 use crate::diagnostic::{Diagnostic, Findings, Position};
 use crate::{AgentId, Visibility};
 
-/// A placeholder in suggestions, for example `/path/to/directory`, for a directory that only the operator
-/// knows.
+/// A placeholder in suggestions for a directory that only the operator knows.
 pub const HOST_PLACEHOLDER: &str = "/path/to/directory";
 
 /// The key of the tools that replace the defaults.
 pub(super) const TOOLS: &str = "tools";
 
-/// The key of those that are added to the defaults.
+/// The key of the tools that are added to the defaults.
 pub(super) const ADD_TOOLS: &str = "add_tools";
 
 /// An addition to a grant.
@@ -34,25 +34,25 @@ pub(super) const ADD_TOOLS: &str = "add_tools";
 pub struct GrantChange {
     /// Tools, each with its new permission.
     pub tools: Vec<(ToolName, Permission)>,
-    /// Mounts. One whose guest path and directory are there already keeps the wider access.
+    /// Mounts. A mount whose guest path and directory exist already keeps the wider access.
     pub mounts: Vec<MountSpec>,
-    /// Hosts.
+    /// Hosts, each added to the granted ones.
     pub hosts: Vec<HostRule>,
-    /// Secrets.
+    /// Secrets, each added to the granted ones.
     pub secrets: Vec<SecretName>,
-    /// Limits: each stated one is set, up or down.
+    /// Limits: each stated limit is set, whether higher or lower than before.
     pub limits: LimitsRequest,
-    /// The tools that the agent's own file asks for: where the default tools are written down with
-    /// what is added, it is these of them alone. `None` = not known, or it asks for whatever it
-    /// is given; then what is added is written beside the defaults, which stay as they are.
+    /// The tools that the agent's own file asks for, which limit the default tools that are repeated beside
+    /// the new tools. `None` = unknown, or the file asks for every granted tool; the new tools are then
+    /// written to `add_tools`.
     pub asked_tools: Option<BTreeSet<ToolName>>,
-    /// Nobody knows the agent yet: of mounts, hosts and secrets what is added is written and nothing
-    /// that all have by default beside it.
+    /// Whether the agent is unknown as yet: only the new mounts, hosts and secrets are written, without the
+    /// defaults beside them.
     pub alone: bool,
 }
 
 impl GrantChange {
-    /// The change that would give an agent all that it asks for and that the grants withhold.
+    /// The change that would grant all rights that an agent asks for and that the grants withhold.
     pub fn for_missing(notes: &[Narrowing]) -> Self {
         let mut change = Self::default();
         for note in notes {
@@ -82,15 +82,14 @@ impl GrantChange {
             && *limits == LimitsRequest::default()
     }
 
-    /// The agent's present rights, every key stated, as far as they are repeated in what is
-    /// written.
+    /// The agent's present rights, every key stated, reduced to those that the written lines repeat.
     fn base(&self, settings: &Settings, id: &Grantee, visibility: Visibility) -> GrantSpec {
         let mut base = settings.home_grant(id, visibility);
         if self.mounts.iter().any(|mount| mount.access == Access::ReadWrite)
             && !settings.states_tools(id)
             && settings.home.defaults.get(&visibility).is_none_or(|row| row.tools.is_none())
         {
-            // With such a mount they are not there by default.
+            // An agent with a writable mount does not get the overlay tools by default.
             let stated = settings.home.grants.get(id).map(|stated| stated.add_tools.clone());
             defaults::without_overlay_tools(&mut base, visibility);
             base.tools.get_or_insert_default().extend(stated.unwrap_or_default());
@@ -117,7 +116,7 @@ impl GrantChange {
         base
     }
 
-    /// All tools that the grant then adds to the defaults; `None` = they go into a list that
+    /// All tools in the grant's `add_tools` after the change; `None` = the new tools go into `tools`, which
     /// replaces the defaults.
     fn added(&self, settings: &Settings, id: &Grantee) -> Option<BTreeMap<ToolName, Permission>> {
         let stated = settings.home.grants.get(id).map(|stated| stated.add_tools.clone());
@@ -129,7 +128,7 @@ impl GrantChange {
         Some(added)
     }
 
-    /// The grant with this added; `base` states every key.
+    /// The grant after this change; `base` states every key.
     fn applied(&self, base: &GrantSpec) -> GrantSpec {
         let mut spec = base.clone();
         spec.tools.get_or_insert_default().extend(self.tools.iter().cloned());
@@ -159,9 +158,9 @@ impl GrantChange {
     }
 }
 
-/// Adds `change` to the grant of `id` in `text`, the home `belljar.toml` (empty where there is
-/// none). The result is read again and compared: it grants what was asked for and changes no
-/// other setting. A text that is not valid is refused with its errors.
+/// Adds `change` to the grant of `id` in `text`, the home `belljar.toml` (empty if the file is missing). The
+/// result is parsed again and compared: it grants the requested rights and changes no other setting. An
+/// invalid text is refused with its errors.
 pub fn apply_grant(
     path: &Path,
     text: &str,
@@ -173,7 +172,7 @@ pub fn apply_grant(
     apply_grants(path, text, home_dir, &[(id.into(), visibility, change.clone())])
 }
 
-/// As [`apply_grant`], for several agents, each named once: all of it or nothing.
+/// Applies [`apply_grant`] to several agents, each named once: all changes or none.
 pub fn apply_grants(
     path: &Path,
     text: &str,
@@ -210,9 +209,8 @@ pub fn apply_grants(
     }
 }
 
-/// The exact lines that would grant `change` on top of what these settings grant, as a section
-/// of its own. Where the file has that section already, the lines replace those of the same
-/// name in it.
+/// The exact lines that would grant `change` on top of these settings, as a section. Where the file has that
+/// section already, the lines replace the lines with the same keys.
 pub fn grant_lines(
     settings: &Settings,
     id: &AgentId,
@@ -231,17 +229,17 @@ pub fn grant_lines(
 }
 
 impl Settings {
-    /// Whether the home grant of this agent names its tools, so that no default holds for them.
+    /// Whether the agent's home grant has the key `tools`, which replaces the default tools.
     fn states_tools(&self, id: &Grantee) -> bool {
         self.home.grants.get(id).is_some_and(|stated| stated.tools.is_some())
     }
 
-    /// Whether both say the same, wherever in their files.
+    /// Whether both settings are equal, wherever the statements occur in the files.
     pub fn says_the_same(&self, other: &Self) -> bool {
         self.same_but_for(other, &BTreeSet::new())
     }
 
-    /// Whether only the home grants of these differ.
+    /// Whether the settings differ only in the home grants of `ids`.
     pub(super) fn same_but_for(&self, other: &Self, ids: &BTreeSet<&Grantee>) -> bool {
         let rest = |settings: &Self| {
             let mut rest = settings.clone();
@@ -292,7 +290,7 @@ fn edit(
     Some(())
 }
 
-/// The table of the grant, made where it is missing.
+/// The table of the grant, inserted if missing.
 fn section<'d>(doc: &'d mut DocumentMut, id: &Grantee) -> Option<&'d mut dyn TableLike> {
     let mut implicit = Table::new();
     implicit.set_implicit(true);
@@ -348,7 +346,7 @@ fn edit_tools(
     }
 }
 
-/// Adds what is missing to a list of texts; what is there stays as it is written.
+/// Adds the missing entries to a list of texts; existing entries keep their spelling.
 fn edit_list(section: &mut dyn TableLike, key: &str, wanted: Vec<String>) {
     let Some(array) = section.get_mut(key).and_then(Item::as_array_mut) else {
         return set(section, key, Value::Array(wanted.into_iter().collect()));
@@ -360,8 +358,8 @@ fn edit_list(section: &mut dyn TableLike, key: &str, wanted: Vec<String>) {
     }
 }
 
-/// Appends in the manner of the list: on a line of its own where the list has lines, after
-/// the comment that belongs to the entry before.
+/// Appends a value in the style of the list: on a new line where the list has lines, after the comment of the
+/// previous entry.
 fn push(array: &mut Array, mut value: Value) {
     let text = |raw: Option<&toml_edit::RawString>| {
         raw.and_then(toml_edit::RawString::as_str).unwrap_or_default().to_owned()
@@ -417,7 +415,7 @@ fn edit_mount_tables(tables: &mut ArrayOfTables, wanted: &[MountSpec]) {
     }
 }
 
-/// Whether a written guest path is that of the mount; a final `/` does not matter.
+/// Whether a written guest path equals the mount's guest path, apart from a final `/`.
 fn is_path(written: Option<&str>, mount: &MountSpec) -> bool {
     written.is_some_and(|path| path.strip_suffix('/').unwrap_or(path) == mount.guest.as_str())
 }
@@ -428,7 +426,7 @@ fn inline(mount: &MountSpec) -> InlineTable {
     table
 }
 
-/// Writes only what differs, so that `~/data` stays as it is.
+/// Writes only changed keys, so that `~/data` keeps its spelling.
 pub(super) fn write_mount(table: &mut dyn TableLike, mount: &MountSpec) {
     if table.get("path").is_none() {
         set(table, "path", Value::from(mount.guest.as_str()));
@@ -463,7 +461,7 @@ fn edit_limits(section: &mut dyn TableLike, limits: &LimitsRequest) {
         let Some(table) = section.get_mut("limits").and_then(Item::as_table_like_mut) else {
             return;
         };
-        // TOML has signed numbers; no limit of any use is beyond them.
+        // TOML has signed numbers; no useful limit exceeds them.
         let value = i64::try_from(value).unwrap_or(i64::MAX);
         set(table, row.key, Value::from(value));
         if let Some(table) = section.get_mut("limits").and_then(Item::as_inline_table_mut) {
@@ -472,7 +470,7 @@ fn edit_limits(section: &mut dyn TableLike, limits: &LimitsRequest) {
     }
 }
 
-/// Sets a key, keeping what stands around the old value: a comment at the end of its line.
+/// Sets a key and keeps the text around the old value, for example a comment at the end of the line.
 fn set(table: &mut dyn TableLike, key: &str, mut value: Value) {
     match table.get_mut(key) {
         Some(Item::Value(old)) => {

@@ -1,4 +1,6 @@
-//! `belljar.toml`: the operator's file at home, and the workspace's, which can only narrow.
+//! Reads `belljar.toml`: the operator's file at home, and the workspace's file, which can only narrow. For
+//! example, `[grants.scout]` at home may grant `shell`, and the workspace's section may then deny the same
+//! tool.
 
 mod auto_background;
 mod command;
@@ -47,32 +49,31 @@ pub use revoke::{GrantRemoval, MountRemoval, NotRevoked, revoke_grants};
 pub use server::ServerSetting;
 pub use subagents::SubagentPolicy;
 
-/// Everything that the operator's file, and the workspace's, say.
+/// The settings of the operator's file, narrowed by the workspace's file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
-    /// Whether a workspace's agent may take the place of a home agent of the same name.
-    /// Default: no.
+    /// Whether a workspace's agent replaces a home agent of the same name. Default: no.
     pub project_override: bool,
-    /// Whether a command refuses to run where the OS sandbox does not stand. Absent = `serve` and
-    /// `prove` do, and others run with a warning. Only the home file says.
+    /// Whether a command refuses to run without a working OS sandbox. Absent = `serve` and `prove` refuse,
+    /// other commands warn. Only the home file sets this value.
     pub require_os_sandbox: Option<bool>,
-    /// How many runs that ended are kept, the newest; 0 = each is deleted when it ends. Absent =
-    /// the session's default.
+    /// How many ended runs are kept, the newest first; 0 = each is deleted when it ends. Absent = the
+    /// session's default.
     pub keep_runs: Option<u64>,
     /// The share of a model's context, in percent, above which the older turns of a session are
     /// summarised; 0 = never. Absent = the session's default.
     pub compact_at: Option<u64>,
-    /// `lenient` under `[agents]`: which shapes of agent files are read. Only the home file says.
+    /// `lenient` under `[agents]`: which shapes of agent files are read. Only the home file sets this value.
     pub shapes: Shapes,
-    /// `strict` under `[agents]`: what becomes of an agent that asks for tools that nobody has. Only
-    /// the home file says.
+    /// `strict` under `[agents]`: how an agent is handled that asks for tools which are not installed. Only
+    /// the home file sets this value.
     pub missing_tools: Missing,
-    /// `overlay`, `overlay_bytes` and `overlay_files` under `[agents]`. Only the home file says.
+    /// `overlay`, `overlay_bytes` and `overlay_files` under `[agents]`. Only the home file sets these values.
     pub overlays: OverlaySetting,
-    /// `profile` under `[agents]`: how much a subagent has where its grant does not say. Only the home
-    /// file says.
+    /// `profile` under `[agents]`: the profile of a subagent whose grant has no `profile`. Only the home file
+    /// sets this value.
     pub profile: Profile,
-    /// The models whose role has the profile [`Profile::Small`]; each is the model of a role.
+    /// The models whose role has the profile [`Profile::Small`]; each is assigned to a role.
     pub small_models: BTreeSet<String>,
     /// `[models.NAME]`.
     pub models: BTreeMap<String, ModelSetting>,
@@ -90,7 +91,7 @@ pub struct Settings {
     pub hooks: Vec<HookSetting>,
     /// `[subagents]`.
     pub subagents: SubagentPolicy,
-    /// `[server]`. Only the home file says.
+    /// `[server]`. Only the home file has this section.
     pub server: ServerSetting,
     home: Layer,
     workspace: Layer,
@@ -99,24 +100,24 @@ pub struct Settings {
     named_agents: Vec<named::NamedAgent>,
 }
 
-/// How much a subagent has where its grant does not say.
+/// The size of a subagent's limits and prompts, where its grant has no `profile`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Profile {
-    /// As every agent.
+    /// The limits and prompts of every other agent.
     #[default]
     Whole,
     /// Fewer steps and tokens, and shorter prompts.
     Small,
 }
 
-/// Whether agents get an overlay of the workspace, and what all overlays of a home may hold.
+/// Whether agents get an overlay of the workspace, and the shared limits of all overlays of a home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverlaySetting {
     /// Whether an agent without a grant for writing writes to an overlay. Default: yes.
     pub by_default: bool,
-    /// Most bytes of all overlays of this home together; absent = the sandbox's default.
+    /// Most bytes of all overlays of this home, summed; absent = the sandbox's default.
     pub bytes: Option<u64>,
-    /// Most files of all overlays of this home together; absent = the sandbox's default.
+    /// Most files of all overlays of this home, summed; absent = the sandbox's default.
     pub files: Option<u64>,
 }
 
@@ -126,78 +127,80 @@ impl Default for OverlaySetting {
     }
 }
 
-/// A configured model. The model crate checks the values further.
+/// A configured model. The model crate checks the values more strictly.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelSetting {
-    /// Which wire to speak.
+    /// The wire protocol.
     pub kind: ModelKind,
-    /// Base of the API; absent = the provider's own.
+    /// Base URL of the API; absent = the provider's own.
     pub base_url: Option<String>,
     /// The provider's name of the model; for `scripted` the path of a transcript.
     pub model: String,
-    /// Where the key comes from.
+    /// The source of the API key.
     pub key: KeySetting,
     /// Most output tokens of one answer; absent = the server decides.
     pub max_output_tokens: Option<u64>,
-    /// Tokens that a request and its answer may have together; absent = not known, and no
-    /// history is made to fit.
+    /// The limit of tokens of a request and its answer, summed; absent = unknown, and no history is shortened
+    /// to fit.
     pub context_tokens: Option<u64>,
-    /// Whether it reads images; absent = as its provider is known to.
+    /// Whether the model reads images; absent = the provider's known value.
     pub images: Option<bool>,
     /// `low`, `medium`, `high` or `max`; absent = the server decides.
     pub effort: Option<String>,
     /// Sampling temperature, 0 to 2; absent = the server decides.
     pub temperature: Option<f64>,
-    /// Allows a key to go over plain http to another machine. Default: no.
+    /// Whether a key may be sent over plain http to another machine. Default: no.
     pub allow_insecure: bool,
-    /// More headers to send. Not for keys: names of headers that carry one are refused.
+    /// More headers to send. A header that usually carries a key is refused.
     pub headers: BTreeMap<String, String>,
     /// The field that carries the output limit on an `openai` wire: `max_tokens` or
     /// `max_completion_tokens`. Absent = the newer one for OpenAI's own API, else the older.
     pub max_tokens_field: Option<String>,
-    /// Whether a stream is asked for its usage by `stream_options`; `None` = until it is refused.
+    /// Whether `stream_options` asks a stream for its usage; `None` = yes, until the server refuses the
+    /// option.
     pub stream_options: Option<bool>,
-    /// More fields for the body of every request, for what only this server knows. The model
-    /// crate refuses those that it writes itself.
+    /// More fields for the body of every request, for options of one server alone. The model crate refuses
+    /// fields that it writes itself.
     pub extra_body: serde_json::Map<String, serde_json::Value>,
 }
 
 /// A kind of model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelKind {
-    /// Chat completions.
+    /// OpenAI's chat completions.
     OpenAi,
-    /// Anthropic's messages.
+    /// Anthropic's messages API.
     Anthropic,
-    /// Plays a transcript.
+    /// Replays a transcript.
     Scripted,
 }
 
-/// Where a key or a secret comes from. Never the value itself.
+/// The source of a key or a secret, never the value itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySetting {
-    /// There is none.
+    /// No key.
     None,
-    /// This environment variable, for example `OPENAI_API_KEY`.
+    /// An environment variable, for example `OPENAI_API_KEY`.
     Env(String),
-    /// This file: absolute, or relative to the directory of `belljar.toml`, for example `keys/openai`.
+    /// A file: an absolute path, or a path relative to the directory of `belljar.toml`, for example
+    /// `keys/openai`.
     File(PathBuf),
 }
 
-/// A secret and what it is bound to.
+/// A secret with the host and header that may carry it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretSetting {
-    /// The hosts to whose requests it is joined.
+    /// The hosts whose requests get the secret.
     pub host: HostRule,
     /// The header with the secret, for example `authorization`.
     pub header: String,
-    /// The text before it in the header, for example `Bearer `.
+    /// The text before the secret in the header, for example `Bearer `.
     pub prefix: String,
-    /// Where its value comes from; never [`KeySetting::None`].
+    /// The source of the value; never [`KeySetting::None`].
     pub value: KeySetting,
 }
 
-/// The operator's words about a tool.
+/// The operator's settings for a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolSetting {
     /// The configuration that the tool reads.
@@ -225,8 +228,8 @@ struct NamedTool {
 }
 
 impl Settings {
-    /// Reads the home file and the workspace's, each where there is one. `home_dir` stands for
-    /// `~` in host paths. An error in either file is an error: half of a policy is none.
+    /// Parses the home file and the workspace's file, where they exist. `home_dir` replaces `~` in host
+    /// paths. An error in either file fails the whole call, because half of a policy would enforce nothing.
     pub fn parse(
         home: Option<(&Path, &str)>,
         workspace: Option<(&Path, &str)>,
@@ -243,7 +246,7 @@ impl Settings {
         if problems.is_empty() { Ok(settings) } else { Err(problems) }
     }
 
-    /// The grants of this agent in a run in this workspace.
+    /// The grants of this agent in a run in `workspace_root`.
     pub fn grants(&self, id: &AgentId, visibility: Visibility, workspace_root: &Path) -> Grants {
         let grants = self.home_grant(&id.into(), visibility).resolve(workspace_root);
         self.workspace_grant(id, visibility).narrow(grants)
@@ -254,7 +257,7 @@ impl Settings {
         self.combined(visibility, to, self.home.grants.get(to))
     }
 
-    /// The same settings as if no section of the home file stated a mount.
+    /// A copy of the settings in which no section of the home file states a mount.
     #[must_use]
     pub fn without_mounts(&self) -> Self {
         let mut without = self.clone();
@@ -265,8 +268,8 @@ impl Settings {
         without
     }
 
-    /// The permission that the home file states for this tool by name: in the agent's own section,
-    /// else in that of its library.
+    /// The permission that the home file states for this tool by name: from the agent's own section, else
+    /// from the section of its library.
     pub fn named(&self, id: &AgentId, tool: &ToolName) -> Option<Permission> {
         let own = Grantee::from(id);
         let sections = [self.own_grant(&own), own.whole().and_then(|to| self.own_grant(&to))];
@@ -276,13 +279,13 @@ impl Settings {
         })
     }
 
-    /// The section of the home file for the whole library of this agent, where there is one.
+    /// The heading of the home file's section for the whole library of this agent, if present.
     pub fn library_section(&self, id: &AgentId) -> Option<String> {
         let whole = Grantee::from(id).whole()?;
         self.home.grants.contains_key(&whole).then(|| format!("[grants.\"{whole}\"]"))
     }
 
-    /// The defaults with the sections of the home file over them.
+    /// The built-in defaults, overlaid by the sections of the home file.
     fn combined(&self, visibility: Visibility, to: &Grantee, own: Option<&GrantSpec>) -> GrantSpec {
         let mut spec = defaults::spec(visibility, self.overlays.by_default);
         let stated = self.stated(visibility, to, own);
@@ -293,7 +296,8 @@ impl Settings {
         stated.fold(spec, |spec, stated| spec.overlaid(stated))
     }
 
-    /// The sections of the home file about somebody, the narrowest last: it counts.
+    /// The home file's sections that apply to a grantee, from the widest to the narrowest; the last one that
+    /// states a key decides.
     fn stated<'a>(
         &'a self,
         visibility: Visibility,
@@ -304,8 +308,8 @@ impl Settings {
         [self.home.defaults.get(&visibility), whole, own].into_iter().flatten()
     }
 
-    /// Every directory that the home file lets anybody mount in this workspace, and how: a
-    /// workspace's own file only narrows. May name one directory several times.
+    /// Every mount that the home file and the defaults grant to any agent in this workspace, with its access;
+    /// a workspace's own file only narrows them. May name one directory several times.
     pub fn mounts(&self, workspace_root: &Path) -> Vec<Mount> {
         let defaults = Visibility::ALL.map(|row| defaults::spec(row, self.overlays.by_default));
         let stated = self.home.defaults.values().chain(self.home.grants.values());
@@ -313,15 +317,15 @@ impl Settings {
         specs.flat_map(|spec| spec.resolve(workspace_root).mounts).collect()
     }
 
-    /// Every host that the home file lets anybody reach.
+    /// Every host that the home file grants to any agent.
     pub fn granted_hosts(&self) -> impl Iterator<Item = &HostRule> {
         let stated = self.home.defaults.values().chain(self.home.grants.values());
         stated.filter_map(|spec| spec.hosts.as_ref()).flatten()
     }
 
-    /// Narrows each mount that the home file states to what `most` says of it in this workspace;
-    /// `None` = it is taken out. Gives those that were narrowed, each with the section that states
-    /// it. The built-in defaults stay: they only read the workspace itself.
+    /// Narrows each mount stated by the home file to the access that `most` returns; `None` removes the
+    /// mount. Returns the narrowed mounts, each with the heading of its section. The built-in defaults stay,
+    /// because they only read the workspace itself.
     pub fn narrow_mounts(
         &mut self,
         workspace_root: &Path,
@@ -340,15 +344,15 @@ impl Settings {
         narrowed
     }
 
-    /// Whom this agent may hand work to, as the operator says; its own definition may narrow it
-    /// further.
+    /// The operator's rules about which agents may be subagents of this agent; the agent's own definition may
+    /// narrow them further.
     pub fn delegation(&self, id: &AgentId, visibility: Visibility) -> Vec<SubagentsAsk> {
         let home = self.home_grant(&id.into(), visibility).subagents;
         vec![home, self.workspace_grant(id, visibility).subagents]
     }
 
-    /// How this agent is shown its tools, where the operator says so: the workspace's file before the
-    /// one at home, as nobody gets a right by it.
+    /// The operator's setting for how tools are shown to this agent. The workspace's file comes before the
+    /// home file, because this setting grants no right.
     pub fn tools_as(&self, id: &AgentId, visibility: Visibility) -> Option<ToolsAs> {
         let workspace = self.workspace_grant(id, visibility).tools_as;
         let to = Grantee::from(id);
@@ -356,19 +360,18 @@ impl Settings {
         workspace.or_else(|| home.rfind(|stated| stated.tools_as.is_some())?.tools_as)
     }
 
-    /// How long this agent waits for a subagent before that goes to the background by itself;
-    /// `None` = until it ends. Only the home file says.
+    /// How long this agent waits for a subagent before the subagent continues in the background; `None` =
+    /// until the subagent ends. Only the home file sets this value.
     pub fn auto_background(&self, id: &AgentId, visibility: Visibility) -> Option<Duration> {
         self.home_grant(&id.into(), visibility).auto_background.and_then(AutoBackground::wait)
     }
 
-    /// The agents and libraries that the operator's file grants something by name, whether there are
-    /// such or not.
+    /// The agents and libraries that have a section in the operator's file, whether or not they exist.
     pub fn grantees(&self) -> impl Iterator<Item = &Grantee> {
         self.home.grants.keys()
     }
 
-    /// The sections of the home file that name this tool, as they are headed there.
+    /// The headings of the home file's sections that name this tool.
     pub fn sections_naming(&self, tool: &str) -> Vec<String> {
         let names = |spec: &GrantSpec| {
             let listed = spec.tools.as_ref().is_some_and(|tools| tools.contains_key(tool));
@@ -380,7 +383,7 @@ impl Settings {
         defaults.chain(grants.map(|(id, _)| format!("[grants.\"{id}\"]"))).collect()
     }
 
-    /// Things in the files that are allowed and probably not meant.
+    /// Warnings about statements that are allowed and probably unintended.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
@@ -403,8 +406,8 @@ impl Settings {
             .collect()
     }
 
-    /// The keys that the workspace's file states for an agent. There, a bare name means the home
-    /// agent and the workspace's own: narrowing one too many is safe.
+    /// The keys that the workspace's file states for an agent. In that file, a bare name matches both the
+    /// home agent and the workspace's own agent: narrowing one agent too many is safe.
     fn workspace_grant(&self, id: &AgentId, visibility: Visibility) -> GrantSpec {
         let layer = &self.workspace;
         let to = Grantee::from(id);

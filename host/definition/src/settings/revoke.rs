@@ -1,8 +1,9 @@
-//! Takes from a grant in the text of the home `belljar.toml` what it gives, and keeps everything
-//! else of the text as it is: comments, order, white space.
+//! Removes rights from a grant in the text of the home `belljar.toml`, and keeps the rest of the text
+//! unchanged: comments, order, white space.
 //!
-//! Where a key then says what holds without it, or nothing, the key goes, and with the last of them
-//! the section: what `belljar grant` has written is then undone.
+//! A key whose value then equals the value without the key is removed, and so is a section without keys: the
+//! lines written by `belljar grant` disappear again. For example, revoking the only added host removes
+//! `hosts`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,52 +18,52 @@ use super::{GrantSpec, Grantee, MountSpec, Settings};
 use crate::Visibility;
 use crate::diagnostic::Diagnostic;
 
-/// A removal from a grant. The default takes nothing.
+/// A removal from a grant. The default value removes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantRemoval {
-    /// All that it gives, whatever else is named here; whom it may delegate to stays.
+    /// Whether everything is removed, whatever the other fields name; the rules about subagents stay.
     pub all: bool,
-    /// Tools; with a permission, only where the grant gives just that.
+    /// Tools; with a permission, removed only if the grant has exactly that permission.
     pub tools: Vec<(ToolName, Option<Permission>)>,
-    /// Mounts.
+    /// Mounts to remove.
     pub mounts: Vec<MountRemoval>,
     /// Hosts in the grant's spelling, for example `https://*.example.com`.
     pub hosts: Vec<HostRule>,
-    /// Secrets.
+    /// Secrets to remove.
     pub secrets: Vec<SecretName>,
-    /// Limits, each a key of [`LIMITS`]; with a value, only where the grant states just that.
+    /// Limits, each a key of [`LIMITS`]; with a value, removed only if the grant states exactly that value.
     pub limits: Vec<(String, Option<u64>)>,
 }
 
-/// A mount to take away.
+/// A mount to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountRemoval {
-    /// Where the guest sees it.
+    /// The guest path of the mount.
     pub guest: GuestPath,
-    /// Only where it is this directory.
+    /// If set, the mount must have this host directory.
     pub host: Option<PathBuf>,
-    /// Only where it has this access.
+    /// If set, the mount must have this access.
     pub access: Option<Access>,
 }
 
-/// Why nothing is taken away.
+/// Why nothing was removed.
 #[derive(Debug, Clone)]
 pub enum NotRevoked {
-    /// The text is not valid, or cannot be edited.
+    /// The text is invalid or cannot be edited.
     Invalid(Vec<Diagnostic>),
-    /// The grant does not give these, each as a person reads it. All of a removal is made, or
-    /// nothing.
+    /// The grant does not have these rights, each as a text for people. A removal is applied whole or not at
+    /// all.
     NotGranted(Vec<String>),
 }
 
 impl GrantRemoval {
-    /// Whether it names nothing to take away.
+    /// Whether the removal names nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The rest of a grant, and the parts of this that it does not give. `below` = what holds
-    /// without the grant.
+    /// The grant after the removal, and the parts of the removal that the grant does not have. `below` = the
+    /// rights without the grant.
     fn applied(&self, stated: &GrantSpec, below: &GrantSpec) -> (GrantSpec, Vec<String>) {
         let mut missing = Vec::new();
         if self.all {
@@ -107,8 +108,8 @@ impl GrantRemoval {
     }
 }
 
-/// Takes `removal` from the grants of `ids` in `text`, the home `belljar.toml`. The result is read
-/// again and compared: it gives these agents what was left and changes no other setting.
+/// Removes `removal` from the grants of `ids` in `text`, the home `belljar.toml`. The result is parsed again
+/// and compared: these agents keep exactly the remaining rights, and no other setting changes.
 pub fn revoke_grants(
     path: &Path,
     text: &str,
@@ -146,7 +147,7 @@ pub fn revoke_grants(
 }
 
 impl Settings {
-    /// The statement of the home file's grant of this agent itself; `None` = it has no section.
+    /// The home file's own section for this grantee; `None` = the file has no such section.
     pub fn own_grant(&self, to: &Grantee) -> Option<&GrantSpec> {
         self.home.grants.get(to)
     }
@@ -157,7 +158,7 @@ impl Settings {
     }
 }
 
-/// The command line's words besides the name, where it says anything.
+/// The command line's qualifier of a name in parentheses, or an empty text.
 fn as_stated(word: Option<impl std::fmt::Display>) -> String {
     word.map_or_else(String::new, |word| format!(" ({word})"))
 }
@@ -197,8 +198,7 @@ fn take_limit(limits: &mut LimitsRequest, key: &str, value: Option<u64>) -> bool
 }
 
 impl MountRemoval {
-    /// Takes the mount away; the one that holds without the grant holds there again, where it
-    /// allows less.
+    /// Removes the mount. The default mount at the same guest path returns if its access is narrower.
     fn take(&self, spec: &mut GrantSpec, below: &GrantSpec) -> bool {
         let Some(mounts) = &mut spec.mounts else { return false };
         let is_it = |mount: &MountSpec| {
@@ -221,7 +221,7 @@ impl MountRemoval {
     }
 }
 
-/// Of the keys that changed, those that say what holds without them.
+/// Removes each changed key whose value equals the value without the key.
 fn drop_what_holds_anyway(spec: &mut GrantSpec, stated: &GrantSpec, below: &GrantSpec) {
     if spec.tools != stated.tools && spec.tools == below.tools {
         spec.tools = None;
@@ -250,7 +250,7 @@ fn edit(doc: &mut DocumentMut, id: &Grantee, stated: &GrantSpec, left: &GrantSpe
     Some(())
 }
 
-/// Whether somebody wrote a comment on the section itself.
+/// Whether a person wrote a comment on the section itself.
 fn is_remarked(item: &Item) -> bool {
     let decor = item.as_table().map(Table::decor);
     let texts = decor.into_iter().flat_map(|decor| [decor.prefix(), decor.suffix()]);
@@ -283,7 +283,7 @@ fn edit_section(section: &mut dyn TableLike, stated: &GrantSpec, left: &GrantSpe
     edit_limits(section, &stated.limits, &left.limits);
 }
 
-/// Keeps these names; `None` = the key goes.
+/// Keeps only these names; `None` = the key is removed.
 fn edit_tools(section: &mut dyn TableLike, key: &str, names: Option<BTreeSet<&ToolName>>) {
     let keep = |text: &str| names.iter().flatten().any(|name| name.as_str() == text);
     let table = section.get_mut(key).filter(|item| item.is_table_like());
@@ -297,7 +297,7 @@ fn edit_tools(section: &mut dyn TableLike, key: &str, names: Option<BTreeSet<&To
     }
 }
 
-/// Takes texts out of a list, or the list out of the section.
+/// Removes entries from a list, or with `stays = false` the list from the section.
 fn edit_list(section: &mut dyn TableLike, key: &str, stays: bool, keep: impl Fn(&str) -> bool) {
     match section.get_mut(key).and_then(Item::as_array_mut).filter(|_| stays) {
         Some(array) => remove(array, |value| !value.as_str().is_some_and(&keep)),
@@ -347,15 +347,15 @@ fn edit_limits(section: &mut dyn TableLike, stated: &LimitsRequest, left: &Limit
     }
 }
 
-/// White space as it is around the entries of a table on one line.
+/// Restores the white space around the entries of a one-line table.
 fn even_out(item: Option<&mut Item>) {
     if let Some(table) = item.and_then(Item::as_inline_table_mut) {
         super::edit::tidy(table);
     }
 }
 
-/// Removes entries of a list, each with the comments before it and on its line. The comment on the
-/// line of the entry before stays.
+/// Removes entries of a list, each with the comments before it and on its line. A comment on the previous
+/// entry's line stays.
 fn remove(array: &mut Array, goes: impl Fn(&Value) -> bool) {
     let mut at = 0;
     while let Some(value) = array.get(at) {

@@ -1,7 +1,7 @@
-//! Processes and threads of a program, counted before each is made.
+//! Counts the processes and threads of a program before each is made.
 //!
-//! The kernel counts the processes of a user, not of a program, and a count by looking comes too late: a
-//! process that forks and ends, over and over, is gone before it is seen. So a filter asks a thread of the
+//! The kernel limits the processes of a user, not of a program, and counting afterwards is too slow: a
+//! process that forks and ends repeatedly is gone before it is seen. Therefore a filter asks a thread of the
 //! keeper before any descendant makes a process, and the kernel waits for the answer.
 
 use std::io::{self, Write as _};
@@ -23,37 +23,38 @@ const ASKED_HERE: &[i64] = &[libc::SYS_fork, libc::SYS_vfork];
 #[cfg(not(target_arch = "x86_64"))]
 const ASKED_HERE: &[i64] = &[];
 
-/// The keeper's hold on what the program makes.
+/// The keeper's handle on the counter.
 pub(super) struct Births {
     closed: Arc<AtomicBool>,
     too_many: Arc<Notify>,
 }
 
-/// Who answers the kernel.
+/// Answers the kernel's questions.
 struct Counter {
     listener: OwnedFd,
     closed: Arc<AtomicBool>,
     too_many: Arc<Notify>,
-    /// Processes that there may be.
+    /// The most processes.
     most: usize,
-    /// An upper bound of the living processes: ended ones are found by looking.
+    /// An upper bound of the living processes, lowered by counting them anew.
     processes: usize,
-    /// The same of threads.
+    /// An upper bound of the living threads.
     threads: usize,
 }
 
 impl Births {
-    /// Counts the descendants of this thread from here on: at most `most` processes, and [`MAX_THREADS`]
+    ///
+    /// Counts the descendants of this thread from now on: at most `most` processes, and [`MAX_THREADS`]
     /// threads. Call it before the program is started.
     ///
     /// # Errors
     ///
-    /// Where the kernel does not let it.
+    /// The kernel refuses the filter.
     pub(super) fn count(most: usize) -> io::Result<Self> {
         let (closed, too_many) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
         let (give, take) = channel();
         let (own_closed, own_too_many) = (Arc::clone(&closed), Arc::clone(&too_many));
-        // Made before the filter, because the filter would ask for this thread too.
+        // This thread is made before the filter, because the filter would ask about it too.
         #[expect(
             clippy::disallowed_methods,
             reason = "it lives as long as the keeper, which has no runtime"
@@ -69,19 +70,19 @@ impl Births {
         Ok(Self { closed, too_many })
     }
 
-    /// Waits until a process beyond the bound was refused.
+    /// Waits until a process beyond the limit is refused.
     pub(super) async fn too_many(&self) {
         self.too_many.notified().await;
     }
 
-    /// Nothing is made from here on: whoever ends what there is comes to an end.
+    /// Refuses every process from now on, so that ending the existing ones comes to an end.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
     }
 }
 
 impl Counter {
-    /// Answers for as long as the keeper lives.
+    /// Answers questions as long as the keeper lives.
     fn answer(mut self) {
         while let Ok(asked) = self.next() {
             let Some((id, thread)) = asked else { continue };
@@ -95,7 +96,7 @@ impl Counter {
         }
     }
 
-    /// Takes room for one more process or thread; `false` = full.
+    /// Reserves one more process or thread; `false` = the limit is reached.
     fn take(&mut self, thread: bool) -> bool {
         if !self.has_room(thread) {
             (self.processes, self.threads) = descendants::count();
@@ -112,7 +113,8 @@ impl Counter {
         self.threads < MAX_THREADS && (thread || self.processes < self.most)
     }
 
-    /// The next question: its number, and whether a thread is wanted. `None` = the asking process is gone.
+    /// The next question: its number, and whether a thread is to be made. `None` = the asking process is
+    /// gone.
     #[expect(unsafe_code, reason = "no safe interface reads what a filter asks")]
     fn next(&self) -> io::Result<Option<(u64, bool)>> {
         // SAFETY: all zeros is a valid value of this struct, and the kernel demands it.
@@ -122,7 +124,8 @@ impl Counter {
         let read = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) };
         match read {
             0 => {
-                // The arguments of `clone3` lie in memory, where they could be changed meanwhile.
+                // The arguments of `clone3` are in memory, where the program could change them
+                // after the check.
                 let flags =
                     (i64::from(asked.data.nr) == libc::SYS_clone).then_some(asked.data.args[0]);
                 let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
@@ -158,7 +161,8 @@ fn listen() -> io::Result<OwnedFd> {
     let mut filter = filter()?;
     let length = u16::try_from(filter.len()).map_err(io::Error::other)?;
     let program = sock_fprog { len: length, filter: filter.as_mut_ptr() };
-    // SAFETY: numbers only. Whoever starts nothing with more rights than it has may have filters.
+    // SAFETY: the arguments are only numbers. The kernel accepts filters of a process that cannot
+    // gain rights.
     if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -175,11 +179,11 @@ fn listen() -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     let listener = i32::try_from(listener).map_err(io::Error::other)?;
-    // SAFETY: the kernel has just made this descriptor for whoever called.
+    // SAFETY: the kernel has just made this descriptor for the caller alone.
     Ok(unsafe { OwnedFd::from_raw_fd(listener) })
 }
 
-/// Loads the call's number, compares the number with the asked ones, and lets all others pass.
+/// Builds a filter that asks about the listed calls and lets all others pass.
 fn filter() -> io::Result<Vec<sock_filter>> {
     let asked: Vec<i64> = ASKED.iter().chain(ASKED_HERE).copied().collect();
     let instruction = |code: u32, jt: u8, value: u32| {
@@ -188,7 +192,7 @@ fn filter() -> io::Result<Vec<sock_filter>> {
     };
     let mut filter = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)?];
     for (at, call) in asked.iter().enumerate() {
-        // The jump over the remaining comparisons and over the answer for all others.
+        // The jump skips the remaining comparisons and the answer for all other calls.
         let ahead = u8::try_from(asked.len().saturating_sub(at)).map_err(io::Error::other)?;
         let call = u32::try_from(*call).map_err(io::Error::other)?;
         filter.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, ahead, call)?);

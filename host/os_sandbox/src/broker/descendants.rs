@@ -1,4 +1,5 @@
-//! Ends every process below this one. This process must be a subreaper: orphans become its children then.
+//! Ends every descendant of this process. This process must be a subreaper, so that orphaned descendants
+//! become its children.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -8,22 +9,24 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal, wait,
 };
 
-/// How long descendants may take to end: a killed process is gone in milliseconds, unless the kernel holds
-/// it.
+/// The longest wait for all descendants to end: a killed process is gone in milliseconds, unless the kernel
+/// delays it.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// How long one process is waited for before the search begins again.
+/// The longest wait for one process before the search starts again.
 const ROUND: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
-/// Ancestors that are followed: the longest chain made by forks within one round is met again in the next,
-/// closer to this process.
+/// The most ancestors that are followed. A longer chain, made by forks within one round, is shorter in the
+/// next round, because its dead ancestors are skipped.
 const MAX_DEPTH: usize = 1_024;
 
-/// Kills them until there are none: whoever starts others meanwhile is met in the next round.
+/// Kills descendants in rounds until none is left: a process that was started meanwhile is found in the next
+/// round.
 pub(super) fn end() {
     let begun = Instant::now();
     loop {
-        // Waits for any group: a process in a session of its own is found by its parent's number alone.
+        // Waits for children of every group, because a process in another session is found only by
+        // its parent's id.
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
         let all = below(getpid().as_raw_pid());
         if all.is_empty() || begun.elapsed() > WAIT {
@@ -33,7 +36,8 @@ pub(super) fn end() {
         for number in all {
             let Some(id) = Pid::from_raw(number) else { continue };
             let Ok(process) = pidfd_open(id, PidfdFlags::empty()) else { continue };
-            // Still a descendant, now that its number cannot be reused unseen.
+            // The process is still a descendant, and the open descriptor prevents a reuse of its
+            // id.
             if is_below(getpid().as_raw_pid(), number)
                 && pidfd_send_signal(&process, Signal::KILL).is_ok()
             {
@@ -46,15 +50,14 @@ pub(super) fn end() {
     }
 }
 
-/// Counts the processes below this one, and their threads. An ended process counts until its parent has
-/// waited for it.
+/// Counts the descendants and their threads. An ended process counts until its parent has waited for it.
 pub(super) fn count() -> (usize, usize) {
     let all = below(getpid().as_raw_pid());
     let threads = all.iter().filter_map(|number| field(*number, THREADS));
     (all.len(), threads.filter_map(|threads| usize::try_from(threads).ok()).sum())
 }
 
-/// The processes below `root`.
+/// The descendants of `root`.
 fn below(root: i32) -> BTreeSet<i32> {
     let mut parents = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -80,7 +83,7 @@ fn below(root: i32) -> BTreeSet<i32> {
     }
 }
 
-/// Whether a process is below `root`.
+/// Whether a process is a descendant of `root`.
 fn is_below(root: i32, number: i32) -> bool {
     let mut at = number;
     for _ in 0..MAX_DEPTH {
@@ -97,13 +100,13 @@ fn parent_of(number: i32) -> Option<i32> {
     field(number, PARENT)
 }
 
-/// Positions in a process's statistics after the name: the parent, and the number of threads.
+/// Positions in `/proc/N/stat` after the name: the parent's id, and the number of threads.
 const PARENT: usize = 1;
 const THREADS: usize = 17;
 
 fn field(number: i32, place: usize) -> Option<i32> {
     let text = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-    // The name, in brackets, may hold anything.
+    // The name in brackets may contain any character, brackets included.
     let (_, fields) = text.rsplit_once(')')?;
     fields.split_whitespace().nth(place)?.parse().ok()
 }

@@ -1,9 +1,9 @@
 //! Work outside the wall, done by a separate process.
 //!
-//! A process behind the wall starts no program and neither reads nor writes the cache. Before the
-//! wall goes up, the process makes a broker: the same program, outside. The broker's first message lists the
-//! hook commands, the programs, the cache and the settings file. Later requests carry a number or a digest,
-//! and some descriptors. Nothing in a request names a program, an argument, a directory or a variable.
+//! A process behind the wall cannot start a program, and neither reads nor writes the cache. Before the wall
+//! is raised, the process starts a broker: the same program, without a wall. The broker's first message lists
+//! the hook commands, the programs, the cache and the settings file. Later requests consist of a number or a
+//! digest, and some descriptors. No request contains a program, an argument, a directory or a variable.
 //!
 //! ```text
 //! inside   hook N + streams ──>            outside   runs it below a keeper of its own
@@ -20,7 +20,7 @@
 //!          <── given / refused                       digest of the bytes that came
 //! ```
 //!
-//! The broker ends with the process that made it, and ends its children.
+//! The broker ends with the process that started it, and ends its children.
 
 #[cfg(target_os = "linux")]
 mod births;
@@ -51,40 +51,39 @@ pub use self::serve::{BrokerVault, Keepers, Making, serve};
 use crate::program::{Known, Program};
 use crate::running::{BrokerChild, KEPT, PROJECT_DIR, Running, START_WAIT};
 
-/// How long the broker may take to find a stored file, because it reads and digests some megabytes.
+/// The longest wait for a stored file, because the broker reads and digests some megabytes.
 const FIND_WAIT: Duration = Duration::from_secs(30);
 
-/// How long the broker may take to identify a program, and to start it, because it digests the program's
-/// files.
+/// The longest wait for identifying or starting a program, because the broker digests the program's files.
 const IDENTIFY_WAIT: Duration = Duration::from_secs(60);
 
-/// Most bytes of what the broker gives: more than any entry of the cache has.
+/// Most bytes of a file that the broker returns: more than any entry of the cache has.
 const MAX_GIVEN: u64 = 256 << 20;
 
-/// This program, whatever its path names by now.
+/// The executable of this process, even if its path was replaced meanwhile.
 pub(crate) const ITSELF: &str = "/proc/self/exe";
 
-/// The programs that a broker may start.
+/// The programs and files that a broker may use.
 #[derive(Debug, Clone)]
 pub struct BrokerSetup {
-    /// The hidden arguments with which `main` calls [`serve`] first thing.
+    /// The hidden arguments with which `main` calls [`serve`] first.
     pub broker: Vec<OsString>,
-    /// The operator's hook commands. Nothing else is ever run by a shell.
+    /// The operator's hook commands, the only commands that a shell runs.
     pub hooks: Vec<String>,
     /// Programs that run confined, each behind a separate wall.
     pub programs: Vec<Known>,
-    /// Where hook commands run.
+    /// The working directory of hook commands.
     pub workspace: PathBuf,
-    /// Where what is made of components is kept; `None` = nothing is. Nothing behind the wall may
-    /// write there.
+    /// The cache directory of files compiled from components; `None` = no cache. No process behind the wall
+    /// may write there.
     pub cache: Option<PathBuf>,
-    /// The file that [`Broker::settings`] reads, outside the wall because a replaced file is a new one, which
-    /// the wall does not let through. `None` = no settings file.
+    /// The file that [`Broker::settings`] reads. The broker reads it, because a replaced file is a new file,
+    /// which the wall does not let through. `None` = no settings file.
     pub settings: Option<PathBuf>,
 }
 
-/// Requests work outside the wall. Clones share the broker, which ends with the last clone or with this
-/// process.
+/// A handle for requesting work outside the wall. Clones share the broker, which ends with the last clone or
+/// with this process.
 #[derive(Debug, Clone)]
 pub struct Broker(Arc<Inner>);
 
@@ -97,15 +96,15 @@ struct Inner {
 }
 
 impl Broker {
-    /// Starts the broker; does not wait until the broker is ready. Call it before the wall goes up and before
-    /// any thread is made.
     ///
-    /// Of this process's environment the broker, and so a hook command, sees `PATH`, `HOME` and
-    /// `LANG`.
+    /// Starts the broker, without waiting until it is ready. Call it before the wall is raised and before any
+    /// thread is made.
+    ///
+    /// Of this process's environment, the broker and its hook commands get `PATH`, `HOME` and `LANG`.
     ///
     /// # Errors
     ///
-    /// When there are no more processes or descriptors, and everywhere but on Linux.
+    /// The limit of processes or descriptors is reached, or the system is not Linux.
     pub fn start(setup: BrokerSetup) -> io::Result<Self> {
         if !cfg!(target_os = "linux") {
             return Err(io::ErrorKind::Unsupported.into());
@@ -114,7 +113,8 @@ impl Broker {
         let (own, theirs) = message::socket()?;
         let duties = Duties { hooks, programs, cache, settings };
         let kept = KEPT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
-        // Not waited for: the broker ends when its socket closes, after this process has ended.
+        // The child is not waited for: the broker ends when its socket closes, which is after this
+        // process has ended.
         let _child = Command::new(ITSELF)
             .arg0("belljar-broker")
             .args(broker)
@@ -127,43 +127,46 @@ impl Broker {
             .stdin(in_memory(&serde_json::to_vec(&duties)?)?)
             .stdout(theirs)
             .stderr(Stdio::null())
-            // Ctrl-C on the terminal is for this process to answer.
+            // Ctrl-C on the terminal must reach only this process.
             .process_group(0)
             .spawn()?;
         let programs = duties.programs.into_iter().map(|known| known.program).collect();
         Ok(Self(Arc::new(Inner { socket: own, hooks: duties.hooks, programs, workspace })))
     }
 
+    ///
     /// The bytes that the broker stores for the component with this digest, in hexadecimal digits; `None` =
     /// no genuine file.
     ///
     /// # Errors
     ///
-    /// When the broker is gone, or does not answer within half a minute.
+    /// The broker is gone, or does not answer within half a minute.
     pub async fn find(&self, made: Made, digest: &str) -> io::Result<Option<Vec<u8>>> {
         let request = Request::Find(made, digest.to_owned());
         let given = tokio::time::timeout(FIND_WAIT, self.given(&request, None)).await;
         given.map_err(|_| io::Error::other("the broker does not answer"))?
     }
 
-    /// Has this made of a component, and kept under the component's digest. Dropping the future
+    ///
+    /// Makes a file from a component, and stores the file under the component's digest. Dropping the future
     /// ends the work.
     ///
     /// # Errors
     ///
-    /// When it cannot be made: the text says why. Also when the broker is gone.
+    /// The file cannot be made, with the reason as text, or the broker is gone.
     pub async fn make(&self, made: Made, component: &[u8]) -> io::Result<Vec<u8>> {
         let component = in_memory(component)?;
         let given = self.given(&Request::Make(made), Some(component)).await?;
         given.ok_or_else(|| io::Error::other("the broker answers out of turn"))
     }
 
-    /// The present content of the file of settings; `None` = there is no such file.
+    ///
+    /// The present content of the settings file; `None` = the file is missing.
     ///
     /// # Errors
     ///
-    /// When it cannot be read, or is not to be obeyed: the text says why. Also when the broker was
-    /// told of none, is gone, or does not answer within half a minute.
+    /// The file cannot be read or must be ignored, with the reason as text. Also if the broker has no
+    /// settings file in its list, is gone, or does not answer within half a minute.
     pub async fn settings(&self) -> io::Result<Option<Vec<u8>>> {
         let given = self.given(&Request::Settings, None);
         let given = tokio::time::timeout(FIND_WAIT, given).await;
@@ -190,12 +193,13 @@ impl Broker {
         Ok(Some(bytes))
     }
 
+    ///
     /// Starts a hook command in the workspace.
     ///
     /// # Errors
     ///
-    /// When the command is not in the broker's list, or the workspace differs, when the broker is gone, or
-    /// cannot start the command.
+    /// The command is not in the broker's list, the workspace differs, the broker is gone, or the command
+    /// cannot be started.
     pub async fn hook(&self, command: &str, workspace: &Path) -> io::Result<Running> {
         let Inner { hooks, workspace: own, .. } = &*self.0;
         let number = hooks.iter().position(|hook| hook == command);
@@ -208,12 +212,13 @@ impl Broker {
         }
     }
 
-    /// The present digest of a program: of the command line, the program's file and the files in the command
-    /// line.
+    ///
+    /// The present digest of a program: of the command line, the program's file, and the files named in the
+    /// command line.
     ///
     /// # Errors
     ///
-    /// When the broker was not told of it or is gone, and when a file cannot be read.
+    /// The program is not in the broker's list, the broker is gone, or a file cannot be read.
     pub async fn identify(&self, program: &Program) -> io::Result<String> {
         let request = Request::Identify(self.place(program)?);
         let given = tokio::time::timeout(IDENTIFY_WAIT, self.given(&request, None)).await;
@@ -245,7 +250,7 @@ impl Broker {
         if !ancillary.push(SendAncillaryMessage::ScmRights(files)) {
             return Err(io::Error::other("the descriptors do not fit"));
         }
-        // The broker takes a message at once, so there is room, or something is wrong with it.
+        // The broker receives messages at once, so a full socket means that the broker is stuck.
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let sent = rustix::net::sendmsg(
             self.0.socket.as_fd(),
@@ -259,7 +264,7 @@ impl Broker {
     }
 }
 
-/// A nameless file with these bytes.
+/// A file in memory, without a name, with these bytes.
 #[cfg(target_os = "linux")]
 fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
     use rustix::fs::{MemfdFlags, memfd_create};

@@ -1,7 +1,7 @@
-//! The directory of its own that a program has while it runs: its home, and room for temporary files.
+//! The private directory of a running program: its home, and its space for temporary files.
 //!
-//! Its keeper removes it, and holds a lock on it until then. A keeper that was killed leaves it to the
-//! next one.
+//! The keeper of the program removes the directory, and holds a lock on it until then. The directory of a
+//! killed keeper is removed by the next keeper.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -13,39 +13,41 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::program::Program;
 
-/// Where such directories are made. `TMPDIR` is the program's own by now.
+/// The parent of these directories. Not `TMPDIR`, which by now is the program's own.
 const PLACE: &str = "/tmp";
 
-/// Where programs are looked for, behind the directory of the program itself.
+/// The search path of a program, after the program's own directory.
 const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Descriptors for the removal. Each level of nesting takes one: a deeper directory is not removed.
+/// The limit of descriptors during the removal. Each level of nesting needs one, so a more deeply nested
+/// directory is not removed.
 const LEVELS: u64 = 512;
 
-/// The first part of its name; the keeper's id and a time follow.
+/// The beginning of a directory's name; the keeper's process id and a time follow.
 const PREFIX: &str = "belljar-program-";
 
-/// Leftovers that one keeper removes, so that none waits long for them.
+/// The most leftovers that one keeper removes, so that no program waits long for the removal.
 const MAX_REMOVED: usize = 8;
 
-/// Tries at a directory that another keeper took for one that was left.
+/// Attempts to make a directory, because another keeper may mistake the new directory for a leftover.
 const MAX_TRIES: u32 = 8;
 
-/// A directory that nobody else may enter. Dropping it removes it.
+/// A directory that only this user may enter. Dropping it removes the directory.
 #[derive(Debug)]
 pub(super) struct Scratch {
     path: PathBuf,
-    /// Locked until the directory is gone.
+    /// The lock, held until the directory is removed.
     _lock: File,
 }
 
 impl Scratch {
-    /// A new one. INV-494: made by its keeper, for one program. Those that killed keepers have left are
+    ///
+    /// Makes a directory. INV-494: its keeper makes it, for one program. Leftovers of killed keepers are
     /// removed first.
     ///
     /// # Errors
     ///
-    /// Where it cannot be made.
+    /// The directory cannot be made.
     pub(super) fn make() -> io::Result<Self> {
         remove_left(Path::new(PLACE));
         Self::make_in(Path::new(PLACE))
@@ -60,12 +62,12 @@ impl Scratch {
         Err(io::ErrorKind::ResourceBusy.into())
     }
 
-    /// `None` = another keeper took it for a leftover before it was locked.
+    /// Makes and locks a directory; `None` = another keeper removed it as a leftover before the lock.
     fn try_make(place: &Path) -> io::Result<Option<Self>> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let own = rustix::process::getpid().as_raw_nonzero();
         let path = place.join(format!("{PREFIX}{own}-{}", now.as_nanos()));
-        // It must not be there: whoever made it could read what is put in it.
+        // The directory must be new: the maker of an existing one could read the program's files.
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         let lock = match File::open(&path) {
             Ok(lock) => lock,
@@ -82,7 +84,7 @@ impl Scratch {
         Ok(Some(made))
     }
 
-    /// Grants the directory to a program, and sets the command's variables, for example `HOME`, to it. The
+    /// Grants the directory to a program, and sets the command's variables to it, for example `HOME`. The
     /// operator's settings in `env` stay.
     pub(super) fn give(&self, program: &mut Program, command: &mut Command) {
         program.write.insert(self.path.clone());
@@ -108,48 +110,49 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-        // As deep as it is nested, so deep the removal calls itself.
+        // The removal is recursive, so the limit of descriptors bounds the depth of its recursion.
         let most = getrlimit(Resource::Nofile).maximum;
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(LEVELS), maximum: most });
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// INV-563: removes what killed keepers have left there. Neither a link nor a directory of another user's
-/// is one, nor one that a keeper or another process still has. One that cannot be removed stays.
+/// INV-563: removes leftovers of killed keepers. Links, directories of other users, and directories that a
+/// keeper or another process still uses are left alone. A directory that cannot be removed stays.
 fn remove_left(place: &Path) {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
     let named = entries.filter(|entry| keeper_of(&entry.file_name()).is_some_and(is_gone));
     for path in named.map(|entry| entry.path()).filter(|path| is_own(path)).take(MAX_REMOVED) {
         let Ok(lock) = File::open(&path) else { continue };
         if lock.try_lock().is_ok() && !is_used(&path) {
-            // No link in it is followed.
+            // The removal follows no links.
             let _ = fs::remove_dir_all(&path);
         }
     }
 }
 
-/// The keeper that made a directory of this name.
+/// The process id of the keeper that made a directory of this name.
 fn keeper_of(name: &OsStr) -> Option<u32> {
     let (keeper, time) = name.to_str()?.strip_prefix(PREFIX)?.split_once('-')?;
     let digits = !time.is_empty() && time.bytes().all(|byte| byte.is_ascii_digit());
     keeper.parse().ok().filter(|_| digits)
 }
 
-/// Whether there is no such process. An older belljar locks nothing.
+/// Whether the process no longer exists. An older belljar does not lock its directories, so the lock alone
+/// does not suffice.
 fn is_gone(process: u32) -> bool {
     !Path::new(&format!("/proc/{process}")).exists() && Path::new("/proc/self").exists()
 }
 
-/// Whether it is a directory, not a link to one, that this user made and keeps closed.
+/// Whether the path is a directory, not a link, that this user made with mode 700.
 fn is_own(path: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();
     fs::symlink_metadata(path)
         .is_ok_and(|found| found.is_dir() && found.uid() == own && found.mode() & 0o777 == 0o700)
 }
 
-/// Whether a process works there, or has something of it open: one that the program had started may outlive
-/// the keeper.
+/// Whether a process works in the directory or has a file of it open: a process that the program started may
+/// outlive the keeper.
 fn is_used(path: &Path) -> bool {
     let links = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().flatten();
     let leads = |link: &Path| fs::read_link(link).is_ok_and(|to| to.starts_with(path));

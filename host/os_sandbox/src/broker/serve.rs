@@ -1,4 +1,4 @@
-//! The broker's own side.
+//! The broker's process: receives requests and serves them.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,41 +21,42 @@ use super::message::{Answer, Duties, MAX_DUTIES, Made, Received, Request, receiv
 use crate::program::{Known, Program};
 use crate::running::PROJECT_DIR;
 
-/// Requests at a time, each with a thread. Agents side by side run a hook each at most.
+/// Concurrent requests, each with a thread. Each of the concurrent agents runs at most one hook at a time.
 const MAX_REQUESTS: usize = 256;
 
-/// Programs that run at a time, of all agents together: each is some processes of the machine.
+/// Concurrent programs of all agents, because each program needs several processes of the machine.
 const MAX_PROGRAMS: usize = 64;
 
-/// Most bytes of a component that is read for [`Request::Make`]. The vault's own bound is below.
+/// Most bytes of a component for [`Request::Make`]. The vault's own limit is lower.
 const MAX_COMPONENT: u64 = 256 << 20;
 
-/// How long an answer may take to be written: its socket has room for many.
+/// The longest time for writing an answer. Its socket buffers many answers, so a longer wait means a stuck
+/// peer.
 const ANSWER_WAIT: Duration = Duration::from_millis(100);
 
-/// How long a keeper may take to end its command's descendants.
+/// The longest time for a keeper to end its command's descendants.
 #[cfg(target_os = "linux")]
 const END_WAIT: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
 
-/// The work of a [`BrokerVault`].
+/// The future of a [`BrokerVault`]'s work.
 pub type Making<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + 'a>>;
 
-/// The broker's store of files made from components, in a directory that the process behind the wall neither
-/// reads nor writes.
+/// The broker's store of files compiled from components, in a directory that the process behind the wall
+/// neither reads nor writes.
 pub trait BrokerVault: Sync {
-    /// Called once, before anything else; `None` = nothing is kept from one process to the next.
+    /// Opens the store; called once, before every other method. `None` = no file outlives the process.
     fn open(&self, directory: Option<&Path>);
 
     /// The stored bytes for the component with this digest, if genuine. The digest is the process's unchecked
     /// text.
     fn find(&self, made: Made, digest: &str) -> Option<Vec<u8>>;
 
-    /// Makes a file from a component, in a child that ends when the future is dropped, and stores the file
-    /// under the component's digest.
+    /// Makes a file from a component, in a child process that ends when the future is dropped, and stores the
+    /// file under the component's digest.
     fn make<'a>(&'a self, made: Made, component: Vec<u8>) -> Making<'a>;
 
-    /// The content of the settings file at this path, which the process named before its wall went up; `None`
-    /// = missing. The error names the reason to ignore the file. Default: ignored.
+    /// The content of the settings file at this path, which the process named before raising its wall; `None`
+    /// = missing. The error is the reason to ignore the file. Default: ignored.
     fn settings(&self, _path: &Path) -> Result<Option<Vec<u8>>, String> {
         Err("no settings are read here".to_owned())
     }
@@ -67,24 +68,24 @@ pub trait BrokerVault: Sync {
     }
 }
 
-/// The arguments that make this program a keeper: [`super::keep`] of a hook, followed by its command, and
-/// [`super::keep_program`] of a program, followed by its description.
+/// The arguments with which this program becomes a keeper: [`super::keep`] for a hook, followed by the
+/// command, and [`super::keep_program`] for a program, followed by the description.
 #[derive(Debug, Clone, Copy)]
 pub struct Keepers<'a> {
-    /// Of a hook command.
+    /// The arguments for a hook's keeper.
     pub hook: &'a [OsString],
-    /// Of a program.
+    /// The arguments for a program's keeper.
     pub program: &'a [OsString],
 }
 
-/// The body of a broker: reads the list of programs on stdin, then serves requests on stdout until its parent
-/// process is gone. A program calls this first thing in `main`.
+/// Runs a broker: reads the list of programs from stdin, then serves requests on stdout until its parent
+/// process is gone. A program calls this function first in `main`.
 pub fn serve(keepers: Keepers<'_>, vault: &dyn BrokerVault) -> ExitCode {
     crate::process::inherit_nothing();
     crate::process::conceal();
     #[cfg(target_os = "linux")]
     {
-        // Of a keeper that is killed the broker adopts the rest.
+        // The broker adopts the descendants of a killed keeper.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     }
     match duties() {
@@ -102,9 +103,9 @@ fn duties() -> io::Result<Duties> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Ends this process when no more requests can come. Nobody waits for an answer by then, so all running
-/// children are ended first; a thread may be blocked for ever by a request's descriptors, so no thread is
-/// joined.
+/// Serves requests until no more can come, then ends this process. At that point no peer waits for an answer,
+/// so all running children are ended first; a request's descriptors may block a thread for ever, so no thread
+/// is joined.
 fn take_requests(duties: &Duties, keepers: Keepers<'_>, vault: &dyn BrokerVault) -> ! {
     let socket = io::stdout();
     let running = AtomicUsize::new(0);
@@ -128,10 +129,10 @@ fn take_requests(duties: &Duties, keepers: Keepers<'_>, vault: &dyn BrokerVault)
                 let answer = answer.unwrap_or_else(|error| Answer::Refused(error.to_string()));
                 tell(&mut control, &answer);
             };
-            // Where there can be no thread, the socket is closed unanswered.
+            // If no thread can be made, the socket is closed without an answer.
             let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         };
-        // From here on no hook is started.
+        // From here on, no hook can start.
         *STARTING.lock().unwrap_or_else(PoisonError::into_inner) = false;
         #[cfg(target_os = "linux")]
         super::descendants::end();
@@ -139,10 +140,10 @@ fn take_requests(duties: &Duties, keepers: Keepers<'_>, vault: &dyn BrokerVault)
     })
 }
 
-/// Whether hooks may start; locked during a start, so that the end of all hooks misses none.
+/// Whether hooks may start. Locked during each start, so that ending all hooks misses none.
 static STARTING: Mutex<bool> = Mutex::new(true);
 
-/// Starts a hook, unless this process ends.
+/// Starts a hook, unless this process is ending.
 fn start(command: &mut Command) -> io::Result<Child> {
     let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     match *starting {
@@ -151,18 +152,18 @@ fn start(command: &mut Command) -> io::Result<Child> {
     }
 }
 
-/// The means of a broker.
+/// The resources that a request may use.
 #[derive(Clone, Copy)]
 struct Outside<'a> {
     duties: &'a Duties,
     keepers: Keepers<'a>,
     vault: &'a dyn BrokerVault,
-    /// How many programs run.
+    /// The count of running programs.
     programs: &'a AtomicUsize,
 }
 
 impl Outside<'_> {
-    /// Does what is asked; gives the last answer.
+    /// Executes a request and returns the last answer.
     fn execute(
         &self,
         request: &Request,
@@ -210,7 +211,7 @@ impl Outside<'_> {
         }
     }
 
-    /// INV-320: a program runs as a person reviewed it, or not at all.
+    /// INV-320: a program runs exactly as a person reviewed it, or not at all.
     fn program(
         &self,
         number: usize,
@@ -229,26 +230,27 @@ impl Outside<'_> {
     }
 }
 
-/// Runs a keeper with these streams, and waits for its end.
+/// Runs a keeper with these streams, and waits until it ends.
 fn run(mut command: Command, files: Vec<OwnedFd>, control: &mut UnixStream) -> io::Result<Answer> {
     let mut files = files.into_iter();
     let mut next = || files.next().ok_or_else(|| io::Error::other("a descriptor is missing"));
-    // A group of its own, so that Ctrl-C on a terminal does not reach it.
+    // A separate process group, so that Ctrl-C on a terminal does not reach the keeper.
     command.stdin(next()?).stdout(next()?).stderr(next()?).process_group(0);
     let child = start(&mut command);
-    // The command holds the streams open, and the peer waits for their ends.
+    // The command holds the streams open, and the peer waits for their closing.
     drop(command);
     let child = child?;
     tell(control, &Answer::Started);
     Ok(Answer::Ended(wait(child, control)?.into_raw()))
 }
 
-/// Only here does the broker learn what to run.
+/// The keeper's command for a hook. The command line comes from the broker's own list, never from the
+/// request.
 fn hook(number: usize, duties: &Duties, keeper: &[OsString]) -> Result<Command, &'static str> {
     let hook = duties.hooks.get(number).ok_or("there is no such hook")?;
     let workspace = std::env::var_os(PROJECT_DIR).ok_or("there is no workspace")?;
     let mut command = Command::new(ITSELF);
-    // Its environment is the broker's own: four names.
+    // The hook inherits the broker's environment, which has four variables.
     command.arg0("belljar-hook").args(keeper).arg(hook).current_dir(workspace);
     Ok(command)
 }
@@ -257,7 +259,7 @@ fn known(number: usize, duties: &Duties) -> Result<&Known, &'static str> {
     duties.programs.get(number).ok_or("there is no such program")
 }
 
-/// The keeper of a program. Its environment is the program's: none of the broker's own.
+/// The keeper's command for a program. Its environment is only the program's, without the broker's variables.
 fn program(known: &Known, keeper: &[OsString]) -> io::Result<Command> {
     let environment = known.environment.as_ref().map_err(|why| io::Error::other(why.clone()))?;
     let text = serde_json::to_string(&known.program)?;
@@ -267,7 +269,8 @@ fn program(known: &Known, keeper: &[OsString]) -> io::Result<Command> {
     Ok(command)
 }
 
-/// A descriptor on which reading and writing cannot wait for anybody.
+/// Checks that the descriptor is a regular file, on which reading and writing cannot block on another
+/// process.
 fn regular(file: OwnedFd) -> io::Result<File> {
     let file = File::from(file);
     match file.metadata()?.is_file() {
@@ -281,7 +284,7 @@ fn give(mut into: File, bytes: &[u8]) -> io::Result<Answer> {
     Ok(Answer::Given(true))
 }
 
-/// Waits for the work, or until the requester is gone, which drops the work.
+/// Waits for the work. Drops the work if the requester disconnects.
 fn made_for(control: &UnixStream, making: Making<'_>) -> io::Result<Vec<u8>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let control = control.try_clone()?;
@@ -301,12 +304,13 @@ fn made_for(control: &UnixStream, making: Making<'_>) -> io::Result<Vec<u8>> {
 struct Order {
     request: Request,
     files: Vec<OwnedFd>,
-    /// The socket for answers; a closed other end means that nobody waits.
+    /// The socket for answers; the other end is closed when no peer waits.
     control: UnixStream,
 }
 
 impl Order {
-    /// `None` = the message is no request, or has no socket for answers: its descriptors are closed.
+    /// Parses a message; `None` = the message is not a request, or has no socket for answers, so its
+    /// descriptors are closed.
     fn of(received: Received) -> Option<Self> {
         let Received { text, mut files, cut } = received;
         let request: Request = serde_json::from_slice(&text).ok()?;
@@ -318,8 +322,8 @@ impl Order {
     }
 }
 
-/// The socket for answers, if the descriptor is one: a local stream between processes, on which a write never
-/// blocks, and whose closed end shows that nobody waits.
+/// Checks that the descriptor can be the socket for answers: a connected local stream, on which a write never
+/// blocks long, and whose closed end shows that no peer waits.
 fn answering(file: OwnedFd) -> Option<UnixStream> {
     use rustix::net::{AddressFamily, SocketType, sockopt};
     #[cfg(target_os = "linux")]
@@ -330,13 +334,13 @@ fn answering(file: OwnedFd) -> Option<UnixStream> {
         return None;
     }
     let socket = UnixStream::from(file);
-    // An unconnected socket is closed from the beginning, or listens.
+    // An unconnected socket has no other end, or listens.
     socket.peer_addr().ok()?;
     socket.set_write_timeout(Some(ANSWER_WAIT)).ok()?;
     Some(socket)
 }
 
-/// One of so many, given back when dropped.
+/// One of a bounded count of slots, released when dropped.
 struct RunningSlot<'a>(&'a AtomicUsize);
 
 impl<'a> RunningSlot<'a> {
@@ -352,13 +356,13 @@ impl Drop for RunningSlot<'_> {
     }
 }
 
-/// Waits for the end of a keeper. Once nobody waits, the keeper is told to end its command.
+/// Waits for a keeper to end. When no peer waits any more, the keeper is signalled to end its command.
 fn wait(mut child: Child, control: &UnixStream) -> io::Result<ExitStatus> {
     let id = Pid::from_child(&child);
     if !matches!(ends_by_itself(id, control), Ok(true)) {
         let _ = kill_process(id, Signal::TERM);
         if !matches!(ends_soon(id), Ok(true)) {
-            // Both fail only where there is nothing left to kill.
+            // Both calls fail only if no process is left to kill.
             let _ = kill_process_group(id, Signal::KILL);
             let _ = child.kill();
         }
@@ -366,7 +370,7 @@ fn wait(mut child: Child, control: &UnixStream) -> io::Result<ExitStatus> {
     child.wait()
 }
 
-/// Whether the child has ended before it was given up.
+/// Whether the child ended before the requester disconnected.
 #[cfg(target_os = "linux")]
 fn ends_by_itself(id: Pid, control: &UnixStream) -> io::Result<bool> {
     use rustix::event::{PollFd, PollFlags, poll};
@@ -385,7 +389,7 @@ fn ends_by_itself(id: Pid, control: &UnixStream) -> io::Result<bool> {
     }
 }
 
-/// Whether the child, told to end, does.
+/// Whether the signalled child ends within [`END_WAIT`].
 #[cfg(target_os = "linux")]
 fn ends_soon(id: Pid) -> io::Result<bool> {
     use rustix::event::{PollFd, PollFlags, poll};
@@ -405,7 +409,7 @@ fn ends_soon(_id: Pid) -> io::Result<bool> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// A failed write is ignored, because nobody waits for the answer then.
+/// Sends an answer. A failed write is ignored, because it means that no peer waits.
 fn tell(control: &mut UnixStream, answer: &Answer) {
     if let Ok(mut line) = serde_json::to_vec(answer) {
         line.push(b'\n');

@@ -1,4 +1,4 @@
-//! The changes of an overlay, for the host. No guest is told.
+//! Lists the changes of an overlay for the host. Guests never see this list.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -22,70 +22,71 @@ use crate::Digest;
 /// One difference from the lower directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Where the agent sees it, below the lower directory.
+    /// The path that the agent sees, relative to the lower directory.
     pub path: PathBuf,
     /// The kind of difference.
     pub kind: ChangeKind,
-    /// Whether a directory; for a deletion, whether it was a directory.
+    /// Whether the object is a directory; for a deletion, whether it was one.
     pub directory: bool,
-    /// The permissions (for example `0o755`), as far as files have them; for a deleted file, the former ones.
+    /// The permissions of a file, for example `0o755`; for a deleted file, the former ones.
     pub mode: u32,
-    /// The lower directory's file at the first change, hiding or move; for a rename, the file at `from`.
-    /// `None` = no file.
+    /// The lower directory's file before its first change, hiding or move; for a rename, the file at `from`.
+    /// `None` = no such file.
     pub original: Option<Original>,
 }
 
-/// The kind of difference. A directory stands before what it holds; what a new, a renamed or a
-/// deleted one held in the lower directory is not listed by itself.
+/// The kind of difference. A directory comes before its entries; the lower entries of a new, renamed or
+/// deleted directory are not listed again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It is new.
+    /// A new object.
     Added,
     /// The content may differ. A replaced file counts as modified too.
     Modified,
     /// Deleted, with all its content.
     Deleted,
-    /// It has another place.
+    /// Moved from another path.
     Renamed {
-        /// The place in the lower directory.
+        /// The path in the lower directory.
         from: PathBuf,
-        /// Whether its content may be another too. Changes below a directory are listed apart.
+        /// Whether the content may differ too. Changes below a directory are separate entries.
         modified: bool,
     },
-    /// Its permissions alone are others.
+    /// Only the permissions differ.
     Mode,
 }
 
-/// A file's state in the lower directory. Before applying a change, the host checks that the file is
-/// unchanged.
+/// The state of a file in the lower directory. The host compares it before applying a change, so that a
+/// changed file is not overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Original {
-    /// Device and inode.
+    /// Device and inode numbers.
     pub identity: (u64, u64),
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// When its content changed last.
+    /// The time of the last change of the content.
     pub modified: SystemTime,
-    /// When anything of it changed last.
+    /// The time of the last change of the content or status.
     pub changed: SystemTime,
-    /// Permissions.
+    /// The permissions.
     pub mode: u32,
-    /// Whether it was a directory.
+    /// Whether the object was a directory.
     pub directory: bool,
-    /// Whether it was a link.
+    /// Whether the object was a link.
     pub link: bool,
-    /// When it was hidden, or the first of what it held: of what was deleted. Whatever changed from
-    /// then on was never seen by the agent.
+    /// For a deletion, the time of hiding, or the earliest such time of a directory's entries. The agent
+    /// never saw changes after that time.
     pub hidden: Option<SystemTime>,
-    /// Hard links. A file with several must not be changed in place: another one may lie anywhere.
+    /// The number of hard links. A file with several must not be changed in place, because another link may
+    /// be anywhere.
     pub links: u64,
-    /// The SHA-256 of its content, of a file that was copied. `None` where it was not, where it is
-    /// larger than 256 MiB, or where it changed before the digest was made.
+    /// The SHA-256 of a copied file's original content. `None` = the file was not copied, is larger than 256
+    /// MiB, or changed before the digest was made.
     pub digest: Option<Digest>,
 }
 
 impl Overlay {
-    /// All differences from the lower directory, sorted by path. Waits for missing digests: call it on a
+    /// All differences from the lower directory, sorted by path. Waits for missing digests, so call it on a
     /// thread that may block.
     pub fn changes(&self) -> Vec<Change> {
         self.shared.digests.wait();
@@ -99,12 +100,13 @@ impl Overlay {
         changes
     }
 
-    /// Opens a file as the agent sees it, for reading. No link is followed, not of the lower
-    /// directory either.
+    ///
+    /// Opens a file for reading, as the agent sees it. Links are not followed, including those of the lower
+    /// directory.
     ///
     /// # Errors
     ///
-    /// When there is none, or it is no regular file.
+    /// The file is missing or is not a regular file.
     pub fn open_file(&self, path: impl AsRef<Path>) -> io::Result<File> {
         let rel = Rel::from_bytes(path.as_ref().as_os_str().as_bytes());
         let rel = rel.ok_or(io::ErrorKind::InvalidInput)?;
@@ -119,7 +121,7 @@ impl Overlay {
 }
 
 impl View<'_> {
-    /// Makes the digests that are missing: their maker was killed.
+    /// Makes the digests that are missing because the process that made them was killed.
     fn make_digests(&mut self) {
         let tree = &self.state.tree;
         let origins = tree.files().filter_map(|(_, file)| {
@@ -141,11 +143,11 @@ impl View<'_> {
 
 struct Changes<'a> {
     view: &'a View<'a>,
-    /// Places in the lower directory whose content is visible elsewhere: they are not deleted.
+    /// Lower paths whose content is visible at another path, so that they are not deletions.
     moved: HashSet<Rel>,
-    /// Files that have a name where they were; others of their names are new.
+    /// Files that are visible at their lower path; their other names are new files.
     at_home: HashSet<u64>,
-    /// Files that were told to be renamed.
+    /// Files that are already listed as renamed.
     renamed: HashSet<u64>,
     found: Vec<Change>,
 }
@@ -224,7 +226,8 @@ impl<'a> Changes<'a> {
     fn file(&mut self, path: Rel, own: Option<&Rel>, entry: &Entry, (id, file): (u64, &FileNode)) {
         let FileNode { record, times, .. } = file;
         let origin = record.origin.as_ref().filter(|origin| {
-            // One name of several is the one that it had, or was moved to.
+            // One of several names is the original path, or counts as the rename; the rest are new
+            // files.
             Some(&origin.rel) == own || (!self.at_home.contains(&id) && self.renamed.insert(id))
         });
         let (kind, original) = match origin {
@@ -239,7 +242,7 @@ impl<'a> Changes<'a> {
                 (kind, Some(&origin.seen))
             }
             Some(origin) => {
-                // What stood at the new place has gone, if it has no new place itself.
+                // The object at the new path is deleted, unless it was moved itself.
                 self.deleted(&path, own, entry);
                 let (from, modified) = (host_path(&origin.rel), record.copied);
                 (ChangeKind::Renamed { from, modified }, Some(&origin.seen))
@@ -309,7 +312,7 @@ impl<'a> Changes<'a> {
 }
 
 impl Original {
-    /// As the index has it.
+    /// The state in the index's form.
     pub(super) fn seen(&self) -> Seen {
         let kind = match (self.directory, self.link) {
             (true, _) => Kind::Directory,
@@ -328,7 +331,7 @@ impl Original {
         }
     }
 
-    /// When it was hidden, as the index has it.
+    /// The time of hiding in the index's form.
     pub(super) fn since(&self) -> Option<Time> {
         self.hidden.map(index_time)
     }
@@ -349,7 +352,7 @@ fn system_time(time: Time) -> SystemTime {
     begun.and_then(|time| time.checked_add(part)).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// The contrary of [`system_time`].
+/// The inverse of [`system_time`].
 fn index_time(time: SystemTime) -> Time {
     let seconds = |whole: u64| i64::try_from(whole).unwrap_or(i64::MAX);
     match time.duration_since(SystemTime::UNIX_EPOCH) {

@@ -1,17 +1,17 @@
-//! An overlay for one subagent: it begins as a copy of its parent's, and is merged back.
+//! An overlay for one subagent: it begins as a copy of its parent's overlay and is merged back.
 //!
 //! ```text
-//! DIR/base   the parent's layer as it was then; nobody writes it
-//! DIR/mine   what the subagent changes
+//! DIR/base   the parent's layer at the time of the copy; never written again
+//! DIR/mine   the layer of the subagent
 //! ```
 //!
-//! Both are layers over the same lower directory. They are made beside `DIR` and moved there, so
-//! that a process that is killed meanwhile leaves no half of them: whoever opens `DIR` again finds
-//! what the subagent wrote, or begins anew.
+//! Both are layers over the same lower directory. They are made beside `DIR` and then moved there, so that a
+//! killed process never leaves half of a fork: opening `DIR` again finds the whole fork or makes a new one.
 //!
-//! A merge goes by three trees: what the subagent has, what both had, and what the parent has. It is
-//! done path by path with the operations that guests have, each of them whole. One that was cut off
-//! is finished by merging again: what is the same already is left alone.
+//! A merge compares three trees: the subagent's, the common base, and the parent's. It proceeds path by path
+//! with the operations that guests have, each of them atomic. Merging again finishes an interrupted merge,
+//! because equal files are left alone. For example, if both changed `a.txt`, the parent's version stays and
+//! the subagent's becomes `a.txt.from-scout`.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -35,14 +35,14 @@ use crate::imports::files::walk::{PathEnd, Steps as _, kind};
 pub(super) const BASE: &str = "base";
 pub(super) const MINE: &str = "mine";
 
-/// Conflicts that are told one by one.
+/// Conflicts that are listed one by one; further ones are only counted.
 const MAX_TOLD: usize = 100;
-/// Names that are tried for what is put beside another file.
+/// Names that are tried for a file beside a conflicting one.
 const MAX_BESIDE: u32 = 1_000;
 /// Bytes compared at a time.
 const STEP: usize = 64 << 10;
 
-/// A subagent's overlay. It stays on disk, and in its pool, until merged or dropped.
+/// A subagent's overlay. It stays on disk, and counts in its pool, until it is merged or discarded.
 #[derive(Debug)]
 pub struct Fork {
     dir: PathBuf,
@@ -52,42 +52,44 @@ pub struct Fork {
 /// The result of a merge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// Files and directories that the parent has as the subagent left them.
+    /// Files and directories of the parent that the merge changed.
     pub changed: u64,
-    /// The places that both changed, at most a hundred of them.
+    /// The paths that both sides changed, at most a hundred of them.
     pub conflicts: Vec<MergeConflict>,
-    /// Further ones.
+    /// The count of further conflicts.
     pub more: u64,
 }
 
-/// A place changed on both sides. The parent's version stays.
+/// A path changed on both sides. The parent's version stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeConflict {
-    /// The place.
+    /// The path.
     pub path: PathBuf,
-    /// The place of the subagent's version now. `None` = without a version: a removal or move of the parent's
-    /// changed file, or a link.
+    /// The path of the subagent's version after the merge. `None` = no version exists: the subagent removed
+    /// or moved the file that the parent changed, or the file is a link.
     pub beside: Option<PathBuf>,
 }
 
 impl Overlay {
-    /// An overlay that begins as this one, in the directory `dir`: the one that is there already, or
-    /// a new one. It counts as much as this one does, in the same pool, until it is merged or dropped;
-    /// one that is there already, the pool has counted.
+    ///
+    /// Opens the fork in the directory `dir`, or makes a new one that begins as a copy of this overlay. A new
+    /// fork counts in the pool of this overlay, with the same size, until it is merged or discarded; the pool
+    /// has already counted an existing one.
     ///
     /// # Errors
     ///
-    /// When it cannot be made or opened, or there is no room for one more like this.
+    /// The directory cannot be made or opened, or the pool has no room for a copy of this size.
     pub fn fork(&self, dir: impl AsRef<Path>) -> Result<Fork, OverlayError> {
         self.fork_until(dir, &StopSignal::never())
     }
 
-    /// As [`Overlay::fork`], and ends between two files with an error when the signal is raised. Then nothing
-    /// of it is there.
+    ///
+    /// Opens or makes a fork like [`Overlay::fork`], and stops between two files when the signal is raised. A
+    /// stopped call leaves no new fork behind.
     ///
     /// # Errors
     ///
-    /// As [`Overlay::fork`], and that it was stopped.
+    /// Those of [`Overlay::fork`], and an error for a raised signal.
     pub fn fork_until(
         &self,
         dir: impl AsRef<Path>,
@@ -109,33 +111,34 @@ impl Overlay {
         Ok(Fork { dir: dir.to_owned(), mine })
     }
 
-    /// Another layer of the same directory, with the same bounds.
+    /// Opens another layer over the same lower directory, with the same bounds.
     fn opened_like(&self, layer: &Path, stop: &StopSignal) -> Result<Self, OverlayError> {
         Self::open_with(&self.shared.path, layer, self.shared.room.bounds(), stop)
     }
 }
 
 impl Fork {
-    /// Where the layer of one that lies in this directory is.
+    /// The path of the layer of the fork in `dir`.
     pub fn layer_in(dir: &Path) -> PathBuf {
         dir.join(MINE)
     }
 
-    /// The overlay that the subagent sees and changes.
+    /// The overlay that the subagent reads and changes.
     pub fn overlay(&self) -> &Overlay {
         &self.mine
     }
 
-    /// Drops the fork, with all its changes.
+    ///
+    /// Removes the fork, with all its changes.
     ///
     /// # Errors
     ///
-    /// When its directory cannot be removed.
+    /// The directory cannot be removed.
     pub fn discard(self) -> io::Result<()> {
         let files = self.mine.used().files;
-        // Whoever makes them would else write into a directory that is being removed.
+        // The maker of digests would otherwise write into a directory that is being removed.
         self.mine.shared.digests.wait();
-        // Under its name it is whole or not there, whenever the process dies.
+        // Under its own name the fork is whole or missing, whenever the process dies.
         let gone = self.dir.with_extension("gone");
         match std::fs::remove_dir_all(&gone) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -147,12 +150,13 @@ impl Fork {
         Ok(())
     }
 
-    /// The paths at which it differs from what it began as: at most `most`, and how many more. What a
-    /// new directory holds counts with that.
+    ///
+    /// The paths at which the fork differs from its base: at most `most` of them, and the count of further
+    /// ones. A new directory and its content count as one path.
     ///
     /// # Errors
     ///
-    /// When a content cannot be read.
+    /// A file cannot be read.
     pub fn changed(&self, most: usize) -> io::Result<(Vec<PathBuf>, u64)> {
         let base = self
             .mine
@@ -165,13 +169,14 @@ impl Fork {
         Ok(comparison.found)
     }
 
-    /// Merges the subagent's changes into the parent's overlay, and drops this one. `name` is the subagent's,
-    /// for conflicting files, for example `FILE.from-scout`.
+    ///
+    /// Merges the subagent's changes into the parent's overlay, and removes the fork. `name` is the
+    /// subagent's name and becomes part of the names of conflicting files, for example `FILE.from-scout`.
     ///
     /// # Errors
     ///
-    /// When a content cannot be read or written, or nothing more fits into the parent's. This one
-    /// stays then, and what was merged until then is merged.
+    /// A file cannot be read or written, or the parent's overlay is full. The fork then stays, and so do the
+    /// changes that were merged before the error.
     pub fn merge(self, parent: &Overlay, name: &str) -> io::Result<Merged> {
         let base = parent
             .opened_like(&self.dir.join(BASE), &StopSignal::never())
@@ -197,7 +202,7 @@ fn top(view: &View<'_>, overlay: &Overlay) -> DirAt {
     view.dir(&View::root(), Some(overlay.lower()))
 }
 
-/// The end of a name that stands beside another file.
+/// The suffix of a file beside a conflicting one, for example `.from-scout`.
 fn suffix(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
     let name: String = name.chars().take(64).map(plain).collect();
@@ -212,7 +217,7 @@ struct Merge<'a> {
     merged: Merged,
 }
 
-/// Where a fork differs from what it began as.
+/// Collects the paths at which a fork differs from its base.
 struct Comparison<'a> {
     base: View<'a>,
     mine: View<'a>,
@@ -249,7 +254,7 @@ impl Comparison<'_> {
     }
 }
 
-/// The names that may differ between two directories, each in its view.
+/// The names that may differ between two directories, each with its own view.
 fn names(
     (base, before): (&View<'_>, Option<&DirAt>),
     (mine, after): (&View<'_>, Option<&DirAt>),
@@ -273,25 +278,25 @@ fn names(
     Ok(names)
 }
 
-/// A meaning of a name.
+/// The object that a name refers to.
 enum Thing {
     Nothing,
     Dir(DirAt),
     File(Content),
-    /// A link or a special file: a guest changes none, but moves directories that hold them. It stays
-    /// one of the lower directory, wherever it is seen.
+    /// A link or a special file. Guests cannot change it, but can move a directory that contains it; its
+    /// origin is always in the lower directory.
     Other(Origin),
 }
 
-/// A file, open.
+/// An open file with its permissions.
 struct Content {
     file: File,
     mode: u32,
 }
 
 impl Merge<'_> {
-    /// One directory, as both had it and as the subagent has it. `to` is where the parent gets what
-    /// differs.
+    /// Merges one directory from its base version to the subagent's version. `to` is the parent's path for
+    /// the changes.
     fn dir(
         &mut self,
         path: &Rel,
@@ -300,7 +305,7 @@ impl Merge<'_> {
         after: Option<&DirAt>,
     ) -> io::Result<()> {
         for name in names((&self.base, before), (&self.mine, after))? {
-            // None can have been changed.
+            // Guests cannot change a protected name.
             if is_protected(&name.to_string_lossy()) {
                 continue;
             }
@@ -340,7 +345,8 @@ impl Merge<'_> {
         }
     }
 
-    /// A directory for the subagent's content of one: at this place, or beside it.
+    /// Makes the parent's directory for a directory of the subagent: at `to`, or beside it if another object
+    /// has that name.
     fn make_dir(&mut self, to: &Rel) -> io::Result<Rel> {
         let found = place(&self.parent.view(), self.parent, to)?.is_some();
         let here = if found { to.clone() } else { self.dirs(to)? };
@@ -365,7 +371,7 @@ impl Merge<'_> {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// The place again, in directories that are there: the parent has removed or moved them.
+    /// Makes the missing parent directories of a path that the parent removed or moved, and returns the path.
     fn dirs(&mut self, to: &Rel) -> io::Result<Rel> {
         let mut names: Vec<&OsStr> = to.names().collect();
         let last = names.pop().ok_or(io::ErrorKind::InvalidInput)?;
@@ -376,7 +382,7 @@ impl Merge<'_> {
         Ok(at.join(last))
     }
 
-    /// Writes a file to the parent if its version is the common one; otherwise beside.
+    /// Writes a file to the parent if the parent still has the base version; otherwise beside it.
     fn put(&mut self, to: &Rel, was: &Thing, file: &Content) -> io::Result<()> {
         if let Thing::File(was) = was
             && same(was, file)?
@@ -387,7 +393,7 @@ impl Merge<'_> {
         let here = if found { to.clone() } else { self.dirs(to)? };
         for n in u32::from(!found)..MAX_BESIDE {
             let at = if n == 0 { here.clone() } else { self.beside(&here, n) };
-            // Nobody changes it between the look and the change.
+            // The view is held until the write, so nothing changes in between.
             let mut view = self.parent.view();
             let Some((dir, name)) = place(&view, self.parent, &at)? else { continue };
             let free = match thing(&mut view, Some(&dir), &name)? {
@@ -419,7 +425,7 @@ impl Merge<'_> {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// A link that was moved with its directory is seen where that is now.
+    /// Shows a link that was moved with its directory at the new path.
     fn put_other(&mut self, to: &Rel, origin: &Origin) -> io::Result<()> {
         let mut view = self.parent.view();
         let Some((dir, name)) = place(&view, self.parent, to)? else { return Ok(()) };
@@ -437,7 +443,7 @@ impl Merge<'_> {
         Ok(())
     }
 
-    /// Removes a file from the parent if its version is the common one.
+    /// Removes a file from the parent if the parent still has the base version.
     fn remove(&mut self, to: &Rel, was: &Thing) -> io::Result<()> {
         let mut view = self.parent.view();
         let Some((dir, name)) = place(&view, self.parent, to)? else { return Ok(()) };
@@ -459,7 +465,7 @@ impl Merge<'_> {
         Ok(())
     }
 
-    /// As [`Self::remove`], for a directory whose entries are removed already.
+    /// Removes a directory like [`Self::remove`]; its entries are removed already.
     fn remove_dir(&mut self, to: &Rel) -> io::Result<()> {
         let mut view = self.parent.view();
         let Some((dir, name)) = place(&view, self.parent, to)? else { return Ok(()) };
@@ -497,8 +503,8 @@ impl Merge<'_> {
     }
 }
 
-/// The directory of a path in the parent's overlay, and the name there. `None` = there is no such
-/// directory: the parent removed it, or has something else there.
+/// The parent's directory that contains a path, and the last name. `None` = the directory is missing or is
+/// another kind of object.
 fn place(view: &View<'_>, overlay: &Overlay, path: &Rel) -> io::Result<Option<(DirAt, OsString)>> {
     let mut dir = top(view, overlay);
     let mut names: Vec<&OsStr> = path.names().collect();
@@ -538,7 +544,7 @@ fn opened(view: &mut View<'_>, place: &PathEnd<DirAt>, found: &Found) -> io::Res
     })
 }
 
-/// Whether two files are the same, by what they hold and allow.
+/// Whether two files have equal content and permissions.
 fn same(one: &Content, other: &Content) -> io::Result<bool> {
     use std::os::unix::fs::FileExt as _;
     let (a, b) = (rustix::fs::fstat(&one.file)?, rustix::fs::fstat(&other.file)?);

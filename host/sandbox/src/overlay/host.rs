@@ -1,4 +1,4 @@
-//! For the host: bringing the lower directory and an overlay together, and writing to an overlay
+//! Operations of the host: changing the index after the lower directory changed, and writing to an overlay
 //! without a guest.
 
 use std::ffi::OsString;
@@ -24,77 +24,78 @@ use super::tree::{IndexTree, Known, SettledPaths, Taken, TakenFile};
 use super::way::{dir_at, place_at};
 use crate::Digest;
 
-/// The changes made to the lower directory as an overlay has it. Places "below" are those in the
-/// lower directory as it was before; paths are where the agent sees things.
+/// The changes that the host applied to the lower directory. Lower paths are those before all changes; the
+/// other paths are those that the agent sees.
 #[derive(Debug, Clone, Default)]
 pub struct Settled {
-    /// Places below at which nothing is any more.
+    /// Lower paths that no longer exist.
     pub gone: Vec<PathBuf>,
-    /// From a place below to a path.
+    /// Moves, each from a lower path to the agent's path.
     pub moved: Vec<(PathBuf, PathBuf)>,
-    /// Paths of directories that are there now.
+    /// Paths of directories that now exist in the lower directory.
     pub directories: Vec<PathBuf>,
-    /// Paths of files whose content is there now.
+    /// Paths of files whose content is now in the lower directory.
     pub files: Vec<PathBuf>,
-    /// Paths at which, and below which, what the agent changed is given up.
+    /// Paths whose changes are dropped, with everything below them.
     pub dropped: Vec<PathBuf>,
 }
 
-/// The part of it that was taken back. The places below are what they were before once more.
+/// The applied changes that were undone. The lower paths are again those before the changes.
 #[derive(Debug, Default)]
 pub struct Unsettled {
-    /// Places below at which something is again.
+    /// Lower paths that exist again.
     pub gone: Vec<Before>,
     /// As in [`Settled`].
     pub moved: Vec<(PathBuf, PathBuf)>,
-    /// Paths of directories that are not there any more.
+    /// Paths of directories that no longer exist in the lower directory.
     pub directories: Vec<PathBuf>,
-    /// Files whose content is not there any more.
+    /// Files whose content is no longer in the lower directory.
     pub files: Vec<UnsettledFile>,
-    /// Places below that are hidden again, where that was given up.
+    /// Lower paths that are hidden again after a dropped change.
     pub dropped: Vec<Before>,
 }
 
-/// A thing below that a change began with.
+/// The lower object at the beginning of a change.
 #[derive(Debug)]
 pub struct Before {
-    /// Where.
+    /// The lower path.
     pub place: PathBuf,
-    /// As [`super::Change`] told of it. `None` = as it is there now.
+    /// The state in [`super::Change`]. `None` = the present state.
     pub original: Option<super::Original>,
-    /// Whether it is still what the agent began with, as far as that was known without a digest.
+    /// Whether the object is still the one that the agent began with, as far as is known without a digest.
     pub same: bool,
-    /// Its text, where it is needed for merging and not there any more.
+    /// The original text, where a merge needs it and the lower directory no longer has it.
     pub base: Option<File>,
 }
 
-/// A file that is the overlay's again.
+/// A file whose content returns to the overlay.
 #[derive(Debug)]
 pub struct UnsettledFile {
-    /// Where the agent sees it.
+    /// The path that the agent sees.
     pub path: PathBuf,
-    /// The file below that it is a version of.
+    /// The lower file that this file is a version of.
     pub before: Option<Before>,
-    /// Its permissions.
+    /// The permissions.
     pub mode: u32,
-    /// Its content, from the beginning on. `None` = that of the file below.
+    /// The whole content. `None` = the content of the lower file.
     pub content: Option<File>,
-    /// Whether the change was given up: the lower directory never had this content.
+    /// Whether the change had been dropped, so that the lower directory never had this content.
     pub dropped: bool,
 }
 
 impl Overlay {
-    /// The number of the last [`Self::settle`] or [`Self::unsettle`]; 0 = there was none.
+    /// The number of the last [`Self::settle`] or [`Self::unsettle`]; 0 = no such call yet.
     pub fn settled(&self) -> u64 {
         self.shared.state().tree.settled()
     }
 
-    /// Shows the lower directory where it has by now what the agent made. One change of the index:
-    /// after a crash all of it was done or nothing.
+    ///
+    /// Shows the lower directory wherever it now has the agent's changes. The index changes atomically: after
+    /// a crash, all or none of the call has happened.
     ///
     /// # Errors
     ///
-    /// When the index cannot be written; then nothing was done.
+    /// The index cannot be written; the overlay is then unchanged.
     pub fn settle(&self, number: u64, settled: &Settled) -> io::Result<()> {
         let moved = settled.moved.iter().map(|(from, to)| Ok((rel(from)?, rel(to)?)));
         let done = SettledPaths {
@@ -107,12 +108,12 @@ impl Overlay {
         self.rewrite(|tree| tree.settle(number, &done))
     }
 
-    /// The contrary of [`Self::settle`]. Where the agent has made something else meanwhile, that
-    /// stays.
+    ///
+    /// Reverses [`Self::settle`]. Objects that the agent has made at the same paths meanwhile stay.
     ///
     /// # Errors
     ///
-    /// When the lower directory cannot be read or the layer not be written; then nothing was done.
+    /// The lower directory cannot be read or the layer cannot be written; the overlay is then unchanged.
     pub fn unsettle(&self, number: u64, unsettled: &Unsettled) -> io::Result<()> {
         let mut taken = Taken::default();
         for (to, places) in
@@ -165,23 +166,25 @@ impl Overlay {
         Ok(())
     }
 
-    /// Forgets what the agent changed at these paths and below: the lower directory is seen there
-    /// again. What was moved there is seen where it was.
+    ///
+    /// Drops the agent's changes at these paths and below, so that the lower directory shows again. Objects
+    /// that were moved there return to their original paths.
     ///
     /// # Errors
     ///
-    /// When the index cannot be written; then nothing was done.
+    /// The index cannot be written; the overlay is then unchanged.
     pub fn discard(&self, paths: &[PathBuf]) -> io::Result<()> {
         let paths = rels(paths)?;
         self.rewrite(|tree| tree.discard(&paths))
     }
 
-    /// At these places below, the same contents stand as other files: what was taken away has been
-    /// put back.
+    ///
+    /// Records that the files at these lower paths have the same content under new inodes, because the host
+    /// removed them and put them back.
     ///
     /// # Errors
     ///
-    /// When the lower directory cannot be read or the index not be written.
+    /// The lower directory cannot be read or the index cannot be written.
     pub fn see_again(&self, places: &[PathBuf]) -> io::Result<()> {
         let mut now = Vec::new();
         for place in rels(places)? {
@@ -197,20 +200,22 @@ impl Overlay {
         })
     }
 
-    /// The text of which this is the digest, as it was when the agent changed it first.
+    ///
+    /// The stored text with this digest: a file's content before the agent's first change.
     ///
     /// # Errors
     ///
-    /// When it was not kept.
+    /// No text with this digest is stored.
     pub fn base(&self, digest: &Digest) -> io::Result<File> {
         Ok(self.shared.bases.open_file(*digest.as_bytes())?)
     }
 
-    /// The names in a directory as the agent sees it, and whether each is a directory.
+    ///
+    /// The names in a directory as the agent sees it, each with whether it is a directory.
     ///
     /// # Errors
     ///
-    /// When it is none, or has more than `most` names.
+    /// The path is not a directory, or the directory has more than `most` names.
     pub fn list(&self, path: impl AsRef<Path>, most: u64) -> io::Result<Vec<(OsString, bool)>> {
         let view = self.view();
         let dir = dir_at(&view, self.lower(), &rel(path.as_ref())?)?;
@@ -222,11 +227,12 @@ impl Overlay {
         Ok(names.into_iter().map(told).collect())
     }
 
-    /// Writes a file as a guest would, in the place of what it holds.
+    ///
+    /// Writes a file as a guest would, and replaces its content.
     ///
     /// # Errors
     ///
-    /// As for a guest; there are no protected names and no limits but the quota.
+    /// Those of a guest's write; protected names are allowed, and the quota is the only limit.
     pub fn write_file(&self, path: impl AsRef<Path>, mut content: impl Read) -> io::Result<()> {
         let mut view = self.view();
         let place = place_at(&view, self.lower(), &rel(path.as_ref())?)?;
@@ -255,22 +261,24 @@ impl Overlay {
         written
     }
 
+    ///
     /// Makes a directory as a guest would.
     ///
     /// # Errors
     ///
-    /// As [`Self::write_file`].
+    /// Those of [`Self::write_file`].
     pub fn make_dir(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let mut view = self.view();
         let place = place_at(&view, self.lower(), &rel(path.as_ref())?)?;
         view.make_dir(&place).map_err(error)
     }
 
+    ///
     /// Removes a file or an empty directory as a guest would.
     ///
     /// # Errors
     ///
-    /// As [`Self::write_file`].
+    /// Those of [`Self::write_file`].
     pub fn remove(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let mut view = self.view();
         let place = place_at(&view, self.lower(), &rel(path.as_ref())?)?;
@@ -278,11 +286,12 @@ impl Overlay {
         view.remove(&place, &found).map_err(error)
     }
 
-    /// Renames something as a guest would.
+    ///
+    /// Renames a file or directory as a guest would.
     ///
     /// # Errors
     ///
-    /// As [`Self::write_file`].
+    /// Those of [`Self::write_file`].
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
         let mut view = self.view();
         let from = place_at(&view, self.lower(), &rel(from.as_ref())?)?;
@@ -291,7 +300,7 @@ impl Overlay {
         view.rename([&from, &to], &found).map_err(error)
     }
 
-    /// Makes another index of this one, in one step.
+    /// Changes a copy of the index and replaces the index on disk atomically.
     fn rewrite(&self, change: impl FnOnce(&mut IndexTree) -> Vec<u64>) -> io::Result<()> {
         self.shared.digests.wait();
         let mut view = self.view();
@@ -309,8 +318,9 @@ impl Overlay {
         Ok(())
     }
 
-    /// The thing that a change began with: as it is there now, if that is the same, and else as it
-    /// was, so that a change of somebody else is still known as one. A text is kept for merging.
+    /// The lower object at the beginning of a change. The present state is used if the object is the same;
+    /// otherwise the former state, so that another program's change is still detected. Also stores the text
+    /// for merges.
     fn known(&self, before: &Before) -> io::Result<Option<(Rel, Known)>> {
         let place = rel(&before.place)?;
         let now = self.seen(&place)?;
@@ -343,7 +353,7 @@ impl Overlay {
         Ok(Some((place, known)))
     }
 
-    /// The thing at a place of the lower directory.
+    /// The object at a lower path.
     fn seen(&self, place: &Rel) -> io::Result<Option<Seen>> {
         match self.shared.lower.place(place) {
             Ok((dir, name)) => Ok(dir.look(name)?.as_ref().map(Seen::of)),

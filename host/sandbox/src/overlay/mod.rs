@@ -1,25 +1,26 @@
-//! Overlays: a directory that is read, with changes that go elsewhere.
+//! Overlays: a directory that is only read, with changes stored elsewhere.
 //!
-//! An [`Overlay`] has a lower directory, which it only reads, and a layer, a directory of its own
-//! where all changes go: contents under numbers, and an index that says which names mean what. No
-//! name of a guest becomes a name in the layer, so no guest can name or forge what stands there.
+//! An [`Overlay`] has a lower directory, which it only reads, and a layer, a private directory that stores
+//! all changes: contents under numbers, and an index of which names refer to which contents. A name chosen by
+//! a guest never becomes a name in the layer, so that no guest can refer to or forge the layer's files. For
+//! example, a guest's write to `a.txt` stores the content as file `7` of the layer and a record `a.txt = 7`
+//! in the index.
 //!
-//! - [`tree`] is the index in memory, [`record`] what it is made of, [`index`] its form on disk;
+//! - [`tree`] is the index in memory, [`record`] its records, [`index`] its form on disk;
 //! - [`lower`] and [`layer`] are the two directories;
-//! - [`view`] finds things in both as one, [`acts`] changes them, [`changes`] tells the host what
-//!   was changed;
-//! - [`bases`] are the texts that a merge begins with, [`host`] is for who applies changes;
-//! - [`veil`] says whether the layer lies in the lower directory, and in what there;
-//! - [`fork`] is an overlay that begins as another one and is merged into it again;
-//! - [`room`] is the quota, [`state`] what all clones of an overlay share.
+//! - [`view`] looks names up in both, [`acts`] changes them, [`changes`] lists the changes for the host;
+//! - [`bases`] stores the original texts for merges, [`host`] serves the code that applies changes;
+//! - [`veil`] decides whether the layer is inside the lower directory, and below which directory;
+//! - [`fork`] is an overlay that begins as a copy of another and is merged back;
+//! - [`room`] is the quota, [`state`] the part that all clones of an overlay share.
 //!
-//! A content is written before the record that gives it a name, and removed after the record that
-//! takes the last name away; a change is acknowledged once its record is written. A process that
-//! is killed between leaves contents that nothing names; they go when the overlay is opened next.
+//! A content is written before the record that names it, and removed after the record that removes its last
+//! name; a change is acknowledged once its record is written. A process that is killed in between leaves
+//! unnamed contents, which are removed when the overlay is next opened.
 //!
-//! Permissions of the lower directory that forbid its owner to write do not count: what is written
-//! is the layer. A file of the lower directory with several hard links can be written too: it is
-//! copied first, and its other names keep the old content.
+//! The lower directory's permissions that forbid writing do not apply, because writes change only the layer.
+//! A file of the lower directory with several hard links is writable too: it is copied first, and its other
+//! names keep the old content.
 
 mod acts;
 mod bases;
@@ -68,10 +69,11 @@ use self::tree::IndexTree;
 use self::veil::Between;
 pub(crate) use self::view::{DirAt, DirRef, Found, ReadFile, View};
 
-/// A directory that is read, and a layer that takes all changes to it.
 ///
-/// Clones share it: all jars that are given clones see the same files, at the same time. One layer
-/// is open once; a second time it is refused, in this process or another.
+/// A directory that is only read, and a layer that stores all changes.
+///
+/// Clones share the same state: all jars with clones of an overlay see the same files at the same time. A
+/// layer can be open only once; a second attempt is refused, in this process or another.
 #[derive(Clone)]
 pub struct Overlay {
     shared: Arc<OverlayShared>,
@@ -85,14 +87,15 @@ pub struct OverlayError {
     pub lower: PathBuf,
     /// The layer's directory.
     pub layer: PathBuf,
-    /// Why.
+    /// The cause.
     pub source: io::Error,
 }
 
 impl Overlay {
-    /// Opens the overlay of the directory `lower` whose changes lie in `layer`. The layer is made
-    /// if it is not there, but not the directories above it. It has to be private to the host:
-    /// nothing checks what another program writes there.
+    ///
+    /// Opens the overlay of the directory `lower` with its changes in `layer`. The layer is created if
+    /// missing, but not its parent directories. It must be private to the host: the writes of other programs
+    /// into it are not checked.
     ///
     /// INV-179: a layer inside `lower` has to be below a directory with a protected name, for example
     /// `.belljar`, or the one of [`OverlayPool::hiding`]; that directory is invisible through the overlay
@@ -100,8 +103,8 @@ impl Overlay {
     ///
     /// # Errors
     ///
-    /// When a directory cannot be used, the layer lies elsewhere in `lower`, `lower` lies in the
-    /// layer, the layer is open already, or its index is not what was written.
+    /// A directory cannot be used, the layer is elsewhere in `lower`, `lower` is inside the layer, the layer
+    /// is open already, or its index is corrupt.
     pub fn open(
         lower: impl AsRef<Path>,
         layer: impl AsRef<Path>,
@@ -110,12 +113,13 @@ impl Overlay {
         Self::open_with(lower.as_ref(), layer.as_ref(), (quota, None), &StopSignal::never())
     }
 
-    /// As [`Overlay::open`], within what the overlays of a pool may hold together. The pool has
-    /// counted what the layer holds already.
+    ///
+    /// Opens an overlay like [`Overlay::open`], within the shared bounds of a pool. The pool must have
+    /// counted the present content of the layer.
     ///
     /// # Errors
     ///
-    /// As those of [`Overlay::open`].
+    /// Those of [`Overlay::open`].
     pub fn open_in(
         lower: impl AsRef<Path>,
         layer: impl AsRef<Path>,
@@ -124,12 +128,13 @@ impl Overlay {
         Self::open_in_until(lower, layer, pool, &StopSignal::never())
     }
 
-    /// As [`Overlay::open_in`], and ends between two records of the index with an error when the signal is
-    /// raised. The next one to open it finds it as it was.
+    ///
+    /// Opens an overlay like [`Overlay::open_in`], and stops between two records of the index when the signal
+    /// is raised. A stopped call changes nothing in the layer.
     ///
     /// # Errors
     ///
-    /// As those of [`Overlay::open`], and that it was stopped.
+    /// Those of [`Overlay::open`], and an error for a raised signal.
     pub fn open_in_until(
         lower: impl AsRef<Path>,
         layer: impl AsRef<Path>,
@@ -154,35 +159,35 @@ impl Overlay {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Bytes and files that the layer holds, as its quota counts them.
+    /// The bytes and files of the layer, as its quota counts them.
     pub fn used(&self) -> OverlayQuota {
         let files = self.shared.state().tree.count();
         OverlayQuota { bytes: self.shared.room.used(), files }
     }
 
-    /// Bytes of the texts that are kept for merging: at most a quarter of the quota's, besides those.
+    /// The bytes of the texts that are stored for merges: at most a quarter of the quota, in addition to it.
     pub fn base_bytes(&self) -> u64 {
         self.shared.bases.bytes()
     }
 
-    /// Waits for what is made beside the agent's work, and writes it down: what files began as. Call it
-    /// before the directory may change: a file that has changed by then is not merged.
+    /// Waits for the digests and texts that are made in the background, and stores them. Call it before the
+    /// directory may change: a file that has changed before its text is stored cannot be merged.
     pub fn finish(&self) {
         self.shared.digests.wait();
         self.view().note_digests();
     }
 
-    /// The lower directory, held open.
+    /// The lower directory's open handle.
     pub fn lower(&self) -> &Arc<File> {
         self.shared.lower.handle()
     }
 
-    /// The path that the lower directory was opened by.
+    /// The path by which the lower directory was opened.
     pub fn path(&self) -> &Path {
         &self.shared.path
     }
 
-    /// All of it, for one operation. Nobody else looks at it or changes it meanwhile.
+    /// Locks the overlay for one operation; other operations wait.
     pub(crate) fn view(&self) -> View<'_> {
         View::new(&self.shared)
     }
@@ -198,7 +203,7 @@ impl OverlayShared {
     fn open(path: &Path, layer: &Path, room: Arc<Room>, stop: &StopSignal) -> io::Result<Self> {
         let mut lower = Root::open(path)?;
         let outside = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why);
-        // Before anything is made there.
+        // The check comes before anything is created there.
         let named = std::path::absolute(layer)?;
         let place = File::open(&named).or_else(|_| match named.parent() {
             Some(above) => File::open(above),
@@ -234,7 +239,7 @@ impl OverlayShared {
         bases.retain(&tree.digests());
         let mut uppers = HashMap::new();
         if let Err(error) = adopt((&layer, &room), &mut tree, &mut uppers, stop) {
-            // What is not opened stays on disk, and counts in its pool.
+            // A layer that fails to open stays on disk and in its pool.
             room.close(0);
             return Err(error);
         }
@@ -254,7 +259,7 @@ impl OverlayShared {
 
 impl Drop for OverlayShared {
     fn drop(&mut self) {
-        // It works in the layer, which somebody else may open next.
+        // The background thread works in the layer, which another overlay may open next.
         self.digests.wait();
         let files = self.state().tree.count();
         self.room.close(files);
@@ -266,7 +271,7 @@ fn misfit() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// Takes over the contents that the index names, and removes those that it does not.
+/// Opens the contents that the index names, and removes the others.
 fn adopt(
     (layer, room): (&Layer, &Arc<Room>),
     tree: &mut IndexTree,

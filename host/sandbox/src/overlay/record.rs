@@ -1,4 +1,4 @@
-//! The index of an overlay, one record for each change, and its form on disk.
+//! The records of an overlay's index, one for each change, and their form on disk.
 
 use rustix::fs::{FileType, Stat};
 
@@ -11,14 +11,14 @@ pub(crate) struct Time {
     pub(crate) nanoseconds: u32,
 }
 
-/// Times that were set; what was not set is as it is below.
+/// Times that were set; an unset time is that of the lower directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FileTimes {
     pub(crate) accessed: Option<Time>,
     pub(crate) modified: Option<Time>,
 }
 
-/// The thing that stood in the lower directory when it was first looked at for a change.
+/// The state of a lower object when a change first looked at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Seen {
     pub(crate) kind: Kind,
@@ -28,11 +28,11 @@ pub(crate) struct Seen {
     pub(crate) modified: Time,
     pub(crate) changed: Time,
     pub(crate) mode: u32,
-    /// Hard links.
+    /// The number of hard links.
     pub(crate) links: u64,
 }
 
-/// The type of something in the lower directory.
+/// The type of a lower object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     File,
@@ -41,46 +41,47 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// Where in the lower directory a content comes from, and what it was there.
+/// The lower path of a content, and the state of the file there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) rel: Rel,
     pub(crate) seen: Seen,
 }
 
-/// A file that the index knows.
+/// A file of the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileRecord {
-    /// Its content lies in the layer, under its number. Otherwise it is that of its origin.
+    /// Whether the content is in the layer, under the file's number; otherwise it is the content of the
+    /// origin.
     pub(crate) copied: bool,
-    /// Permissions, without set-user-id and its like.
+    /// Permission bits without set-user-id, set-group-id and sticky.
     pub(crate) mode: u32,
     pub(crate) origin: Option<Origin>,
 }
 
-/// One change. Paths are those that the guest sees, without links; directories of the lower
-/// directory on the way need no record of their own. `hidden` is what the name means in the lower
-/// directory, if anything: it stays hidden when the name goes.
+/// One change. Paths are those that the guest sees, without links; lower directories on the path need no
+/// record of their own. `hidden` is the lower directory's object of the name, if any: it stays hidden when
+/// the name is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// A name means this file from now on. `new`: it was not there before.
+    /// A name refers to this file from now on. `new` = the path did not exist before.
     File { path: Rel, id: u64, file: FileRecord, hidden: Option<Seen>, new: bool },
-    /// One more name of a file.
+    /// A file gets another name.
     Link { path: Rel, id: u64, hidden: Option<Seen> },
-    /// A name means a directory: an empty one, or what is left of one of the lower directory.
+    /// A name refers to a directory: an empty one, or the visible rest of a lower directory.
     Directory { path: Rel, origin: Option<Origin>, mode: u32, hidden: Option<Seen> },
-    /// A name goes.
+    /// A name is removed.
     Gone { path: Rel, hidden: Option<Seen> },
-    /// A name goes to another place, with all below it. `left` is what stays hidden where it was.
+    /// A name moves, with everything below it. `left` is the object that stays hidden at the old path.
     Moved { from: Rel, to: Rel, left: Option<Seen>, hidden: Option<Seen>, mode: Option<u32> },
-    /// A file's content is in the layer from now on.
+    /// A file's content was copied into the layer.
     CopiedUp { id: u64 },
     /// Times of a directory, or of a file whose content is not in the layer.
     Times { path: Rel, times: FileTimes },
-    /// The SHA-256 of what was seen.
+    /// The SHA-256 of a lower file's content.
     Digest { seen: Seen, digest: [u8; 32] },
-    /// The host has changed the lower directory by what this index said, and the index with it.
-    /// The number says which time it was.
+    /// The host applied changes of this index to the lower directory, and changed the index accordingly. The
+    /// number counts these occasions.
     Settled { number: u64 },
 }
 
@@ -92,14 +93,14 @@ pub(crate) struct IndexRecord {
 }
 
 impl Time {
-    /// The present.
+    /// The present, as coarse as the times of a file system.
     pub(crate) fn now() -> Self {
-        // As coarse as what a file system stamps on files at the same moment.
+        // A file system stamps files with this coarse clock at the same moment.
         let now = rustix::time::clock_gettime(CLOCK);
         Self::of(now.tv_sec, now.tv_nsec)
     }
 
-    /// The present, not before any time that a file system has stamped already.
+    /// The precise present: not before any time that a file system has stamped already.
     pub(crate) fn exact() -> Self {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
         Self::of(now.tv_sec, now.tv_nsec)
@@ -115,16 +116,16 @@ const CLOCK: rustix::time::ClockId = rustix::time::ClockId::RealtimeCoarse;
 #[cfg(not(target_os = "linux"))]
 const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Realtime;
 
-/// Permissions that are kept.
+/// The permission bits that are kept.
 pub(crate) const MODE: u32 = 0o777;
 
-/// Device and inode.
+/// Device and inode numbers.
 #[expect(clippy::unnecessary_cast, reason = "the widths differ between platforms")]
 pub(crate) fn identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev as u64, stat.st_ino)
 }
 
-/// Permissions, without set-user-id and its like.
+/// Permission bits without set-user-id, set-group-id and sticky.
 #[expect(clippy::useless_conversion, reason = "the widths differ between platforms")]
 pub(crate) fn mode(stat: &Stat) -> u32 {
     u32::from(stat.st_mode) & MODE
@@ -172,7 +173,7 @@ impl Kind {
 }
 
 impl IndexRecord {
-    /// The form on disk.
+    /// Encodes the record for the index on disk.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Out(Vec::with_capacity(128));
         out.time(self.at);
@@ -237,7 +238,7 @@ impl IndexRecord {
         out.0
     }
 
-    /// The record in these bytes; `None` where they say nothing, or more than one thing.
+    /// Decodes a record; `None` = the bytes are incomplete or invalid, or bytes are left over.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut from = In(bytes);
         let at = from.time()?;
@@ -282,7 +283,7 @@ impl IndexRecord {
     }
 }
 
-/// Bytes that grow.
+/// An output buffer.
 struct Out(Vec<u8>);
 
 impl Out {
@@ -326,7 +327,7 @@ impl Out {
     }
 }
 
-/// Bytes that are left.
+/// The unread rest of the input.
 struct In<'a>(&'a [u8]);
 
 impl In<'_> {

@@ -1,16 +1,15 @@
-//! The bounds of an overlay, and the usage of its files.
+//! The quota of an overlay, and the bytes that its files use.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most that an overlay holds.
+/// The limits of an overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverlayQuota {
-    /// Bytes of all its files, by their lengths: a hole counts as what it stands for.
-    /// Default: 2 GiB.
+    /// Bytes of all its files, by length: a hole in a sparse file counts like data. Default: 2 GiB.
     pub bytes: u64,
-    /// Files, directories and names that it hides or has moved. Default: 100,000.
+    /// Files, directories, and names that are hidden or moved. Default: 100,000.
     pub files: u64,
 }
 
@@ -20,8 +19,8 @@ impl Default for OverlayQuota {
     }
 }
 
-/// The bound of several overlays together, for example one tenant's. Clones count as one. A closed overlay
-/// still counts, until its removal is reported.
+/// The shared limit of several overlays, for example of one tenant. Clones share one pool. A closed overlay
+/// counts until its removal is reported.
 #[derive(Debug, Clone)]
 pub struct OverlayPool(Arc<Pool>, Option<Arc<Path>>);
 
@@ -32,54 +31,54 @@ struct Pool {
     files: AtomicU64,
 }
 
-/// The bytes of one overlay.
+/// The byte count of one overlay.
 #[derive(Debug)]
 pub(crate) struct Room {
     quota: OverlayQuota,
     used: AtomicU64,
     pool: Option<OverlayPool>,
-    /// The files that the pool knows of.
+    /// The file count that the pool has included.
     told: AtomicU64,
-    /// Files that are closed from now on stay where they are.
+    /// Whether the overlay is closing: files closed from now on stay on disk and stay counted.
     closing: AtomicBool,
 }
 
-/// The quota is used up.
+/// The quota is used up; holds the message.
 #[derive(Debug)]
 pub(crate) struct Full(pub(crate) String);
 
 impl OverlayPool {
-    /// A pool in which overlays on disk hold `held` already.
+    /// A pool whose overlays already use `held` on disk.
     pub fn new(quota: OverlayQuota, held: OverlayQuota) -> Self {
         let (bytes, files) = (AtomicU64::new(held.bytes), AtomicU64::new(held.files));
         Self(Arc::new(Pool { quota, bytes, files }), None)
     }
 
-    /// Names a directory of the host's own that may lie in what overlays change, layers and all:
-    /// nothing of it is seen through an overlay whose layer lies in it. Default: none.
+    /// Names a directory of the host that may be inside lower directories, with the layers in it. An overlay
+    /// whose layer is in the directory hides all of it. Default: no directory.
     #[must_use]
     pub fn hiding(self, directory: impl Into<PathBuf>) -> Self {
         Self(self.0, Some(directory.into().into()))
     }
 
-    /// The most that they may hold together.
+    /// The limits of all overlays of the pool, summed.
     pub fn quota(&self) -> OverlayQuota {
         self.0.quota
     }
 
-    /// The amount that they hold together.
+    /// The present use of all overlays of the pool, summed.
     pub fn held(&self) -> OverlayQuota {
         let bytes = self.0.bytes.load(Ordering::Relaxed);
         OverlayQuota { bytes, files: self.0.files.load(Ordering::Relaxed) }
     }
 
-    /// Something is on disk from now on that holds this, beside the overlays that are open.
+    /// Adds the use of files on disk that belong to no open overlay.
     pub fn added(&self, held: OverlayQuota) {
         self.0.bytes.fetch_add(held.bytes, Ordering::Relaxed);
         self.0.files.fetch_add(held.files, Ordering::Relaxed);
     }
 
-    /// An overlay that held this was removed.
+    /// Subtracts the use of a removed overlay.
     pub fn removed(&self, held: OverlayQuota) {
         less(&self.0.bytes, held.bytes);
         less(&self.0.files, held.files);
@@ -109,23 +108,23 @@ impl Room {
         Arc::new(Self { quota, used: AtomicU64::new(0), pool, told, closing })
     }
 
-    /// Room for this part of the bytes besides, in the same pool.
+    /// A separate room with `1/part` of the bytes, in the same pool.
     pub(super) fn part(&self, part: u64) -> Arc<Self> {
         let quota = OverlayQuota { bytes: self.quota.bytes / part, files: 0 };
         Self::new(quota, self.pool.clone())
     }
 
-    /// The directory that is not seen through an overlay whose layer lies in it.
+    /// The directory that is invisible through an overlay whose layer is in it.
     pub(super) fn hidden(&self) -> Option<&Path> {
         self.pool.as_ref().and_then(|pool| pool.1.as_deref())
     }
 
-    /// The files that the overlay has when it is opened; its pool has counted them.
+    /// Sets the file count at opening; the pool has counted these files.
     pub(crate) fn opens_with(&self, files: u64) {
         self.told.store(files, Ordering::Relaxed);
     }
 
-    /// Whether `more` files are admitted beside `files` that the overlay has now.
+    /// Checks that `more` files fit beside the overlay's present `files`.
     pub(crate) fn admit(&self, files: u64, more: u64) -> Result<(), Full> {
         let most = self.quota.files;
         if files.saturating_add(more) > most {
@@ -140,7 +139,7 @@ impl Room {
         }
     }
 
-    /// Tells the pool how many files there are.
+    /// Updates the pool's file count.
     fn tell(&self, files: u64) {
         let Some(OverlayPool(pool, _)) = &self.pool else { return };
         let told = self.told.swap(files, Ordering::Relaxed);
@@ -148,18 +147,18 @@ impl Room {
         less(&pool.files, told.saturating_sub(files));
     }
 
-    /// The overlay is closed, and keeps what it has.
+    /// Closes the overlay, whose files stay counted.
     pub(crate) fn close(&self, files: u64) {
         self.tell(files);
         self.closing.store(true, Ordering::Relaxed);
     }
 
-    /// The bounds of an overlay like this one.
+    /// The quota and pool of this overlay, for another one over the same directory.
     pub(crate) fn bounds(&self) -> (OverlayQuota, Option<OverlayPool>) {
         (self.quota, self.pool.clone())
     }
 
-    /// Whether the pool has room for as much again as the overlay has.
+    /// Checks that the pool has room for a second overlay of the same size.
     pub(crate) fn doubles(&self, files: u64) -> Result<(), Full> {
         let Some(pool) = &self.pool else { return Ok(()) };
         self.tell(files);
@@ -173,7 +172,7 @@ impl Room {
         Ok(())
     }
 
-    /// The pool has not counted what the overlay has, and does so from now on.
+    /// Adds the overlay to the counts of its pool, which has not included it.
     pub(crate) fn joins(&self, files: u64) {
         let Some(OverlayPool(pool, _)) = &self.pool else { return };
         pool.bytes.fetch_add(self.used(), Ordering::Relaxed);
@@ -181,7 +180,7 @@ impl Room {
         self.tell(files);
     }
 
-    /// The pool counts it no more.
+    /// Removes the overlay from the counts of its pool.
     pub(crate) fn leaves(&self, files: u64) {
         self.tell(files);
         if let Some(pool) = &self.pool {
@@ -199,7 +198,7 @@ impl Room {
         pool.take(bytes).inspect_err(|_| less(&self.used, bytes))
     }
 
-    /// Counts existing content, whatever the bounds; the pool has counted it already.
+    /// Counts existing content without checking the limits; the pool has counted it already.
     pub(super) fn holds(&self, bytes: u64) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -215,19 +214,19 @@ impl Room {
     }
 }
 
-/// A file whose content lies in the layer, and the bytes that it holds. They are given back when
-/// its last name is gone and nobody has it open.
+/// A file whose content is in the layer, with its byte count. The bytes are released when the file has no
+/// name and no open handle.
 #[derive(Debug)]
 pub(crate) struct Upper {
-    /// Its number in the layer.
+    /// The number of the file in the layer.
     pub(crate) id: u64,
-    /// The identity that guests see: device and inode of the file that it began as.
+    /// The identity that guests see: device and inode of the original file.
     pub(crate) identity: Option<(u64, u64)>,
     room: Arc<Room>,
     held: Mutex<u64>,
 }
 
-/// A file that nobody else changes the length of meanwhile.
+/// A lock on the length of a file.
 #[derive(Debug)]
 pub(crate) struct Growing<'a> {
     room: &'a Room,
@@ -235,19 +234,19 @@ pub(crate) struct Growing<'a> {
 }
 
 impl Upper {
-    /// A file that holds nothing yet.
+    /// An empty file.
     pub(crate) fn new(room: &Arc<Room>, id: u64, identity: Option<(u64, u64)>) -> Self {
         Self { id, identity, room: Arc::clone(room), held: Mutex::new(0) }
     }
 
-    /// Counts existing content, whatever the bounds.
+    /// Counts existing content without checking the limits.
     pub(super) fn holds(&self, bytes: u64) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         self.room.holds(bytes);
         *held = held.saturating_add(bytes);
     }
 
-    /// Holds its length still.
+    /// Locks the length of the file.
     pub(crate) fn grow(&self) -> Growing<'_> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         Growing { room: &self.room, held }
@@ -255,12 +254,12 @@ impl Upper {
 }
 
 impl Growing<'_> {
-    /// How long the file is.
+    /// The counted length in bytes.
     pub(crate) fn length(&self) -> u64 {
         *self.held
     }
 
-    /// Takes room for a length, if it is more than before.
+    /// Reserves bytes up to `length`, if that is more than before.
     pub(crate) fn to(&mut self, length: u64) -> Result<(), Full> {
         let more = length.saturating_sub(*self.held);
         self.room.take(more)?;
@@ -268,7 +267,7 @@ impl Growing<'_> {
         Ok(())
     }
 
-    /// Gives back what the file does not hold in the end.
+    /// Releases the reserved bytes beyond the final length.
     pub(crate) fn settle(mut self, length: u64) {
         let back = self.held.saturating_sub(length);
         self.room.give(back);

@@ -1,10 +1,9 @@
-//! The meaning of the index, in memory: the names that differ from the lower directory.
+//! The index in memory: the names whose meaning differs from the lower directory.
 //!
-//! Only what was changed has a place here, with the directories that lead to it. A directory that
-//! is the lower one's own has its path there in `lower`; so has one that was moved, with the path
-//! that it has in the lower directory. Names that a directory does not know are those of its lower
-//! directory. The one way to change a tree is [`IndexTree::apply`], for a change that is made now and
-//! for one that is read from the index.
+//! The index holds only changed names and the directories that lead to them. A directory that shows a lower
+//! directory, moved or not, has the lower path in `origin`. A name that a directory does not hold is looked
+//! up in its lower directory. [`IndexTree::apply`] is the only way to change a tree, both for a new change
+//! and for one that is read from the index on disk.
 
 mod settle;
 
@@ -18,57 +17,57 @@ use super::rel::Rel;
 /// The number of the root.
 pub(super) const ROOT: u64 = 0;
 
-/// All that differs.
+/// All differences from the lower directory.
 #[derive(Debug, Clone)]
 pub(super) struct IndexTree {
     dirs: HashMap<u64, Directory>,
     files: HashMap<u64, FileNode>,
-    /// Directories by what they are below.
+    /// Directories by their lower path.
     by_lower: HashMap<Rel, u64>,
-    /// Files by the file below whose place they take.
+    /// Files by the lower path of their origin.
     files_by_lower: HashMap<Rel, u64>,
     digests: HashMap<Seen, [u8; 32]>,
     next_dir: u64,
     next_file: u64,
     /// Entries that count for the quota: all but directories in their own places.
     count: u64,
-    /// The number of what the host did last to the lower directory: see [`Act::Settled`].
+    /// The number of the host's last change to the lower directory: see [`Act::Settled`].
     settled: u64,
 }
 
-/// A directory with a difference, or on the way to one.
+/// A directory with a difference in it or below.
 #[derive(Debug, Clone)]
 pub(super) struct Directory {
     parent: Option<(u64, OsString)>,
-    /// Its path below. `None` = nothing of the lower directory is seen through it.
+    /// The lower directory that shows through. `None` = no lower directory does.
     pub(super) origin: Option<Lower>,
     pub(super) entries: HashMap<OsString, Entry>,
     pub(super) times: FileTimes,
-    /// When something in it changed last.
+    /// The time of the last change of an entry.
     pub(super) changed: Option<Time>,
     pub(super) mode: u32,
 }
 
-/// The lower directory visible through another.
+/// The lower directory that shows through a directory of the index.
 #[derive(Debug, Clone)]
 pub(super) struct Lower {
     pub(super) rel: Rel,
-    /// The thing as it was when it was moved.
+    /// The state of the lower directory at the time of the move.
     pub(super) seen: Option<Seen>,
 }
 
-/// A name that a directory knows.
+/// A name that a directory of the index holds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Entry {
-    /// `None` = nothing has this name.
+    /// `None` = the name was removed.
     pub(super) node: Option<Node>,
-    /// The name's meaning in the lower directory.
+    /// The lower directory's object of this name, which the entry hides.
     pub(super) hidden: Option<Seen>,
-    /// When that was hidden; of a directory: the first of what it held.
+    /// The time of hiding; for a directory, the earliest time of its entries.
     pub(super) since: Option<Time>,
 }
 
-/// The meaning of a name.
+/// The object that a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Node {
     Directory(u64),
@@ -80,16 +79,16 @@ pub(super) enum Node {
 pub(super) struct FileNode {
     pub(super) names: u32,
     pub(super) record: FileRecord,
-    /// Set on a file whose content is still below.
+    /// Times that were set while the content is still in the lower directory.
     pub(super) times: FileTimes,
 }
 
-/// A record that does not fit what stands before it.
+/// A record that contradicts the records before it.
 #[derive(Debug)]
 pub(super) struct Misfit;
 
 impl IndexTree {
-    /// Nothing differs.
+    /// An index without differences.
     pub(super) fn new() -> Self {
         let root = Directory {
             parent: None,
@@ -136,7 +135,7 @@ impl IndexTree {
         self.digests.get(seen).copied()
     }
 
-    /// Whether nothing differs, and no directory was looked at for a change.
+    /// Whether the index is empty: no difference, and no directory that was entered for a change.
     pub(super) fn is_plain(&self) -> bool {
         self.dirs.len() == 1 && self.dir(ROOT).is_none_or(|root| root.entries.is_empty())
     }
@@ -152,7 +151,7 @@ impl IndexTree {
         id
     }
 
-    /// Numbers up to this one are taken.
+    /// Marks the numbers up to this one as used.
     pub(super) fn passes(&mut self, id: u64) {
         self.next_file = self.next_file.max(id.saturating_add(1));
     }
@@ -168,7 +167,7 @@ impl IndexTree {
         Some(names.iter().rev().fold(Rel::default(), |path, name| path.join(name)))
     }
 
-    /// Whether a directory is the lower one's own, in its own place.
+    /// Whether a directory shows a lower directory at the same path.
     pub(super) fn is_own_place(&self, id: u64) -> bool {
         let Some(dir) = self.dirs.get(&id) else { return false };
         let Some((parent, name)) = &dir.parent else { return true };
@@ -179,7 +178,7 @@ impl IndexTree {
         }
     }
 
-    /// Makes a change. Gives the number of a file that has no name any more.
+    /// Applies one change. Returns the number of the file that lost its last name, if any.
     pub(super) fn apply(&mut self, record: &IndexRecord) -> Result<Option<u64>, Misfit> {
         let at = record.at;
         match &record.act {
@@ -281,11 +280,11 @@ impl IndexTree {
         if let Node::Directory(id) = node {
             let dir = self.dirs.get_mut(&id).ok_or(Misfit)?;
             dir.parent = Some((new, new_name.clone()));
-            // What was in its own place until now is what stays hidden there.
+            // The object that was at its own path until now stays hidden there.
             if let Some(lower) = &mut dir.origin {
                 lower.seen = lower.seen.or(left);
             }
-            // The directory below has gone meanwhile: no other one is seen in its place.
+            // The lower directory disappeared meanwhile, so no other one may show in its place.
             let gone = dir.origin.take_if(|lower| lower.seen.is_none());
             if let Some(lower) = gone {
                 self.by_lower.remove(&lower.rel);
@@ -327,8 +326,8 @@ impl IndexTree {
         Ok(())
     }
 
-    /// The directory that holds a path, and the name there. Directories of the lower directory on
-    /// the way get their places.
+    /// The directory that contains a path, and the last name. Lower directories on the path are added to the
+    /// index.
     fn place(&mut self, path: &Rel) -> Result<(u64, OsString), Misfit> {
         let mut dir = ROOT;
         let mut names = path.names();
@@ -369,7 +368,7 @@ impl IndexTree {
         id
     }
 
-    /// Gives a name its meaning, in the place of what it meant.
+    /// Sets the object of a name, and replaces the previous one.
     fn put(
         &mut self,
         dir: u64,
@@ -397,7 +396,7 @@ impl IndexTree {
         })
     }
 
-    /// Since when a name is hidden, or the first of what it holds.
+    /// The time since which a name, or the first of its entries, is hidden.
     fn hidden_since(&self, dir: u64, name: &OsStr) -> Option<Time> {
         let entry = self.dirs.get(&dir)?.entries.get(name)?;
         let held = match entry.node {
@@ -415,7 +414,7 @@ impl IndexTree {
             return None;
         }
         let file = self.files.remove(&id)?;
-        // Another one may have taken its place there.
+        // Another file may have replaced this one as the version of the lower file.
         if let Some(origin) = &file.record.origin
             && self.file_below(origin.rel.as_bytes()) == Some(id)
         {
@@ -424,7 +423,7 @@ impl IndexTree {
         Some(id)
     }
 
-    /// Forgets a directory that was visible as empty: its names only hide others.
+    /// Forgets a directory that guests saw as empty: its entries only hide others.
     fn forget_dir(&mut self, id: u64) {
         let Some(dir) = self.dirs.remove(&id) else { return };
         if let Some(lower) = &dir.origin {
@@ -455,7 +454,7 @@ impl IndexTree {
         }
     }
 
-    /// The changes that lead here from nothing, for an index without a past.
+    /// The changes that build this tree from an empty one, for a compact index on disk.
     pub(super) fn records(&self) -> Vec<IndexRecord> {
         let mut dump = Dump::of(self);
         dump.dir(ROOT, &Rel::default());
@@ -468,15 +467,15 @@ impl IndexTree {
     }
 }
 
-/// A tree as it is written down.
+/// A tree that is being written as records.
 struct Dump<'a> {
     tree: &'a IndexTree,
     told: HashMap<u64, ()>,
     seen: Vec<Seen>,
     records: Vec<IndexRecord>,
-    /// Since when the name is hidden that is told.
+    /// The time of hiding for the records that follow.
     at: Time,
-    /// Last: telling an entry touches its directory.
+    /// Records of times, written last because every other record changes the time of its directory.
     times: Vec<IndexRecord>,
 }
 
@@ -531,7 +530,7 @@ impl<'a> Dump<'a> {
         let origin = dir.origin.as_ref().and_then(|lower| {
             Some(Origin { rel: lower.rel.clone(), seen: lower.seen.or(hidden)? })
         });
-        // One in its own place is told by what it holds.
+        // A directory at its own path needs no record; its entries suffice.
         if !self.tree.is_own_place(id) || hidden.is_some() {
             self.seen.extend(origin.as_ref().map(|origin| origin.seen));
             self.tell(Act::Directory { path: path.clone(), origin, mode: dir.mode, hidden });

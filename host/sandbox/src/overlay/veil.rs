@@ -1,4 +1,5 @@
-//! Where a layer lies, by what the directories are and not by their paths.
+//! Decides where a layer is relative to the lower directory, by the identity of directories and not by their
+//! paths.
 
 use std::fs::File;
 use std::io;
@@ -11,22 +12,22 @@ use rustix::fs::{AtFlags, Dir, statat};
 use super::record::identity;
 use crate::imports::files::names::is_protected;
 
-/// Where a directory lies, as seen from another one.
+/// The location of a directory relative to another.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Between {
-    /// Not in it.
+    /// Outside the other directory.
     Outside,
-    /// In it, and the topmost directory on the way there that is protected: by its own name,
-    /// because a link of such a name in the upper one leads there, or as the host's own.
+    /// Inside the other directory. Holds the topmost protected directory on the path: protected by its own
+    /// name, by a link with a protected name in the upper directory, or as the host's own.
     Below(Option<(u64, u64)>),
 }
 
-/// Whether a directory is another one or lies below it.
+/// Whether a directory is `above` or is below it.
 pub(super) fn lies_in(dir: BorrowedFd<'_>, above: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(chain(dir, above)?.is_some())
 }
 
-/// Where the directory `place` lies as seen from `above`. The directory `hidden` counts as one with a
+/// The location of the directory `place` relative to `above`. The directory `hidden` counts as one with a
 /// protected name.
 pub(super) fn between(
     above: &File,
@@ -34,7 +35,7 @@ pub(super) fn between(
     hidden: Option<(u64, u64)>,
 ) -> io::Result<Between> {
     let Some(chain) = chain(place.as_fd(), above.as_fd())? else { return Ok(Between::Outside) };
-    // Links are followed: they are the owner's.
+    // Links are followed, because the owner of the directory made them.
     let means = |name: &&str| statat(above, *name, AtFlags::empty()).ok();
     let meant = PROTECTED_NAMES.iter().filter_map(means);
     let meant: Vec<_> = meant.map(|stat| identity(&stat)).chain(hidden).collect();
@@ -49,7 +50,7 @@ pub(super) fn between(
     Ok(Between::Below(topmost))
 }
 
-/// Whether a directory has a protected name in the one above it, which lies at `up`.
+/// Whether a directory has a protected name in its parent, which is at `up`.
 fn is_named(from: BorrowedFd<'_>, up: &str, sought: (u64, u64)) -> io::Result<bool> {
     use std::os::unix::ffi::OsStrExt as _;
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
@@ -61,7 +62,7 @@ fn is_named(from: BorrowedFd<'_>, up: &str, sought: (u64, u64)) -> io::Result<bo
         if !is_protected(&name.to_string_lossy()) {
             continue;
         }
-        // Not by the number in the entry: of what is mounted there it is another one.
+        // The inode in the entry would be wrong for a mount point, so the status is read.
         let stat = statat(&above, name, AtFlags::SYMLINK_NOFOLLOW);
         if stat.is_ok_and(|stat| identity(&stat) == sought) {
             return Ok(true);
@@ -70,7 +71,7 @@ fn is_named(from: BorrowedFd<'_>, up: &str, sought: (u64, u64)) -> io::Result<bo
     Ok(false)
 }
 
-/// The directories from one up to another, without the upper one. `None` = it does not lie there.
+/// The directories from `dir` up to `above`, without `above`. `None` = `dir` is not inside `above`.
 fn chain(dir: BorrowedFd<'_>, above: BorrowedFd<'_>) -> io::Result<Option<Vec<(u64, u64)>>> {
     let sought = identity(&rustix::fs::fstat(above)?);
     let mut up = String::from(".");

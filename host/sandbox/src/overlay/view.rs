@@ -1,4 +1,4 @@
-//! Finding things in the lower directory and the layer as one.
+//! Looks up names in the lower directory and the layer together.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,70 +17,70 @@ use super::state::{OverlayShared, Reader, State};
 use super::tree::{Node, ROOT};
 use crate::imports::files::walk::{HostDir, PathEnd, Steps, kind};
 
-/// An overlay, looked at by one operation.
+/// A locked overlay during one operation.
 pub(crate) struct View<'a> {
     pub(super) shared: &'a OverlayShared,
     pub(super) state: MutexGuard<'a, State>,
 }
 
-/// A descriptor's memory of its directory. Stays right when the directory is moved.
+/// The directory that an open descriptor refers to. Stays valid when the directory is moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DirRef {
-    /// One that the index knows.
+    /// A directory of the index.
     Known(u64),
-    /// One of the lower directory, by its path there.
+    /// A directory of the lower directory, by its path there.
     Lower(Rel),
 }
 
-/// A directory that was found, for as long as the view is held.
+/// A directory that a lookup returned, valid while the view is held.
 #[derive(Debug)]
 pub(crate) struct DirAt {
     pub(super) at: At,
-    /// The directory that is seen through it.
+    /// The lower directory that is visible through this one.
     pub(super) lower: Option<LowerDir>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum At {
-    /// The index knows it.
+    /// A directory of the index.
     Known(u64),
-    /// The lower directory's own, with nothing changed in it or below.
+    /// A lower directory with no change in it or below.
     Lower,
-    /// It was removed.
+    /// A removed directory.
     Gone,
 }
 
-/// The meaning of a name.
+/// The object that a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Child {
     Nothing,
     Dir(u64),
     File(u64),
-    /// Whatever it means in the lower directory.
+    /// The lower directory's object, unchanged.
     Lower,
 }
 
-/// Something that was found.
+/// The result of a lookup.
 pub(crate) struct Found {
-    /// As guests see it.
+    /// The status that guests see.
     pub(crate) stat: Stat,
-    /// The known names of a file: with more than one, it cannot be changed.
+    /// The number of names of a file; a file with several names cannot be changed.
     pub(crate) names: u32,
     pub(super) child: Child,
 }
 
 /// A file, open for reading.
 pub(crate) enum ReadFile {
-    /// Of the lower directory, with its status.
+    /// A file of the lower directory, with its open state.
     Lower(Arc<Reader>, File),
-    /// Of the layer.
+    /// A file of the layer.
     Upper(Arc<Upper>, File),
-    /// It is no regular file, whatever it was before.
+    /// Not a regular file any more.
     Special,
 }
 
 impl Found {
-    /// The thing that the host has, as it is.
+    /// An object of the host's file system, unchanged.
     pub(crate) fn on_disk(stat: Stat) -> Self {
         let names = u32::try_from(stat.st_nlink).unwrap_or(u32::MAX);
         Self { stat, names, child: Child::Lower }
@@ -88,7 +88,7 @@ impl Found {
 }
 
 impl Reader {
-    /// The copy that is read in the place of the file, once there is one.
+    /// The layer's copy that replaces the file for this reader; `None` = not copied yet.
     pub(crate) fn moved(&self) -> Option<(&Arc<Upper>, &Arc<File>)> {
         self.moved.get().map(|(upper, file)| (upper, file))
     }
@@ -97,12 +97,12 @@ impl Reader {
         *self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Times of the file were set, without a copy.
+    /// Records times of the file that were set without copying the file.
     pub(super) fn set_times(&self, times: FileTimes) {
         *self.times.lock().unwrap_or_else(PoisonError::into_inner) = times;
     }
 
-    /// As [`OnceLock::set`]; only for the file that this one reads.
+    /// Sets the copy once, if `identity` is that of this reader's file.
     pub(super) fn move_to(&self, identity: (u64, u64), upper: &Arc<Upper>, file: Arc<File>) {
         if self.identity == identity {
             let _ = self.moved.set((Arc::clone(upper), file));
@@ -111,7 +111,7 @@ impl Reader {
 }
 
 impl DirAt {
-    /// The memory that a descriptor of it keeps.
+    /// The reference that a descriptor of this directory stores.
     pub(crate) fn remembered(&self) -> DirRef {
         match (self.at, &self.lower) {
             (At::Known(id), _) => DirRef::Known(id),
@@ -122,7 +122,7 @@ impl DirAt {
 }
 
 impl DirAt {
-    /// The same once more.
+    /// A second handle of the same directory.
     pub(super) fn again(&self) -> std::io::Result<Self> {
         let lower = self.lower.as_ref().map(LowerDir::again).transpose()?;
         Ok(Self { at: self.at, lower })
@@ -170,18 +170,18 @@ impl<'a> View<'a> {
         Self { shared, state: shared.state() }
     }
 
-    /// The root.
+    /// The root of the overlay.
     pub(crate) fn root() -> DirRef {
         DirRef::Known(ROOT)
     }
 
-    /// A directory that was removed.
+    /// A reference to a removed directory.
     pub(crate) fn nowhere() -> DirRef {
-        // No number is given twice, and not this one.
+        // Numbers are never reused, and no directory gets this one.
         DirRef::Known(u64::MAX)
     }
 
-    /// The directory of a descriptor. `dir`: the directory below as it was opened, if any.
+    /// The directory of a descriptor. `dir` is the opened lower directory, if any.
     pub(crate) fn dir(&self, remembered: &DirRef, dir: Option<&Arc<File>>) -> DirAt {
         let below = &self.shared.lower;
         let lower = |rel: &Rel| dir.map(|dir| below.known(Arc::clone(dir), rel.clone()));
@@ -200,7 +200,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Where something of the lower directory is seen by now.
+    /// The place of a lower path in the index.
     fn where_is(&self, rel: &Rel) -> At {
         let tree = &self.state.tree;
         if tree.is_plain() {
@@ -237,12 +237,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A directory that the index knows, under a name in another.
+    /// A directory of the index, by its name in the directory `above`.
     pub(super) fn known_dir(&self, above: &DirAt, name: &OsStr, id: u64) -> Result<DirAt, Errno> {
         let known = self.state.tree.dir(id).ok_or(Errno::NOENT)?;
         let lower = match (&known.origin, &above.lower) {
             (None, _) => None,
-            // Most often it is in its own place, and one step away.
+            // The common case: the directory is not moved, so its lower directory is one step away.
             (Some(origin), Some(lower)) if origin.rel == lower.rel.join(name) => {
                 lower.find(name)?
             }
@@ -251,7 +251,7 @@ impl<'a> View<'a> {
         Ok(DirAt { at: At::Known(id), lower })
     }
 
-    /// The names that the index knows in a directory, whatever they mean.
+    /// The names that the index has in a directory, hidden ones included.
     pub(super) fn known_names(&self, dir: &DirAt) -> impl Iterator<Item = OsString> {
         let known = match dir.at {
             At::Known(id) => self.state.tree.dir(id),
@@ -260,7 +260,7 @@ impl<'a> View<'a> {
         known.into_iter().flat_map(|known| known.entries.keys().cloned())
     }
 
-    /// Whether the same directory below is seen through two of them.
+    /// Whether two directories show the same lower directory.
     pub(super) fn is_of_one_place(one: &DirAt, other: &DirAt) -> bool {
         match (&one.lower, &other.lower) {
             (Some(one), Some(other)) => one.rel == other.rel,
@@ -268,7 +268,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Where in the lower directory something comes from that a guest cannot change.
+    /// The lower object behind an object that guests cannot change, for example a link.
     pub(super) fn origin(&self, place: &PathEnd<DirAt>, found: &Found) -> Option<Origin> {
         match found.child {
             Child::File(id) => self.state.tree.file(id)?.record.origin.clone(),
@@ -280,14 +280,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Where below the content of a file lies that is not in the layer.
+    /// The lower path of a file's content; `None` = the content is in the layer.
     pub(super) fn content_below(&self, id: u64) -> Option<Rel> {
         let record = &self.state.tree.file(id)?.record;
         let origin = record.origin.as_ref().filter(|_| !record.copied)?;
         Some(origin.rel.clone())
     }
 
-    /// The thing that stands at a place.
+    /// The object at a path.
     pub(crate) fn find(&self, place: &PathEnd<DirAt>) -> Result<Found, Errno> {
         let found = self.look_up(place)?;
         if place.must_be_dir && kind(&found.stat) != FileType::Directory {
@@ -296,7 +296,7 @@ impl<'a> View<'a> {
         Ok(found)
     }
 
-    /// As [`Self::find`], also where only a directory would do.
+    /// Looks up a path like [`Self::find`], but ignores a final `/`, which requires a directory.
     pub(crate) fn look_up(&self, place: &PathEnd<DirAt>) -> Result<Found, Errno> {
         match &place.name {
             None => self.itself(place.at()),
@@ -335,7 +335,7 @@ impl<'a> View<'a> {
             Some(lower) => lower.own_stat()?,
             None => {
                 let mut stat = rustix::fs::fstat(self.shared.layer.empty())?;
-                // A device that no file system has, so that no number means two things.
+                // No file system has this device number, so no inode is ambiguous.
                 (stat.st_dev, stat.st_ino) = (!0, id.unwrap_or(u64::MAX));
                 stat
             }
@@ -352,7 +352,7 @@ impl<'a> View<'a> {
         Ok(stat)
     }
 
-    /// The status of a file that the index knows, and how many names it has.
+    /// The status of a file of the index, and the number of its names.
     fn file_stat(&self, id: u64) -> Result<(Stat, u32), Errno> {
         let file = self.state.tree.file(id).ok_or(Errno::NOENT)?;
         let names = file.names;
@@ -374,7 +374,7 @@ impl<'a> View<'a> {
         Ok((stat, names))
     }
 
-    /// The status of a file of the layer, as guests see it.
+    /// The status of a layer's file as guests see it: with their link count and inode.
     fn as_seen(&self, upper: &Upper, mut stat: Stat) -> Stat {
         stat.st_nlink = self.names(upper) as _;
         if let Some((device, inode)) = upper.identity {
@@ -383,7 +383,7 @@ impl<'a> View<'a> {
         stat
     }
 
-    /// How many names a file of the layer has.
+    /// The number of names of a layer's file.
     pub(crate) fn names(&self, upper: &Upper) -> u32 {
         self.state.tree.file(upper.id).map_or(0, |file| file.names)
     }
@@ -403,13 +403,13 @@ impl<'a> View<'a> {
                 stat.st_nlink = known.names as _;
             }
         } else if self.where_is(&reader.rel) == At::Gone {
-            // Its name was removed, or means something else.
+            // The name was removed or refers to another object.
             stat.st_nlink = stat.st_nlink.saturating_sub(1);
         }
         Ok(stat)
     }
 
-    /// Opens what was found for reading.
+    /// Opens the result of a lookup for reading.
     pub(crate) fn open_to_read(
         &mut self,
         place: &PathEnd<DirAt>,
@@ -443,7 +443,7 @@ impl<'a> View<'a> {
         Ok(ReadFile::Lower(self.reader(rel, identity(&stat)), file))
     }
 
-    /// The one reader of a file of the lower directory.
+    /// The shared reader of a file of the lower directory.
     fn reader(&mut self, rel: Rel, identity: (u64, u64)) -> Arc<Reader> {
         let known = self.state.readers.get(&rel).and_then(std::sync::Weak::upgrade);
         if let Some(known) = known.filter(|known| known.identity == identity) {
@@ -461,8 +461,8 @@ impl<'a> View<'a> {
         reader
     }
 
-    /// The directory at a place, and a handle for its descriptor: of the directory below, or of
-    /// one that is empty.
+    /// The directory at a path, and a handle for its descriptor: of the lower directory, or of an empty
+    /// directory if none exists.
     pub(crate) fn open_dir(
         &self,
         place: &PathEnd<DirAt>,
@@ -483,12 +483,12 @@ impl<'a> View<'a> {
         Ok((dir.remembered(), lower.map(Arc::new)))
     }
 
-    /// Replaces a missing lower directory.
+    /// An empty directory in place of a missing lower directory.
     pub(crate) fn empty(&self) -> &Arc<File> {
         self.shared.layer.empty()
     }
 
-    /// Whether a directory is the lower one's own with nothing changed in it, nor anything veiled.
+    /// Whether a directory is the lower directory's own, with no change and nothing hidden in it.
     pub(crate) fn is_unchanged(&self, dir: &DirAt) -> bool {
         dir.at == At::Lower && !self.shared.lower.is_veiled()
     }
@@ -498,8 +498,8 @@ impl<'a> View<'a> {
         self.list_with(dir, bound, false)
     }
 
-    /// Like [`Self::list`], with the invisible directory: a directory with it is not empty, nor can it be
-    /// moved.
+    /// Lists the names like [`Self::list`], with the invisible directory, because a directory that contains
+    /// it can neither be removed as empty nor moved.
     pub(crate) fn list_all(
         &self,
         dir: &DirAt,
@@ -515,7 +515,7 @@ impl<'a> View<'a> {
         veiled: bool,
     ) -> Result<Vec<(OsString, FileType)>, Errno> {
         let id = match dir.at {
-            // As of a directory of the host that was removed.
+            // A removed directory of the host lists no names either.
             At::Gone => return Ok(Vec::new()),
             At::Lower => None,
             At::Known(id) => self.state.tree.dir(id),
@@ -564,7 +564,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Readers at which unused ones are removed.
+/// The number of readers at which unused ones are removed.
 const SWEEP_AT: usize = 1024;
 
 fn set_times(stat: &mut Stat, times: FileTimes) {

@@ -1,5 +1,5 @@
-//! Changes to the index that are the host's: it has done to the lower directory what the index says,
-//! took that back, or gives up what the index says.
+//! Updates the index after the host changed the lower directory: it applied changes of the index, undid them,
+//! or dropped them.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -8,64 +8,64 @@ use super::super::record::{FileRecord, FileTimes, MODE, Origin, Seen, Time};
 use super::super::rel::{Rel, split};
 use super::{Entry, FileNode, IndexTree, Lower, Node, ROOT};
 
-/// The state of the lower directory by now. Places in the lower directory are those before all
-/// moves; the others are where guests see things.
+/// The changes that the host applied or dropped. Lower paths are those before all moves; the other paths are
+/// those that guests see.
 #[derive(Debug, Default)]
 pub(crate) struct SettledPaths {
-    /// Places at which the lower directory has nothing any more.
+    /// Lower paths that no longer exist.
     pub(crate) gone: Vec<Rel>,
-    /// From a place in the lower directory to where guests see it.
+    /// Moves, each from a lower path to the path that guests see.
     pub(crate) moved: Vec<(Rel, Rel)>,
     pub(crate) directories: Vec<Rel>,
     pub(crate) files: Vec<Rel>,
-    /// Paths at which the guests' version is given up.
+    /// Paths whose changes are dropped.
     pub(crate) dropped: Vec<Rel>,
 }
 
-/// The names that the lower directory has no longer, or has again, with what is there now.
+/// The lower paths that an undo removed or restored, with their present state.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
     pub(crate) gone: Vec<(Rel, Known)>,
     pub(crate) moved: Vec<(Rel, Rel, Seen)>,
     pub(crate) directories: Vec<Rel>,
     pub(crate) files: Vec<TakenFile>,
-    /// Names that were given up, and are hidden again.
+    /// Names whose dropped changes return, so that they are hidden again.
     pub(crate) dropped: Vec<(Rel, Known)>,
 }
 
-/// The thing that a change began with.
+/// The lower object at the beginning of a change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known {
     pub(crate) seen: Seen,
-    /// Since when it is hidden, if not from now on.
+    /// The time of hiding; `None` = now.
     pub(crate) since: Option<Time>,
     pub(crate) digest: Option<[u8; 32]>,
 }
 
-/// A file that is the overlay's again.
+/// A file whose content moves from the lower directory back to the overlay.
 #[derive(Debug)]
 pub(crate) struct TakenFile {
-    /// Where guests see it.
+    /// The path that guests see.
     pub(crate) path: Rel,
-    /// Its number in the layer.
+    /// The number of the file in the layer.
     pub(crate) id: u64,
-    /// Its content lies there.
+    /// Whether the layer has the content.
     pub(crate) copied: bool,
     pub(crate) mode: u32,
     pub(crate) origin: Option<Origin>,
     pub(crate) digest: Option<[u8; 32]>,
-    /// It was given up: the lower directory never had it.
+    /// Whether the change had been dropped, so that the lower directory never had this content.
     pub(crate) dropped: bool,
 }
 
 impl IndexTree {
-    /// The number of the last time that the host did something.
+    /// The number of the host's last change, as stored by [`Self::settle`] or [`Self::unsettle`].
     pub(crate) fn settled(&self) -> u64 {
         self.settled
     }
 
-    /// Sees the lower directory where it has what the index says. Gives the files that have no name
-    /// any more.
+    /// Shows the lower directory wherever the host applied a change of the index. Returns the files that lost
+    /// their last name.
     pub(crate) fn settle(&mut self, number: u64, done: &SettledPaths) -> Vec<u64> {
         let mut lost = Vec::new();
         for lower in done.gone.iter().chain(done.moved.iter().map(|(from, _)| from)) {
@@ -87,7 +87,7 @@ impl IndexTree {
                     let lower = Lower { rel: to.clone(), seen: None };
                     self.set_origin(id, Some(lower));
                 }
-                // Its other names are links to it.
+                // Other names of the file are links to the same content, so the file stays.
                 Some(Node::File(id)) if self.file(id).is_some_and(|file| file.names > 1) => {}
                 Some(Node::File(_)) => lost.extend(self.let_through(to)),
                 None => {}
@@ -101,7 +101,7 @@ impl IndexTree {
         lost
     }
 
-    /// Forgets what differs at these paths and below. Gives the files that have no name any more.
+    /// Drops the changes at these paths and below. Returns the files that lost their last name.
     pub(crate) fn discard(&mut self, paths: &[Rel]) -> Vec<u64> {
         let (mut lost, mut back) = (Vec::new(), Vec::new());
         for path in paths {
@@ -125,11 +125,12 @@ impl IndexTree {
         lost
     }
 
-    /// The contrary of [`Self::settle`].
+    /// Reverses [`Self::settle`].
     pub(crate) fn unsettle(&mut self, number: u64, taken: &Taken) {
-        // What was made of an applied file since is known by the place that it has below until now.
+        // Later versions of an applied file are found by their present lower path, so they are
+        // collected before the moves.
         let versions = taken.files.iter().map(|file| self.leave_below(file)).collect::<Vec<_>>();
-        // First: something that was moved may get the place below that one of them had.
+        // Directories come first, because a moved object may get the lower path of one of them.
         for path in &taken.directories {
             if let Some(Node::Directory(id)) = self.node_at(path) {
                 self.set_origin(id, None);
@@ -154,7 +155,7 @@ impl IndexTree {
         }
         let own: HashSet<u64> = taken.files.iter().map(|file| file.id).collect();
         for (lower, known) in &taken.dropped {
-            // What has been made there or in it since stays.
+            // An object that was made at this path or below since the change stays.
             let entry = self.dir_of(lower).and_then(|(dir, name)| {
                 self.dirs.get(&dir).and_then(|dir| dir.entries.get(&name)).map(|it| it.node)
             });
@@ -176,7 +177,8 @@ impl IndexTree {
         self.tidy_up();
     }
 
-    /// The same content stands at a place of the lower directory, as another file.
+    /// Records that the object at a lower path was replaced by another with the same content, for example
+    /// restored by the host.
     pub(crate) fn see_again(&mut self, lower: &Rel, now: Seen) {
         let mut olds = Vec::new();
         if let Some((dir, name)) = self.dir_of(lower)
@@ -184,7 +186,8 @@ impl IndexTree {
             && let Some(hidden) = &mut entry.hidden
         {
             olds.push(std::mem::replace(hidden, now));
-            // What it holds was made anew, before now.
+            // The entries of the restored directory were made before now, so the time of hiding
+            // becomes the present.
             entry.since = Some(Time::exact());
         }
         if let Some(file) = self.file_below(lower.as_bytes()).and_then(|id| self.files.get_mut(&id))
@@ -197,7 +200,7 @@ impl IndexTree {
         }
     }
 
-    /// The digests of all that is named.
+    /// The digests of all objects that the index refers to.
     pub(crate) fn digests(&self) -> HashSet<[u8; 32]> {
         let hidden = self.dirs.values().flat_map(|dir| dir.entries.values());
         let hidden = hidden.filter_map(|entry| entry.hidden);
@@ -206,13 +209,13 @@ impl IndexTree {
         seen.filter_map(|seen| self.digest(&seen)).collect()
     }
 
-    /// The directory of the index that a place of the lower directory lies in, and the name there.
+    /// The index's directory that contains a lower path, and the last name.
     fn dir_of(&self, lower: &Rel) -> Option<(u64, OsString)> {
         let (above, name) = lower.split()?;
         Some((self.dir_below(above)?, name.to_owned()))
     }
 
-    /// The name that the index has at a path.
+    /// The index's directory that contains a path, and the last name.
     fn find(&self, path: &Rel) -> Option<(u64, OsString)> {
         let mut dir = ROOT;
         let mut names = path.names();
@@ -232,7 +235,7 @@ impl IndexTree {
         self.dirs.get(&dir)?.entries.get(&name)?.node
     }
 
-    /// The lower directory has nothing at a place any more.
+    /// Forgets the object at a lower path that no longer exists.
     fn vacate(&mut self, lower: &Rel) {
         let Some((id, name)) = self.dir_of(lower) else { return };
         let Some(dir) = self.dirs.get_mut(&id) else { return };
@@ -244,7 +247,7 @@ impl IndexTree {
         }
     }
 
-    /// Things of the lower directory have other places there.
+    /// Changes the lower paths of moved objects and of everything below them.
     fn relocate(&mut self, moves: &HashMap<Rel, Rel>) {
         let place = |rel: &Rel| {
             let mut above = rel.as_bytes();
@@ -292,7 +295,7 @@ impl IndexTree {
         }
     }
 
-    /// Takes the index's file away from a path, so that the lower directory's is seen.
+    /// Removes the index's file from a path, so that the lower directory's file shows.
     fn let_through(&mut self, path: &Rel) -> Option<u64> {
         let Some(Node::File(id)) = self.node_at(path) else { return None };
         let (dir, name) = self.find(path)?;
@@ -300,8 +303,8 @@ impl IndexTree {
         self.let_go(id)
     }
 
-    /// A file loses a name. Its other names have nothing to do with the lower directory from now on,
-    /// if it was copied.
+    /// Removes one name of a file. If the file was copied, its other names lose their link to the lower
+    /// directory.
     fn let_go(&mut self, id: u64) -> Option<u64> {
         let lost = self.lose_name(id);
         if let Some(file) = self.files.get_mut(&id)
@@ -342,7 +345,7 @@ impl IndexTree {
                 let origin = file.record.origin.as_ref().map(|origin| origin.rel.clone());
                 let at_home = origin.is_some() && origin == own;
                 if at_home && !file.record.copied && file.names > 1 {
-                    // It is as below, and its other names are links to it.
+                    // The file equals its lower version, and its other names are links to it.
                     file.times = FileTimes::default();
                     return;
                 }
@@ -358,7 +361,7 @@ impl IndexTree {
         }
     }
 
-    /// Forgets a directory with those below that are the lower one's own.
+    /// Forgets a directory and its descendants in the index.
     fn purge(&mut self, id: u64) {
         let Some(dir) = self.dirs.remove(&id) else { return };
         if let Some(lower) = &dir.origin {
@@ -371,7 +374,7 @@ impl IndexTree {
         }
     }
 
-    /// Hides each thing that is seen elsewhere from where it was.
+    /// Hides the original lower path of each moved object.
     fn hide_moved(&mut self) {
         let dirs = self.dirs.iter().filter(|(id, _)| !self.is_own_place(**id));
         let dirs = dirs.filter_map(|(_, dir)| dir.origin.as_ref());
@@ -388,7 +391,7 @@ impl IndexTree {
         }
     }
 
-    /// Hides a place of the lower directory, if it is seen; since now, if nothing else is said.
+    /// Hides a lower path if it is visible; `since` = `None` means from now on.
     fn hide(&mut self, lower: &Rel, seen: Seen, since: Option<Time>) {
         let since = Some(since.unwrap_or_else(Time::exact));
         let mut below: Vec<&OsStr> = Vec::new();
@@ -419,7 +422,7 @@ impl IndexTree {
                 return;
             }
             if entry.is_some() {
-                // Something else is seen there.
+                // Another object is visible at that path.
                 return;
             }
             match self.enter(dir, name) {
@@ -429,7 +432,7 @@ impl IndexTree {
         }
     }
 
-    /// A directory is the index's own again: an empty one, or one that was moved.
+    /// Makes a directory part of the index again: an empty one, or a moved one.
     fn show_again(&mut self, path: &Rel, from: Option<(&Rel, Seen)>) {
         use super::super::record::Kind;
         let is_dir = from.is_none_or(|(_, seen)| seen.kind == Kind::Directory);
@@ -456,8 +459,8 @@ impl IndexTree {
         }
     }
 
-    /// The index's version of an applied file, if something was made of that since. It is no version
-    /// of it any more.
+    /// Detaches the index's newer version of an applied file from the applied file, and returns the version
+    /// with its old record.
     fn leave_below(&mut self, file: &TakenFile) -> Option<(u64, FileRecord)> {
         let id = self.file_below(file.path.as_bytes()).filter(|_| !file.dropped)?;
         let known = self.files.get_mut(&id)?;
@@ -467,8 +470,8 @@ impl IndexTree {
         Some((id, record))
     }
 
-    /// A file is the overlay's again. What was made of it since stays, as a version of what was
-    /// there before.
+    /// Returns a file to the overlay. A newer version stays, as a version of the lower file before the
+    /// change.
     fn file_again(&mut self, file: &TakenFile, version: Option<(u64, FileRecord)>) {
         let copied = file.copied;
         let record = FileRecord { copied, mode: file.mode, origin: file.origin.clone() };
@@ -504,7 +507,7 @@ impl IndexTree {
         }
     }
 
-    /// A file gets this origin, and another number where its content lies in the layer only now.
+    /// Sets the origin of a file, and its number in the layer if the content was not in the layer before.
     fn become_version(&mut self, (old, id): (u64, u64), record: FileRecord) {
         let Some(mut known) = self.files.remove(&old) else { return };
         if let Some(origin) = &record.origin {
@@ -542,7 +545,7 @@ impl IndexTree {
         self.files.insert(id, FileNode { names: 1, record, times: FileTimes::default() });
     }
 
-    /// Counts anew, and forgets digests of what has no name.
+    /// Counts the entries again, and forgets the digests of objects without a name.
     fn tidy_up(&mut self) {
         let tree = &*self;
         let names =
