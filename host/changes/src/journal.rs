@@ -1,8 +1,9 @@
 //! The journal on disk: the steps of each apply, and the replaced contents.
 //!
-//! A record is valid once its file `record` has its name; from then on the workspace may have been changed.
+//! A record is valid once its file has the name `record`; from then on the workspace may have been changed.
 //! `done` marks all steps as done, `settled` the overlay as updated, `undoing` a started undo. Each mark is
-//! on disk before its consequences.
+//! on disk before its consequences. For example, a crash after `record` and before `done` is undone at the
+//! next opening.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -19,26 +20,26 @@ use crate::paths::AnyPath;
 use crate::workspace::State;
 use crate::{ChangesError, Node};
 
-/// Applies that can be taken back. Older ones are forgotten.
+/// Applies that can be undone. Older ones are removed from the journal.
 const MOST_KEPT: usize = 32;
 
-/// Bytes kept by all entries. Older entries are dropped before that.
+/// Bytes of all entries of the journal. The oldest entries are removed to stay below.
 pub(crate) const MOST_BYTES: u64 = 2 << 30;
 
-/// One step. `from` and `below` are places before all steps, `path` and `to` places after them.
+/// One step. `from` and `below` are paths before all steps, `path` and `to` paths after them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Step {
-    /// A file or a link goes.
+    /// A file or a link is removed.
     Remove { below: AnyPath, before: State, kept: KeptCopy },
-    /// A file leaves its place, for a temporary name at the top.
+    /// A file is moved to a temporary name at the top of the workspace.
     Stage { from: AnyPath, before: State },
-    /// A directory goes, empty by now.
+    /// A directory is removed, which is empty by then.
     RemoveDir { below: AnyPath, mode: u32 },
-    /// A directory comes.
+    /// A directory is made.
     MakeDir { path: AnyPath },
-    /// A file that left its place gets another. `stage`: the index of the step.
+    /// A file with a temporary name is moved to its new path. `stage` = the index of its [`Step::Stage`].
     Place { stage: usize, before: State, to: AnyPath },
-    /// A content comes, in the place of what is there.
+    /// A content is written, and replaces the file at the path.
     Put {
         path: AnyPath,
         before: Option<(State, KeptCopy)>,
@@ -48,28 +49,29 @@ pub(crate) enum Step {
     },
 }
 
-/// The steps that may have been done. A path has one meaning within a level: its file after all removals
-/// differs from the one before.
+/// The steps that may have been done. Within a level, each path refers to one file: a path may have another
+/// file after all removals than before them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// A thing that goes, goes.
+    /// Removals and moves to temporary names.
     Going,
-    /// All has gone; directories and what was moved come, contents are written beside.
+    /// After all removals: directories are made, files moved to their new paths, contents written to
+    /// temporary names.
     Coming,
-    /// All directories have come; contents are put in place.
+    /// After all directories are made: contents are moved to their paths.
     Placing,
 }
 
-/// The thing that was there.
+/// The stored original of a replaced file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum KeptCopy {
-    /// A file; its content lies under the step's index.
+    /// A file, whose content is stored under the index of the step.
     File,
     /// A link, with its target.
     Link(AnyPath),
 }
 
-/// An apply.
+/// One apply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) number: u64,
@@ -77,35 +79,35 @@ pub(crate) struct Record {
     pub(crate) gone: Vec<AnyPath>,
     pub(crate) moved: Vec<(AnyPath, AnyPath)>,
     pub(crate) directories: Vec<AnyPath>,
-    /// The files, with the places of their originals, and permissions.
+    /// The files, with the paths of their originals, and permissions.
     pub(crate) files: Vec<(AnyPath, Option<AnyPath>, u32)>,
-    /// The state that the agent began with, by place.
+    /// The states that the agent began with, by path.
     #[serde(default)]
     pub(crate) befores: Vec<Was>,
-    /// Paths whose change is given up.
+    /// Paths whose changes are dropped.
     #[serde(default)]
     pub(crate) dropped: Vec<AnyPath>,
-    /// The changes there that can be the agent's again.
+    /// The dropped changes that an undo can restore.
     #[serde(default)]
     pub(crate) given_up: Vec<GivenUp>,
 }
 
-/// A change given up for the workspace's version.
+/// A change dropped in favour of the workspace's version.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct GivenUp {
     pub(crate) path: AnyPath,
-    /// Of a file: its permissions.
+    /// The permissions, if the change is to a file.
     pub(crate) file: Option<u32>,
-    /// The content is kept, under this entry's index.
+    /// Whether the content is stored, under this entry's index.
     pub(crate) copied: bool,
-    /// The place of the original.
+    /// The path of the original.
     pub(crate) below: Option<AnyPath>,
-    /// That is hidden.
+    /// Whether the change hides the original.
     pub(crate) hides: bool,
 }
 
 impl Step {
-    /// The file or link that is changed, moved or gone after the step.
+    /// The file or link that the step changes, moves or removes.
     fn file(&self) -> Option<&AnyPath> {
         match self {
             Self::Remove { below: path, .. } | Self::Put { path, .. } => Some(path),
@@ -124,7 +126,7 @@ impl Step {
 }
 
 impl Record {
-    /// For the overlay.
+    /// The changes of the record in the form that the overlay needs.
     pub(crate) fn settled(&self) -> Settled {
         let paths = |paths: &[AnyPath]| paths.iter().map(|path| path.0.clone()).collect();
         Settled {
@@ -136,7 +138,7 @@ impl Record {
         }
     }
 
-    /// The files and links made, replaced, moved, removed or given up, each by one path.
+    /// The files and links that were made, replaced, moved, removed or dropped, each by one path.
     pub(crate) fn files(&self) -> HashSet<&Path> {
         let given_up = self.given_up.iter().filter(|given| given.file.is_some());
         let given_up = given_up.map(|given| &given.path);
@@ -144,7 +146,7 @@ impl Record {
         paths.map(|path| path.0.as_path()).collect()
     }
 
-    /// The agent's original states by place, each with its index.
+    /// The agent's original states by path, each with its index.
     pub(crate) fn befores_by_place(&self) -> HashMap<&Path, (usize, &Was)> {
         let mut found = HashMap::new();
         for (at, was) in self.befores.iter().enumerate() {
@@ -153,7 +155,7 @@ impl Record {
         found
     }
 
-    /// The files by path, each with its original's place, and permissions.
+    /// The files by path, each with its original's path, and permissions.
     pub(crate) fn files_by_path(&self) -> HashMap<&Path, (Option<&Path>, u32)> {
         let mut found = HashMap::new();
         for (path, below, mode) in &self.files {
@@ -195,12 +197,12 @@ impl Journal {
         Ok(Self { dir: dir.to_owned() })
     }
 
-    /// An existing journal; `None` = missing. Makes nothing.
+    /// An existing journal; `None` = missing. Creates nothing.
     pub(crate) fn known(dir: &Path) -> Option<Self> {
         dir.is_dir().then(|| Self { dir: dir.to_owned() })
     }
 
-    /// Locks the journal: nobody else applies or undoes meanwhile.
+    /// Locks the journal, so that no other process applies or undoes meanwhile.
     pub(crate) fn lock(&self) -> Result<File, ChangesError> {
         let path = self.dir.join("lock");
         let failed = ChangesError::io("lock", &path);
@@ -227,7 +229,8 @@ impl Journal {
         Ok(entries)
     }
 
-    /// The highest number ever used, even of an incomplete undo: its names may remain in the workspace.
+    /// The highest number ever used, also by an incomplete undo, because its temporary names may remain in
+    /// the workspace.
     pub(crate) fn last_number(&self) -> Result<u64, ChangesError> {
         let failed = |error| ChangesError::io("list", &self.dir)(error);
         let mut last = 0;
@@ -251,12 +254,12 @@ impl Journal {
         Ok(Entry { dir, number })
     }
 
-    /// Bytes of the journal.
+    /// The size of the journal in bytes.
     pub(crate) fn bytes(&self) -> Result<u64, ChangesError> {
         self.entries()?.iter().try_fold(0, |sum, entry| Ok(sum + entry.bytes()?))
     }
 
-    /// Forgets the oldest applies beyond the bounds.
+    /// Removes the oldest applies beyond the limits.
     pub(crate) fn trim(&self) -> Result<(), ChangesError> {
         let mut entries = self.entries()?;
         let mut sizes = Vec::new();
@@ -278,17 +281,17 @@ impl Journal {
 }
 
 impl Entry {
-    /// Where the content is kept that step `at` replaces.
+    /// The path of the original content that step `at` replaces.
     pub(crate) fn kept(&self, at: usize) -> PathBuf {
         self.dir.join("kept").join(at.to_string())
     }
 
-    /// Where the merged content of step `at` is.
+    /// The path of the merged content of step `at`.
     pub(crate) fn merged(&self, at: usize) -> PathBuf {
         self.dir.join("merged").join(at.to_string())
     }
 
-    /// Where the content of step `at` is that goes back into the overlay.
+    /// The path of the content of step `at` that returns to the overlay.
     pub(crate) fn again(&self, at: usize) -> PathBuf {
         self.dir.join("again").join(at.to_string())
     }
@@ -298,12 +301,12 @@ impl Entry {
         self.dir.join("bases").join(at.to_string())
     }
 
-    /// The path of the agent's given-up version, by index.
+    /// The path of the agent's dropped version, by index.
     pub(crate) fn dropped(&self, at: usize) -> PathBuf {
         self.dir.join("dropped").join(at.to_string())
     }
 
-    /// Writes down what will be done.
+    /// Writes the record before its steps are done.
     pub(crate) fn write(&self, record: &Record) -> Result<(), ChangesError> {
         let path = self.dir.join(RECORD);
         let bytes = serde_json::to_vec(record).map_err(|error| self.damaged(&error.to_string()))?;
@@ -324,7 +327,7 @@ impl Entry {
         write().map_err(ChangesError::io("write", &path))
     }
 
-    /// The planned work, if written.
+    /// The record, if it was written.
     pub(crate) fn read(&self) -> Result<Option<Record>, ChangesError> {
         let path = self.dir.join(RECORD);
         match std::fs::read(&path) {
@@ -341,7 +344,7 @@ impl Entry {
         ChangesError::Journal { path: self.dir.join(RECORD), why: why.to_owned() }
     }
 
-    /// How far it went: see [`Level`].
+    /// The level that was reached: see [`Level`].
     pub(crate) fn level(&self) -> Result<Level, ChangesError> {
         let path = self.dir.join(LEVEL);
         match std::fs::read_to_string(&path).as_deref() {
@@ -410,9 +413,9 @@ impl Entry {
         write().map_err(ChangesError::io("write", &path))
     }
 
-    /// Forgets it.
+    /// Removes the entry.
     pub(crate) fn remove(&self) -> Result<(), ChangesError> {
-        // First the file that makes the entry valid.
+        // The file that makes the entry valid is removed first.
         let record = self.dir.join(RECORD);
         match std::fs::remove_file(&record) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -423,7 +426,7 @@ impl Entry {
         std::fs::remove_dir_all(&self.dir).map_err(ChangesError::io("remove", &self.dir))
     }
 
-    /// Drops the entry, or keeps it for a person if some paths could not be undone.
+    /// Removes the entry, or renames it for a person if some paths could not be undone.
     pub(crate) fn end(&self, left: &[PathBuf]) -> Result<(), ChangesError> {
         if left.is_empty() { self.remove() } else { self.leave() }
     }

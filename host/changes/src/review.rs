@@ -470,7 +470,7 @@ impl Review {
         let with: HashSet<&PathBuf> = with.filter_map(|file| file.part_of.as_ref()).collect();
         let chosen = changes.iter().map(|change| &change.path);
         let chosen = chosen.filter(|path| selection.takes(path) || with.contains(path));
-        // Below a directory that goes, all goes.
+        // Everything below a deleted directory belongs to that one change.
         let mut roots: HashSet<&Path> = HashSet::new();
         for path in chosen {
             self.stop.check()?;
@@ -489,11 +489,12 @@ impl Review {
         Ok(gone)
     }
 
-    /// The copies that are kept for taking back.
+    ///
+    /// The count and size of the stored originals for an undo.
     ///
     /// # Errors
     ///
-    /// When the journal cannot be read.
+    /// The journal cannot be read.
     pub fn kept(&self) -> Result<Kept, ChangesError> {
         Ok(Kept { applies: self.journal.entries()?.len(), bytes: self.journal.bytes()? })
     }

@@ -1,9 +1,9 @@
 //! Skills: `skills/NAME/SKILL.md`, or plain `skills/NAME.md`.
 //!
-//! Frontmatter with `name`, `description` and optional `triggers`; `use_skill` loads the body. A file without
-//! frontmatter is a skill too, with the file's name (for a `SKILL.md` the folder's), and the first line as
-//! description. A skill is text for a model and grants no right. Files written for other programs load
-//! unchanged; their statements about tools are reported.
+//! A file has frontmatter with `name`, `description` and optional `triggers`; `use_skill` loads the body. A
+//! file without frontmatter is a skill too, named like the file (for a `SKILL.md`, like the folder) and
+//! described by its first line. A skill is text for a model and grants no right. Files written for other
+//! programs load unchanged; their fields about tools are reported and have no effect.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use crate::team::say_not_utf8;
 use crate::yaml::{self, Key, Node, Value};
 use crate::{NotAnAgent, Slug, suggest};
 
-/// The longest skill file, in bytes. The longest public ones have some 60 kB.
+/// The longest skill file, in bytes; the longest public ones have some 60 kB.
 pub const MAX_SKILL: usize = 256 << 10;
 
 /// Characters of a first line that serves as a description.
@@ -27,20 +27,20 @@ const MAX_FIRST_LINE: usize = 1_024;
 /// The most triggers of one skill.
 const MAX_TRIGGERS: usize = 32;
 
-/// How long a trigger may be, in characters. Shorter ones are in every text.
+/// The range of a trigger's length, in characters, because shorter words occur in every text.
 const TRIGGER_LENGTH: (usize, usize) = (3, 100);
 
-/// The name of a skill's file in a folder of its own.
+/// The lower-case name of a skill's file in a folder of its own.
 const SKILL_FILE: &str = "skill.md";
 
-/// The field of allowed tools in a skill's file, as other programs spell it.
+/// The spellings of the field that lists allowed tools.
 const ALLOWED_TOOLS: &[&str] = &["allowed-tools", "allowed_tools", "allowedTools", "tools"];
 
-/// The field that keeps a skill from models, as other programs spell it.
+/// The spellings of the field that hides a skill from models.
 const NOT_FOR_MODELS: &[&str] =
     &["disable-model-invocation", "disable_model_invocation", "disableModelInvocation"];
 
-/// The field that says whether a person may call a skill, as other programs spell it.
+/// The spellings of the field that decides whether a person may load a skill.
 const FOR_PERSONS: &[&str] =
     &["user-invocable", "user_invocable", "userInvocable", "user-invokable"];
 
@@ -53,18 +53,18 @@ const KEYS: &[&str] = &[
     "user-invocable",
 ];
 
-/// A skill file that was understood.
+/// A valid skill file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
-    /// The name for people, as written; the folder's or the file's where it has none.
+    /// The name for people, as written; else the folder's or the file's.
     pub name: String,
     /// The name for look-up, for example `release-notes`.
     pub slug: Slug,
-    /// When to use it; not blank.
+    /// The situation in which to use the skill; not blank.
     pub description: String,
-    /// Words and phrases; a task with a trigger adds the skill.
+    /// Words and phrases; a task that contains one adds the skill.
     pub triggers: Vec<String>,
-    /// The callers that its author lets load it.
+    /// The callers that the author permits.
     pub callers: SkillCallers,
     /// The text: every byte after the frontmatter; not blank.
     pub body: String,
@@ -72,13 +72,14 @@ pub struct Skill {
     pub path: PathBuf,
 }
 
-/// The callers that may load a skill; without a word of its author's, every one.
+/// The callers that may load a skill; by default all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkillCallers {
-    /// A model may, with `use_skill` or by a trigger in its task. `disable-model-invocation: true` says no.
+    /// Whether a model may load the skill, with `use_skill` or by a trigger in its task.
+    /// `disable-model-invocation: true` forbids both.
     pub model: bool,
-    /// A person may, with a command of an editor or a prompt of an MCP client. `user-invocable: false` says
-    /// no.
+    /// Whether a person may load the skill, with a command of an editor or a prompt of an MCP client.
+    /// `user-invocable: false` forbids both.
     pub person: bool,
 }
 
@@ -94,8 +95,8 @@ impl Filed for Skill {
 
     type Context = ();
 
-    /// `SKILL.md` at any depth, and the markdown files of the folder itself; other files in a skill's folder
-    /// are its material.
+    /// Accepts `SKILL.md` at any depth, and the markdown files of the folder itself; other files in a skill's
+    /// folder are its material.
     fn wants(below: &Path) -> bool {
         if is_skill_file(below) {
             return true;
@@ -158,7 +159,7 @@ fn is_skill_file(path: &Path) -> bool {
 }
 
 fn other(path: &Path, why: NoSplit) -> FileRead<Skill> {
-    // A `SKILL.md` is meant to be one; other files without frontmatter may be anything.
+    // A `SKILL.md` is always meant as a skill; another file without frontmatter may be anything.
     if is_skill_file(path) {
         let mut findings = Findings::new(path);
         let message = match why {
@@ -174,7 +175,7 @@ fn other(path: &Path, why: NoSplit) -> FileRead<Skill> {
     FileRead::Other { reason: no_agent(path, why) }
 }
 
-/// A skill without frontmatter: all of the file is its body.
+/// Parses a skill without frontmatter: the whole file is its body.
 fn plain(path: &Path, bytes: &[u8], findings: &mut Findings<'_>) -> Option<Skill> {
     let body = frontmatter::utf8(bytes).ok()?.trim_start_matches('\u{feff}').to_owned();
     let at = Position { line: 1, column: 1 };
@@ -192,8 +193,7 @@ fn plain(path: &Path, bytes: &[u8], findings: &mut Findings<'_>) -> Option<Skill
     Some(Skill { name, slug, description, triggers, callers, body, path: path.to_path_buf() })
 }
 
-/// The first line of a text that says something: no rule, comment, picture, fence of code or marks of a
-/// heading.
+/// The first line of a text with words: not a rule, comment, picture, code fence or empty heading.
 fn first_line(body: &str) -> Option<String> {
     const SILENT: [&str; 4] = ["```", "~~~", "<!--", "!["];
     let lines = body.split(['\n', '\r']).map(|line| line.trim_start_matches('#').trim());
@@ -228,8 +228,8 @@ fn read(path: &Path, split: &Split<'_>, findings: &mut Findings<'_>) -> Option<S
     Some(Skill { name, slug, description, triggers, callers, body, path })
 }
 
-/// The fields of the frontmatter. Broken YAML is repaired as for agents; a skill grants no right, so no limit
-/// is lost.
+/// The fields of the frontmatter. Broken YAML is repaired like that of agents; a skill grants no right, so no
+/// limit can be lost.
 fn entries(split: &Split<'_>, findings: &mut Findings<'_>) -> Option<Vec<(Key, Node)>> {
     match yaml::parse(split.yaml, split.yaml_line) {
         Ok(root) => fields::map_of(root, "the frontmatter", findings),
@@ -249,7 +249,7 @@ fn name(path: &Path, fields: &mut Fields<'_, '_>) -> Option<(String, Slug)> {
     filed::checked_name(&name, at, fields.findings)
 }
 
-/// The first line of the text serves where the frontmatter has none, as in other programs.
+/// The description, or the first line of the text if the frontmatter has none, as in other programs.
 fn description(split: &Split<'_>, fields: &mut Fields<'_, '_>) -> Option<String> {
     let at = fields.place("description");
     let written = fields.take("description");
@@ -280,7 +280,7 @@ fn description(split: &Split<'_>, fields: &mut Fields<'_, '_>) -> Option<String>
     line
 }
 
-/// A list, or one text with commas.
+/// Reads the triggers: a list, or one text with commas.
 fn triggers(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
     let Some((key, node)) = fields.take("triggers") else { return Some(Vec::new()) };
     let findings = &mut *fields.findings;
@@ -314,8 +314,8 @@ fn triggers(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
     Some(triggers)
 }
 
-/// Whether the file restricts its callers by a field of one of these names: with this value, or with one that
-/// nobody understands, since a word of restriction that is not understood restricts.
+/// Whether the file restricts its callers by a field with one of these names. An unknown value restricts too,
+/// because the author may have meant it to.
 fn is_stated(names: &[&str], restricts: bool, fields: &mut Fields<'_, '_>) -> bool {
     let mut is_stated = false;
     while let Some((key, node)) = fields.take_where(|name| names.contains(&name)) {
@@ -333,7 +333,7 @@ fn is_stated(names: &[&str], restricts: bool, fields: &mut Fields<'_, '_>) -> bo
     is_stated
 }
 
-/// The file's words about tools: told, never honoured.
+/// Reports the file's fields about tools, which have no effect.
 fn say_allowed_tools(fields: &mut Fields<'_, '_>) {
     for name in ALLOWED_TOOLS {
         let Some((key, node)) = fields.take(name) else { continue };
@@ -351,7 +351,7 @@ fn say_allowed_tools(fields: &mut Fields<'_, '_>) {
     }
 }
 
-/// Remaining keys: other programs have many, so only a likely slip is a warning.
+/// Reports the remaining keys. Other programs define many, so only a likely misspelling is a warning.
 fn leftovers(fields: Fields<'_, '_>) {
     let (left, findings) = fields.into_rest();
     let (mut ignored, mut first) = (Vec::new(), None);

@@ -1,4 +1,4 @@
-//! Identities: the slug of a name, and the scope it belongs to.
+//! Ids of agents: the slug of a name, and its scope.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use unicode_normalization::char::is_combining_mark;
 /// The longest slug, in characters.
 const MAX_SLUG: usize = 64;
 
-/// Bytes of a slug, because it is a file's name too, with an ending.
+/// The longest slug, in bytes, because it is also a file's name, with a suffix.
 const MAX_SLUG_BYTES: usize = 200;
 
 /// A name normalized for look-up: lower-case letters and digits of any script, joined by single `-`. For
@@ -22,7 +22,7 @@ const MAX_SLUG_BYTES: usize = 200;
 #[serde(try_from = "String", into = "String")]
 pub struct Slug(String);
 
-/// Where an agent comes from.
+/// The source of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
@@ -34,13 +34,13 @@ pub enum Scope {
     Workspace(PathBuf),
 }
 
-/// The library of the agents that are edited through the service: their identities are
-/// `library/api/SLUG`. No installed library may be called so.
+/// The library of the agents that are edited through the service: their ids are `library/api/SLUG`. An
+/// installed library cannot have this name.
 pub const API_LIBRARY: &str = "api";
 
 impl Scope {
-    /// Whether what lies there was written by the person whose home it is, and not by a stranger: in the
-    /// home itself, or through the service.
+    /// Whether the owner of the home wrote the files, and not a stranger: in the home itself, or through the
+    /// service.
     pub fn is_own(&self) -> bool {
         match self {
             Self::Home => true,
@@ -50,21 +50,21 @@ impl Scope {
     }
 }
 
-/// Who an agent is to the grants: scope and slug, so that an agent of a cloned repository
-/// never inherits what was granted to a namesake.
 ///
-/// As text: `home/scout`, `library/NAME/scout`, `workspace:PATH/scout`; `scout` alone means
-/// `home/scout`.
+/// The id of an agent in grants: scope and slug, so that an agent of a cloned repository never inherits the
+/// grants of a namesake.
+///
+/// As text: `home/scout`, `library/NAME/scout`, `workspace:PATH/scout`; `scout` alone means `home/scout`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AgentId {
-    /// Where it comes from.
+    /// The source of the agent.
     pub scope: Scope,
     /// The name, for example `code-reviewer`.
     pub slug: Slug,
 }
 
-/// Why a text is not an identity.
+/// An invalid agent id, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not an agent identity: {why}; write `scout`, `home/scout`, `library/NAME/scout` or `workspace:/PATH/scout`"
@@ -98,8 +98,8 @@ impl Slug {
         (!slug.is_empty()).then(|| Self(slug.to_owned()))
     }
 
-    /// The slug equal to a text, not only derived from it: a near miss must not match silently. Equivalent
-    /// Unicode encodings are equal, and beyond ASCII the letter case does not count.
+    /// The slug that equals a text, not only derives from it, so that a near miss never matches silently.
+    /// Equivalent Unicode encodings are equal, and beyond ASCII the letter case does not count.
     pub fn exact(text: &str) -> Option<Self> {
         let same = |slug: &Self| match text.is_ascii() {
             true => slug.0 == text,
@@ -109,7 +109,8 @@ impl Slug {
     }
 
     /// The slug of a name as its file writes it, or as a person types it: `Code Reviewer`, `مراجع الكود`.
-    /// `None` where it stands for several (`*`), leads elsewhere (`/`), is cut off or longer than a slug.
+    /// `None` = the text may match several names (`*`), is a path (`/`), is truncated, or is longer than a
+    /// slug.
     pub fn written(text: &str) -> Option<Self> {
         let open = |c: char| c.is_whitespace() || c == '-';
         let whole = !text.starts_with(open) && !text.ends_with(open);
@@ -164,7 +165,8 @@ impl fmt::Display for AgentId {
             Scope::Home => write!(f, "home/{}", self.slug),
             Scope::Library(name) => write!(f, "library/{}/{}", Shown::new(name), self.slug),
             Scope::Workspace(path) => {
-                // On Windows the path is shown unchanged; the last `/` still ends it.
+                // On Windows the path is displayed unchanged; the last `/` still separates the
+                // slug.
                 write!(f, "workspace:{}/{}", path.display(), self.slug)
             }
         }
@@ -210,7 +212,7 @@ impl From<AgentId> for String {
     }
 }
 
-/// INV-562: whoever names an agent writes its name as its file does, or its slug.
+/// INV-562: an agent is named as its file writes the name, or by its slug.
 fn named(text: &str, whole: &str) -> Result<Slug, AgentIdError> {
     Slug::written(text).ok_or_else(|| no_name(whole))
 }
@@ -225,7 +227,7 @@ fn no_name(whole: &str) -> AgentIdError {
 /// The characters of a name in lower case, in the slugs' encoding.
 fn folded(name: &str) -> impl Iterator<Item = char> + '_ {
     let seen = name.chars().filter(|c| !is_selector(*c));
-    // Lower case may be written in more characters than upper case.
+    // Lower-casing may change the number of characters, so the encoding is normalized again.
     seen.nfc().flat_map(char::to_lowercase).nfc()
 }
 
@@ -233,12 +235,12 @@ fn folded(name: &str) -> impl Iterator<Item = char> + '_ {
 fn is_kept(c: char) -> bool {
     match c.is_ascii() {
         true => c.is_ascii_alphanumeric(),
-        // Marks belong to the letter before, for example vowels in the scripts of India.
+        // A mark is part of the letter before it, for example a vowel in the scripts of India.
         false => c.is_alphanumeric() || is_combining_mark(c) || is_symbol(c),
     }
 }
 
-/// Arrows, signs and pictures, because a name may consist of these alone.
+/// Whether a character is an arrow, sign or picture, because a name may consist of these alone.
 fn is_symbol(c: char) -> bool {
     matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
 }
@@ -248,8 +250,8 @@ fn is_selector(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}')
 }
 
-/// Whether a character is refused in names because it is invisible. Joiners belong to the scripts of Persian
-/// and of India, so they are accepted, and separate words.
+/// Whether a character is refused in names because it is invisible. Joiners are needed in the scripts of
+/// Persian and of India, so they are accepted, and separate words.
 pub(crate) fn is_refused(c: char) -> bool {
     is_hidden(c) && !is_selector(c) && !matches!(c, '\u{200c}' | '\u{200d}')
 }

@@ -1,14 +1,13 @@
-//! Setting up a process: calls without a safe interface, and hiding this process from others of the same
-//! user.
+//! Sets up a process: calls without a safe interface, and hiding this process from others of the same user.
 
-/// Marks every descriptor past the standard streams to be closed when this process starts
-/// another program. Files that the operator's shell had open stay out of other programs.
+/// Marks every descriptor except the standard streams to be closed when this process starts another program,
+/// so that other programs do not inherit files of the operator's shell.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe interface marks descriptors that nobody here has opened")]
 pub(crate) fn inherit_nothing() {
-    // SAFETY: the call takes numbers only and, with this flag, closes nothing now: owners of the descriptors
-    // go on using them. Where the kernel does not know the call, the descriptors that Rust opened are marked
-    // already.
+    // SAFETY: the call has only numbers as arguments and, with this flag, closes nothing now:
+    // owners of the descriptors can go on using them. If the kernel lacks the call, the descriptors
+    // that Rust opened are marked already.
     unsafe {
         let last = libc::c_uint::MAX;
         libc::syscall(libc::SYS_close_range, 3, last, libc::CLOSE_RANGE_CLOEXEC);
@@ -18,8 +17,8 @@ pub(crate) fn inherit_nothing() {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn inherit_nothing() {}
 
-/// Gives up every capability, for good: a program that runs as `root` is then no more than the owner of
-/// root's files. Whoever has none gives up nothing. To be called where nothing can be gained any more by
+/// Drops every capability, permanently: a program of `root` then only has the rights of the owner of root's
+/// files. Without capabilities, the call has no effect. Call it where no right can be gained any more by
 /// starting a program.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe interface that is compiled in sets capabilities")]
@@ -36,12 +35,13 @@ pub(crate) fn drop_privileges() -> std::io::Result<()> {
     }
 }
 
-/// Hides this process's memory, keys above all, from other processes of the same user: no core file is
-/// written at a crash; no other process reads the memory or traces the process; and `/proc/PID/environ` is
-/// empty, while this process still finds its variables. Call `conceal` first thing in `main`, before any thread
-/// is made. A program that this process starts has to call it again.
 ///
-/// Whoever may trace every process, as `root` may, still reads the memory.
+/// Hides this process's memory, above all keys, from other processes of the same user: a crash writes no core
+/// file; no other process can read the memory or trace the process; and `/proc/PID/environ` is empty, while
+/// this process can still read its variables. Call `conceal` first in `main`, before any thread is made. A
+/// program that this process starts has to call it again.
+///
+/// A process that may trace every process, for example one of `root`, can still read the memory.
 pub fn conceal() {
     #[cfg(target_os = "linux")]
     {
@@ -49,7 +49,7 @@ pub fn conceal() {
             DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit,
         };
         let none = Rlimit { current: Some(0), maximum: Some(0) };
-        // Lowering a limit, and this setting, are never refused.
+        // The system never refuses to lower this limit or to change this setting.
         let _ = setrlimit(Resource::Core, none);
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
         move_environment();
@@ -61,8 +61,8 @@ pub fn conceal() {
 #[cfg(target_os = "linux")]
 const LOADERS: [&str; 3] = ["LD_", "GLIBC_", "MALLOC_"];
 
-/// Moves the variables to memory of this process's own, and blanks the kernel's copy of the environment at
-/// the start.
+/// Copies the variables to this process's own memory, and blanks the kernel's copy of the initial
+/// environment.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe interface reaches the memory that the kernel shows")]
 fn move_environment() {

@@ -1,4 +1,4 @@
-//! A child process with three streams, started here or by the broker.
+//! A child process with three streams, started by this process or by the broker.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -15,27 +15,27 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 
 use crate::broker::message::{Answer, FILES, MAX_ANSWER};
 
-/// The shell, by its full path: which every hook needs.
+/// The full path of the shell, which runs every hook.
 pub(crate) const SHELL: &str = "/bin/sh";
 
-/// The variables of this process that a hook command sees: no keys, no secrets.
+/// The variables of this process that a hook command gets: no keys, no secrets.
 pub(crate) const KEPT: [&str; 3] = ["PATH", "HOME", "LANG"];
 
-/// Names the workspace, as the current directory does at first.
+/// The variable with the path of the workspace, which is also the initial working directory.
 pub(crate) const PROJECT_DIR: &str = "BELLJAR_PROJECT_DIR";
 
-/// How long the broker may take to start a child: it takes some milliseconds.
+/// The longest wait for the broker to start a child, which usually takes milliseconds.
 pub(crate) const START_WAIT: Duration = Duration::from_secs(10);
 
 /// A running child, in a process group of its own. Dropping `Running` kills the group, unless the child has
 /// ended by itself.
 #[derive(Debug)]
 pub struct Running {
-    /// The child's input; drop it to end the input.
+    /// The child's stdin; drop it to end the input.
     pub stdin: Option<Sender>,
-    /// The child's output.
+    /// The child's stdout.
     pub stdout: Option<Receiver>,
-    /// The child's complaints.
+    /// The child's stderr.
     pub stderr: Option<Receiver>,
     child: Child,
 }
@@ -46,23 +46,23 @@ enum Child {
     Broker(BrokerChild),
 }
 
-/// A process that the broker has started.
+/// A process that the broker started.
 #[derive(Debug)]
 pub(crate) struct BrokerChild {
     control: UnixStream,
-    /// Bytes that were heard and make no whole answer yet.
+    /// Received bytes of an incomplete answer.
     heard: Vec<u8>,
     ended: Option<ExitStatus>,
 }
 
-/// This process's ends of a child's streams.
+/// This process's ends of a child's three pipes.
 struct Streams {
     stdin: Option<Sender>,
     stdout: Option<Receiver>,
     stderr: Option<Receiver>,
 }
 
-/// The child's ends of them.
+/// The child's ends of the three pipes.
 struct Theirs {
     stdin: OwnedFd,
     stdout: OwnedFd,
@@ -70,15 +70,16 @@ struct Theirs {
 }
 
 impl Running {
-    /// Starts a program from this process. Needs a tokio runtime with I/O, as all here does.
+    ///
+    /// Starts a program from this process. Needs a tokio runtime with I/O, like every method of this type.
     ///
     /// # Errors
     ///
-    /// When it cannot be started.
+    /// The program cannot be started.
     pub fn here(mut command: Command) -> io::Result<Self> {
         let (streams, theirs) = streams()?;
         command.stdin(theirs.stdin).stdout(theirs.stdout).stderr(theirs.stderr).process_group(0);
-        // With the command the child's ends are closed here, so that a stream can end.
+        // Dropping the command closes the child's ends in this process, so that a stream can end.
         let child = {
             let mut command = tokio::process::Command::from(command);
             command.kill_on_drop(true).spawn()?
@@ -87,18 +88,19 @@ impl Running {
         Ok(Self::of(streams, Child::Here { child, group }))
     }
 
-    /// Starts a hook command from this process: by the shell, in the workspace, with a bare
+    ///
+    /// Starts a hook command from this process: in the shell and in the workspace, with a minimal
     /// environment.
     ///
     /// # Errors
     ///
-    /// When it cannot be started.
+    /// The command cannot be started.
     pub fn hook(command: &str, workspace: &Path) -> io::Result<Self> {
         Self::here(hook_command(command, workspace))
     }
 
-    /// The broker's child, once `send` has handed over the descriptors and the broker has started it within
-    /// this time.
+    /// Starts a child by the broker: `send` transfers the descriptors, then the broker must answer within
+    /// `wait`.
     pub(crate) async fn asked(
         wait: Duration,
         send: impl FnOnce([BorrowedFd<'_>; FILES]) -> io::Result<()>,
@@ -125,16 +127,17 @@ impl Running {
         Self { stdin, stdout, stderr, child }
     }
 
-    /// Waits for the child's end. Nothing is lost when the future is dropped.
+    ///
+    /// Waits for the child to end. A dropped future can be replaced by a new call without loss.
     ///
     /// # Errors
     ///
-    /// When the child was lost, as with the broker.
+    /// The child's status is lost, for example because the broker is gone.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         match &mut self.child {
             Child::Here { child, group } => {
                 let status = child.wait().await?;
-                // Its number may soon be another's.
+                // The process id may soon be reused.
                 *group = None;
                 Ok(status)
             }
@@ -148,7 +151,7 @@ impl Running {
         match &mut self.child {
             Child::Here { child, group } => {
                 if let Some(id) = group.take() {
-                    // Both fail only where it is gone already.
+                    // Both calls fail only if the process is gone already.
                     let _ = kill_process_group(id, Signal::KILL);
                     let _ = child.start_kill();
                 }
@@ -165,7 +168,7 @@ impl Drop for Running {
 }
 
 impl BrokerChild {
-    /// A request, sent with this end of the socket for answers.
+    /// A child for a request that `send` sends, with one end of the socket for answers.
     pub(crate) fn by(send: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<Self> {
         let (own, control) = StdUnixStream::pair()?;
         send(control.as_fd())?;
@@ -175,7 +178,7 @@ impl BrokerChild {
         Ok(Self { control, heard: Vec::new(), ended: None })
     }
 
-    /// Whether what was asked for was given.
+    /// Waits for the answer whether the requested file was provided.
     pub(crate) async fn given(&mut self) -> io::Result<bool> {
         match self.answer().await? {
             Answer::Given(given) => Ok(given),
@@ -195,13 +198,13 @@ impl BrokerChild {
         }
     }
 
-    /// Tells the broker to kill the child, because nobody waits for it.
+    /// Signals the broker to kill the child, because no caller waits for it.
     fn give_up(&self) {
-        // Fails only if the broker has closed its end.
+        // The call fails only if the broker has closed its end.
         let _ = rustix::net::shutdown(self.control.as_fd(), rustix::net::Shutdown::Write);
     }
 
-    /// Reads the next line. A dropped future keeps the bytes read so far.
+    /// Reads the next answer. A dropped future keeps the bytes that were read.
     async fn answer(&mut self) -> io::Result<Answer> {
         loop {
             if let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
@@ -222,7 +225,7 @@ fn out_of_turn() -> io::Error {
     io::Error::other("the broker answers out of turn")
 }
 
-/// How a hook command is run without a broker.
+/// The command line of a hook without a broker.
 fn hook_command(command: &str, workspace: &Path) -> Command {
     let environment = KEPT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
     let mut shell = Command::new(SHELL);
@@ -236,7 +239,7 @@ fn hook_command(command: &str, workspace: &Path) -> Command {
     shell
 }
 
-/// Three pipes: this process's ends, and the child's.
+/// Makes three pipes, and returns this process's ends and the child's ends.
 fn streams() -> io::Result<(Streams, Theirs)> {
     let (stdin, to_child) = io::pipe()?;
     let (from_child, stdout) = io::pipe()?;

@@ -194,39 +194,40 @@ impl Wall {
         }
     }
 
-    /// Lets a file, or a directory with everything below, be read. A path that is missing when the wall goes
-    /// up lets nothing through later either; a link means its target at that moment.
+    /// Lets a file, or a directory with everything below, be read. A path that is missing when the wall is
+    /// raised stays unreadable even if it is created later; a link lets through its target of that moment.
     pub fn read(&mut self, path: &Path) {
         self.allow(path, Allowed::Read);
     }
 
-    /// As [`Wall::read`], and may be written.
+    /// Lets a path be read, as [`Wall::read`] does, and written.
     pub fn write(&mut self, path: &Path) {
         self.allow(path, Allowed::Write);
     }
 
-    /// Lets empty directories below `path` be removed: for temporary directories, whose parent is shared by
-    /// all users.
+    /// Lets empty directories below `path` be removed: for temporary directories, whose parent all users
+    /// share.
     pub fn remove_empty(&mut self, path: &Path) {
         self.allow(path, Allowed::Empty);
     }
 
-    /// Keeps a directory from being read or written whatever else is let through: of a readable directory
-    /// around it, the other entries that exist when the wall goes up are let through one by one. The names
-    /// inside a kept-out directory can still be listed then, because the right to list is inherited. A
-    /// *writable* directory around a kept-out one lets it through: see [`Wall::writes_around`].
+    ///
+    /// Excludes a directory from reading and writing whatever else is let through: of a readable directory
+    /// around it, the other entries that exist when the wall is raised are let through one by one. The names
+    /// inside an excluded directory can still be listed then, because the right to list is inherited. A
+    /// *writable* directory around an excluded one lets it through: see [`Wall::writes_around`].
     pub fn keep_out(&mut self, path: &Path) {
         self.kept_out.push(path.to_path_buf());
     }
 
-    /// Whether this path is, or is inside, a writable directory, with links followed.
+    /// Whether this path is a writable directory or inside one, with links followed.
     pub fn writes_around(&self, path: &Path) -> bool {
         let Ok(path) = path.canonicalize() else { return false };
         let written = self.paths.iter().filter(|(_, allowed)| **allowed == Allowed::Write);
         written.filter_map(|(written, _)| written.canonicalize().ok()).any(|w| path.starts_with(w))
     }
 
-    /// The reach of this wall over the present files: everything that a process can ever reach behind it.
+    /// The files that a process behind this wall can ever reach, as of now.
     pub fn reach(&self) -> WallReach {
         let mut reach = WallReach::default();
         for (path, allowed) in self.let_through() {
@@ -240,7 +241,7 @@ impl Wall {
         reach
     }
 
-    /// The paths without the kept-out ones.
+    /// The paths without the excluded ones.
     pub(crate) fn let_through(&self) -> BTreeMap<PathBuf, Allowed> {
         let found = |path: &PathBuf| path.canonicalize().ok();
         let kept_out: Vec<PathBuf> = self.kept_out.iter().filter_map(found).collect();
@@ -251,10 +252,12 @@ impl Wall {
         paths
     }
 
-    /// Puts the wall up around this process, for good. Whatever the kernel lacks is left out
-    /// and named in the result.
     ///
-    /// The process must have one thread: another would stay outside, so then nothing is done.
+    /// Raises the wall around this process, permanently. A part that the kernel does not support is left out
+    /// and listed in the result.
+    ///
+    /// The process must have only one thread, because other threads would stay outside; otherwise nothing is
+    /// done.
     pub fn raise(&self) -> Raised {
         match other_threads() {
             Ok(0) => self.raise_for_thread(),
@@ -263,8 +266,8 @@ impl Wall {
         }
     }
 
-    /// Like [`Wall::raise`], for this thread and threads made later: for tests, whose harness has threads of
-    /// its own.
+    /// Raises the wall like [`Wall::raise`], but for this thread and threads made later: for tests, whose
+    /// harness has threads of its own.
     #[doc(hidden)]
     pub fn raise_for_thread(&self) -> Raised {
         let mut raised = Raised::default();
@@ -294,12 +297,12 @@ impl Wall {
 }
 
 impl Raised {
-    /// Nothing was done, and why.
+    /// A wall that was not raised, with the reason.
     pub fn not(why: impl Into<String>) -> Self {
         Self { missing: vec![why.into()], ..Self::default() }
     }
 
-    /// Whether every part stands.
+    /// Whether every part is in force.
     pub fn is_whole(&self) -> bool {
         self.missing.is_empty()
     }
@@ -311,7 +314,7 @@ fn add(paths: &mut BTreeMap<PathBuf, Allowed>, path: &Path, allowed: Allowed) {
     *before = (*before).max(allowed);
 }
 
-/// Lets a path through; for a directory around a kept-out one, all its other entries.
+/// Lets a path through, or, for a directory around an excluded one, all its other entries.
 fn around(
     path: &Path,
     allowed: Allowed,

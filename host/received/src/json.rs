@@ -1,10 +1,11 @@
-//! JSON in which half a surrogate pair is U+FFFD.
+//! JSON in which half a surrogate pair is replaced by U+FFFD.
 //!
-//! Two spellings of half a pair are known: the escape, for example `\ud83d` without its other half, and the
-//! three bytes from encoders without support for surrogates (`ED A0 BD`). Whole pairs stay, and two adjacent
-//! such encodings become their character. Everything else is left to the parser: invalid JSON stays invalid.
+//! Half a pair has two encodings: the escape, for example `\ud83d` without its other half, and the three
+//! bytes of encoders without support for surrogates (`ED A0 BD`). Whole pairs stay, and two adjacent such
+//! encodings become their character. The rest is left to the parser: invalid JSON stays invalid. For example,
+//! `"a\ud83d"` becomes `"a\ufffd"`.
 //!
-//! A mended text is never longer than before, so a bound on the one is a bound on the other.
+//! The mended text is never longer than the original, so a bound on one is a bound on the other.
 
 use std::borrow::Cow;
 
@@ -13,22 +14,22 @@ use serde::de::DeserializeOwned;
 /// The escape of U+FFFD.
 const REPLACEMENT: &[u8; 6] = b"\\ufffd";
 
-/// Bytes of an escape for example `\ud83d`.
+/// Bytes of an escape, for example `\ud83d`.
 const ESCAPE: usize = 6;
 
-/// Bytes of a surrogate in the encoding of UTF-8.
+/// Bytes of a surrogate encoded like UTF-8.
 const ENCODED: usize = 3;
 
-/// The text, with U+FFFD for each half of a pair; borrowed if unchanged.
+/// Replaces each half of a pair by U+FFFD; returns the borrowed text if unchanged.
 pub fn mend(text: &str) -> Cow<'_, str> {
     match mend_bytes(text.as_bytes()) {
         Cow::Borrowed(_) => Cow::Borrowed(text),
-        // An escape was replaced by an escape, so this is UTF-8 as before.
+        // An escape was replaced by an escape, so the bytes are still UTF-8.
         Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
     }
 }
 
-/// The same for an owned text.
+/// Mends an owned text.
 pub fn mended(text: String) -> String {
     match mend(&text) {
         Cow::Borrowed(_) => text,
@@ -36,7 +37,7 @@ pub fn mended(text: String) -> String {
     }
 }
 
-/// The same for bytes, which may hold encoded surrogates too.
+/// Mends bytes, which may contain encoded surrogates too.
 pub fn mend_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
     let Some(first) = find(bytes, 0).map(|found| found.at) else {
         return Cow::Borrowed(bytes);
@@ -47,52 +48,56 @@ pub fn mend_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Parses a text in which half a pair is U+FFFD.
+///
+/// Parses a text in which half a pair is replaced by U+FFFD.
 ///
 /// # Errors
 ///
-/// As of `serde_json`.
+/// Those of `serde_json`.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(&mend(text))
 }
 
-/// Parses bytes in which half a pair is U+FFFD.
+///
+/// Parses bytes in which half a pair is replaced by U+FFFD.
 ///
 /// # Errors
 ///
-/// As of `serde_json`.
+/// Those of `serde_json`.
 pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(&mend_bytes(bytes))
 }
 
-/// Like [`from_str`], with whole numbers read as integers (see [`crate::whole`]): for texts parsed into
-/// types.
+///
+/// Parses like [`from_str`], with whole numbers read as integers (see [`crate::whole`]): for texts parsed
+/// into types.
 ///
 /// # Errors
 ///
-/// As of `serde_json`.
+/// Those of `serde_json`.
 pub fn from_str_with_wholes<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     from_slice_with_wholes(text.as_bytes())
 }
 
-/// The same for bytes.
+///
+/// Parses bytes like [`from_str_with_wholes`].
 ///
 /// # Errors
 ///
-/// As of `serde_json`.
+/// Those of `serde_json`.
 pub fn from_slice_with_wholes<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(&crate::whole::everywhere(&mend_bytes(bytes)))
 }
 
-/// Mends bytes in pieces, for readers of a stream. Keeps back the start of an escape at the end of a piece,
-/// at most 11 bytes, and nothing after a whole line.
+/// Mends a stream of bytes in pieces. Keeps back an incomplete escape at the end of a piece, at most 11
+/// bytes, and no bytes after a whole line.
 #[derive(Debug, Default)]
 pub struct Mender {
     held: Vec<u8>,
 }
 
 impl Mender {
-    /// Takes a piece, and adds what is decided by now to `out`.
+    /// Mends a piece, and appends the bytes that are final to `out`.
     pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         if self.held.is_empty() {
             let taken = write_mended(piece, false, out);
@@ -104,12 +109,13 @@ impl Mender {
         self.held.drain(..taken);
     }
 
-    /// The stream is over: adds what was kept back.
+    /// Ends the stream: appends the bytes that were kept back.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         write_mended(&std::mem::take(&mut self.held), true, out);
     }
 }
 
+///
 /// Joins a pair whose halves are in two consecutive messages, for example of a text that streams in deltas,
 /// cut in the middle of an emoji. Each message keeps its name.
 ///
@@ -128,18 +134,19 @@ pub struct Joiner {
     held: Option<Held>,
 }
 
-/// A message with a text that ends in the first half of a pair.
+/// A held message with a text that ends in the first half of a pair.
 #[derive(Debug)]
 struct Held {
     name: String,
     message: String,
-    /// Where the half stands.
+    /// The position of the half.
     half: usize,
 }
 
 impl Joiner {
-    /// Takes a message; returns it mended, at once unless a text in it ends in the first half of a pair.
-    /// Otherwise it waits for the next message.
+    ///
+    /// Passes a mended message to `each`, immediately unless a text in it ends in the first half of a pair.
+    /// Such a message is held until the next one arrives.
     ///
     /// # Errors
     ///
@@ -173,7 +180,8 @@ impl Joiner {
         }
     }
 
-    /// Nothing follows: gives the message that waits.
+    ///
+    /// Ends the stream: passes the held message to `each`, if any.
     ///
     /// # Errors
     ///
@@ -186,7 +194,8 @@ impl Joiner {
     }
 }
 
-/// The position of the only half in a message. With several halves, the partners are ambiguous.
+/// The position of the only half in a message. `None` for several halves, because their partners are
+/// ambiguous.
 fn only_lone(message: &str, fits: impl Fn(&str, &Found) -> bool) -> Option<usize> {
     let bytes = message.as_bytes();
     let found = find(bytes, 0)?;
@@ -194,24 +203,24 @@ fn only_lone(message: &str, fits: impl Fn(&str, &Found) -> bool) -> Option<usize
     (!more && found.len == ESCAPE && fits(message, &found)).then_some(found.at)
 }
 
-/// Whether a text of the message begins here.
+/// Whether `at` is the beginning of a JSON string.
 fn begins_text(bytes: &[u8], at: usize) -> bool {
     let before = bytes.get(..at).unwrap_or_default();
     before.ends_with(b"\"") && !before.ends_with(b"\\\"")
 }
 
-/// Half a pair, or a pair of encoded ones.
+/// Half a pair, or a pair of encoded halves.
 struct Found {
     at: usize,
     len: usize,
-    /// The half, as a code unit of UTF-16.
+    /// The half, as a UTF-16 code unit.
     unit: u16,
-    /// The character that two encoded halves stand for.
+    /// The character of two encoded halves.
     whole: Option<char>,
 }
 
-/// Adds `bytes` to `out`, mended, and returns the number taken: all, unless more follow after an undecided
-/// end (`last` = no more follow).
+/// Appends the mended `bytes` to `out`, and returns the number of bytes consumed: all, or those before an
+/// incomplete end (`last` = no more bytes follow).
 fn write_mended(bytes: &[u8], last: bool, out: &mut Vec<u8>) -> usize {
     let end = if last { bytes.len() } else { decided(bytes) };
     let bytes = bytes.get(..end).unwrap_or_default();
@@ -229,7 +238,7 @@ fn write_mended(bytes: &[u8], last: bool, out: &mut Vec<u8>) -> usize {
     end
 }
 
-/// The next half from `at` on.
+/// The next half at or after `at`.
 fn find(bytes: &[u8], mut at: usize) -> Option<Found> {
     while let Some(byte) = bytes.get(at) {
         match byte {
@@ -259,7 +268,7 @@ fn find(bytes: &[u8], mut at: usize) -> Option<Found> {
     None
 }
 
-/// The bytes that can be decoded without their successors.
+/// The number of bytes that can be decoded without the bytes after them.
 fn decided(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
@@ -280,7 +289,7 @@ fn decided(bytes: &[u8]) -> usize {
             },
             0xed => {
                 let rest = bytes.get(at..).unwrap_or_default();
-                // Whole only with the next half, if present.
+                // The character is only whole with the other half, if that follows.
                 let high = encoded(bytes, at).is_some_and(is_high);
                 let cut = rest.len() < ENCODED
                     && rest.get(1).is_none_or(|byte| (0xa0..=0xbf).contains(byte));
@@ -295,7 +304,7 @@ fn decided(bytes: &[u8]) -> usize {
     bytes.len().min(at)
 }
 
-/// Whether the bytes behind an encoded half may be the start of another one.
+/// Whether the bytes after an encoded half may begin another one.
 fn begins_low(bytes: &[u8]) -> bool {
     let behind = bytes.get(ENCODED..).unwrap_or_default();
     behind.first().is_none_or(|byte| *byte == 0xed)
@@ -304,11 +313,11 @@ fn begins_low(bytes: &[u8]) -> bool {
 
 /// The meaning of a backslash.
 enum Escape {
-    /// A code unit.
+    /// A UTF-16 code unit.
     Unit(u16),
-    /// Another escape, or none.
+    /// Another escape, or an invalid one.
     Other,
-    /// The bytes end in it.
+    /// Incomplete: the bytes end within the escape.
     Cut,
 }
 
@@ -329,7 +338,7 @@ fn escape(bytes: &[u8], at: usize) -> Escape {
     }
 }
 
-/// The surrogate that is encoded here.
+/// The surrogate encoded at this position.
 fn encoded(bytes: &[u8], at: usize) -> Option<u16> {
     match bytes.get(at..at.checked_add(ENCODED)?)? {
         [0xed, second @ 0xa0..=0xbf, third @ 0x80..=0xbf] => {

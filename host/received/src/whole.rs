@@ -1,12 +1,13 @@
-//! Whole numbers as integers: `5.0` and `1e1` are integers in JSON Schema, and several models and
-//! languages write theirs so. A strict reader of integers takes neither.
+//! Converts whole numbers to integers: `5.0` and `1e1` are integers in JSON Schema, and several models and
+//! languages write integers this way, but a strict integer parser refuses both.
 //!
-//! A number is rewritten digit by digit and never by way of a float, so none changes its value: fractions,
-//! numbers beyond 64 bits and invalid JSON stay unchanged, and the parser reports the fault.
+//! A number is rewritten digit by digit and never by way of a float, so its value never changes: fractions,
+//! numbers beyond 64 bits and invalid JSON stay unchanged, and the parser reports the error.
 //!
-//! - [`by_schema`] rewrites the numbers that stand where a schema asks for an integer, and no other.
+//! - [`by_schema`] rewrites the numbers for which a schema requires an integer, and no others. For example,
+//! `{"n": 5.0}` becomes `{"n": 5}`.
 //! - [`everywhere`] and [`Wholes`] rewrite every whole number, for messages parsed into types, whose floats
-//!   accept integers too. Numbers that a float does not hold exactly (beyond 2^53) stay.
+//! accept integers too. Numbers beyond 2^53 stay, because a float does not hold them exactly.
 
 mod schema;
 
@@ -16,17 +17,18 @@ use serde_json::Value;
 
 pub use schema::by_schema;
 
-/// The largest integer up to which a 64-bit float holds every integer.
+/// The largest integer up to which a 64-bit float represents every integer.
 const EXACT: u64 = 1 << 53;
 
-/// Bytes of an inspected number. A longer one stays.
+/// Bytes of a number that is checked. A longer one stays unchanged.
 const MAX_NUMBER: usize = 64;
 
-/// Bytes by which a message may grow, because `1e9`, for example, is longer when written out. Later numbers
-/// stay.
+/// Bytes by which a message may grow, because `1e9`, for example, is longer when written out. After that,
+/// numbers stay unchanged.
 const MAX_GROWTH: usize = 4 << 10;
 
-/// The text with every whole number that a float holds exactly written as an integer. Borrowed if unchanged.
+/// The text with every whole number that a float represents exactly written as an integer. Borrowed if
+/// unchanged.
 pub fn everywhere(text: &[u8]) -> Cow<'_, [u8]> {
     if !has_candidate(text) {
         return Cow::Borrowed(text);
@@ -37,15 +39,15 @@ pub fn everywhere(text: &[u8]) -> Cow<'_, [u8]> {
     if out == text { Cow::Borrowed(text) } else { Cow::Owned(out) }
 }
 
-/// Like [`everywhere`], for messages in pieces, one a line. Keeps back a number at the end of a piece, at
-/// most 64 bytes.
+/// Converts like [`everywhere`], for a stream of messages, one a line. Keeps back a number at the end of a
+/// piece, at most 64 bytes.
 #[derive(Debug, Default)]
 pub struct Wholes {
     quoted: bool,
     escaped: bool,
     /// The number that is being read.
     held: Vec<u8>,
-    /// Too long, so passed unchanged.
+    /// Whether the current number is too long, so that it is passed unchanged.
     passing: bool,
     grown: usize,
     /// See [`Wholes::without_infinite`].
@@ -53,13 +55,14 @@ pub struct Wholes {
 }
 
 impl Wholes {
-    /// Also writes a number that no float holds (`1e400`) as a text of its letters: a strict reader takes
-    /// no message with such a number, and then nobody answers it. Who wanted the number refuses the text.
+    /// Also writes a number beyond every float (`1e400`) as a text of its letters. Otherwise a strict parser
+    /// would refuse the whole message, and its sender would get no answer. A receiver that needs a number
+    /// refuses the text.
     pub fn without_infinite() -> Self {
         Self { infinite_as_text: true, ..Self::default() }
     }
 
-    /// Takes a piece, and adds what is decided by now to `out`.
+    /// Converts a piece, and appends the bytes that are final to `out`.
     pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         for byte in piece {
             if !self.quoted && is_of_number(*byte) {
@@ -78,7 +81,7 @@ impl Wholes {
                 _ if self.escaped => self.escaped = false,
                 b'\\' if self.quoted => self.escaped = true,
                 b'"' => self.quoted = !self.quoted,
-                // The next message: no text of JSON has a bare line end in it.
+                // The next message begins, because JSON strings cannot contain a bare line end.
                 b'\n' => self.begin(),
                 _ => {}
             }
@@ -86,7 +89,7 @@ impl Wholes {
         }
     }
 
-    /// Nothing follows: adds what was kept back.
+    /// Ends the stream: appends the bytes that were kept back.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         self.number_ends(out);
         self.begin();
@@ -125,7 +128,7 @@ impl Wholes {
     }
 }
 
-/// Whether it is a number of JSON that is larger than any float.
+/// Whether the bytes are a JSON number larger than any float.
 fn is_infinite(number: &[u8]) -> bool {
     let text = std::str::from_utf8(number).unwrap_or_default();
     let digits = text.strip_prefix('-').unwrap_or(text);
@@ -133,7 +136,7 @@ fn is_infinite(number: &[u8]) -> bool {
         && text.parse::<f64>().is_ok_and(f64::is_infinite)
 }
 
-/// The number that a value is, if it is a whole one that is not negative, however it was written.
+/// The value as an unsigned integer, if it is a whole number that is not negative, in any notation.
 pub fn unsigned(value: &Value) -> Option<u64> {
     let whole = || integer(value.as_number()?.to_string().as_bytes());
     value.as_u64().or_else(|| whole()?.text.parse().ok())
@@ -157,7 +160,7 @@ fn is_of_number(byte: u8) -> bool {
     byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E')
 }
 
-/// A number that is whole.
+/// A whole number, as text and magnitude.
 struct Whole {
     text: String,
     magnitude: u64,
@@ -203,7 +206,7 @@ fn integer(number: &[u8]) -> Option<Whole> {
     if significant.is_empty() {
         return Some(Whole { text: "0".to_owned(), magnitude: 0 });
     }
-    // Where the point stands among the digits that count.
+    // The position of the point among the significant digits.
     let skipped = i64::try_from(all.len() - significant.len()).ok()?;
     let point = i64::try_from(before.len()).ok()?.checked_sub(skipped)?.checked_add(exponent)?;
     let point = usize::try_from(point).ok().filter(|point| (1..=20).contains(point))?;

@@ -1,12 +1,13 @@
-//! Host work: what the host itself computes or reads because a stranger asked for it.
+//! Host work: computation and file access that the host itself does because of a stranger's request.
 //!
-//! A guest has fuel. The host's own work on a guest's data (a diff, a pattern, a directory read) has none, so
-//! all such work runs through [`run`], which gives it four things:
+//! A guest's work is bounded by fuel. The host's own work on a guest's data (a diff, a pattern, a directory
+//! listing) has no fuel, so all such work runs through [`run`], which adds four bounds:
 //!
 //! - a thread of its own, so that no async worker waits for it;
-//! - a limit for each owner ([`MAX_RUNNING_PER_OWNER`]), so that one tenant never takes the threads of another;
+//! - a limit for each owner ([`MAX_RUNNING_PER_OWNER`]), so that one tenant never uses up the threads of
+//!   another;
 //! - a deadline, [`WorkKind::time`], which counts from the request and so includes the wait for a thread;
-//! - an end: whoever drops the future of [`run`] stops the work through its [`StopSignal`].
+//! - an end: dropping the future of [`run`] stops the work through its [`StopSignal`].
 //!
 //! The lint `clippy::disallowed_methods` refuses `tokio::task::spawn_blocking` everywhere else.
 //!
@@ -41,23 +42,23 @@ use tokio::time::timeout_at;
 pub use memory::give_back_memory;
 pub use signal::{StopSignal, WorkStopped};
 
-/// Jobs of one owner that run at once. Two, so that a quick look passes a slow one. [`OPERATOR`] has
+/// Concurrent jobs of one owner: two, because a short job should pass a long one. [`OPERATOR`] has
 /// [`MAX_RUNNING_OF_OPERATOR`].
 pub const MAX_RUNNING_PER_OWNER: usize = 2;
 
-/// Jobs of the operator that run at once, for example one for each tenant that a server opens. Any number
-/// of them waits: the operator has asked for each.
+/// Concurrent jobs of the operator, for example one for each tenant that a server opens. Further ones wait
+/// without a limit, because the operator requested each.
 pub const MAX_RUNNING_OF_OPERATOR: usize = 16;
 
-/// Jobs of one owner that wait for a thread; the next one is refused with [`WorkError::Busy`].
+/// Waiting jobs of one owner; the next one is refused with [`WorkError::Busy`].
 pub const MAX_WAITING_PER_OWNER: usize = 256;
 
-/// Jobs of all owners but the operator that run at once. Far below the 512 blocking threads of a tokio runtime, because the
-/// runtime's own file operations use those threads too.
+/// Concurrent jobs of all owners except the operator. Far below the 512 blocking threads of a tokio runtime,
+/// because the runtime's own file operations use those threads too.
 pub const MAX_RUNNING: usize = 64;
 
-/// The owner of work that the operator caused: the start of a server, a command line, loading tools. Its
-/// jobs start no others: a job of somebody else's that waits for one finds it a thread.
+/// The owner of work that the operator caused: the start of a server, a command line, loading tools. The
+/// operator's jobs start no further jobs, so a job of another owner that waits for one always gets a thread.
 pub const OPERATOR: &str = "";
 
 /// One kind of host work.
@@ -69,11 +70,11 @@ pub struct WorkKind {
     pub time: Duration,
 }
 
-/// Why a job gave no result.
+/// Why a job has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkError {
-    /// The deadline passed. The job was stopped; one that never checks its signal still holds its thread, and
-    /// counts against its owner.
+    /// The deadline passed. The job was stopped; a job that never checks its signal still uses its thread,
+    /// and counts against its owner.
     #[error("{kind} took longer than {} seconds", .limit.as_secs())]
     TimedOut {
         /// [`WorkKind::name`].
@@ -81,13 +82,13 @@ pub enum WorkError {
         /// [`WorkKind::time`].
         limit: Duration,
     },
-    /// [`MAX_WAITING_PER_OWNER`] jobs of this owner wait already.
+    /// The owner already has [`MAX_WAITING_PER_OWNER`] waiting jobs.
     #[error("{kind}: too many requests of that kind are waiting")]
     Busy {
         /// [`WorkKind::name`].
         kind: &'static str,
     },
-    /// The job panicked: a fault of belljar. The message stands in the log.
+    /// The job panicked, which is a bug of belljar. The log has the message.
     #[error("{kind} failed: a fault of belljar")]
     Panicked {
         /// [`WorkKind::name`].

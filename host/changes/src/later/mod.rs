@@ -1,8 +1,8 @@
 //! Files that other programs run or act on by themselves, with the reason that a person reads. Such a file is
 //! only marked, not refused. The names are data: `table/*.toml`, `shadows.toml`, `words.toml`.
 //!
-//! For example `Package@swift-5.9.swift` is in the table; a new `json.py` at the top shadows a module
-//! of Python; and `tools/check.sh` is named by a Makefile.
+//! For example `Package@swift-5.9.swift` is in the table; a new `json.py` at the top shadows a module of
+//! Python; and `tools/check.sh` is marked because a Makefile contains its name.
 
 mod name;
 mod refers;
@@ -24,7 +24,7 @@ use name::folded;
 use table::table;
 
 /// Dotted names that only list files for a program to skip, or describe formatting. All other dotted names
-/// count as settings: nobody knows every program that executes commands from its settings.
+/// count as settings, because the programs that run commands from their settings cannot all be listed.
 const HARMLESS: &[&str] = &[
     ".gitignore",
     ".gitkeep",
@@ -39,14 +39,14 @@ const HARMLESS: &[&str] = &[
 ];
 const DOTTED: &str = "a name with a dot: programs take settings from it, often commands";
 const OWN_FILE: &str = "a name as tools give to the file that they start with";
-/// A short name in another file system, which may mean any of these.
+/// The reason for a short name of another file system, which may be the short form of any name in the table.
 const SHORT: &str = "the short form of another name, as some file systems have it";
-/// It becomes executable.
+/// The reason for an executable file.
 const EXECUTABLE: &str = "it can be started as a program";
 const LINK: &str = "a link: whoever follows it works elsewhere";
-/// A part of its path is no name.
+/// The reason for a path with a part that is not a name, for example `..`.
 const NO_NAME: &str = "its path has a part that is no name: nobody knows which program acts on it";
-/// The tables of this program are broken: then no name is taken for harmless.
+/// The reason if this program's tables are broken: then every name is marked.
 const NO_TABLE: &str = "the table of files that run later cannot be read";
 
 /// Why a change would be run or read later, by name and kind; `above` is the workspace's directory.
@@ -55,8 +55,8 @@ pub(crate) fn by_change(file: &FileChange, above: &Path) -> Option<&'static str>
     let named = by_place(above, &file.path, is_dir);
     let executable = |mode: Option<u32>| mode.is_some_and(|mode| mode & 0o111 != 0);
     let named = match &file.kind {
-        // A deleted file runs nothing. But a deleted setting may have held a program back, and a
-        // repository is not to be damaged unseen.
+        // A deleted file runs no more. But a deleted setting may have restricted a program, and
+        // damage to a repository must be visible.
         FileDifference::Deleted => {
             let told = is_repository(&file.path) || is_dotted(&file.path);
             return named.filter(|_| told);
@@ -64,7 +64,7 @@ pub(crate) fn by_change(file: &FileChange, above: &Path) -> Option<&'static str>
         FileDifference::Renamed { from, .. } => named.or_else(|| by_place(above, from, is_dir)),
         FileDifference::Added | FileDifference::Modified | FileDifference::Mode => named,
     };
-    // An executable file in the workspace stays executable, whoever made it.
+    // An executable file stays executable, whether the workspace or the agent made it so.
     let program =
         file.node == Node::File && (executable(file.mode_after) || executable(file.mode_before));
     match file.node {
@@ -73,8 +73,8 @@ pub(crate) fn by_change(file: &FileChange, above: &Path) -> Option<&'static str>
     }
 }
 
-/// Also marks changes that run because of other files: replacements of a module, and files named, for
-/// example, in a Makefile.
+/// Also marks changes that run because of other files: replacements of a module, and files that, for example,
+/// a Makefile names.
 pub(crate) fn mark(
     files: &mut [FileChange],
     overlay: &Overlay,
@@ -86,7 +86,7 @@ pub(crate) fn mark(
     refers::mark(table, files, overlay, workspace, stop)
 }
 
-/// Whether a file is source text by its ending: a build or a test run executes such a file under any name.
+/// Whether a file is source code by its suffix: a build or a test run executes such a file under any name.
 pub(crate) fn is_code(path: &Path) -> bool {
     let name = path.file_name().map(|name| folded(&name.to_string_lossy()));
     let ending = name.as_deref().and_then(name::ending);
@@ -95,7 +95,7 @@ pub(crate) fn is_code(path: &Path) -> bool {
         .is_some_and(|(table, ending)| table.words.code.iter().any(|it| it == ending))
 }
 
-/// Why a file would be run or read later by its name, by any program.
+/// Why a program would run or read a file later, by the file's name.
 fn by_name(path: &Path, is_dir: bool) -> Option<&'static str> {
     if path.components().any(|part| !matches!(part, Component::Normal(_))) {
         return Some(NO_NAME);
@@ -103,7 +103,8 @@ fn by_name(path: &Path, is_dir: bool) -> Option<&'static str> {
     let Some(table) = table() else { return Some(NO_TABLE) };
     let readings = readings(path);
     let (written, dropped) = readings.split_first()?;
-    // The rest of `\xE9.rs` is an ending: only the table tells whether a name without such bytes runs.
+    // `\xE9.rs` without the byte is `.rs`, a name of only a suffix, so the reading without such
+    // bytes is looked up in the table alone.
     let of_table = |names: &Vec<String>| table.row(names, is_dir, |_| true);
     by_names(table, written, is_dir)
         .or_else(|| Some(dropped.iter().find_map(of_table)?.reason.as_str()))
@@ -118,15 +119,16 @@ fn by_names(table: &'static table::Table, names: &[String], is_dir: bool) -> Opt
     reason.or_else(|| short().then_some(SHORT)).or_else(|| own().then_some(OWN_FILE))
 }
 
-/// `Fakefile`, `bspwmrc`: a name of letters and digits that ends as tools' own files do.
+/// Whether a name without a dot is a tool's own file: letters and digits with a typical ending, for example
+/// `Fakefile` or `bspwmrc`.
 fn is_own_file(name: &str, table: &table::Table) -> bool {
     let mut ends = table.words.own_files.iter();
     let ends = ends.any(|end| name.len() > end.len() && name.ends_with(end.as_str()));
     ends && name.chars().all(char::is_alphanumeric)
 }
 
-/// As [`by_name`], of a path in the directory `above`, whose own last names count: whoever works in
-/// `.github` writes workflows too.
+/// Why a file would be run or read later by its path in the directory `above`. The last names of `above`
+/// count too: a file in a workspace `.github` may be a workflow.
 fn by_place(above: &Path, path: &Path, is_dir: bool) -> Option<&'static str> {
     let last: Vec<_> = above.components().rev().take(ABOVE).collect();
     let own = last.iter().rev().filter(|part| matches!(part, Component::Normal(_)));
@@ -139,16 +141,16 @@ fn by_place(above: &Path, path: &Path, is_dir: bool) -> Option<&'static str> {
     by_name(path, is_dir).or_else(by_row)
 }
 
-/// Names of the workspace's own path that count: as many as in the longest row, without the file's.
+/// The names of the workspace's own path that count: as many as in the longest row, without the file's name.
 const ABOVE: usize = 2;
 
-/// The names of a path as the most generous file system reads them.
+/// The names of a path, normalized like in a file system that ignores the most differences.
 fn folded_names(path: &Path) -> Vec<String> {
     path.iter().map(|name| folded(&name.to_string_lossy())).collect()
 }
 
-/// The names of a path as programs may read them. Where bytes are no text, a program compares them as they
-/// are, and some file system drops them: `.g\xFFit` is read as `.git` too.
+/// The readings of a path's names by different programs. A name that is not UTF-8 has two readings, because
+/// some file systems drop such bytes: `.g\xFFit` is also `.git`.
 fn readings(path: &Path) -> Vec<Vec<String>> {
     let mut readings = vec![folded_names(path)];
     if path.to_str().is_none() {
@@ -161,18 +163,18 @@ fn readings(path: &Path) -> Vec<Vec<String>> {
     readings
 }
 
-/// Whether a name in it begins with a dot.
+/// Whether any name of the path begins with a dot.
 fn is_dotted(path: &Path) -> bool {
     path.iter().any(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-/// `GIT~1`: a name in the short form of FAT and NTFS.
+/// Whether a name is in the short form of FAT and NTFS, for example `GIT~1`.
 fn is_short(name: &str) -> bool {
     let digits = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
     name.split_once('~').is_some_and(|(_, rest)| digits(rest))
 }
 
-/// Whether it belongs to a repository's own files.
+/// Whether the path is inside a repository's own directory, for example `.git`.
 fn is_repository(path: &Path) -> bool {
     let own = [".git", ".hg", ".jj", ".svn"];
     readings(path).iter().flatten().any(|name| own.contains(&name.as_str()))

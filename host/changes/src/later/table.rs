@@ -1,4 +1,4 @@
-//! The tables in `table/*.toml`, `shadows.toml` and `words.toml`, read once.
+//! Parses the tables `table/*.toml`, `shadows.toml` and `words.toml` once.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::name::{Pattern, alternatives, ending};
 
-/// The files with rows. Of two rows for one name, the first gives the reason.
+/// The files with rows. If two rows match a name, the first provides the reason.
 pub(super) const FILES: &[(&str, &str)] = &[
     ("git", include_str!("table/git.toml")),
     ("agents", include_str!("table/agents.toml")),
@@ -26,27 +26,27 @@ const WORDS: &str = include_str!("words.toml");
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {
-    /// The program, or several.
+    /// The program, or several programs.
     pub(super) program: String,
     /// Patterns for paths, relative to any directory, for example `{pre-commit,commit-msg}.{sh,py}`.
     pub(super) names: Vec<String>,
-    /// The reason that a person reads.
+    /// The reason, as a person reads it.
     pub(super) reason: String,
-    /// The documentation that says so.
+    /// The documentation that proves the row.
     pub(super) source: String,
-    /// Whether files with these names run others by path.
+    /// Whether files with these names run other files by path.
     #[serde(default)]
     pub(super) refers: bool,
-    /// Whether the patterns count at the top of the workspace only, because the names are ordinary elsewhere.
+    /// Whether the patterns apply only at the top of the workspace, because the names are common elsewhere.
     #[serde(default)]
     pub(super) top: bool,
-    /// Keys of a JSON file whose values are not run.
+    /// Keys of a JSON file whose values are never run.
     #[serde(default)]
     pub(super) skip: Vec<String>,
-    /// Words after which a file is run, in addition to the common ones.
+    /// Words whose next word is a file to run, in addition to the common ones.
     #[serde(default)]
     pub(super) openers: Vec<String>,
-    /// The reason for a file that such a file names.
+    /// The reason for a file that a file of this row names.
     #[serde(skip)]
     pub(super) turn: String,
 }
@@ -57,20 +57,20 @@ struct Rows {
     row: Vec<Row>,
 }
 
-/// Modules that a language searches beside the program before its own.
+/// Module names that a language looks up beside the program before its own library.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Language {
     pub(super) program: String,
     pub(super) reason: String,
     pub(super) source: String,
-    /// Directories for the search: `*` is any that is no package, `.` the workspace.
+    /// Directories of the lookup: `*` = any directory that is not a package, `.` = the workspace.
     pub(super) roots: Vec<String>,
-    /// Endings of files with modules, for example `.py`.
+    /// Suffixes of files with modules, for example `.py`.
     pub(super) endings: Vec<String>,
     /// The file that makes a directory a module, for example `__init__.py`.
     pub(super) package: Option<String>,
-    /// The modules, with `/` between.
+    /// The modules, with `/` between their parts.
     pub(super) names: Vec<String>,
 }
 
@@ -80,47 +80,48 @@ struct Shadows {
     language: Vec<Language>,
 }
 
-/// Words about files of no particular program.
+/// Word lists that belong to no particular program.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Words {
-    /// Endings of source text, for example `.rs`.
+    /// Suffixes of source code, for example `.rs`.
     pub(super) code: Vec<String>,
-    /// Endings of what people read or look at: no pattern with an open end means such a file.
+    /// Suffixes of documents for people. A pattern with an open end does not match such a file.
     pub(super) documents: Vec<String>,
-    /// Endings of directly executed files, for example `.sh`.
+    /// Suffixes of directly executed files, for example `.sh`.
     pub(super) scripts: Vec<String>,
-    /// The endings among these of files that consist mostly of commands: such files are read too.
+    /// The suffixes, among these, of files that consist mostly of commands: such files are searched for names
+    /// too.
     pub(super) shells: Vec<String>,
-    /// Programs that run the next named file, for example `python`.
+    /// Programs that run the file in their next argument, for example `python`.
     pub(super) openers: Vec<String>,
-    /// Words before the name of a module, for example `-m`.
+    /// Options before the name of a module, for example `-m`.
     pub(super) modules: Vec<String>,
     /// Words before a directory in which the next commands run, for example `cd`.
     pub(super) enters: Vec<String>,
-    /// Directories with other people's code, for example `node_modules`: they are not searched.
+    /// Directories of third-party code, for example `node_modules`, which are not searched.
     pub(super) passed_over: Vec<String>,
-    /// Endings of names without a dot for tools' own files, for example `Fakefile`, `bspwmrc`.
+    /// Endings of tools' own file names without a dot, for example `Fakefile`, `bspwmrc`.
     pub(super) own_files: Vec<String>,
 }
 
-/// The tables, ready for use.
+/// The parsed tables, with indexes.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) rows: Vec<Row>,
     pub(super) languages: Vec<Language>,
     pub(super) words: Words,
     patterns: Vec<(Pattern, usize)>,
-    /// Patterns by their first name, if without a star.
+    /// Patterns by their first name, if that name has no star.
     exact: HashMap<String, Vec<usize>>,
-    /// Patterns that begin with a star and an ending, by the ending.
+    /// Patterns that begin with a star and a suffix, by the suffix.
     tails: HashMap<String, Vec<usize>>,
-    /// Patterns for one name, by the first character.
+    /// Patterns of a single name, by the first character.
     initials: HashMap<char, Vec<usize>>,
     others: Vec<usize>,
 }
 
-/// `None` = a table cannot be parsed; a test excludes that.
+/// `None` = a table cannot be parsed; a test proves that all can.
 static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| Table::read().ok());
 
 /// The tables.
@@ -129,7 +130,7 @@ pub(super) fn table() -> Option<&'static Table> {
 }
 
 impl Table {
-    /// Reads all tables; the error says which does not fit.
+    /// Parses all tables; the error names the invalid one.
     pub(super) fn read() -> Result<Self, String> {
         let mut rows = Vec::new();
         for (name, text) in FILES {
@@ -194,7 +195,7 @@ impl Table {
         self.patterns.push((pattern, row));
     }
 
-    /// The first row that the filter accepts with a pattern for these folded names, wherever it begins.
+    /// The first row accepted by `is_asked` with a pattern that matches the end of these folded names.
     pub(super) fn row(
         &self,
         names: &[String],

@@ -1,7 +1,8 @@
 //! Agent definitions: one markdown file each.
 //!
-//! [`parse_agent`] never fails and never panics: a file is an agent, is invalid with
-//! diagnostics, or is not an agent at all. An unintelligible part never becomes a right.
+//! [`parse_agent`] never fails and never panics: a file is an agent, is invalid with diagnostics, or is not
+//! an agent at all. An unparsable part never becomes a right. For example, `tools: [Read, 7]` grants at most
+//! `file_read`.
 
 mod blocked_words;
 pub mod builtin_tools;
@@ -52,54 +53,54 @@ pub use stated::READING_TOOLS;
 pub(crate) use tools::Written;
 pub use tools::{AliasStatus, KnownTools, TOOL_ALIASES, ToolAlias};
 
-/// An agent file that was understood.
+/// A valid agent file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentDefinition {
-    /// The name for people, as written; the file's stem where a foreign file has none.
+    /// The name for people, as written; the file's stem if a foreign file has no name.
     pub name: String,
     /// The name for look-up and for grants, for example `code-reviewer`.
     pub slug: Slug,
-    /// When to use the agent; not blank.
+    /// The situation in which to use the agent; not blank.
     pub description: String,
     /// The system prompt: every byte after the frontmatter; not blank.
     pub body: String,
     /// The line on which the body begins, from 1.
     pub body_line: u32,
-    /// Whose format the file follows.
+    /// The program whose format the file has.
     pub dialect: Dialect,
     /// The requested rights. `tools` are under belljar's names.
     pub asked: Asked,
-    /// The names in `tools`, as written; `None` where the file has no such field.
+    /// The names in `tools`, as written; `None` = the file has no such field.
     pub tools_as_written: Option<Vec<String>>,
     /// The translations of foreign names, for example of `Read` to `file_read`.
     pub translated: Vec<Translated>,
     /// Unknown names in `tools`. Always empty in a canonical file, and in a file of a person's own home.
     pub unknown_tools: Vec<String>,
-    /// Names in `tools` that are known and cannot be had here.
+    /// Names in `tools` that are known but unavailable here.
     pub unavailable: Vec<Unavailable>,
-    /// Unintelligible entries that take tools away. An agent with such an entry is not run, because it would
-    /// have more than its author meant.
+    /// Unparsable entries that deny tools. An agent with such an entry is not run, because it would have more
+    /// tools than its author meant.
     pub unclear: Vec<Unavailable>,
-    /// A model name or alias, unresolved; `modelRole` gives the role's name in lower case.
-    /// `None` = the operator's choice.
+    /// A model name or alias, unresolved; `modelRole` has the role's name in lower case. `None` = the
+    /// operator's choice.
     pub model: Option<String>,
-    /// The users of the agent.
+    /// The callers for whom the agent is meant.
     pub visibility: Visibility,
-    /// Whether its findings come as JSON beside the text.
+    /// Whether the agent's findings are returned as JSON beside the text.
     pub emit_structured_findings: bool,
     /// Whether the agent, as a subagent, changes files in a separate copy (`isolation: worktree`).
     pub isolated: bool,
-    /// The form in which the agent is shown its tools; `None` = unstated.
+    /// The form in which tools are shown to the agent; `None` = unstated.
     pub tools_as: Option<ToolsAs>,
     /// The limits on delegation; `None` = unstated.
     pub subagents: Option<SubagentsAsk>,
-    /// The fields that took tools away, in the order of reading.
+    /// The fields that denied tools, in the order of reading.
     pub deciders: Vec<Decider>,
-    /// Restricting names that may mean later tools, as written: patterns, and unknown names.
+    /// Restricting names that may match tools installed later, as written: patterns, and unknown names.
     pub open_names: Vec<(String, Permission)>,
     /// Stated limits that are not enforced here. An agent with such a limit has no tools and is not run.
     pub not_kept: Vec<NotKept>,
-    /// Switched off by its author.
+    /// Whether the author switched the agent off.
     pub disabled: bool,
     /// The file.
     pub path: PathBuf,
@@ -108,7 +109,7 @@ pub struct AgentDefinition {
 /// A definition's limits on delegation to other agents, which narrow and grant nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubagentsAsk {
-    /// Whether it may delegate at all; absent = as granted.
+    /// Whether the agent may delegate at all; absent = as granted.
     pub enabled: Option<bool>,
     /// The number of levels of children below the agent; 0 = no delegation.
     pub max_depth: Option<u32>,
@@ -127,51 +128,51 @@ pub struct Translated {
     pub written: String,
     /// Belljar's tools for it.
     pub tools: Vec<ToolName>,
-    /// The gap between them and the author's tool.
+    /// The difference between belljar's tools and the author's tool.
     pub limits: Option<&'static str>,
 }
 
-/// A requested tool that is unavailable, or an unintelligible statement about tools.
+/// A requested tool that is unavailable, or an unparsable statement about tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
     /// The name as written, for example `Read`.
     pub name: String,
-    /// Why not.
+    /// The reason.
     pub why: String,
 }
 
-/// The result of reading a file.
+/// The result of parsing a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parsed {
-    /// An agent; the diagnostics hold warnings and notes only.
+    /// An agent; the diagnostics are only warnings and notes.
     Agent {
         /// The agent.
         definition: Box<AgentDefinition>,
-        /// Findings for the author.
+        /// Warnings and notes for the author.
         diagnostics: Vec<Diagnostic>,
     },
-    /// Meant to be an agent and not understood: at least one error.
+    /// Meant as an agent, but invalid: at least one error.
     Invalid {
-        /// Why, and where.
+        /// The errors, with their positions.
         diagnostics: Vec<Diagnostic>,
     },
-    /// Something else.
+    /// Not meant as an agent.
     NotAnAgent {
-        /// Why.
+        /// The reason.
         reason: NotAnAgent,
     },
 }
 
-/// Why a markdown file is no agent.
+/// Why a markdown file is not an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotAnAgent {
-    /// It holds nothing but white space.
+    /// The file is empty or only white space.
     Empty,
-    /// It has no frontmatter.
+    /// The file has no frontmatter.
     NoFrontmatter,
     /// The frontmatter is in a code fence or after a heading, and is read only with [`Shapes::Lenient`].
     Wrapped,
-    /// Without frontmatter and named like documentation, so not reported.
+    /// A file without frontmatter, with a name like that of documentation, so not reported.
     Documentation,
 }
 
@@ -188,7 +189,7 @@ impl AgentDefinition {
 }
 
 impl SubagentsAsk {
-    /// Whether it rules out handing work on.
+    /// Whether the limits rule out all delegation.
     pub fn is_nobody(&self) -> bool {
         self.enabled == Some(false)
             || self.max_depth == Some(0)
@@ -209,7 +210,7 @@ impl NotAnAgent {
         }
     }
 
-    /// Whether a scan passes it over without a word.
+    /// Whether a scan skips the file without reporting it.
     pub fn is_silent(self) -> bool {
         match self {
             Self::Documentation => true,

@@ -1,4 +1,4 @@
-//! Tool names as people write them: cut out of a text, and looked up for restrictions.
+//! Tool names as people write them: split out of a text, and looked up for restrictions.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -21,28 +21,28 @@ pub(super) struct Entry {
     pub(super) at: Position,
 }
 
-/// The tools behind a name that takes something away.
+/// The tools that a denying name matches.
 #[derive(Debug, Default)]
 pub(super) struct Behind {
     pub(super) tools: BTreeSet<ToolName>,
-    /// Belljar's own tools that share the fate of these, without a foreign name.
+    /// Belljar's own tools without a foreign name that are denied together with the matched ones.
     pub(super) beside: BTreeSet<ToolName>,
-    /// Whether the name is known, even if unavailable here.
+    /// Whether the name is known, even if its tools are unavailable here.
     pub(super) is_known: bool,
 }
 
 /// Words for all tools of all MCP servers.
 const ALL_OF_SERVERS: &[&str] = &["mcp", "mcptool", "mcptools", "mcpserver", "mcpservers"];
 
-/// Tools of belljar's own with a part of a foreign tool's function, besides the translated one. They have no
-/// foreign name, and share its fate.
+/// Belljar's own tools that do part of a foreign tool's work, beside the translated one. They have no foreign
+/// name, so they are denied together with it.
 const TOGETHER: &[(&str, &[&str])] = &[
     (SPAWN_AGENT, &[DELEGATE_PARALLEL, AGENT_STATUS, AGENT_RESULT, AGENT_CANCEL]),
     ("file_read", &["attach_file"]),
     ("file_edit", &["notebook_edit"]),
 ];
 
-/// The rows of the translation table by their names in lower case.
+/// The rows of the translation table with their names in lower case.
 static LOWER_ALIASES: LazyLock<Vec<LowerAlias>> = LazyLock::new(|| {
     let alias = |row: &'static ToolAlias| {
         let lower = row.name.to_ascii_lowercase();
@@ -51,34 +51,34 @@ static LOWER_ALIASES: LazyLock<Vec<LowerAlias>> = LazyLock::new(|| {
     TOOL_ALIASES.iter().map(alias).collect()
 });
 
-/// A name of another program's tool, in the two forms that names are compared in.
+/// A foreign tool's name, in the two forms used for comparison.
 struct LowerAlias {
     lower: String,
-    /// Without what only joins words.
+    /// The name without characters that only join words.
     flat: String,
     row: &'static ToolAlias,
 }
 
-/// Cuts at commas and line ends that stand outside parentheses.
+/// Splits at commas and line ends outside parentheses.
 pub(super) fn split_names(text: &str, at: Position) -> Vec<Entry> {
     split(text, at, |c| {
         matches!(c, ',' | '\n' | '\u{ff0c}' | '\u{3001}' | '\u{60c}' | '\u{fe50}' | '\u{fe51}')
     })
 }
 
-/// Cuts at blanks that stand outside parentheses.
+/// Splits at blanks outside parentheses.
 pub(super) fn split_words(text: &str, at: Position) -> Vec<Entry> {
     split(text, at, char::is_whitespace)
 }
 
-/// Cuts at the other marks between names, outside parentheses.
+/// Splits at the other separators of names, outside parentheses.
 pub(super) fn split_marks(text: &str, at: Position) -> Vec<Entry> {
     split(text, at, |c| {
         matches!(c, '/' | '|' | ';' | '&' | '+' | '\u{ff1b}' | '\u{b7}' | '\u{2022}')
     })
 }
 
-/// Whether a text is the whole name of a tool in one of the tables.
+/// Whether a text is the whole name of a foreign tool.
 pub(super) fn program_tool(text: &str) -> bool {
     let plain = flat(text);
     LOWER_ALIASES.iter().any(|alias| alias.flat == plain)
@@ -94,7 +94,7 @@ fn split(text: &str, at: Position, ends: impl Fn(char) -> bool) -> Vec<Entry> {
         }
         ends(c) && depth == 0
     });
-    // On several lines `- ` is the mark of an item; on one it takes away.
+    // In a text of several lines, `- ` marks an item; in a single line, it denies.
     let marks = text.contains('\n');
     let bare = |part: &'_ str| -> String {
         let part = part.trim();
@@ -105,8 +105,8 @@ fn split(text: &str, at: Position, ends: impl Fn(char) -> bool) -> Vec<Entry> {
     parts.map(|text| Entry { text, at }).collect()
 }
 
-/// All tools that a name may mean in any program's files, in any letter case. A scope does not count, and `*`
-/// matches any letters: a restriction covers all of them.
+/// All tools that a name may match in any program's files, in any letter case. A scope is ignored, and `*`
+/// matches any letters, because a restriction must cover every possible meaning.
 pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
     let text = seen(text);
     let name = text.split('(').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -130,7 +130,7 @@ pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
         behind.beside.extend(others.filter_map(own));
         behind.tools.extend(row.canonical.iter().filter_map(own));
     }
-    // A name is looked up; a pattern takes a look at each tool.
+    // A name is looked up; a pattern is compared with each tool.
     let mut spoken = match is_pattern {
         true => known.spoken_like(|other| matches(&name, other)),
         false => known.spoken(&name),
@@ -143,7 +143,7 @@ pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
     }
     behind.is_known |= !spoken.is_empty();
     behind.tools.extend(spoken);
-    // A whole name in the table means that row alone: rows for its last part do not count.
+    // A whole name in the table means only that row; rows for its last part do not count.
     if (!behind.is_known || behind.tools.is_empty() || name.contains('*'))
         && let Some(tools) = denied_with(&name, matches)
     {
@@ -151,7 +151,7 @@ pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
         let given_back = behind.tools.clone();
         behind.beside.extend(tools.iter().filter_map(own).filter(|it| !given_back.contains(it)));
     }
-    // `Bash:*` is about that tool, and about no server.
+    // `Bash:*` means that tool, not a server.
     if let Some(tool) = before_mark(&name)
         && !is_of_server
         && behind.tools.is_empty()
@@ -162,18 +162,18 @@ pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
             return of;
         }
     }
-    // A pattern over the tools of a server is right also where that server is not there: it is about the
-    // tools that the server may have.
+    // A pattern for a server's tools is known even without that server, because it may be added
+    // later.
     behind.is_known |= is_of_some_server(&name);
     behind
 }
 
-/// Whether a pattern means all tools of a server, for example `jira_*`.
+/// Whether a pattern matches all tools of a server, for example `jira_*`.
 fn is_of_some_server(name: &str) -> bool {
     before_mark(name).is_some()
 }
 
-/// The name before a mark and a star that end a pattern.
+/// The part of a pattern before its final separator and star.
 fn before_mark(name: &str) -> Option<&str> {
     let server = name.strip_suffix('*')?.strip_suffix(['_', '/', '.', ':', '-'])?;
     (!server.is_empty() && !server.contains('*')).then_some(server)
@@ -188,7 +188,7 @@ pub(super) fn is_tool_of_a_program(text: &str) -> bool {
     TOOL_ALIASES.iter().any(|row| is_name(&row)) || super::READING_TOOLS.contains(&text)
 }
 
-/// Whether `*` in a pattern can be filled to make the text.
+/// Whether a pattern with `*` matches the text.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut left) = text.strip_prefix(start) else { return false };

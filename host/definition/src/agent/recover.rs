@@ -1,14 +1,14 @@
-//! Frontmatter that is no valid YAML, read field by field.
+//! Repairs frontmatter that is not valid YAML, field by field.
 //!
-//! Hand-written descriptions hold `: `, quotes and line breaks that end a strict parse. Such
-//! frontmatter is cut at the lines that begin, in the first column, with a field that some
-//! program knows. Each piece is read strictly once more; if that fails, the value is taken as text, folded to
-//! one line.
+//! Hand-written descriptions contain `: `, quotes and line breaks that a strict parser refuses. Such
+//! frontmatter is split at the lines that begin, in the first column, with a field of some known program.
+//! Each piece is parsed strictly once more; if that fails, the value becomes a text, folded to one line. For
+//! example, `description: Use when: asked` becomes the text `Use when: asked`.
 //!
-//! Guesses decide no right. A guessed piece is text, except for a plain list of names in `tools`. A
-//! restricting field that occurs twice there rejects the file, because one of the two may be prose. An
-//! unreadable one, or one at a place where it would be swallowed as prose, costs the agent all tools, because
-//! leaving it out would grant all. A file in belljar's own format is not repaired at all.
+//! A guess never decides a right. A guessed piece is text, except for a plain list of names in `tools`. A
+//! restricting field that occurs twice there rejects the file, because one of the two may be prose. If a
+//! restricting field cannot be read, or may be hidden in prose, the agent loses all tools, because leaving
+//! the field out would grant all. A file in belljar's own format is not repaired at all.
 
 use belljar_policy::Shown;
 
@@ -21,33 +21,34 @@ use crate::frontmatter::Split;
 use crate::snippet::without_secret;
 use crate::yaml::{self, Key, Node, Value, YamlError, YamlErrorKind};
 
-/// Characters of a line that a message shows.
+/// Characters of a line in a message.
 const MAX_SHOWN: usize = 60;
 
-/// Fields of one file. All programs together have some fifty, each used once; a file with more is hostile.
+/// The most fields of one file. All known programs have some fifty fields, each used once; a file with more
+/// is hostile.
 const MAX_PIECES: usize = 100;
 
-/// Broken frontmatter, as far as repaired.
+/// Repaired frontmatter.
 pub(crate) struct Recovered {
     pub(crate) entries: Vec<(Key, Node)>,
-    /// The first field that takes something away and could not be read, and where.
+    /// The first restricting field that could not be read, with its position.
     pub(super) lost: Option<(String, Position)>,
 }
 
-/// A field with its lines.
+/// A field with all its lines.
 struct Piece<'a> {
     key: &'a str,
-    /// The field that the key stands for.
+    /// The field that the key is a spelling of.
     field: &'a str,
-    /// The line of its beginning in the file, from 1.
+    /// The first line's number in the file, from 1.
     line: u32,
     /// The text after the colon of the first line.
     value: &'a str,
-    /// All lines, the first with its key, without the indentation of the file.
+    /// All lines, the first with its key, without the file's indentation.
     lines: Vec<&'a str>,
 }
 
-/// Repairs frontmatter that failed with `error`. `None` = not repairable; the findings have the reason.
+/// Repairs frontmatter that failed with `error`. `None` = not repairable; the findings contain the reason.
 pub(crate) fn recover(
     split: &Split<'_>,
     error: &YamlError,
@@ -62,7 +63,7 @@ pub(crate) fn recover(
     let canonical = pieces.iter().any(|piece| CANONICAL_ONLY.contains(&piece.key));
     let described = pieces.iter().any(|piece| piece.key == "description");
     let many = pieces.len() > MAX_PIECES;
-    // Frontmatter in braces has no field a line, and its content would be lost.
+    // Frontmatter in braces does not have one field a line, so its content would be lost.
     let braces = preamble.iter().any(|line| line.trim_start().starts_with('{'));
     if braces || error.kind == YamlErrorKind::Hostile || canonical || !described || many {
         return refuse(findings);
@@ -104,7 +105,7 @@ pub(super) fn text_of(split: &Split<'_>, field: &str) -> Option<String> {
     pieces.iter().find(|piece| piece.key == field).map(Piece::folded)
 }
 
-/// One warning, at the line where the strict parse stopped.
+/// Adds one warning, at the line where the strict parser stopped.
 fn say(split: &Split<'_>, error: &YamlError, as_text: &[String], findings: &mut Findings<'_>) {
     let nth = usize::try_from(error.at.line.saturating_sub(split.yaml_line)).unwrap_or(usize::MAX);
     let line = split.yaml.lines().nth(nth).unwrap_or_default();
@@ -120,12 +121,12 @@ fn say(split: &Split<'_>, error: &YamlError, as_text: &[String], findings: &mut 
     findings.warning(error.at, "recovered-yaml", message, error.hint.clone());
 }
 
-/// Cuts at known keys in the first column. Gives the lines before the first of them too.
+/// Splits at known keys in the first column. Returns the lines before the first key and the pieces.
 fn pieces<'a>(split: &Split<'a>, kind: YamlErrorKind) -> (Vec<&'a str>, Vec<Piece<'a>>) {
     let mut preamble = Vec::new();
     let mut pieces: Vec<Piece<'a>> = Vec::new();
-    // Whether the last piece is a description that is broken: asked once, as more lines mend
-    // nothing.
+    // Whether the last piece is a broken description; stays true, because more lines do not repair
+    // it.
     let mut prose = false;
     for (n, line) in split.yaml.lines().enumerate() {
         let line = line.strip_prefix(split.indent).unwrap_or(line);
@@ -150,8 +151,8 @@ fn pieces<'a>(split: &Split<'a>, kind: YamlErrorKind) -> (Vec<&'a str>, Vec<Piec
     (preamble, pieces)
 }
 
-/// Whether a repeated key follows a broken description, and so belongs to it. A restricting field never does:
-/// it is reported.
+/// Whether a repeated key follows a broken description, and so is part of its prose. A restricting field
+/// never is: it is reported.
 fn ends_in_prose(pieces: &[Piece<'_>], key: &str) -> bool {
     let last = pieces.last().filter(|last| last.key == "description" && stands_in(pieces, key));
     last.is_some_and(|last| last.parse().is_none())
@@ -162,14 +163,15 @@ fn stands_in(pieces: &[Piece<'_>], key: &str) -> bool {
     pieces.iter().any(|piece| piece.field == field)
 }
 
-/// Whether a line that begins so is a field. Some field names also begin lines of prose; their values decide.
+/// Whether a line that begins with this key is a field. Some field names also begin lines of prose; their
+/// values decide.
 fn is_field(key: &str, value: &str) -> bool {
     let value = value.trim().trim_matches(['"', '\'']);
     match key {
         "steps" | "maxSteps" | "maxTurns" => value.starts_with(|c: char| c.is_ascii_digit()),
         "agents" => value.is_empty() || value.starts_with(['[', '*']),
         "disable" => matches!(value.to_ascii_lowercase().as_str(), "true" | "false" | "yes" | "no"),
-        // Prose has these words too, with more than one word in a line.
+        // Prose begins with such words too, but has more than one word in the line.
         _ if keys::narrows(key) && !NARROWING.contains(&keys::meant(key)) => {
             !value.is_empty() && !value.contains(' ')
         }
@@ -197,12 +199,12 @@ fn key_of(line: &str) -> Option<(&str, &str)> {
 }
 
 impl Piece<'_> {
-    /// The fields of the piece, where it is valid by itself.
+    /// The fields of the piece, if it is valid YAML.
     fn parse(&self) -> Option<Vec<(Key, Node)>> {
         self.parse_lines(&self.lines)
     }
 
-    /// Like [`Piece::parse`], without the text from the next unknown field on.
+    /// Parses like [`Piece::parse`], but only up to the next unknown field.
     fn parse_first(&self) -> Option<Vec<(Key, Node)>> {
         let end = self.lines.iter().skip(1).position(|line| key_of(line).is_some())?;
         self.parse_lines(self.lines.get(..=end)?)
@@ -211,7 +213,7 @@ impl Piece<'_> {
     fn parse_lines(&self, lines: &[&str]) -> Option<Vec<(Key, Node)>> {
         let root = yaml::parse(&lines.join("\n"), self.line).ok()?;
         match root.value {
-            // A description with only unknown fields is a block without its indentation.
+            // A description with several unknown fields is a block text without its indentation.
             Value::Map(entries) if self.key == "description" && entries.len() > 1 => {
                 let (_, first) = entries.first()?;
                 first.text().is_some_and(|text| !text.trim().is_empty()).then_some(entries)
@@ -221,8 +223,7 @@ impl Piece<'_> {
         }
     }
 
-    /// The names of tools that the value consists of, between commas; `None` where anything else
-    /// stands there too.
+    /// The names of tools in the value, separated by commas; `None` = the value contains anything else.
     fn names(&self) -> Option<String> {
         let rest = self.lines.iter().skip(1).map(|line| line.trim());
         let items: Option<Vec<&str>> =
@@ -244,7 +245,7 @@ impl Piece<'_> {
     /// The value as one line of text.
     fn folded(&self) -> String {
         let first = match self.value.trim() {
-            // The marks of a block, whose lines turned out to be no block.
+            // The mark of a block text whose lines were not indented.
             mark if mark.starts_with(['|', '>']) && mark.len() <= 3 => "",
             value => value,
         };
@@ -255,8 +256,8 @@ impl Piece<'_> {
     }
 }
 
-/// The text without its quotes: both or none, and none if a further quote is inside, because then they may
-/// not be a pair.
+/// The text without its pair of quotes. A text with a further quote inside keeps them, because they may not
+/// be a pair.
 fn unquoted(text: &str) -> &str {
     for quote in ['"', '\''] {
         let inner = text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
@@ -268,9 +269,9 @@ fn unquoted(text: &str) -> &str {
 }
 
 impl Recovered {
-    /// Takes the fields of a piece that is valid by itself.
+    /// Adds the fields of a piece that is valid YAML.
     fn strictly(&mut self, piece: &Piece<'_>) -> bool {
-        // Of a description, what looks like a field is more likely prose.
+        // In a description, a line that looks like a field is probably prose.
         let first = || piece.parse_first().filter(|_| piece.key != "description");
         let Some(entries) = piece.parse().or_else(|| {
             let entries = first()?;
@@ -281,7 +282,7 @@ impl Recovered {
         };
         for (n, (key, node)) in entries.into_iter().enumerate() {
             if n > 0 && keys::narrows(&key.text) {
-                // Written so that its line did not look like a field.
+                // A restricting key that was written so that its line did not look like a field.
                 self.lose(&key.text, key.at);
             } else if self.entries.iter().all(|(other, _)| other.text != key.text) {
                 self.entries.push((key, node));
@@ -290,7 +291,7 @@ impl Recovered {
         true
     }
 
-    /// Takes an invalid piece: as text, or as nothing if it decides about rights.
+    /// Adds an invalid piece: as text, or not at all if it decides about rights.
     fn as_text(&mut self, piece: &Piece<'_>, at: Position) {
         let field = piece.field;
         let text = piece.folded();
@@ -326,12 +327,12 @@ impl Recovered {
     }
 }
 
-/// The restricting field that an ignored line may have been meant to be.
+/// The restricting field that the author of an ignored line may have meant.
 fn hidden(line: &str) -> Option<&str> {
     const ANY: &str = "tools";
     let mark = |c: char| c.is_whitespace() || matches!(c, '-' | '?' | '{' | ',' | '[');
     let mut bare = line.trim_start_matches(mark);
-    // A merged map and a key that is an alias hold whatever was named so elsewhere.
+    // A merged map or an aliased key may contain any field.
     let alias = bare.strip_prefix('*').and_then(|rest| rest.split_once([' ', '\t']));
     let alias = alias.is_some_and(|(name, rest)| {
         !name.is_empty() && !name.contains('*') && rest.trim_start().starts_with(':')
@@ -355,8 +356,7 @@ fn hidden(line: &str) -> Option<&str> {
     (keys::narrows(key) && is_field(key, value)).then_some(key)
 }
 
-/// Whether a text is the name of a tool, with a scope or without: no comment, no alias, no tag,
-/// no prose.
+/// Whether a text is a tool's name, with or without a scope: not a comment, an alias, a tag or prose.
 fn is_plain_name(text: &str) -> bool {
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
     let (name, scope) = match text.strip_suffix(')').and_then(|rest| rest.split_once('(')) {

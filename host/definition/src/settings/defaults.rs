@@ -1,5 +1,4 @@
-//! The rights that hold without a grant: one table, read by the code, the docs and `belljar
-//! explain`.
+//! The default rights without a grant: one table for the code, the documentation and `belljar explain`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,29 +8,30 @@ use super::grants::{GrantSpec, MountSpec};
 use crate::agent::builtin_tools::BUILTIN_TOOLS;
 use crate::{SubagentsAsk, Visibility};
 
-/// The rights of an agent out of the box. Limits are [`belljar_policy::LIMITS`] for all.
+/// The default rights of an agent. The limits are [`belljar_policy::LIMITS`] for all agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DefaultGrant {
-    /// For agents of this visibility.
+    /// The visibility of the agents.
     pub visibility: Visibility,
-    /// Tools.
+    /// Tools that only read.
     pub tools: &'static [&'static str],
-    /// Tools that change files, as long as all that they can change is an overlay.
+    /// Tools that change files, granted while every writable mount is an overlay.
     pub overlay_tools: &'static [&'static str],
-    /// Tools that belljar answers itself.
+    /// Tools that belljar itself executes.
     pub builtin_tools: &'static [&'static str],
-    /// How the workspace is mounted; without overlays it is read.
+    /// The access to the workspace; without overlays it is read-only.
     pub workspace: Option<Access>,
-    /// Hosts. None: each is the operator's to list.
+    /// Hosts. None, because only the operator lists hosts.
     pub hosts: &'static [&'static str],
     /// Secrets.
     pub secrets: &'static [&'static str],
 }
 
-/// By default whoever asks for them may call these: what they do stays in an overlay until a person
-/// applies it.
 ///
-/// Those that run code have no rights of their own, and are given wherever `shell` is.
+/// Tools that change files or run code. Every agent that asks for them has them by default, because their
+/// changes stay in an overlay until a person applies them.
+///
+/// Those that run code have no rights of their own, so they are granted together with `shell`.
 pub(super) const OVERLAY_TOOLS: &[&str] =
     &["file_write", "file_edit", "notebook_edit", "shell", "run_javascript", "run_python"];
 
@@ -65,13 +65,13 @@ pub const DEFAULTS: [DefaultGrant; 2] = [
     },
 ];
 
-/// The tools of belljar's own that agents of this visibility have by default.
+/// Belljar's own tools that agents of this visibility have by default.
 pub(super) fn builtin_tools(visibility: Visibility) -> impl Iterator<Item = ToolName> {
     let rows = DEFAULTS.iter().filter(move |row| row.visibility == visibility);
     rows.flat_map(|row| row.builtin_tools).filter_map(|name| ToolName::new(name).ok())
 }
 
-/// The row as a grant with every key stated. Without `overlays` the workspace is read, and no tool
+/// The row as a grant with every key stated. Without `overlays` the workspace is read-only, and no tool
 /// changes files.
 pub(super) fn spec(visibility: Visibility, overlays: bool) -> GrantSpec {
     let Some(row) = DEFAULTS.iter().find(|row| row.visibility == visibility) else {

@@ -1,8 +1,9 @@
-//! One grant: what a section of `belljar.toml` states, and how sections combine.
+//! One grant: the keys of a section of `belljar.toml`, and the combination of sections.
 //!
-//! In one file a key of `[grants.X]` replaces the same key of `[defaults.V]`, which replaces
-//! the built-in default; `add_tools` adds to it. The workspace's file then narrows the result of the home file, key
-//! by key, and can never add to it.
+//! In one file a key of `[grants.X]` replaces the same key of `[defaults.V]`, which replaces the built-in
+//! default; `add_tools` adds to it. The workspace's file then narrows the result of the home file, key by
+//! key, and can never add to it. For example, `hosts` of `[grants.scout]` at home replaces `hosts` of the
+//! defaults, and a workspace's `hosts` can only remove some of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,15 +16,13 @@ use belljar_policy::{
 use super::AutoBackground;
 use crate::{SubagentsAsk, ToolsAs};
 
-/// The keys that one section states; `None` = says nothing about that key.
-///
-/// Not the [`Grants`] of policy: there an absent key gives nothing, here the section below decides.
+/// The keys that one section states; `None` = the key is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantSpec {
-    /// The tools; one that is not listed is denied.
+    /// The tools; an unlisted tool is denied.
     pub tools: Option<BTreeMap<ToolName, Permission>>,
-    /// Tools beside those that hold without this section, each with its permission. Stated only by
-    /// a grant of the home file, and never beside `tools`.
+    /// Tools in addition to those without this section, each with its permission. Only a grant of the home
+    /// file may have them, and never beside `tools`.
     pub add_tools: BTreeMap<ToolName, Permission>,
     /// The mounts.
     pub mounts: Option<Vec<MountSpec>>,
@@ -33,18 +32,18 @@ pub struct GrantSpec {
     pub secrets: Option<BTreeSet<SecretName>>,
     /// The limits, field by field.
     pub limits: LimitsRequest,
-    /// Whom it may hand work to, key by key.
+    /// The rules about subagents, key by key.
     pub subagents: SubagentsAsk,
-    /// How long it waits for a subagent before that goes to the background by itself.
+    /// How long the agent waits for a subagent before the subagent continues in the background.
     pub(super) auto_background: Option<AutoBackground>,
-    /// How the agent is shown its tools.
+    /// How the agent's tools are shown to the agent.
     pub tools_as: Option<ToolsAs>,
 }
 
-/// A mount as `belljar.toml` states it.
+/// A mount as stated in `belljar.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountSpec {
-    /// Where the guest sees it.
+    /// The path in the guest.
     pub guest: GuestPath,
     /// The directory on the host: absolute, or relative to the workspace; `None` = the
     /// workspace itself.
@@ -62,7 +61,7 @@ impl MountSpec {
 }
 
 impl GrantSpec {
-    /// States every key, and gives nothing.
+    /// A section that states every key and grants nothing.
     pub(super) fn nothing() -> Self {
         Self {
             tools: Some(BTreeMap::new()),
@@ -77,7 +76,7 @@ impl GrantSpec {
         }
     }
 
-    /// The same with every key that `over` states replaced, and the tools that it adds added.
+    /// A copy in which every key stated by `over` is replaced, and the tools of its `add_tools` are added.
     #[must_use]
     pub(super) fn overlaid(&self, over: &Self) -> Self {
         let mut limits = self.limits;
@@ -104,26 +103,27 @@ impl GrantSpec {
         }
     }
 
-    /// Whether it states nothing.
+    /// Whether the section states no key.
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The grants for a run in this workspace. A key that nobody stated gives nothing.
+    /// The grants for a run in this workspace. An unstated key grants nothing.
     pub(super) fn resolve(self, workspace: &Path) -> Grants {
         let mounts = self.mounts.unwrap_or_default();
         let mounts = mounts.into_iter().map(|mount| mount.resolve(workspace));
         Grants {
             tools: self.tools.unwrap_or_default(),
             mounts: mounts.collect(),
-            // One list, empty or not: a list that the workspace adds must never stand alone.
+            // Exactly one list, even if empty: a list of the workspace must never be the only one.
             hosts: vec![self.hosts.unwrap_or_default()],
             secrets: self.secrets.unwrap_or_default(),
             limits: Limits::default().granted(&self.limits),
         }
     }
 
-    /// Narrows its mounts to what `most` says of each; gives those that were narrowed, as they were.
+    /// Narrows each mount to the access that `most` returns for it; returns the narrowed mounts in their
+    /// former state.
     pub(super) fn narrow_mounts(
         &mut self,
         workspace: &Path,

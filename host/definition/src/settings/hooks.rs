@@ -1,5 +1,5 @@
-//! `[[hooks]]` of the home file: commands and components that see tool calls before and after
-//! they happen, and agents when they start and stop.
+//! `[[hooks]]` of the home file: commands and components that run before and after tool calls, and when
+//! agents start and stop.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -18,28 +18,29 @@ use crate::toml_read::Item;
 const HOOK_KEYS: &[&str] =
     &["event", "matcher", "command", "component", "digest", "timeout_seconds"];
 
-/// The most hooks of one file. Each runs before or after every call that it matches.
+/// The most hooks of one file, because each runs before or after every call that it matches.
 const MAX_HOOKS: usize = 100;
 
-/// Seconds that a command may take: Claude Code's first default, and its later one as the
-/// most that makes sense before a single call.
+/// The default and the range of a command's time, in seconds: 60 was Claude Code's first default, and 600 is
+/// its later one, more than which makes no sense before a single call.
 const COMMAND_SECONDS: u64 = 60;
 const COMMAND_RANGE: RangeInclusive<u64> = 1..=600;
 
-/// Seconds that a component may take. It only computes, and takes milliseconds.
+/// The default and the range of a component's time, in seconds. A component only computes, which takes
+/// milliseconds.
 const COMPONENT_SECONDS: u64 = 2;
 const COMPONENT_RANGE: RangeInclusive<u64> = 1..=30;
 
 /// One hook.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookSetting {
-    /// When it runs.
+    /// The event that starts the hook.
     pub event: HookEvent,
-    /// For which tools; for `SubagentStart` and `SubagentStop` for which agents.
+    /// The tools of the event; for `SubagentStart` and `SubagentStop`, the agents.
     pub matcher: HookMatcher,
     /// The action that runs.
     pub action: HookAction,
-    /// How long it may take. Default: 60 seconds for a command, 2 for a component.
+    /// The longest time of a run. Default: 60 seconds for a command, 2 for a component.
     pub timeout: Duration,
 }
 
@@ -48,16 +49,16 @@ pub struct HookSetting {
 pub enum HookAction {
     /// A command for `sh -c`, for example `./check.sh`, with the operator's own rights.
     Command(String),
-    /// A component of `belljar:hook`, without any right.
+    /// A component of the interface `belljar:hook`, without any right.
     Component {
-        /// Where it is; relative paths were taken from the directory of `belljar.toml`.
+        /// The path; a relative one was resolved against the directory of `belljar.toml`.
         path: PathBuf,
-        /// Its digest, `sha256:` and 64 hex digits; `None` = whatever stands there.
+        /// The digest, `sha256:` and 64 hex digits; `None` = any content.
         digest: Option<String>,
     },
 }
 
-/// When a hook runs.
+/// The event that starts a hook.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::IntoStaticStr,
 )]
@@ -68,23 +69,23 @@ pub enum HookEvent {
     PostToolUse,
     /// Before a subagent's first model call.
     SubagentStart,
-    /// When a subagent wants to end.
+    /// When a subagent is about to end.
     SubagentStop,
-    /// When the agent at the root wants to end.
+    /// When the agent at the root is about to end.
     Stop,
 }
 
 impl HookEvent {
-    /// All of them.
+    /// All events.
     pub const ALL: [Self; 5] =
         [Self::PreToolUse, Self::PostToolUse, Self::SubagentStart, Self::SubagentStop, Self::Stop];
 
-    /// The name that files and hooks use.
+    /// The name in settings files and in the hook's input.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// Whether its matcher is about tools.
+    /// Whether the matcher names tools; otherwise agents.
     pub fn is_about_tools(self) -> bool {
         match self {
             Self::PreToolUse | Self::PostToolUse => true,
@@ -155,7 +156,8 @@ impl<'t> Loader<'_, 't, '_> {
         }
     }
 
-    /// A matcher that never matches is most likely a slip of the pen; a guard would be open.
+    /// Reports a matcher that can never match, which is probably a typing error and would leave a guard
+    /// without effect.
     fn check_matcher(&mut self, event: HookEvent, matcher: &HookMatcher, table: &DeTable<'t>) {
         let Some(item) = table.get("matcher") else { return };
         let at = self.reader.at(item.span());
@@ -216,7 +218,7 @@ impl<'t> Loader<'_, 't, '_> {
         }
     }
 
-    /// `None` = there is one and it is wrong.
+    /// Reads the digest: `None` = invalid and reported, `Some(None)` = absent.
     fn digest(&mut self, table: &DeTable<'t>) -> Option<Option<String>> {
         let Some(item) = table.get("digest") else { return Some(None) };
         let text = self.reader.text_of("digest", item)?;

@@ -1,7 +1,9 @@
-//! `[server.issuers.NAME]`: whose tokens `belljar serve` takes beside its own keys, and for whom.
+//! `[server.issuers.NAME]`: the issuers whose tokens `belljar serve` accepts beside its own keys, and the
+//! holders that are allowed.
 //!
-//! A token is worth what the operator has written here: nobody whom no `allow` names is let in, and no
-//! claim says of itself what it may do.
+//! A token has only the rights that the operator has written here: a holder without a matching `allow` is
+//! refused, and no claim grants a right by itself. For example, an `allow` with `claim = "groups"`, `value =
+//! "dev"`, `tenant = "acme"` and `scope = "member"` admits members of `dev` to the tenant `acme`.
 
 use std::str::FromStr as _;
 
@@ -19,7 +21,7 @@ const ALLOW_KEYS: &[&str] = &["subject", "claim", "value", "tenant", "scope"];
 /// Issuers of one server.
 const MAX_ISSUERS: usize = 16;
 
-/// Rules of one issuer: each is looked at for each of its tokens.
+/// Rules of one issuer. The bound is small because every token is compared with each rule.
 const MAX_RULES: usize = 256;
 
 /// Audiences of one issuer.
@@ -28,56 +30,56 @@ const MAX_AUDIENCES: usize = 16;
 /// Bytes of an address, a name or a value of a claim.
 const MAX_TEXT: usize = 2_000;
 
-/// Bytes of the name of a tenant: the store makes none with a longer one (`Registry::create_tenant`).
+/// Bytes of a tenant's name, because the store makes no tenant with a longer one (`Registry::create_tenant`).
 const MAX_TENANT: usize = 40;
 
-/// Characters of a wrong value that a message repeats.
+/// Characters of an invalid value that a message repeats.
 const MAX_SHOWN: usize = 60;
 
-/// A mistake that was reported already.
+/// Marks an error that was already reported.
 struct Reported;
 
-/// An issuer whose tokens are taken.
+/// An issuer whose tokens are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuerSetting {
     /// The name in the settings, for example `work` in `[server.issuers.work]`.
     pub name: String,
-    /// Its address, as its tokens have it in `iss`, letter by letter.
+    /// The issuer's URL, exactly as in its tokens' `iss`.
     pub url: String,
-    /// The names of this server in `aud`, of which a token has to have one.
+    /// The accepted values of `aud`: a token must have at least one of them.
     pub audience: Vec<String>,
-    /// The algorithms that its signatures may have.
+    /// The accepted signature algorithms.
     pub algorithms: Vec<SignatureKind>,
-    /// Who is let in. The first rule that fits decides; nobody is let in without one.
+    /// The rules for holders. The first matching rule decides; without a match, the token is refused.
     pub allow: Vec<TokenRule>,
 }
 
-/// A rule that lets holders of tokens in.
+/// A rule that accepts some tokens of an issuer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRule {
-    /// The only subject that it is for; absent = any that has the claim.
+    /// The required subject; absent = every subject.
     pub subject: Option<String>,
-    /// A claim, and the text that it has to be or to hold; absent = whatever the token claims.
+    /// A claim, with the text that it must equal or contain; absent = no claim is required.
     pub claim: Option<(String, String)>,
-    /// The tenant that whoever fits belongs to.
+    /// The tenant of the matching holders.
     pub tenant: String,
-    /// The most that it may do there, as a key has it.
+    /// The holder's scope in the tenant.
     pub scope: TokenScope,
 }
 
-/// The most that a holder of a token may do, in the words of keys.
+/// The scope of a token's holder, with the same values as for keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TokenScope {
-    /// Reads.
+    /// Only reads.
     ReadOnly,
-    /// Starts turns.
+    /// Also starts turns.
     Member,
-    /// Changes what others may do.
+    /// Also changes the rights of others.
     Admin,
 }
 
-/// Algorithms with a private key of the issuer's alone. A shared secret, for example in `HS256`, is excluded,
-/// because everybody who checks a token could make one.
+/// Algorithms with a private key that only the issuer has. A shared secret, for example in `HS256`, is
+/// excluded, because every verifier of tokens could then make one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum SignatureKind {
@@ -93,10 +95,10 @@ pub enum SignatureKind {
 }
 
 impl TokenScope {
-    /// All of them, the least first.
+    /// All scopes, from the narrowest to the widest.
     pub const ALL: [Self; 3] = [Self::ReadOnly, Self::Member, Self::Admin];
 
-    /// The word of it, as keys have it.
+    /// The name in the settings, which keys use too.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
@@ -119,10 +121,10 @@ impl SignatureKind {
         Self::EdDsa,
     ];
 
-    /// Those that are taken where nothing is said: the ones that issuers use.
+    /// The default algorithms, which most issuers use.
     pub const USUAL: [Self; 3] = [Self::Rs256, Self::Es256, Self::EdDsa];
 
-    /// The name of it in the header of a token.
+    /// The name in the header of a token.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rs256 => "RS256",
@@ -198,7 +200,7 @@ impl<'t> Loader<'_, 't, '_> {
         };
         let text = self.reader.text_of("url", value)?;
         let target = Target::parse(text).ok();
-        // Whoever changes the keys on their way could sign for anybody.
+        // An attacker who could replace the issuer's keys in transit could sign every token.
         let safe = target.is_some_and(|it| it.scheme() == Scheme::Https || is_here(&it));
         if safe && is_word(text) && !text.contains(['#', '?']) {
             return Some(text.to_owned());
@@ -329,7 +331,7 @@ impl<'t> Loader<'_, 't, '_> {
         Err(self.amiss(item, message, suggest::did_you_mean(scope, known)))
     }
 
-    /// The text of a rule with this key and its place, if it is there.
+    /// The text of a key and its item, if the key is present.
     fn said<'a>(
         &mut self,
         table: &'a DeTable<'t>,
@@ -349,7 +351,7 @@ impl<'t> Loader<'_, 't, '_> {
         Ok(Some((item, text)))
     }
 
-    /// Reports a value that is there and does not do.
+    /// Reports an invalid value.
     fn amiss(&mut self, item: &Item<'_>, message: String, hint: Option<String>) -> Reported {
         let at = self.reader.at(item.span());
         match hint {
@@ -381,7 +383,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_TEXT && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Whether a tenant could have this name.
+/// Whether the text is a valid tenant name.
 fn is_tenant_name(text: &str) -> bool {
     let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.is_empty()

@@ -1,4 +1,5 @@
-//! Which calls or agents a hook is for: the `matcher` of Claude Code's hooks.
+//! Matches the calls or agents of a hook: the `matcher` of Claude Code's hooks. For example, `Write|Edit`
+//! matches calls of `file_write`.
 
 use std::collections::BTreeSet;
 
@@ -8,18 +9,18 @@ use regex::{Regex, RegexBuilder};
 use crate::Dialect;
 use crate::agent::TOOL_ALIASES;
 
-/// The longest matcher, in bytes: a list of fifty names is shorter.
+/// The longest matcher, in bytes, because even a list of fifty names is shorter.
 const MAX_MATCHER: usize = 2_000;
 
-/// The most memory of a compiled pattern, in bytes. Patterns over names compile to a few KiB.
+/// The most memory of a compiled pattern, in bytes, because patterns for names compile to a few KiB.
 const MAX_PATTERN: usize = 256 << 10;
 
-/// Matches names of tools or agents, case and all.
 ///
-/// Empty or `*` matches every name. Letters, digits, `_`, `-`, blanks, `,` and `|` alone are a
-/// name, or a list of names between `|` or `,`. Anything else is a regular expression for the
-/// whole name. A name that Claude Code gives a tool (`Write`) matches belljar's (`file_write`)
-/// too.
+/// Matches names of tools or agents, case-sensitively.
+///
+/// An empty text or `*` matches every name. A text of letters, digits, `_`, `-`, blanks, `,` and `|` alone is
+/// a name, or a list of names between `|` or `,`. Any other text is a regular expression for the whole name.
+/// A tool's name in Claude Code (`Write`) also matches belljar's tool (`file_write`).
 #[derive(Debug, Clone)]
 pub struct HookMatcher {
     text: String,
@@ -39,7 +40,7 @@ impl HookMatcher {
         Self { text: String::new(), rule: Rule::All }
     }
 
-    /// Reads a matcher; the error is for a person, without the matcher itself.
+    /// Parses a matcher; the error is a text for a person and does not repeat the matcher.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.len() > MAX_MATCHER {
             return Err(format!("{} bytes, and at most {MAX_MATCHER} are read", text.len()));
@@ -55,8 +56,7 @@ impl HookMatcher {
         Ok(Self { text: trimmed.to_owned(), rule })
     }
 
-    /// Whether it matches one of the names: what a tool is called here, and what the model
-    /// was told it is called.
+    /// Whether any of the names matches: belljar's name of a tool, and the name that was shown to the model.
     pub fn matches(&self, names: &[&str]) -> bool {
         match &self.rule {
             Rule::All => true,
@@ -65,7 +65,7 @@ impl HookMatcher {
         }
     }
 
-    /// As it was written, without blanks around it.
+    /// The text without surrounding blanks.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -75,7 +75,7 @@ impl HookMatcher {
         matches!(self.rule, Rule::All)
     }
 
-    /// The names that it lists and that are no other system's word for a tool.
+    /// The listed names that are not Claude Code's names of tools.
     pub(crate) fn own_names(&self) -> impl Iterator<Item = &str> {
         let names = match &self.rule {
             Rule::Names(names) => Some(names),
@@ -84,8 +84,8 @@ impl HookMatcher {
         names.into_iter().flatten().map(String::as_str).filter(|name| aliases(name).is_empty())
     }
 
-    /// A pattern with `^` or `$` at one end and nothing open at the other: written for a
-    /// search, it misses here. Gives what was likely meant.
+    /// Detects a pattern that was written for a search, with `^` or `$` at one end and no wildcard at the
+    /// other, and would miss here. Returns the pattern that was likely meant.
     pub(crate) fn meant_as_search(&self) -> Option<String> {
         let Rule::Pattern(_) = self.rule else { return None };
         let (start, end) = (self.text.starts_with('^'), self.text.ends_with('$'));
@@ -107,7 +107,7 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | ',' | '|')
 }
 
-/// The names of a list, and what they are called here.
+/// The names of a list, with belljar's names of the same tools.
 fn names(text: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for name in text.split(['|', ',']).map(str::trim).filter(|name| !name.is_empty()) {
@@ -117,7 +117,7 @@ fn names(text: &str) -> BTreeSet<String> {
     all
 }
 
-/// The names here of a tool of Claude Code; hooks are written in its words.
+/// Belljar's names of a Claude Code tool, because hooks may use Claude Code's names.
 fn aliases(name: &str) -> &'static [&'static str] {
     let row =
         TOOL_ALIASES.iter().find(|row| row.dialect == Dialect::ClaudeCode && row.name == name);
@@ -128,7 +128,7 @@ fn pattern(text: &str) -> Result<Regex, String> {
     let whole = format!(r"\A(?:{text})\z");
     RegexBuilder::new(&whole).size_limit(MAX_PATTERN).build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => "a pattern that is too large".to_owned(),
-        // The last line says what is wrong; those before it draw the pattern.
+        // The last line contains the reason; the lines before it draw the pattern.
         error => {
             let text = error.to_string();
             let last = text.lines().last().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `[mcp.NAME]` with a `command`: a server that is a program of this machine, and all that it may use.
+//! `[mcp.NAME]` with a `command`: a server that is a program of this machine, with its rights.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use super::schema::Loader;
 use crate::suggest;
 use crate::toml_read::Item;
 
-/// The keys of such a server.
+/// The keys of a server with a `command`.
 pub(super) const KEYS: &[&str] = &[
     "command",
     "args",
@@ -24,59 +24,60 @@ pub(super) const KEYS: &[&str] = &[
     "timeout_seconds",
 ];
 
-/// Bytes of one argument, or of one value in the environment.
+/// Bytes of one argument or of one environment value.
 const MAX_TEXT: usize = 4_096;
 
 /// Directories and variables of one server.
 const MAX_ENTRIES: usize = 64;
 
-/// Memory of one process where nothing is said: the runtimes of languages start in it.
+/// The default memory of one process, because the runtimes of common languages start with that much.
 const MEMORY_MIB: u64 = 1_024;
 
-/// Memory that one process can be given.
+/// The range of memory for one process, in MiB.
 const MEMORIES: std::ops::RangeInclusive<u64> = 16..=65_536;
 
-/// Processes that a server can be given beside its first.
+/// The range of processes beside the first.
 const PROCESSES: std::ops::RangeInclusive<u64> = 0..=64;
 
-/// A program that is an MCP server. What is not named here it does not have.
+/// An MCP server that is a program of this machine. It has no right that is not listed here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpProgram {
-    /// The longest time of one call; the limits of the agent that calls hold too. Absent = those alone.
+    /// The longest time of one call, in addition to the limits of the calling agent. Absent = only those
+    /// limits.
     pub timeout_seconds: Option<u64>,
-    /// The file: a whole path, for example `/usr/bin/npx`.
+    /// The absolute path of the file, for example `/usr/bin/npx`.
     pub command: PathBuf,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Files and directories among its arguments that it never executes.
+    /// Files and directories among its arguments that the program never executes.
     pub data: BTreeSet<PathBuf>,
-    /// Directories that it reads.
+    /// Directories that the program may read.
     pub read: BTreeSet<PathBuf>,
-    /// Directories that it reads and writes.
+    /// Directories that the program may read and write.
     pub write: BTreeSet<PathBuf>,
-    /// Whether it has a network. Default: none.
+    /// Whether the program may use the network. Default: no.
     pub network: bool,
     /// Its whole environment.
     pub environment: BTreeMap<String, McpValue>,
-    /// Memory of each of its processes, in MiB. Default: 1,024.
+    /// Memory of each of the processes, in MiB. Default: 1,024.
     pub memory_mib: u64,
-    /// Processes beside its first. Default: none.
+    /// Processes beside the first. Default: 0.
     pub processes: u32,
-    /// The things that it may ask for in the midst of a call.
+    /// The requests that the server may make during a call.
     pub grants: McpGrants,
 }
 
-/// A value in the environment of a program.
+/// A value in a program's environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpValue {
-    /// As it stands.
+    /// A literal text.
     Text(String),
-    /// That of a secret, which the program then knows.
+    /// The value of a secret, which the program can then read.
     Secret(SecretName),
 }
 
 impl McpProgram {
-    /// Its file and its arguments, as a list in JSON.
+    /// The file and the arguments, as a JSON list.
     pub fn command_line(&self) -> String {
         let command = self.command.to_string_lossy();
         let words: Vec<&str> =
@@ -84,7 +85,7 @@ impl McpProgram {
         serde_json::json!(words).to_string()
     }
 
-    /// The secrets that stand in its environment.
+    /// The secrets in the environment.
     pub fn secrets(&self) -> BTreeSet<SecretName> {
         let values = self.environment.values();
         let names = values.filter_map(|value| match value {
@@ -96,7 +97,7 @@ impl McpProgram {
 }
 
 impl<'t> Loader<'_, 't, '_> {
-    /// A server that is a program of this machine.
+    /// Reads a server that is a program of this machine.
     pub(super) fn server_program(&mut self, name: &str, table: &DeTable<'t>) {
         self.reader.only(table, "an MCP server that is a command", &[KEYS, &GRANTS].concat());
         if let Some(program) = self.program(table) {
@@ -139,7 +140,7 @@ impl<'t> Loader<'_, 't, '_> {
         self.texts_of(table, "args", &wants, is_text)
     }
 
-    /// `data = ["/srv/db/notes.json"]`.
+    /// Reads `data`, for example `data = ["/srv/db/notes.json"]`.
     fn data(&mut self, table: &DeTable<'t>) -> BTreeSet<PathBuf> {
         let is_path =
             |text: &str| is_text(text) && (text.starts_with('/') || text.starts_with('~'));
@@ -148,7 +149,7 @@ impl<'t> Loader<'_, 't, '_> {
         texts.iter().map(|text| self.home_path(text)).collect()
     }
 
-    /// A list of texts that fit; another is reported and left out.
+    /// A list of the valid texts; an invalid text is reported and left out.
     pub(super) fn texts_of(
         &mut self,
         table: &DeTable<'t>,
@@ -168,7 +169,7 @@ impl<'t> Loader<'_, 't, '_> {
         texts
     }
 
-    /// `directories = { "/srv/data" = "read" }`.
+    /// Reads `directories`, for example `directories = { "/srv/data" = "read" }`.
     fn directories(&mut self, table: &DeTable<'t>) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
         let (mut read, mut write) = (BTreeSet::new(), BTreeSet::new());
         for (name, item) in self.entries(table, "directories") {
@@ -193,7 +194,7 @@ impl<'t> Loader<'_, 't, '_> {
         (read, write)
     }
 
-    /// `env = { LEVEL = "debug", API_KEY = { secret = "NAME" } }`.
+    /// Reads `env`, for example `env = { LEVEL = "debug", API_KEY = { secret = "NAME" } }`.
     fn environment(&mut self, table: &DeTable<'t>) -> BTreeMap<String, McpValue> {
         let mut environment = BTreeMap::new();
         for (name, item) in self.entries(table, "env") {
@@ -263,7 +264,8 @@ fn is_text(text: &str) -> bool {
     text.len() <= MAX_TEXT && !text.contains('\0')
 }
 
-/// A name that any program takes for one. The loader's would steer belljar's own process beside it.
+/// Whether a name is a common form of a variable's name. The dynamic loader's variables (`LD_...`) are
+/// refused, because they would also affect belljar's own process beside the program.
 fn is_variable(name: &str) -> bool {
     name.len() <= 80
         && !name.starts_with("LD_")

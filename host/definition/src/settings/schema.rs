@@ -1,4 +1,4 @@
-//! The keys of `belljar.toml` and how each is read.
+//! The keys of `belljar.toml`, and the parsing of each section.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -40,19 +40,19 @@ const WORKSPACE_KEYS: &[&str] = &["subagents", "defaults", "grants"];
 
 const GRANT_KEYS: &[&str] =
     &["tools", "mounts", "hosts", "secrets", "limits", "subagents", "tools_as"];
-/// Those of a grant in the home file, which alone can add.
+/// The keys of a grant in the home file, the only file that can add tools.
 const HOME_GRANT_KEYS: &[&str] =
     &["tools", "add_tools", "mounts", "hosts", "secrets", "limits", "subagents", "tools_as"];
 const MOUNT_KEYS: &[&str] = &["path", "host", "access"];
 
-/// Which file is read.
+/// The kind of settings file.
 #[derive(Clone, Copy)]
 enum File<'a> {
     Home { home_dir: Option<&'a Path> },
     Workspace,
 }
 
-/// A file being read into `Settings`.
+/// A settings file while it is parsed into `Settings`.
 pub(super) struct Loader<'s, 't, 'p> {
     pub(super) settings: &'s mut Settings,
     pub(super) reader: Reader<'t, 'p>,
@@ -134,14 +134,14 @@ pub(super) fn read_workspace(settings: &mut Settings, path: &Path, text: &str) -
     loader.finish()
 }
 
-/// Whether a grant lets somebody write a directory and names no tool.
+/// Whether a section grants a writable directory and names no tool.
 fn takes_overlay_tools(spec: &GrantSpec) -> bool {
     let writes = |mount: &MountSpec| mount.access == Access::ReadWrite;
     spec.tools.is_none() && spec.add_tools.is_empty() && spec.mounts.iter().flatten().any(writes)
 }
 
 impl<'t> Loader<'_, 't, '_> {
-    /// The errors; warnings go to the settings.
+    /// Returns the errors; the warnings are added to the settings.
     fn finish(self) -> Vec<Diagnostic> {
         let (errors, warnings) = self
             .reader
@@ -153,12 +153,12 @@ impl<'t> Loader<'_, 't, '_> {
         errors
     }
 
-    /// Whether it is the operator's own file.
+    /// Whether the file is the operator's own.
     pub(super) fn is_home(&self) -> bool {
         matches!(self.file, File::Home { .. })
     }
 
-    /// The named tables of a section.
+    /// The named tables of a section, for example `NAME` in `[models.NAME]`.
     pub(super) fn each<'a>(
         &mut self,
         table: &'a DeTable<'t>,
@@ -238,8 +238,8 @@ impl<'t> Loader<'_, 't, '_> {
         layer
     }
 
-    /// Says where a grant of a directory takes tools away that nobody has named: those that agents have
-    /// for overlays alone.
+    /// Warns where granting a writable directory removes tools that the section does not name, because agents
+    /// have these tools only for overlays.
     fn tell_of_taken_tools(&mut self, layer: &Layer, writing: Vec<(&str, Position)>) {
         if layer.defaults.values().any(|row| row.tools.is_some()) {
             return;
@@ -263,9 +263,9 @@ impl<'t> Loader<'_, 't, '_> {
         }
     }
 
-    /// A list of tools stands for the whole of the defaults, but for belljar's own tools, which no
-    /// agent file names and which are easily forgotten in it: they stay, unless it names any of them
-    /// itself, if only to deny it. An empty list gives nothing. A workspace's list is there to narrow.
+    /// Adds belljar's own tools to a home file's list. A list of tools replaces all default tools except
+    /// these, because no agent file names them and they are easily forgotten. They are not added if the list
+    /// is empty or names any of them, for example to deny it. A workspace's list only narrows.
     fn keep_builtin_tools(&self, visibility: Visibility, spec: &mut GrantSpec) {
         let is_home = self.is_home();
         let Some(tools) = spec.tools.as_mut().filter(|tools| is_home && !tools.is_empty()) else {
@@ -319,7 +319,7 @@ impl<'t> Loader<'_, 't, '_> {
         spec
     }
 
-    /// A list allows each; a table says `allow`, `ask` or `deny` of each.
+    /// Reads tools: a list allows each tool; a table sets each to `allow`, `ask` or `deny`.
     fn grant_tools(&mut self, item: &Item<'t>) -> BTreeMap<ToolName, Permission> {
         let mut tools = BTreeMap::new();
         if let Some(table) = item.get_ref().as_table() {
@@ -453,7 +453,7 @@ impl<'t> Loader<'_, 't, '_> {
         Some(MountSpec { guest, host, access })
     }
 
-    /// A directory of the host: absolute, below `~`, or, for the workspace's mount, below the
+    /// Parses a directory of the host: absolute, below `~`, or, for the workspace's mount, below the
     /// workspace.
     fn host_path(&mut self, guest: &GuestPath, item: &Item<'_>, text: &str) -> Option<PathBuf> {
         let path = self.home_path(text);
@@ -470,7 +470,7 @@ impl<'t> Loader<'_, 't, '_> {
         None
     }
 
-    /// The path with `~` replaced where the home directory is known.
+    /// The path with `~` replaced, if the home directory is known.
     pub(super) fn home_path(&self, text: &str) -> PathBuf {
         let File::Home { home_dir: Some(home) } = self.file else { return PathBuf::from(text) };
         match text.strip_prefix('~') {
@@ -480,7 +480,8 @@ impl<'t> Loader<'_, 't, '_> {
         }
     }
 
-    /// A secret that is granted and not defined does nothing: most likely a slip of the pen.
+    /// Warns about a secret that is granted but not defined, which has no effect and is probably a typing
+    /// error.
     fn check_secrets(&mut self, layer: &Layer) {
         let specs = layer.defaults.values().chain(layer.grants.values());
         for name in specs.flat_map(|spec| spec.secrets.iter().flatten()) {
@@ -496,9 +497,8 @@ impl<'t> Loader<'_, 't, '_> {
     }
 }
 
-/// Whether the outer mount gives what the inner one was written to withhold. A mount is a
-/// directory that a guest holds, with everything below it: a smaller one inside takes nothing
-/// away.
+/// Whether the outer mount grants the access that the inner one was written to refuse. A mount grants a
+/// directory with everything below, so a narrower mount inside has no effect.
 fn is_undone_by(inner: &MountSpec, outer: &MountSpec) -> bool {
     inner.guest != outer.guest
         && outer.guest.covers(inner.guest.as_str())

@@ -1,10 +1,9 @@
-//! Signs that a person should look at before an agent file of a stranger is installed: text that no
-//! screen shows, text that speaks to the loader or around the person, requests that are wider than
-//! the description lets expect.
+//! Finds suspicious text in an agent file of a stranger, for a person to look at before the installation:
+//! invisible text, text that addresses the loader or avoids the person, and requests beyond what the
+//! description suggests. For example, an HTML comment with "do not tell the user" is found.
 //!
-//! A suspicion decides nothing. What an agent can do is held by its rights; this finds files whose
-//! author meant somebody not to notice. It is a short list of rules with few false alarms, and a
-//! text that says the same in other words passes it.
+//! A suspicion refuses nothing. Rights limit an agent's actions; this module finds files whose author wanted
+//! to hide something. The rules are few, with few false alarms, and a paraphrase is not found.
 
 mod hidden;
 mod wide;
@@ -20,37 +19,37 @@ use belljar_policy::Shown;
 use crate::AgentDefinition;
 use crate::diagnostic::{count, place_of};
 
-/// The most suspicions of one rule that are kept of a file. Each rule has its own, so that much
-/// of the one does not hide the other.
+/// The most suspicions of one rule per file. Each rule has a limit of its own, so that many findings of one
+/// rule do not hide another's.
 pub const MAX_PER_RULE: usize = 4;
 
-/// The words added to the last one where there are more.
+/// The words after the last suspicion if there are more.
 const MORE: &str = ", and more like it";
 
 /// Characters of the file that a suspicion shows.
 const MAX_EXCERPT: usize = 100;
 
-/// One thing that is looked for.
+/// One kind of suspicious text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// A stable word for programs, for example `hidden-character`.
+    /// A stable name for programs, for example `hidden-character`.
     pub name: &'static str,
-    /// Why it is worth a look: lower case, no final period.
+    /// Why a person should look: lower case, no final period.
     pub why: &'static str,
 }
 
-/// Something that a person should look at.
+/// Suspicious text in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspicion {
     /// The rule that found it.
     pub rule: &'static Rule,
     /// The line, from 1.
     pub line: u32,
-    /// The text that was found; escaped.
+    /// The text, escaped.
     pub found: String,
 }
 
-/// Every rule, in the order in which they are explained.
+/// All rules, in the order of the documentation.
 pub const RULES: &[Rule] = &[
     Rule {
         name: HIDDEN_CHARACTER,
@@ -105,13 +104,13 @@ const SKIPS_APPROVAL: &str = "skips-approval";
 const ROLE_MARKERS: &str = "role-markers";
 const WIDE_REQUEST: &str = "wide-request";
 
-/// Suspicious signs of an agent's file: `text` is all of it, `definition` what was read from it. In
-/// the order of the lines, at most [`MAX_PER_RULE`] of each rule. Never panics.
+/// The suspicious texts of an agent's file: `text` is the whole file, `definition` its parsed form. Ordered
+/// by line, at most [`MAX_PER_RULE`] for each rule. Never panics.
 pub fn suspicions(text: &str, definition: &AgentDefinition) -> Vec<Suspicion> {
     let mut found = Found { text, list: Vec::new() };
     hidden::look(text, &mut found);
     words::look(text, &mut found);
-    // YAML has escapes: what a field says need not stand in the file as it reads.
+    // A YAML field may use escapes, so its parsed text is searched too.
     for field in [&definition.name, &definition.description] {
         let mut decoded = Found { text: field, list: Vec::new() };
         hidden::look(field, &mut decoded);
@@ -132,7 +131,8 @@ pub fn suspicions(text: &str, definition: &AgentDefinition) -> Vec<Suspicion> {
     list
 }
 
-/// Suspicious signs of a text of its own, for example the description of a tool. Like [`suspicions`].
+/// The suspicious parts of a text without a file, for example of a tool's description. Otherwise like
+/// [`suspicions`].
 pub fn suspicions_of_text(text: &str) -> Vec<Suspicion> {
     let mut found = Found { text, list: Vec::new() };
     hidden::look(text, &mut found);
@@ -140,19 +140,20 @@ pub fn suspicions_of_text(text: &str) -> Vec<Suspicion> {
     found.list.into_iter().map(|(it, _)| it).collect()
 }
 
-/// Collects what is found in one text.
+/// Collects the suspicions of one text.
 struct Found<'a> {
     text: &'a str,
-    /// Each with the bytes of its line.
+    /// The suspicions, each with the byte range of its line.
     list: Vec<(Suspicion, Range<usize>)>,
 }
 
 impl Found<'_> {
-    /// One suspicion, of the line on which the byte stands; each rule counts once a line.
+    /// Adds a suspicion for the line that contains the byte; each rule counts once a line.
     fn push(&mut self, rule: &str, offset: usize, found: String) {
         let Some(rule) = RULES.iter().find(|it| it.name == rule) else { return };
         let mut same: Vec<_> = self.list.iter_mut().filter(|(it, _)| it.rule == rule).collect();
-        // Asked before lines are counted: one line can hold ten thousand.
+        // This check comes before lines are counted, because one line can have ten thousand
+        // matches.
         if same.iter().any(|(_, line)| line.contains(&offset)) {
             return;
         }
@@ -173,19 +174,19 @@ impl Found<'_> {
         }
     }
 
-    /// As [`Found::push`], with the place's own words.
+    /// Adds a suspicion like [`Found::push`], and quotes the text.
     fn quote(&mut self, rule: &str, offset: usize, excerpt: &str) {
         let flat = excerpt.split_whitespace().collect::<Vec<_>>().join(" ");
         self.push(rule, offset, format!("`{}`", Shown::clipped(&flat, MAX_EXCERPT)));
     }
 
-    /// Whether there is no use in looking for more of a rule.
+    /// Whether further matches of a rule would be dropped.
     fn is_full(&self, rule: &str) -> bool {
         self.list.iter().any(|(it, _)| it.rule.name == rule && it.found.ends_with(MORE))
     }
 }
 
-/// The number of something, for example `1 tag character` or `3 tag characters`.
+/// A count with its noun, for example `1 tag character` or `3 tag characters`.
 fn some(number: usize, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", count(number))

@@ -14,8 +14,8 @@
 //! budget: { steps: 60, tokens: 400000, timeoutSeconds: 900 }
 //! ```
 //!
-//! A team names agents and gives them no right. Unlike agent files, teams are our own format,
-//! so a key that nobody knows is an error.
+//! A team names agents and grants them no right. Unlike agent files, teams are belljar's own format, so an
+//! unknown key is an error.
 
 mod parse;
 mod template;
@@ -28,15 +28,14 @@ use crate::{NotAnAgent, Slug, frontmatter};
 
 pub use template::Template;
 
-/// The longest team file, in bytes. A team of thirty agents with a paragraph for each has
+/// The longest team file, in bytes, because even a team of thirty agents with a paragraph for each has only
 /// some 30 kB.
 pub const MAX_TEAM: usize = 64 << 10;
 
-/// The most agents of a team, all stages together: each is a run with limits of its own, and
-/// the subagents of one run are bounded too.
+/// The most agents of a team, all stages together, because each is a run with limits of its own.
 pub const MAX_TEAM_AGENTS: usize = 32;
 
-/// A team file that was understood.
+/// A valid team file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TeamDefinition {
     /// The name for people, as written, for example `Code Review`.
@@ -45,7 +44,7 @@ pub struct TeamDefinition {
     pub slug: Slug,
     /// The purpose of the team; not blank.
     pub description: String,
-    /// The stages in their order; at least one.
+    /// The stages in order; at least one.
     pub stages: Vec<Stage>,
     /// The budget of the whole team.
     pub budget: TeamBudget,
@@ -56,23 +55,22 @@ pub struct TeamDefinition {
 /// One stage of a team.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stage {
-    /// Its agents: one, or several that get the same input side by side. Never empty.
+    /// The agents: one, or several that run concurrently with the same input. Never empty.
     pub members: Vec<Member>,
-    /// Whether it was written as `parallel`.
+    /// Whether the stage was written as `parallel`.
     pub parallel: bool,
-    /// When a parallel stage has succeeded.
+    /// The condition of a parallel stage's success.
     pub join: Join,
 }
 
-/// When a parallel stage has succeeded. A member that ended early (`partial`) counts as one
-/// that did.
+/// The condition of a parallel stage's success. A member that ended early (`partial`) has not failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Join {
-    /// When no member failed. The default.
+    /// No member failed. The default.
     #[default]
     All,
-    /// When at least one member did not fail.
+    /// At least one member did not fail.
     Any,
 }
 
@@ -81,15 +79,15 @@ pub enum Join {
 pub struct Member {
     /// The agent, as written: a name or an id, for example `library/NAME/scout`.
     pub agent: String,
-    /// Knowledge for it beside its task; sent as it stands.
+    /// Facts for the agent beside its task, sent unchanged.
     pub context: Option<String>,
-    /// Its task; `None` = the output of the stage before.
+    /// The agent's task; `None` = the output of the previous stage.
     pub task: Option<Template>,
-    /// The line on which it stands, from 1.
+    /// The line of the member in the file, from 1.
     pub line: u32,
 }
 
-/// The budget of a whole team; absent = no bound besides those of its agents.
+/// The budget of a whole team; absent = only the limits of its agents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TeamBudget {
     /// Steps.
@@ -103,10 +101,10 @@ pub struct TeamBudget {
 }
 
 impl Join {
-    /// Both, in the order of the docs.
+    /// Both values, in the order of the documentation.
     pub const ALL: [Self; 2] = [Self::All, Self::Any];
 
-    /// The word in files.
+    /// The name in files.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

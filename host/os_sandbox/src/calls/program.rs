@@ -1,10 +1,10 @@
-//! The calls that are left to a program: those of a host, those that runtimes of languages make besides,
-//! and processes where it may have some. No local socket, no shared memory without a file, no mark on a
-//! file outside of its directories.
+//! The system calls of a confined program: those of a host, those that language runtimes need in addition,
+//! and calls for processes where the program may have several. No local socket, no shared memory without a
+//! file, no change of permissions or times outside its directories.
 //!
-//! Landlock does not ask about the rights and the times of a file, so no path may change them. Programs
-//! take that for a broken disk and give up (Git's objects, each copy of a file with Python), so they are
-//! told that it is done: a file keeps the rights with which it was made.
+//! Landlock does not check changes of a file's permissions and times, so no call with a path may change them.
+//! Programs react to a refusal as to a broken disk and stop (Git's objects, each file copied in Python), so
+//! the filter answers that the call succeeded: a file keeps the permissions with which it was made.
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
@@ -15,18 +15,18 @@ use super::{
     rule, text, when, when_all,
 };
 
-/// Left besides, whatever the arguments.
+/// Calls that are also allowed, whatever the arguments.
 const BESIDES: &[i64] = &[
-    // Becoming another program. It stays behind the same wall.
+    // Executing another program, which stays behind the same wall.
     libc::SYS_execve,
     libc::SYS_wait4,
     libc::SYS_waitid,
-    // Paths: landlock checks their use.
+    // Calls with paths, whose use landlock checks.
     libc::SYS_chdir,
     libc::SYS_fchdir,
     libc::SYS_statfs,
     libc::SYS_truncate,
-    // Time.
+    // Timers.
     libc::SYS_getitimer,
     libc::SYS_setitimer,
     libc::SYS_timer_create,
@@ -37,7 +37,7 @@ const BESIDES: &[i64] = &[
     libc::SYS_timerfd_create,
     libc::SYS_timerfd_gettime,
     libc::SYS_timerfd_settime,
-    // Descriptors and memory of its own.
+    // Descriptors and memory of the program itself.
     libc::SYS_signalfd4,
     libc::SYS_splice,
     libc::SYS_tee,
@@ -46,7 +46,7 @@ const BESIDES: &[i64] = &[
     libc::SYS_mlock2,
     libc::SYS_munlock,
     libc::SYS_get_mempolicy,
-    // Identity and capabilities of the process.
+    // Identity, capabilities and scheduling of the process.
     libc::SYS_capget,
     libc::SYS_sched_get_priority_max,
     libc::SYS_sched_get_priority_min,
@@ -54,35 +54,36 @@ const BESIDES: &[i64] = &[
     libc::SYS_sched_getscheduler,
 ];
 
-/// The same, where the processor has them.
+/// Further such calls of some processors.
 #[cfg(target_arch = "x86_64")]
 const BESIDES_HERE: &[i64] = &[libc::SYS_alarm];
 #[cfg(not(target_arch = "x86_64"))]
 const BESIDES_HERE: &[i64] = &[];
 
-/// Left where it may have processes.
+/// Calls that are allowed only to a program with several processes.
 const OF_PROCESSES: &[i64] =
     &[libc::SYS_getpgid, libc::SYS_getsid, libc::SYS_setpgid, libc::SYS_setsid];
 
-/// The same, where the processor has them.
+/// Further such calls of some processors.
 #[cfg(target_arch = "x86_64")]
 const OF_PROCESSES_HERE: &[i64] = &[libc::SYS_fork, libc::SYS_vfork];
 #[cfg(not(target_arch = "x86_64"))]
 const OF_PROCESSES_HERE: &[i64] = &[];
 
-/// Of `clone`: processes in namespaces, traced, or with another parent.
+/// Flags of `clone` that are refused: new namespaces, tracing, another parent.
 const NO_PROCESS: i32 = allowed::NAMESPACES | libc::CLONE_PARENT | libc::CLONE_PTRACE;
 
-/// INV-550: what these would change of a file, by its path, stays as it is, and the answer is that it is done.
+/// INV-550: calls that would change a file's permissions by its path. Nothing is changed, and the answer is
+/// success.
 const DONE: &[i64] = &[libc::SYS_fchmodat, libc::SYS_fchmodat2];
 
-/// The same, where the processor has them.
+/// Further such calls of some processors.
 #[cfg(target_arch = "x86_64")]
 const DONE_HERE: &[i64] = &[libc::SYS_chmod];
 #[cfg(not(target_arch = "x86_64"))]
 const DONE_HERE: &[i64] = &[];
 
-/// Attributes of files beside their rights: answered as by a file system that has none.
+/// Calls for extended attributes, answered as on a file system without such attributes.
 const ATTRIBUTES: &[i64] = &[
     libc::SYS_fgetxattr,
     libc::SYS_flistxattr,
@@ -98,7 +99,7 @@ const ATTRIBUTES: &[i64] = &[
     libc::SYS_setxattr,
 ];
 
-/// One filter for each answer, as for a host; what ends a host is only refused here.
+/// One filter for each kind of answer, as for a host; a call that would kill a host is only refused here.
 pub(super) fn filters(
     network: bool,
     processes: bool,
@@ -117,7 +118,7 @@ pub(super) fn filters(
     ])
 }
 
-/// The calls that are answered as done.
+/// The calls that do nothing and are answered with success.
 fn done() -> Result<Rules, String> {
     let mut rules = always(DONE.iter().chain(DONE_HERE).copied());
     let by_path = SeccompCondition::new(1, Len::Qword, Op::Ne, 0).map_err(text)?;
@@ -128,16 +129,16 @@ fn done() -> Result<Rules, String> {
 fn rules(network: bool, processes: bool, signals: bool) -> Result<Rules, String> {
     let mut rules = allowed::rules(network)?;
     rules.extend(always(BESIDES.iter().chain(BESIDES_HERE).copied()));
-    // A nameless file is uncounted memory, and could be an unlisted program.
+    // A file without a name is uncounted memory, and could hold an unlisted program.
     rules.remove(&libc::SYS_memfd_create);
     let shared = number(libc::MAP_SHARED);
     let nameless = number(libc::MAP_ANONYMOUS);
-    // What grows like a stack is not counted as data.
+    // Memory that grows like a stack is not counted as data.
     let fixed = when(3, Op::MaskedEq(number(libc::MAP_GROWSDOWN)), 0)?;
     let private = rule(vec![when(3, Op::MaskedEq(shared), 0)?, fixed.clone()])?;
     let of_a_file = rule(vec![when(3, Op::MaskedEq(nameless), 0)?, fixed])?;
     rules.insert(libc::SYS_mmap, vec![private, of_a_file]);
-    // Times of an open file may change; times of a path may not.
+    // The times of an open file may change; those of a path may not.
     let open = SeccompCondition::new(1, Len::Qword, Op::Eq, 0).map_err(text)?;
     rules.insert(libc::SYS_utimensat, vec![rule(vec![open])?]);
     if processes {

@@ -1,4 +1,4 @@
-//! A jar: all the stores of one subagent.
+//! A jar: all the stores of one subagent, with its rights, budget and secrets.
 
 pub(crate) mod answer;
 pub(crate) mod builder;
@@ -62,7 +62,7 @@ use crate::receipt::{Ending, Receipt};
 use crate::sandbox::Sandbox;
 use crate::{Hints, Wasm};
 
-/// How long closing a jar waits for running operations before naming them.
+/// How long closing a jar waits for running operations before it returns their names.
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
 
 /// The parts that a jar is made from.
@@ -72,15 +72,15 @@ pub struct JarSpec {
     pub rights: Rights,
     /// The subagent's budget. Each call gets a budget below it.
     pub budget: Budget,
-    /// The tool components that the subagent may call. No store opens before a first call.
+    /// The tool components that the subagent may call. A store opens at the first call.
     pub tools: Vec<JarTool>,
-    /// The values of secrets; the rights decide which are used. Every reply to every tool of the jar, and the
-    /// tools' words, are searched for the rights' secrets, and the run's ([`SecretStore::for_run`]).
+    /// The values of secrets; the rights decide which are used. Every reply to a tool of the jar, and every
+    /// text of a tool, is searched for the rights' secrets and the run's ([`SecretStore::for_run`]).
     pub secrets: SecretStore,
-    /// Overlays of mounts, by guest path. A mount with an overlay is read and written through it alone,
-    /// whatever its access; a mount with [`belljar_policy::Access::Overlay`] must have one.
+    /// Overlays of mounts, by guest path. A mount with an overlay is read and written only through the
+    /// overlay, whatever its access; a mount with [`belljar_policy::Access::Overlay`] must have one.
     pub overlays: BTreeMap<GuestPath, Overlay>,
-    /// Ends all calls, for good.
+    /// Ends all calls, permanently.
     pub cancel: CancellationToken,
 }
 
@@ -91,29 +91,30 @@ pub struct JarTool {
     pub tools: BTreeMap<ToolName, Hints>,
     /// The component.
     pub wasm: Wasm,
-    /// The requests of the manifest.
+    /// The rights that the manifest asks for.
     pub ask: ToolAsk,
-    /// The settings, for `wasi:config`.
+    /// The settings that the component reads by `wasi:config`.
     pub config: Arc<BTreeMap<String, String>>,
 }
 
+///
 /// All stores of one subagent, dropped together.
 ///
-/// Invariant: a store is in its slot only between calls and only while sound. A call takes the store and
-/// returns it after a good end, so a call that is dropped, traps or exceeds a limit leaves an empty slot, and
-/// the next call opens a fresh store.
+/// Invariant: a store is in its slot only between calls and only while sound. A call removes the store from
+/// the slot and returns it after a successful end, so a call that is dropped, traps or exceeds a limit leaves
+/// an empty slot, and the next call opens a fresh store.
 pub struct Jar {
     sandbox: Sandbox,
     rights: Rights,
     budget: Budget,
     secrets: SecretStore,
-    /// The words that no call may say.
+    /// The secrets that no output may contain.
     watch: Watch,
-    /// Shared by all stores.
+    /// The connections that all stores share.
     connections: Connections,
     cancel: CancellationToken,
-    /// The directories of the rights, open from the first moment: whatever becomes of their
-    /// paths, all tools of the jar see the same ones.
+    /// The directories of the rights, open from the beginning, so that all tools of the jar see the same
+    /// directories whatever happens to the paths.
     held: Vec<Arc<HeldMount>>,
     slots: Vec<Slot>,
     names: HashMap<ToolName, (usize, Hints)>,
@@ -127,11 +128,11 @@ struct Slot {
     loaded: OnceCell<Arc<Loaded>>,
     given: OnceLock<Given>,
     store: Mutex<Option<Box<OpenStore>>>,
-    /// A store is gone, with the state of earlier calls.
+    /// Whether a store was discarded, with the state of earlier calls.
     lost: AtomicBool,
 }
 
-/// The means of a slot's stores, fixed with the first one.
+/// The rights and resources of a slot's stores, fixed with the first one.
 struct Given {
     rights: ToolRights,
     budget: Budget,
@@ -140,25 +141,25 @@ struct Given {
     mounts: Vec<OpenMount>,
 }
 
-/// Options of a call besides its arguments. Empty by default.
+/// Options of a call beside its arguments. The default has none.
 #[derive(Default)]
 pub struct CallWith<'a> {
-    /// Where the guest's progress reports go.
+    /// The receiver of the guest's progress reports.
     pub progress: Option<ProgressSink>,
-    /// Makes the guest's nested calls; without it, they are refused.
+    /// The provider of the guest's nested calls; without one, such calls are refused.
     pub peers: Option<Arc<dyn Peers>>,
-    /// The outer call, if a tool made this one.
+    /// The outer call, if this call is nested.
     pub within: Option<&'a Within>,
-    /// The times and random numbers of a repeatable call; without it, they are real.
+    /// The times and random numbers of a repeatable call; without them, real ones are used.
     pub course: Option<Course>,
-    /// Whether the call has its own store, without state of earlier calls and for later ones.
+    /// Whether the call has its own store, without the state of earlier calls, and dropped afterwards.
     pub fresh: bool,
 }
 
-/// Something to be run in a slot.
+/// A job for a slot.
 struct Work<'a> {
     job: Job,
-    /// Whether the call may overlap with others of that kind.
+    /// Whether the job may overlap with other shared jobs.
     shared: bool,
     with: CallWith<'a>,
     asked: Instant,
@@ -166,7 +167,7 @@ struct Work<'a> {
     time: Option<Duration>,
 }
 
-/// Why a call did not come to its end.
+/// Why a call did not complete.
 enum Failure {
     Refused(DenyCode),
     NotLoaded(LoadError),
@@ -220,9 +221,10 @@ impl Jar {
         })
     }
 
-    /// Calls a tool. Waits for earlier calls of the same component, in the order asked; overlaps with calls
-    /// of other components only if both tools are hinted read-only. The order is the order of the first polls
-    /// of the returned futures.
+    ///
+    /// Calls a tool. Waits for earlier calls of the same component, in the order of the requests; overlaps
+    /// with calls of other components only if both tools are hinted read-only. The order is the order of the
+    /// first polls of the returned futures.
     ///
     /// `arguments` must be a JSON object as text. The permit must come from this jar's rights; a permit that
     /// needs a person's answer is refused ([`ToolPermit::consented`]).
@@ -232,18 +234,19 @@ impl Jar {
         self.call_with_progress(permit, arguments, None).await
     }
 
+    ///
     /// Calls a tool by name, with the jar's own rights: for a program without agents. Otherwise like
     /// [`Jar::call`].
     ///
     /// # Errors
     ///
-    /// When the jar has no such tool, or not the right to call it.
+    /// The jar has no such tool, or no right to call it.
     pub async fn call_tool(&self, tool: &str, arguments: &str) -> Result<CallResult, Denied> {
         let permit = self.rights.tool(tool)?;
         Ok(self.call(permit, arguments).await)
     }
 
-    /// As [`Jar::call`], with the guest's progress reports.
+    /// Calls a tool like [`Jar::call`], and passes on the guest's progress reports.
     pub async fn call_with_progress(
         &self,
         permit: ToolPermit,
@@ -253,10 +256,11 @@ impl Jar {
         self.call_with(permit, arguments, CallWith { progress, ..CallWith::default() }).await
     }
 
-    /// As [`Jar::call`], with all that a call may come with.
     ///
-    /// A call made `within` another one queues with its siblings and not in the jar, is billed to the outer
-    /// call too, and ends with it. A tool outside of the outer manifest's requests, and a call that would
+    /// Calls a tool like [`Jar::call`], with further options.
+    ///
+    /// A call made `within` another one queues with its siblings and not in the jar, is also billed to the
+    /// outer call, and ends with it. A tool that the outer manifest does not request, and a call that would
     /// wait for itself, are refused, whatever the permit.
     pub async fn call_with(
         &self,
@@ -283,7 +287,7 @@ impl Jar {
         CallResult { outcome, receipt }
     }
 
-    /// Opens the store of a tool ahead of its first call.
+    /// Opens the store of a tool before its first call.
     pub async fn open(&self, tool: &str) -> Result<(), CallError> {
         let Some((slot, _)) = self.names.get(tool) else {
             return Err(CallError::Refused(DenyCode::ToolNotAllowed));
@@ -296,9 +300,9 @@ impl Jar {
         ran.map(|_| ()).map_err(|failure| failure.tell(self.timeout(*slot, None), &mut receipt))
     }
 
-    /// Ends running calls, waits for their operations, and drops the stores. Afterwards nothing in this jar
-    /// has any effect. Returns the names of operations that are unfinished after ten seconds; none in a
-    /// healthy host.
+    /// Ends running calls, waits for their operations, and drops the stores. Afterwards no code of this jar
+    /// has any effect. Returns the names of operations that are unfinished after ten seconds; a healthy host
+    /// has none.
     pub async fn close(&self) -> Vec<String> {
         self.cancel.cancel();
         let ended = async {
@@ -323,7 +327,8 @@ impl Jar {
         receipt: &mut Receipt,
     ) -> Result<Output, CallError> {
         let here = self.names.get(name).filter(|_| self.rights.tool(name.as_str()).is_ok());
-        // INV-230: a tool cannot call another without requesting it, whoever permits the call.
+        // INV-230: a tool cannot call a tool that its manifest does not request, even with a
+        // permit.
         let here = here.filter(|_| with.within.is_none_or(|it| it.may_call(name.as_str())));
         let Some((slot, hints)) = here else {
             return Err(Failure::Refused(DenyCode::ToolNotAllowed).tell(0, receipt));
@@ -333,7 +338,8 @@ impl Jar {
             receipt.ending = Ending::Refused(message.clone());
             return Err(CallError::Tool { kind: ToolErrorKind::Denied, message });
         }
-        // INV-471: a tool's own parser is as strict as any.
+        // INV-471: every tool's parser gets mended JSON, because a strict parser would refuse half
+        // a surrogate pair.
         let arguments = &*belljar_received::json::mend(arguments);
         let arguments = &*self.with_whole_numbers(*slot, name, arguments).await;
         if !is_object(arguments) {
@@ -343,7 +349,7 @@ impl Jar {
         }
         let call = Call { tool: name.as_str().to_owned(), arguments: arguments.to_owned() };
         let job = Job::Invoke(call);
-        // The effects of nested calls are not in a tool's own hints.
+        // A tool's hints do not include the effects of its nested calls.
         let shared = hints.read_only && !self.may_call_others(name.as_str());
         let time = self.slots.get(*slot).and_then(|slot| slot.asked_time(arguments));
         match self.run(*slot, Work { job, shared, with, asked, time }, receipt).await {
@@ -375,7 +381,7 @@ impl Jar {
         }
     }
 
-    /// Waits for the turn, opens a missing store, runs the job, and keeps a sound store.
+    /// Waits for its turn, opens a missing store, runs the job, and keeps a sound store.
     async fn run(
         &self,
         at: usize,
@@ -402,7 +408,7 @@ impl Jar {
         let Some(slot) = self.slots.get(at) else { return Err(cancelled()) };
         receipt.component = slot.tool.wasm.digest().to_string();
         if fresh {
-            // INV-350: the turn is taken, so no other call uses that store now.
+            // INV-350: it is this call's turn, so no other call uses the old store.
             drop(slot.take());
         }
         let given = self.given(slot);
@@ -427,7 +433,7 @@ impl Jar {
             PeerReach::Open(_, nest) => Some(Arc::clone(nest)),
             PeerReach::Nobody | PeerReach::TooDeep(_) => None,
         };
-        // Also where this future is dropped.
+        // The guard also ends nested calls if this future is dropped.
         let _ends = nest.as_ref().map(|nest| nest.stop.clone().drop_guard());
         store.guest().progress = progress;
         store.guest().following.begin(course);
@@ -443,14 +449,14 @@ impl Jar {
         store.guest().progress = None;
         store.guest().peers = PeerReach::Nobody;
         if let Some(nest) = nest {
-            // Nested calls end too.
+            // Nested calls end with their outer call.
             nest.stop.cancel();
             nest.queue.idle().await;
         }
         note(receipt, &mut store, &ran, loading, begun.elapsed());
-        // INV-221: a command's store has run to its end; the next call gets another.
+        // INV-221: a command's store ends with its run; the next call opens another.
         if ran.end.is_ok() && bound.exports.kind() != ComponentKind::Command {
-            // INV-350.
+            // INV-350: a fresh store is never kept.
             if !fresh {
                 slot.put(store);
             }
@@ -508,7 +514,7 @@ impl Jar {
         Guest::new(files, http, settings, memory, record, limits.stdio_bytes)
     }
 
-    /// The means of the slot's stores, out of the jar's rights.
+    /// The rights and resources of the slot's stores, derived from the jar's rights.
     fn given<'a>(&self, slot: &'a Slot) -> &'a Given {
         slot.given.get_or_init(|| {
             let rights = self.rights.for_tool(&slot.tool.ask);
@@ -525,13 +531,13 @@ impl Jar {
         })
     }
 
-    /// The open directory of a mount, with the mount's access and no more.
+    /// The open directory of a mount, with the mount's access at most.
     fn held(&self, mount: &Mount) -> Option<OpenMount> {
         let held = self.held.iter().find(|held| *held.mount.guest() == mount.guest)?;
         Some(held.mount.at_most(mount.access))
     }
 
-    /// The subagent's budget, or one below with the manifest's limits.
+    /// The subagent's budget, or a child budget with the manifest's limits.
     fn budget_of(&self, limits: &Limits) -> Budget {
         let caps = Caps::of(limits);
         if caps == Caps::of(self.rights.limits()) {
@@ -558,7 +564,7 @@ impl Slot {
 }
 
 impl Failure {
-    /// Records the full failure, and returns the model's part.
+    /// Records the full failure in the receipt, and returns the part for the model.
     fn tell(self, timeout: u64, receipt: &mut Receipt) -> CallError {
         let (ending, error) = match self {
             Self::Refused(code) => (Ending::Refused(code.to_string()), CallError::Refused(code)),

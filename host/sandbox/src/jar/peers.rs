@@ -1,8 +1,8 @@
-//! Calls made by a tool: the port for the jar's owner, and the jar's own bounds, for any owner.
+//! Calls made by a tool: the interface to the jar's owner, and the jar's own bounds, for any owner.
 //!
-//! A call with nested calls has a [`Nest`]: nothing else runs beside it in the jar, because a tool that may
+//! A call with nested calls has a [`Nest`]: no other call runs beside it in the jar, because a tool that may
 //! call others never overlaps, and nested calls queue in the nest and not in the jar. So no nested call waits
-//! for its outer call. A call that would, to a component that is itself waiting, is refused.
+//! for its outer call. A nested call to a component that is itself waiting for nested calls is refused.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,33 +16,33 @@ use crate::Hints;
 use crate::jar::output::{Output, ToolErrorKind};
 use crate::jar::queue::Queue;
 
-/// The other tools of a jar's owner. A jar passes its guests' calls on to this port, which decides, asks and
-/// records.
+/// The other tools of a jar's owner. A jar passes its guests' calls to this interface; the owner decides,
+/// asks and records.
 pub trait Peers: Send + Sync {
-    /// The callable tools. The jar passes on those for its guest.
+    /// The callable tools. The jar passes on those that its guest may call.
     fn list(&self) -> Vec<PeerTool>;
 
     /// Makes these calls, each like a separate one; returns a result for each, in order. Calls of the jar's
-    /// own tools go through [`crate::Jar::call_with`], with `within`. Dropping the future gives the calls up.
+    /// own tools go through [`crate::Jar::call_with`], with `within`. Dropping the future abandons the calls.
     fn call(&self, calls: Vec<PeerCall>, within: Within) -> BoxFuture<'static, Vec<PeerResult>>;
 }
 
 /// A tool that can be called.
 #[derive(Debug, Clone)]
 pub struct PeerTool {
-    /// The name to call it by.
+    /// The name by which a guest calls the tool.
     pub name: String,
-    /// Its own name.
+    /// The tool's own name.
     pub tool: ToolName,
     /// Its description.
     pub description: String,
     /// A JSON Schema of its arguments, as text.
     pub schema: String,
-    /// Promises about its effects.
+    /// Hints about the tool's effects, as the tool declares them.
     pub hints: Hints,
 }
 
-/// A call, in a guest's words: nothing of it is checked.
+/// A call as the guest wrote it, unchecked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerCall {
     /// The name of the tool.
@@ -51,23 +51,23 @@ pub struct PeerCall {
     pub arguments: String,
 }
 
-/// The result of a call, as the guest is told it.
+/// The result of a call, as the guest gets it.
 pub type PeerResult = Result<Output, PeerError>;
 
-/// Why a call gave nothing.
+/// Why a call has no output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerError {
-    /// The contract's variant.
+    /// The error variant of the contract.
     pub kind: ToolErrorKind,
     /// The text.
     pub message: String,
 }
 
-/// The outer call of nested calls: their queue, their budget, and their end.
+/// The outer call of nested calls, with their queue, their budget, and their end.
 #[derive(Clone)]
 pub struct Within {
     pub(crate) nest: Arc<Nest>,
-    /// The rest of the outer call's fuel, less its reserve.
+    /// The outer call's remaining fuel, less its reserve.
     pub(crate) slice: Budget,
 }
 
@@ -77,19 +77,19 @@ impl Within {
         self.nest.depth
     }
 
-    /// Whether a tool may be called from here, by what the manifest of the calling tool asks for.
+    /// Whether the calling tool's manifest requests this tool.
     pub fn may_call(&self, tool: &str) -> bool {
         self.nest.allowed.contains(tool)
     }
 
-    /// Whether a tool belongs to a component that waits for the calls made here.
+    /// Whether a tool belongs to a component that waits for these nested calls.
     pub fn waits(&self, tool: &str) -> bool {
         self.nest.waiting.contains(tool)
     }
 
-    /// Takes the fuel of a call that is not repeated.
+    /// Bills the fuel of a replayed call, which is not executed again.
     pub fn bill(&self, fuel: u64) {
-        // The outer call sees the exhaustion in its remaining fuel.
+        // The outer call notices the exhaustion in its remaining fuel.
         let _ = self.slice.bill(Meter::Fuel, fuel);
     }
 
@@ -105,26 +105,26 @@ impl std::fmt::Debug for Within {
     }
 }
 
-/// The bounds of a call for its nested calls.
+/// The bounds of one call's nested calls.
 pub(crate) struct Nest {
     depth: u64,
     /// The tools requested by the manifest and granted to the agent.
     allowed: BTreeSet<ToolName>,
-    /// The tools of the components that wait.
+    /// The tools of the components that wait for nested calls.
     waiting: BTreeSet<ToolName>,
-    /// Theirs in the jar.
+    /// The slots of those components in the jar.
     pub(crate) slots: Vec<usize>,
-    /// The calls made here wait for each other alone.
+    /// The queue in which the nested calls wait for each other.
     pub(crate) queue: Queue,
     pub(crate) stop: CancellationToken,
-    /// The fuel of the call above, where there is one.
+    /// The fuel of the outer call, if this one is nested.
     above: Option<Budget>,
-    /// The number of calls below one model call.
+    /// The count of nested calls below one call of the model.
     made: Arc<AtomicU64>,
     most: u64,
 }
 
-/// The bounds of nesting, out of the limits of who calls.
+/// The limits of nesting, taken from the limits of the caller.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Most {
     pub(crate) depth: u64,
@@ -132,7 +132,7 @@ pub(crate) struct Most {
 }
 
 impl Nest {
-    /// The nest of a call in this slot, whose component offers `own`; `None` = too deep.
+    /// The nest of a call in this slot, whose component offers the tools `own`; `None` = nested too deep.
     pub(crate) fn new(
         slot: usize,
         own: impl Iterator<Item = ToolName>,
@@ -163,12 +163,12 @@ impl Nest {
         })
     }
 
-    /// Whether a guest is shown this tool.
+    /// Whether a guest sees this tool in its list.
     pub(crate) fn shows(&self, tool: &ToolName) -> bool {
         self.allowed.contains(tool) && !self.waiting.contains(tool)
     }
 
-    /// Takes room for so many calls; `Err` = the bound.
+    /// Reserves so many calls; `Err` = the limit.
     pub(crate) fn take(&self, calls: u64) -> Result<(), u64> {
         let made = self.made.fetch_add(calls, Ordering::Relaxed);
         if made.saturating_add(calls) > self.most { Err(self.most) } else { Ok(()) }
@@ -184,14 +184,14 @@ impl Nest {
     }
 }
 
-/// The other tools that a store's guest finds.
+/// The other tools that a store's guest can call.
 #[derive(Clone, Default)]
 pub(crate) enum PeerReach {
-    /// Nobody: the right is missing, or no provider.
+    /// No tool: the right or the provider is missing.
     #[default]
     Nobody,
-    /// Its call stands as deep as calls may.
+    /// No tool: the call has the largest nesting depth, which is the value.
     TooDeep(u64),
-    /// These.
+    /// The tools of this provider, within this nest.
     Open(Arc<dyn Peers>, Arc<Nest>),
 }

@@ -17,24 +17,25 @@ use super::room::{Full, Growing, Upper};
 use super::view::{At, Child, DirAt, Found, View};
 use crate::imports::files::walk::{PathEnd, kind};
 
-/// Levels of directories below the root, and bytes of a path, for a change. Moving a directory may add as
-/// much again as is searched before, within the index's bounds.
+/// The most levels of directories below the root, and bytes of a path, for a change. Moving a directory can
+/// double what is searched, so the limits are half of the index's.
 const MAX_LEVELS: usize = 256;
 const MAX_PATH: usize = 16 << 10;
 
-/// Bytes of a name, as on most file systems: what is made here is to be made below some day.
+/// Bytes of a name, as on most file systems, because applying the changes makes the same name in the lower
+/// directory.
 const MAX_NAME: usize = 255;
 
 /// The modes of files and directories that a guest makes.
 const NEW_FILE: u32 = 0o644;
 const NEW_DIRECTORY: u32 = 0o755;
 
-/// Why a change is not made.
+/// Why a change failed.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// As the operating system would say it.
+    /// An error of the operating system.
     Errno(Errno),
-    /// The quota, in words for the operator.
+    /// The quota is used up, with a text for the operator.
     Full(String),
     /// The layer cannot be written.
     Io(io::Error),
@@ -58,17 +59,17 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// The content of a file that is about to be copied.
+/// A file that is about to be copied to the layer.
 struct Source {
     file: File,
     stat: Stat,
     rel: Rel,
-    /// The file's number, if the index knows it.
+    /// The file's number, if the index has the file.
     known: Option<u64>,
 }
 
 impl View<'_> {
-    /// Makes a file where nothing is, and opens it.
+    /// Makes a file at a free path, and opens it.
     pub(crate) fn make_file(
         &mut self,
         place: &PathEnd<DirAt>,
@@ -100,12 +101,13 @@ impl View<'_> {
         self.commit(Act::Directory { path, origin: None, mode: NEW_DIRECTORY, hidden })
     }
 
-    /// The bytes that have to be copied before what was found can be written.
+    /// The bytes that have to be copied before the file can be written.
     pub(crate) fn to_copy(&self, place: &PathEnd<DirAt>, found: &Found) -> Result<u64, Fault> {
         Ok(self.source(place, found)?.map_or(0, |source| length(&source.stat)))
     }
 
-    /// Opens a file for writing. Its content is copied first, at most this many bytes of it.
+    /// Opens a file for writing. At most `keep` bytes of a lower file's content are copied to the layer
+    /// first.
     pub(crate) fn open_to_write(
         &mut self,
         place: &PathEnd<DirAt>,
@@ -142,7 +144,7 @@ impl View<'_> {
         };
         let (file, stat) = opened;
         if !is_file(&stat) {
-            // It was one when it was looked at.
+            // It was a regular file when it was looked up.
             return Err(Errno::NXIO.into());
         }
         Ok(Some(Source { file, stat, rel, known }))
@@ -168,7 +170,7 @@ impl View<'_> {
         growing.to(keep)?;
         let to = self.shared.layer.create(id)?;
         let copied = beside::copying(keep, || copy(&from.file, &to, keep)).and_then(|copied| {
-            // What was shared may have grown meanwhile.
+            // A shared file may have grown meanwhile, so the copy is cut.
             to.set_len(copied)?;
             if keep > 0 || length(&from.stat) == 0 {
                 futimens(&to, &kept_times(&from.stat, times))?;
@@ -186,7 +188,7 @@ impl View<'_> {
         Ok(id)
     }
 
-    /// Records a copied file; a failure leaves nothing of it.
+    /// Records a copied file; after a failure, no part of the copy remains.
     fn settle_file(
         &mut self,
         id: u64,
@@ -207,7 +209,7 @@ impl View<'_> {
         done.inspect_err(|_| self.shared.layer.remove(id))
     }
 
-    /// Sets the content of a place in one step; an existing file loses the name. For the host.
+    /// Sets the content at a path atomically; an existing file loses the name. For the host.
     pub(super) fn put_file(
         &mut self,
         place: &PathEnd<DirAt>,
@@ -249,8 +251,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Shows something of the lower directory that a guest cannot change at a place where nothing
-    /// is. For the host.
+    /// Shows a lower object that guests cannot change at a free path. For the host.
     pub(super) fn put_other(
         &mut self,
         place: &PathEnd<DirAt>,
@@ -263,7 +264,7 @@ impl View<'_> {
         self.commit(Act::File { path, id, file, hidden, new: true })
     }
 
-    /// Takes a name away: of a file, or of an empty directory.
+    /// Removes a name of a file, or an empty directory.
     pub(crate) fn remove(&mut self, place: &PathEnd<DirAt>, found: &Found) -> Result<(), Fault> {
         let name = place.name.as_deref().ok_or(Errno::INVAL)?;
         if kind(&found.stat) == FileType::Directory && !self.is_empty(place.at(), name, found)? {
@@ -291,7 +292,7 @@ impl View<'_> {
         Ok(self.list_all(&found, 0)?.is_empty())
     }
 
-    /// Moves a name, like the operating system. A file gets the replaced file's permissions.
+    /// Moves a name by the rules of the operating system. A file gets the replaced file's permissions.
     pub(crate) fn rename(
         &mut self,
         [old, new]: [&PathEnd<DirAt>; 2],
@@ -341,14 +342,15 @@ impl View<'_> {
             opened.and_then(Result::ok)
         });
         self.commit(Act::Moved { from, to, left, hidden, mode })?;
-        // Tools that write beside and rename change a file so.
+        // A program that writes to another name and renames is changing the replaced file, so its
+        // digest is needed.
         if let Some((file, stat)) = replaced {
             self.shared.digests.add(Seen::of(&stat), file);
         }
         Ok(())
     }
 
-    /// The permissions that a file has.
+    /// The file's permissions.
     pub(super) fn mode(&self, found: &Found) -> u32 {
         match found.child {
             Child::File(id) => self.state.tree.file(id).map_or(NEW_FILE, |file| file.record.mode),
@@ -356,7 +358,7 @@ impl View<'_> {
         }
     }
 
-    /// Gives a file one more name.
+    /// Adds another name to a file.
     pub(crate) fn link(
         &mut self,
         [old, new]: [&PathEnd<DirAt>; 2],
@@ -372,7 +374,7 @@ impl View<'_> {
         self.commit(Act::Link { path, id, hidden })
     }
 
-    /// Sets times of what was found.
+    /// Sets times of a file or directory.
     pub(crate) fn touch(
         &mut self,
         place: &PathEnd<DirAt>,
@@ -395,7 +397,7 @@ impl View<'_> {
             _ => None,
         };
         self.commit(Act::Times { path, times: stated(times) })?;
-        // A reader sees them even after the last name is gone.
+        // A reader shows these times even after the last name is removed.
         let file = known.and_then(|id| self.state.tree.file(id));
         if let Some((file, origin)) =
             file.and_then(|file| Some((file, file.record.origin.as_ref()?)))
@@ -407,7 +409,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Sets times of a directory. Nobody sees a removed directory's times.
+    /// Sets times of a directory. A removed directory's times are not visible, so they are ignored.
     pub(crate) fn touch_dir(&mut self, dir: &DirAt, times: &Timestamps) -> Result<(), Fault> {
         match self.path_of(dir)? {
             Some(path) => self.commit(Act::Times { path, times: stated(times) }),
@@ -415,7 +417,7 @@ impl View<'_> {
         }
     }
 
-    /// Writes down what the lower directory has under a name, as it is there.
+    /// Adds a lower file to the index without changing it.
     fn take_in(&mut self, place: &PathEnd<DirAt>, path: &Rel, found: &Found) -> Result<u64, Fault> {
         let name = place.name.as_deref().ok_or(Errno::INVAL)?;
         let lower = place.at().lower.as_ref().ok_or(Errno::NOENT)?;
@@ -428,7 +430,7 @@ impl View<'_> {
         Ok(id)
     }
 
-    /// A free path, and the lower directory's file there.
+    /// Checks that a path is free; returns the path and the hidden lower object, if any.
     fn free(&self, place: &PathEnd<DirAt>) -> Result<(Rel, Option<Seen>), Fault> {
         let name = place.name.as_deref().ok_or(Errno::EXIST)?;
         match self.look_up(place) {
@@ -439,8 +441,8 @@ impl View<'_> {
         Ok((self.path_at(place)?, self.hides(place.at(), name)?))
     }
 
-    /// The lower directory's meaning of a name. A hidden name keeps its meaning of then. An invisible
-    /// directory's place is not free.
+    /// The lower object that an entry of this name hides. An already hidden object stays the one of that
+    /// time. The path of an invisible directory is not free.
     fn hides(&self, dir: &DirAt, name: &OsStr) -> Result<Option<Seen>, Errno> {
         if dir.lower.as_ref().is_some_and(|lower| lower.veils(name)) {
             return Err(Errno::PERM);
@@ -457,7 +459,7 @@ impl View<'_> {
         }
     }
 
-    /// The path of a place that is about to be changed.
+    /// The path of an object that is about to be changed.
     pub(super) fn path_at(&self, place: &PathEnd<DirAt>) -> Result<Rel, Errno> {
         let dir = self.path_of(place.at())?.ok_or(Errno::NOENT)?;
         let path = place.name.as_deref().map_or_else(|| dir.clone(), |name| dir.join(name));
@@ -499,14 +501,14 @@ impl View<'_> {
         self.state.uppers.get(&id).map(Arc::clone).ok_or(Errno::NOENT)
     }
 
-    /// Writes a change down, and makes it.
+    /// Records a change, and applies it.
     fn commit(&mut self, act: Act) -> Result<(), Fault> {
         self.write_down(act)?;
         self.note_digests();
         Ok(())
     }
 
-    /// Records the new digests. A lost digest is made again on demand, if the file still exists.
+    /// Records the new digests. A lost digest is computed again on demand, if the file still exists.
     pub(super) fn note_digests(&mut self) {
         for (seen, digest) in self.shared.digests.take() {
             let _ = self.write_down(Act::Digest { seen, digest });
@@ -529,7 +531,7 @@ impl View<'_> {
             }
         }
         if state.index.is_long() {
-            // After a failure the present index is still valid, only longer.
+            // If this fails, the present index stays valid, only longer.
             let _ = state.index.replace(&state.tree.records());
         }
         Ok(())
@@ -540,7 +542,7 @@ fn length(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
-/// Times for the index: the present is a time too.
+/// Times for the index, with the present filled in.
 fn stated(times: &Timestamps) -> FileTimes {
     let stated = |time: &Timespec| match time.tv_nsec {
         UTIME_OMIT => None,

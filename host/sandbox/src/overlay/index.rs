@@ -14,18 +14,18 @@ use sha2::{Digest as _, Sha256};
 
 use super::record::IndexRecord;
 
-/// The first bytes: what it is, and which version.
+/// The first bytes: the format and its version.
 const MAGIC: &[u8] = b"belljar overlay 1\n";
 const NAME: &str = "index";
 const NEXT: &str = "index.next";
 
-/// Bytes of one record: the longest paths fit, see `MAX_LEVELS` in `acts.rs`.
+/// The most bytes of one record, enough for the longest paths: see `MAX_LEVELS` in `acts.rs`.
 const MAX_RECORD: usize = 256 << 10;
-/// Bytes before a record: its length, its checksum.
+/// Bytes before a record: its length and checksum.
 const HEAD: usize = 4 + SUM;
 const SUM: usize = 8;
 
-/// Bytes of an index that is never written anew.
+/// The size in bytes up to which an index is never compacted.
 const SMALL: u64 = 256 << 10;
 
 /// The index, open for appending.
@@ -33,16 +33,17 @@ const SMALL: u64 = 256 << 10;
 pub(super) struct Index {
     layer: OwnedFd,
     file: File,
-    /// Where the next record goes.
+    /// The position of the next record.
     len: u64,
-    /// Its length when it last held no more than what counts.
+    /// The length after the last compaction.
     compact: u64,
-    /// Something could be neither written nor taken back.
+    /// Whether a record could neither be written nor removed, so that no more changes are accepted.
     broken: bool,
 }
 
 impl Index {
-    /// Opens the index of a layer, or begins one; drops a torn end. An error once the signal is raised.
+    /// Opens the index of a layer, or creates one; drops an incomplete last record. Returns an error once the
+    /// signal is raised.
     pub(super) fn open(layer: OwnedFd, stop: &StopSignal) -> io::Result<(Self, Vec<IndexRecord>)> {
         let mut file = File::from(open(&layer, NAME, OFlags::CREATE)?);
         let mut bytes = Vec::new();
@@ -57,12 +58,13 @@ impl Index {
         Ok((Self { layer, file, len, compact, broken: false }, records))
     }
 
-    /// Begins the index of a layer with these records.
+    /// Creates the index of a layer with these records.
     pub(super) fn begin(layer: &OwnedFd, records: &[IndexRecord]) -> io::Result<()> {
         fresh(layer, records).map(drop)
     }
 
-    /// Appends one record: visible to readers even if this process is killed. An error leaves nothing.
+    /// Appends one record: visible to readers even if this process is killed. After an error, the index is
+    /// unchanged.
     pub(super) fn append(&mut self, record: &IndexRecord) -> io::Result<()> {
         if self.broken {
             return Err(io::Error::other("an earlier change could not be written down"));
@@ -77,21 +79,21 @@ impl Index {
         Ok(())
     }
 
-    /// Takes the last record back: it did not fit.
+    /// Removes the last record, because it contradicts the index.
     pub(super) fn take_back(&mut self, record: &IndexRecord) {
         let len = frame(record).map_or(0, |bytes| bytes.len() as u64);
         self.len = self.len.saturating_sub(len);
         self.broken = self.file.set_len(self.len).is_err();
     }
 
-    /// Whether most of it does not count any more.
+    /// Whether most of the records are obsolete, so that compaction is worthwhile.
     pub(super) fn is_long(&self) -> bool {
         !self.broken && self.len > SMALL.max(self.compact.saturating_mul(3))
     }
 
     /// Replaces all records. After a failure the old ones stay.
     pub(super) fn replace(&mut self, records: &[IndexRecord]) -> io::Result<()> {
-        // Not again before it has grown as much once more, whether it works or not.
+        // Success or failure, the next compaction waits until the index has grown as much again.
         self.compact = self.len;
         let file = fresh(&self.layer, records)?;
         let len = file.metadata()?.len();
@@ -99,14 +101,14 @@ impl Index {
         Ok(())
     }
 
-    /// Waits until it is on the disk, under its name.
+    /// Waits until the index and its name are on the disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()?;
         Ok(rustix::fs::fsync(&self.layer)?)
     }
 }
 
-/// Writes an index anew, beside the old one, and puts it in its place.
+/// Writes a new index beside the old one, and renames it over the old one.
 fn fresh(layer: &OwnedFd, records: &[IndexRecord]) -> io::Result<File> {
     let mut file = File::from(open(layer, NEXT, OFlags::CREATE | OFlags::TRUNC)?);
     let mut bytes = MAGIC.to_vec();
@@ -146,7 +148,8 @@ fn sum(len: u32, body: &[u8]) -> [u8; SUM] {
     sum
 }
 
-/// The records, and the length of what they take. Less than was there = a torn end.
+/// Parses the records; also returns the length of the complete ones. A shorter length than the file's means
+/// an incomplete last record.
 fn parse(bytes: &[u8], stop: &StopSignal) -> io::Result<(Vec<IndexRecord>, usize)> {
     let bad = |at: usize| {
         let why = format!("the index of the overlay is damaged at byte {at}");
@@ -169,7 +172,7 @@ fn parse(bytes: &[u8], stop: &StopSignal) -> io::Result<(Vec<IndexRecord>, usize
             return Ok((records, at));
         };
         if sum(len, body) != stated {
-            // The last one may have been torn within; one before others was not.
+            // Only the last record can be incomplete; an earlier one is damaged.
             return if after.is_empty() { Ok((records, at)) } else { Err(bad(at)) };
         }
         records.push(IndexRecord::decode(body).ok_or_else(|| bad(at))?);

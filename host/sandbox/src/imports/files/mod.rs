@@ -1,15 +1,17 @@
-//! `wasi:filesystem`: our own host over wasmtime-wasi's types.
+//! `wasi:filesystem`: belljar's own host over wasmtime-wasi's types.
 //!
 //! wasmtime-wasi checks access for each preopen, but not the amount written, names, or kinds of file. This
 //! host checks on every call
 //!
 //! - the mount's access, so that read-only and read-write mounts can share a store;
 //! - the protected names, on the path as resolved ([`walk`]) and not as spelled;
-//! - that nothing but regular files and directories is opened;
+//! - that only regular files and directories are opened;
 //! - bytes, open files, files made, entries listed.
 //!
-//! A guest makes no symbolic links, whatever its grants, because other programs of the user follow links
-//! without knowing mounts. For the same reason a guest cannot move links, nor write to a file with several
+//! For example, writing `/workspace/belljar.toml` is refused although the mount is writable.
+//!
+//! A guest cannot make symbolic links, whatever its grants, because other programs of the user follow links
+//! without checking mounts. For the same reason a guest cannot move links, nor write to a file with several
 //! hard links, which may lead outside the mount.
 //!
 //! File operations run on the calling thread (another thread would cost several times the operation on a
@@ -59,18 +61,18 @@ use crate::overlay::{DirRef, Fault, Found, Reader, Upper};
 use crate::receipt::Denial;
 use crate::receipt::record::{Record, clip};
 
-/// Files, directories and hard links that one store may make, because an empty file costs an inode without
-/// metered bytes.
+/// Files, directories and hard links that one store may make. Bounded because an empty file uses an inode
+/// without metered bytes.
 pub(crate) const MAX_MADE: u64 = 10_000;
-/// Directory entries held for all listings of one store at a time. A listing is read as a
-/// whole, about 100 bytes an entry.
+/// Directory entries of all open listings of one store. A listing is read as a whole, about 100 bytes an
+/// entry.
 pub(crate) const MAX_LISTED: u64 = 32_768;
 /// Simultaneous streams of one store: one for each open file.
 pub(crate) const MAX_STREAMS: u64 = 256;
-/// Calls between two pauses in which other tasks run: most often some ten microseconds, and
-/// some milliseconds for the longest paths.
+/// Calls between two pauses in which other tasks run: usually some ten microseconds, and some milliseconds
+/// for the longest paths.
 const CALLS_PER_PAUSE: u32 = 16;
-/// The workspace's other name, for programs that know no other current directory.
+/// The workspace's other name, for programs without a concept of another current directory.
 const HERE: &str = ".";
 /// Characters of a path shown in a refusal.
 const SHOWN_PATH: usize = 256;
@@ -83,7 +85,7 @@ pub(crate) struct FilesCtx {
     /// Facts about each descriptor, by its number in the resource table. Made and dropped with the resource;
     /// a descriptor without an entry is useless.
     open: HashMap<u32, Opened>,
-    /// By number in the resource table.
+    /// Open listings, by number in the resource table.
     listings: HashMap<u32, Listing>,
     listed: u64,
     files: Counter,
@@ -92,24 +94,24 @@ pub(crate) struct FilesCtx {
     calls: u32,
     /// Hides the host's inode numbers in `metadata-hash`.
     salt: RandomState,
-    /// The names of the workspace among the directories that are open when a guest begins.
+    /// The workspace's names among the preopened directories.
     workspace_names: Vec<String>,
 }
 
-/// Belljar's knowledge of an open descriptor.
+/// The facts about an open descriptor.
 #[derive(Clone)]
 struct Opened {
     mount: Arc<MountInfo>,
-    /// Path below the mount, without links.
+    /// The path below the mount, with links resolved.
     real: Arc<str>,
     protected: bool,
-    /// The form in an overlay, if inside one.
+    /// The object in an overlay, if the mount has one.
     over: Option<Over>,
     /// Freed when the descriptor and all its streams are dropped.
     slot: Arc<Slot>,
 }
 
-/// The thing of an overlay that a descriptor is open on.
+/// The object of an overlay that a descriptor refers to.
 #[derive(Clone)]
 enum Over {
     Dir(Arc<OverDir>),
@@ -122,11 +124,11 @@ enum Over {
 /// A directory of an overlay.
 struct OverDir {
     dir: DirRef,
-    /// Whether the descriptor's own directory is the lower one; otherwise there is no lower one.
+    /// Whether the descriptor's own directory is the lower one; otherwise no lower directory exists.
     lower: bool,
 }
 
-/// An open file, wherever its content lies by now.
+/// An open file, whether its content is in the lower directory or the layer.
 #[derive(Clone)]
 pub(crate) struct Content {
     file: Arc<File>,
@@ -135,7 +137,7 @@ pub(crate) struct Content {
 
 /// An open listing.
 struct Listing {
-    /// Entries held.
+    /// The count of its entries.
     held: u64,
     /// The remaining entries of an overlay's listing; other listings are in the resource table.
     merged: Option<std::vec::IntoIter<types::DirectoryEntry>>,
@@ -186,9 +188,9 @@ impl FilesCtx {
         }
     }
 
-    /// Names the workspace for a command: at `path`, and as `.`, because programs of preview 1 have no other
-    /// current directory, and resolve relative names there. At `/` that is the only name, as with `--dir
-    /// .::/`. INV-502: the same mount with the same access, and no other.
+    /// Sets the workspace's names for a command: `path`, and `.`, because programs of preview 1 have no other
+    /// current directory, and resolve relative names there. If `path` is `/`, it is the only name, as with
+    /// `--dir .::/`. INV-502: both names refer to the same mount with the same access, and to no other.
     pub(crate) fn open_at(&mut self, path: &str) {
         self.workspace_names = match path {
             "/" => vec![path.to_owned()],
@@ -196,20 +198,20 @@ impl FilesCtx {
         };
     }
 
-    /// Writes a refusal down and makes the error that the guest gets.
+    /// Records a refusal and returns the guest's error.
     fn refuse(&self, what: &str, code: DenyCode, facts: String) -> FsError {
         refuse(&self.record, what, code, facts);
         guest_error(code).into()
     }
 
-    /// Takes one of the store's open files.
+    /// Reserves one of the store's open files.
     fn slot(&self, what: &str) -> Result<Arc<Slot>, FsError> {
         match self.files.take() {
             Some(slot) => Ok(Arc::new(slot)),
             None => {
                 let facts = format!("{} files are open already", self.files.limit());
                 refuse(&self.record, what, DenyCode::LimitReached, facts);
-                // The interface has no "too many open files".
+                // The interface has no error for too many open files.
                 Err(ErrorCode::InsufficientMemory.into())
             }
         }
@@ -225,7 +227,7 @@ impl FilesCtx {
         Ok(())
     }
 
-    /// Resolves a path. Leaving the start is refused and written down.
+    /// Resolves a path. A path that leaves the starting directory is refused and recorded.
     fn walk<T: Tree>(
         &self,
         tree: &T,
@@ -237,7 +239,7 @@ impl FilesCtx {
         let first = tree.first(from);
         #[cfg(test)]
         if seam::allows_all() {
-            // A whole path for the operating system, which never gets one otherwise.
+            // The only case in which the operating system gets a whole path.
             return Ok(PathEnd::of_name(first, path.into()));
         }
         match walk_by(tree, first, &from.start, path, follow) {
@@ -254,8 +256,8 @@ impl FilesCtx {
         }
     }
 
-    /// Whether the place may be written: the mount's access, then protected names, then closed directories.
-    /// Returns the relation to protected links, for [`Self::may_move`].
+    /// Checks that a path may be written: the mount's access, then protected names, then closed directories.
+    /// Returns the path's relation to protected links, for [`Self::may_move`].
     fn may_write<D: HostDir>(
         &self,
         what: &str,
@@ -272,8 +274,8 @@ impl FilesCtx {
         Ok(meant)
     }
 
-    /// Whether a writable name may also be removed, moved here, or replaced, because that can change the
-    /// meaning of a protected link.
+    /// Checks that a writable name may also be removed, replaced, or the target of a move, because these acts
+    /// can change the meaning of a protected link.
     fn may_move<D>(
         &self,
         what: &str,
@@ -295,7 +297,7 @@ impl FilesCtx {
         self.refuse(what, DenyCode::PathNotAllowed, facts)
     }
 
-    /// As [`Self::may_write`], for what is already open.
+    /// Checks like [`Self::may_write`], for an open file.
     fn may_write_open(&self, what: &str, opened: &Opened) -> Result<(), FsError> {
         self.may_write_real(what, &opened.mount, &opened.real, opened.protected)
     }
@@ -347,13 +349,13 @@ impl FilesCtx {
         Err(self.refuse(what, DenyCode::PathNotAllowed, facts))
     }
 
-    /// Takes bytes that are about to be written.
+    /// Reserves bytes for a write.
     fn reserve_write(&self, what: &str, bytes: u64) -> Result<(), FsError> {
         reserve(&self.record, what, Meter::Write, bytes)
             .map_err(|()| ErrorCode::InsufficientSpace.into())
     }
 
-    /// The guest's error for a change that was not made.
+    /// The guest's error for a failed change.
     fn fault(&self, what: &str, fault: Fault) -> FsError {
         match fault {
             Fault::Errno(errno) => error(errno),
@@ -374,7 +376,7 @@ impl FilesCtx {
         self.record.path_written(&mount.guest_path(real));
     }
 
-    /// A number for a file, constant in this store and without information about the host.
+    /// A number for a file, constant in this store, that reveals nothing about the host.
     fn identity(&self, stat: &Stat) -> types::MetadataHashValue {
         let of = |part: u8| self.salt.hash_one((part, stat.st_dev, stat.st_ino));
         types::MetadataHashValue { lower: of(0), upper: of(1) }
@@ -387,20 +389,20 @@ impl Opened {
     }
 }
 
-/// An open directory from which a path leads.
+/// An open directory at which a path begins.
 struct Base {
     start: Start,
     opened: Opened,
 }
 
 impl FilesView<'_> {
-    /// wasmtime-wasi's own host, for what is not decided here.
+    /// wasmtime-wasi's own host, for calls that need no check here.
     fn inner(&mut self) -> WasiFilesystemCtxView<'_> {
         WasiFilesystemCtxView { ctx: &mut self.ctx.inner, table: self.table }
     }
 
-    /// Counts a call into the host, and from time to time lets others run. A guest that
-    /// calls in a loop burns little fuel and would else not yield for long.
+    /// Counts a call into the host, and regularly lets other tasks run. A guest that calls in a loop uses
+    /// little fuel, so fuel alone would not make it yield.
     async fn pace(&mut self) {
         self.ctx.record.host_call();
         self.ctx.calls = self.ctx.calls.wrapping_add(1);
@@ -409,7 +411,7 @@ impl FilesView<'_> {
         }
     }
 
-    /// Makes the next call yield, because this one took long.
+    /// Makes the next call yield, because this call was slow.
     fn tire(&mut self) {
         self.ctx.calls = u32::MAX;
     }
@@ -457,7 +459,7 @@ impl FilesView<'_> {
 }
 
 impl Content {
-    /// The file with the present content: a lower file may have been copied since.
+    /// The file with the present content: a lower file may have been copied to the layer since it was opened.
     pub(crate) fn file(&self) -> &Arc<File> {
         match &self.over {
             Some(Over::Reader(reader)) => reader.moved().map_or(&self.file, |(_, file)| file),
@@ -465,7 +467,7 @@ impl Content {
         }
     }
 
-    /// The bound of its length besides the budget.
+    /// The layer's file whose growth the quota limits, if the content is in the layer.
     pub(crate) fn upper(&self) -> Option<&Upper> {
         match &self.over {
             Some(Over::Upper(upper)) => Some(upper),
@@ -474,7 +476,7 @@ impl Content {
     }
 }
 
-/// Runs code with the tree of a directory: an overlay, locked meanwhile, or the host's own.
+/// Runs code with the tree of a directory: a locked overlay, or the host's own file system.
 macro_rules! on_tree {
     ($base:expr, |$tree:ident| $act:expr) => {
         match &$base.opened.mount.overlay {
@@ -491,19 +493,19 @@ macro_rules! on_tree {
 }
 use on_tree;
 
-/// Writes a refusal down.
+/// Records a refusal.
 fn refuse(record: &Record, what: &str, code: DenyCode, facts: String) {
     record.deny(Denial::new(code, what, clip(&facts)));
 }
 
-/// Takes bytes from the budget, or records its exhaustion.
+/// Reserves bytes from the budget, or records its exhaustion.
 fn reserve(record: &Record, what: &str, meter: Meter, bytes: u64) -> Result<(), ()> {
     record.reserve(meter, bytes).map_err(|exhausted| {
         refuse(record, what, DenyCode::LimitReached, format!("{bytes} more bytes: {exhausted}"));
     })
 }
 
-/// A refusal in the words of `wasi:filesystem`.
+/// The `wasi:filesystem` error of a refusal.
 fn guest_error(code: DenyCode) -> ErrorCode {
     match code {
         DenyCode::ReadOnly => ErrorCode::ReadOnly,
@@ -521,7 +523,7 @@ fn guest_error(code: DenyCode) -> ErrorCode {
     }
 }
 
-/// An operating system's error in the words of `wasi:filesystem`.
+/// The `wasi:filesystem` error of an operating system's error.
 fn error(errno: Errno) -> FsError {
     FsError::from(std::io::Error::from(errno))
 }

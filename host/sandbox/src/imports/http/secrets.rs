@@ -1,4 +1,5 @@
-//! Secrets: values that the host joins to requests and never shows.
+//! Secrets: values that the host adds to requests and never shows to a guest. For example, `authorization:
+//! Bearer ...` for `https://api.test`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,34 +13,34 @@ use secrecy::{ExposeSecret, SecretString};
 use super::forbidden::is_always_forbidden;
 use super::scan::{Forms, Scanner};
 
-/// The shortest value, in bytes. Replies are searched for the value, and a short one would
-/// be found by chance.
+/// The shortest value, in bytes, because replies are searched for the value, and a short one would be found
+/// by chance.
 pub const MIN_VALUE: usize = 8;
-/// The longest value, in bytes: servers take headers of 8 KiB.
+/// The longest value, in bytes, because servers accept headers of 8 KiB.
 pub const MAX_VALUE: usize = 4096;
 
-/// Replies and answers of one run that may hold a secret; after that its tools send no more
-/// requests. Each withheld reply confirms a guess, and guessing needs many; a server that repeats its key now
-/// and then stays below the bound.
+/// The most withheld replies of one run; after that its tools can send no more requests. Each withheld reply
+/// confirms a guess at the value, and guessing needs many; a server that occasionally repeats its key stays
+/// below the limit.
 const MAX_ECHOES: u32 = 16;
 
 /// One secret: a value bound to hosts, a header and a prefix. `Debug` shows no value.
 pub struct Secret {
     value: SecretString,
-    /// Prefix and value as the header carries them.
+    /// Prefix and value in the form of a header.
     header_value: HeaderValue,
     header: HeaderName,
-    /// The bound hosts, for TLS.
+    /// The bound hosts, for requests over TLS.
     https: HostScope,
-    /// Hosts whose rule has `http://` itself.
+    /// The bound hosts whose rule has `http://` itself.
     http: HostScope,
     forms: Forms,
 }
 
-/// Why something is not a secret. Never holds the value.
+/// Why a secret is invalid. Never contains the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// Too short to be told from other text.
+    /// Too short to be distinguished from other text.
     #[error(
         "the value has less than {MIN_VALUE} bytes; replies are searched for it, and a short one would be found by chance"
     )]
@@ -61,7 +62,7 @@ pub enum SecretError {
     AnyHost(HostRule),
 }
 
-/// The secrets of a run, by name. The default holds none.
+/// The secrets of a run, by name. The default has none.
 #[derive(Debug, Clone, Default)]
 pub struct SecretStore {
     secrets: BTreeMap<SecretName, Arc<Secret>>,
@@ -85,8 +86,8 @@ pub(crate) struct Watch {
 }
 
 impl Secret {
-    /// Binds a value. `prefix` precedes the value in the header, for example `Bearer `. Joined over TLS only,
-    /// except for a rule with `http://` itself.
+    /// Binds a value to hosts and a header. `prefix` precedes the value in the header, for example `Bearer `.
+    /// Sent over TLS only, except for a rule with `http://` itself.
     pub fn new(
         value: &SecretString,
         hosts: Vec<HostRule>,
@@ -103,7 +104,7 @@ impl Secret {
         }
         let shown = || SecretError::Header(belljar_policy::Shown::clipped(header, 64).to_string());
         let name: HeaderName = header.parse().map_err(|_| shown())?;
-        // The framing of requests and the language of replies are the host's own business.
+        // The host itself sets the length of requests and the encoding of replies.
         let taken = [http::header::CONTENT_LENGTH, http::header::ACCEPT_ENCODING];
         if is_always_forbidden(&name) || taken.contains(&name) {
             return Err(shown());
@@ -168,7 +169,7 @@ impl fmt::Debug for Secret {
 }
 
 impl SecretStore {
-    /// Adds a secret; one of the same name is replaced.
+    /// Adds a secret, or replaces the one of the same name.
     pub fn insert(&mut self, name: SecretName, secret: Secret) {
         self.secrets.insert(name, Arc::new(secret));
     }
@@ -185,27 +186,27 @@ impl SecretStore {
         secret.map(|secret| secret.value.clone())
     }
 
-    /// The same secrets for one run: every reply to every tool of every jar made from the result is searched
-    /// for these, and so are the tools' words. Pass the secrets of all agents of the run. Earlier runs'
-    /// withheld texts do not count.
+    /// The same secrets for one run: every reply to a tool of a jar made from the result is searched for
+    /// these, and so is every text of a tool. Pass the secrets of all agents of the run. The count of
+    /// withheld texts begins anew.
     #[must_use]
     pub fn for_run(&self, names: &BTreeSet<SecretName>) -> Self {
         Self { secrets: self.secrets.clone(), watched: names.clone(), echoes: Arc::default() }
     }
 
-    /// The same secrets within the same run, with more of them looked for.
+    /// The same secrets within the same run, with more of them searched for.
     pub(crate) fn with_watched(mut self, names: &BTreeSet<SecretName>) -> Self {
         self.watched.extend(names.iter().cloned());
         self
     }
 
-    /// The secrets that a tool may use, without unknown ones. They are searched for too.
+    /// The secrets that a tool may use, without unknown names. Replies are searched for them too.
     pub(crate) fn allowed(&self, names: &BTreeSet<SecretName>) -> JarSecrets {
         let watch = self.clone().with_watched(names).watch();
         JarSecrets { secrets: self.named(names), watch }
     }
 
-    /// The searched secrets.
+    /// The secrets to search for.
     pub(crate) fn watch(&self) -> Watch {
         Watch { secrets: self.named(&self.watched), echoes: Arc::clone(&self.echoes) }
     }
@@ -221,35 +222,35 @@ impl Watch {
         self.secrets.is_empty()
     }
 
-    /// A search for all of them.
+    /// A search for all these secrets.
     pub(crate) fn scanner(&self) -> Scanner<'_> {
         Scanner::of(self.secrets.iter().map(|(_, secret)| &secret.forms).collect())
     }
 
-    /// Whether a text holds a secret in any of the searched forms.
+    /// Whether a text contains a secret in any of the searched forms.
     pub(crate) fn stands_in(&self, text: &[u8]) -> bool {
         let mut scanner = self.scanner();
-        // Piece by piece: a scanner keeps a copy of its piece.
+        // Piece by piece, because a scanner copies each piece.
         text.chunks(PIECE).for_each(|piece| scanner.push(piece));
         scanner.found()
     }
 
-    /// Counts a withheld text, and names the secrets for the operator.
+    /// Counts a withheld text, and returns the secrets' names for the operator.
     pub(crate) fn withheld(&self) -> String {
-        // Stays at its end instead of beginning anew.
+        // The count saturates instead of wrapping to zero.
         let more = |count: u32| count.checked_add(1);
         let _ = self.echoes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         let names: Vec<&str> = self.secrets.iter().map(|(name, _)| name.as_str()).collect();
         format!("the value of `{}`", names.join("` or `"))
     }
 
-    /// Whether so much was withheld that nothing more is asked for.
+    /// Whether so many texts were withheld that no more requests are sent.
     pub(crate) fn is_used_up(&self) -> bool {
         self.echoes.load(Ordering::Relaxed) >= MAX_ECHOES
     }
 }
 
-/// Bytes that are searched at once.
+/// Bytes that are searched in one step.
 pub(crate) const PIECE: usize = 64 << 10;
 
 impl JarSecrets {
@@ -258,7 +259,7 @@ impl JarSecrets {
         self.secrets.iter().map(|(name, _)| name)
     }
 
-    /// All that replies are searched for.
+    /// The secrets to search replies for.
     pub(crate) fn watch(&self) -> &Watch {
         &self.watch
     }
@@ -268,7 +269,7 @@ impl JarSecrets {
         self.secrets.iter().filter(|(_, secret)| secret.is_for(target)).cloned().collect()
     }
 
-    /// The headers that only the host fills.
+    /// The headers that only the host sets.
     pub(crate) fn headers(&self) -> Vec<HeaderName> {
         self.secrets.iter().map(|(_, secret)| secret.header.clone()).collect()
     }
