@@ -1,7 +1,7 @@
 //! Finds the files of agents, teams or skills below a directory and reads them, within bounds.
 //!
-//! Directory links are not followed, so there are no loops. A linked file is read in the
-//! home, because the operator owns the home; in a workspace, which may be a stranger's, only if the link ends
+//! Links to directories are not followed, so the search cannot loop. A linked file is read in the home,
+//! because the operator owns the home; in a workspace, which may be a stranger's, only if its target is
 //! inside. `drafts/` and hidden folders are skipped. In an installed library only the agreed files are read,
 //! without a search.
 
@@ -20,30 +20,30 @@ use crate::tool_files::{ReadError, read_bounded};
 /// The folder whose files are not offered.
 pub(crate) const DRAFTS: &str = "drafts";
 
-/// Said of a link that a workspace has no business with.
+/// The message for a link that leaves its workspace.
 const OUTSIDE: &str = "the link leads out of the workspace";
 
-/// A file of the kind that was looked for.
+/// A file of the requested kind.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
-    /// `None` where it cannot be told; the file is then read every time.
+    /// `None` = unknown, so the file is read every time.
     pub(crate) fingerprint: Option<Fingerprint>,
 }
 
-/// The marks of a file that an edit changes.
+/// The metadata of a file that an edit changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
     len: u64,
     modified: Option<std::time::SystemTime>,
-    /// Inode and change time, where there are such things: an editor that keeps the length
-    /// and sets the time back is still noticed.
+    /// Inode and change time, on systems that have them, so that an edit is noticed that keeps the length and
+    /// resets the time.
     unix: Option<(u64, i64, i64)>,
 }
 
 struct Walk<'a> {
     root: &'a Root,
-    /// Whether a file is of the kind looked for, by its path below the root.
+    /// Whether a file is of the requested kind, by its path below the root.
     wants: fn(&Path) -> bool,
     found: Vec<Found>,
     entries: usize,
@@ -51,7 +51,7 @@ struct Walk<'a> {
     stop: &'a StopSignal,
 }
 
-/// The files of this kind below the root, in the order of their paths.
+/// The files of this kind below the root, ordered by path.
 pub(crate) fn find<D: Filed>(
     root: &Root,
     problems: &mut Vec<Diagnostic>,
@@ -85,8 +85,8 @@ pub(crate) fn find<D: Filed>(
     Ok(walk.found)
 }
 
-/// The number of files, from the first on, with at most [`MAX_AGENT_BYTES`] together. A file too long for its
-/// kind is not read, and counts nothing.
+/// The number of leading files whose total size is at most [`MAX_AGENT_BYTES`]. A file that is too long for
+/// its kind is not read, and does not count.
 fn within_bytes<D: Filed>(found: &[Found]) -> usize {
     let longest = u64::try_from(D::KIND.max_bytes).unwrap_or(u64::MAX);
     let mut left = MAX_AGENT_BYTES;
@@ -99,11 +99,11 @@ fn within_bytes<D: Filed>(found: &[Found]) -> usize {
     found.iter().take_while(fits).count()
 }
 
-/// Reads one file; the catalogue reports its faults.
+/// Reads one file; the catalogue reports its errors.
 pub(crate) fn read<D: Filed>(root: &Root, path: &Path) -> SourceFile {
     let limit = u64::try_from(D::KIND.max_bytes).unwrap_or(u64::MAX);
     let content = match read_bounded(path, limit) {
-        // Decided on the parsed bytes: a later content is not used.
+        // The digest is checked on the bytes that are parsed, so a later change has no effect.
         Ok(bytes) if is_agreed(root, path, &bytes) => Content::Bytes(bytes),
         Ok(_) => Content::Altered,
         Err(ReadError::TooLarge(_)) if root.pinned.is_some() => Content::Altered,
@@ -114,7 +114,7 @@ pub(crate) fn read<D: Filed>(root: &Root, path: &Path) -> SourceFile {
     SourceFile { scope, root, path: path.to_owned(), content }
 }
 
-/// The files of an installed library that are there.
+/// The existing files of an installed library.
 fn pinned<'a>(
     root: &Root,
     files: impl Iterator<Item = &'a PathBuf>,
@@ -183,12 +183,12 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Whether a file is of the kind looked for.
+    /// Whether a file is of the requested kind.
     fn wanted(&self, path: &Path) -> bool {
         (self.wants)(path.strip_prefix(&self.root.dir).unwrap_or(path))
     }
 
-    /// Keeps a file of the kind; gives back a folder to go into.
+    /// Adds a file of the kind; returns a folder to search.
     fn entry(&mut self, entry: &DirEntry) -> Option<PathBuf> {
         let name = entry.file_name();
         let name = name.to_string_lossy();
@@ -210,7 +210,7 @@ impl Walk<'_> {
         if kind.is_symlink() {
             self.link(&path, draft);
         } else if self.wanted(&path) {
-            // Also for a special file: the catalogue reports the wrong kind.
+            // Special files are added too: the catalogue reports the wrong kind.
             let fingerprint = entry.metadata().ok().map(|meta| Fingerprint::of(&meta));
             self.found.push(Found { path, fingerprint });
         }
@@ -244,7 +244,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether an existing path of a workspace ends somewhere else.
+    /// Whether a path of a workspace leads to a target outside.
     fn leads_out(&self, path: &Path) -> bool {
         match &self.root.scope {
             Scope::Home | Scope::Library(_) => false,

@@ -1,4 +1,4 @@
-//! From chosen changes to steps, with the data for undoing them.
+//! Converts chosen changes to steps, and stores the data for undoing them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -15,15 +15,15 @@ use crate::paths::{AnyPath, PathSet};
 use crate::workspace::State;
 use crate::{ChangesError, content};
 
-/// The work to be done, and how it will be told.
+/// The prepared steps, and the paths for the result.
 pub(crate) struct Prepared {
     pub(crate) record: Record,
     pub(crate) merged: Vec<PathBuf>,
-    /// Paths whose change is given up for good.
+    /// Paths whose dropped change an undo cannot restore.
     pub(crate) lost: Vec<PathBuf>,
 }
 
-/// Something that lies on another file system cannot be moved.
+/// Marks changes on another file system as conflicts, because they cannot be moved.
 pub(crate) fn find_elsewhere(changes: &mut Changes) -> Result<(), ChangesError> {
     let failed = |errno| ChangesError::io("look at", Path::new(""))(errno);
     let root = changes.workspace.dir(Path::new("")).map_err(failed)?;
@@ -38,7 +38,7 @@ pub(crate) fn find_elsewhere(changes: &mut Changes) -> Result<(), ChangesError> 
     Ok(crate::plan::spread(&mut changes.files, &changes.stop)?)
 }
 
-/// Makes the steps for these changes, and keeps the replaced contents. Nothing in the workspace is changed.
+/// Makes the steps for these changes, and stores the replaced contents. The workspace is not changed.
 pub(crate) fn prepare(
     changes: &Changes,
     chosen: &[&FileChange],
@@ -77,7 +77,7 @@ pub(crate) fn prepare(
             | (_, None) => coming.push(*file),
         }
     }
-    // From the inside: a directory's content goes before it.
+    // From the inside out: a directory's content is removed before the directory.
     for (below, going) in going.iter().rev() {
         maker.go(below, *going)?;
     }
@@ -103,7 +103,7 @@ fn any(path: &Path) -> AnyPath {
     AnyPath(path.to_owned())
 }
 
-/// The facts that the overlay has to know afterwards.
+/// The facts that the overlay needs after the apply.
 fn record<'a>(number: u64, whole: impl Iterator<Item = &'a FileChange>) -> Record {
     let (steps, gone, moved) = (Vec::new(), Vec::new(), Vec::new());
     let (directories, files) = (Vec::new(), Vec::new());
@@ -142,7 +142,7 @@ enum Going {
     RemoveDir,
 }
 
-/// The chosen changes by their earlier places, indexed once for all removed directories.
+/// The chosen changes by their earlier paths, indexed once for all removed directories.
 struct Known<'a> {
     moved: HashSet<&'a Path>,
     deleted: HashSet<&'a Path>,
@@ -166,14 +166,14 @@ struct Maker<'a> {
     changes: &'a Changes,
     entry: &'a Entry,
     steps: Vec<Step>,
-    /// Places whose content was staged, with the index of the step.
+    /// Paths whose content was moved to a temporary name, with the index of the step.
     stages: HashMap<PathBuf, (usize, State)>,
     bytes: u64,
     merged: Vec<PathBuf>,
 }
 
 impl Maker<'_> {
-    /// Collects the content of a deleted directory, as it was listed.
+    /// Collects the content of a deleted directory, as listed before.
     fn collect(
         &self,
         dir: &Path,
@@ -260,7 +260,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Copies what is not in the workspace, for taking back.
+    /// Copies a content that the workspace does not have, for an undo.
     fn copy(&mut self, path: &Path, mut from: File, to: &Path) -> Result<(), ChangesError> {
         let size = from.metadata().map_err(ChangesError::io("look at", path))?.len();
         self.has_room(size)?;
@@ -270,7 +270,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Keeps the state at the agent's first read, with the text if the workspace has another one.
+    /// Stores the state at the agent's first read, with the text if the workspace's file differs.
     fn note_before(&mut self, file: &FileChange, record: &mut Record) -> Result<(), ChangesError> {
         self.changes.stop.check()?;
         let (Some(below), Some(original)) = (&file.below, &file.original) else { return Ok(()) };
@@ -299,7 +299,8 @@ impl Maker<'_> {
         Ok(Some(&found) == wanted)
     }
 
-    /// Stores the changes at and below the given-up paths for undo. Returns the paths that cannot be stored.
+    /// Stores the changes at and below the dropped paths for an undo. Returns the paths that cannot be
+    /// stored.
     fn give_up(
         &mut self,
         dropped: &[PathBuf],
@@ -314,7 +315,7 @@ impl Maker<'_> {
             changes.stop.check()?;
             let is_new = file.kind != FileDifference::Deleted;
             let in_lost = lost.covers(&file.path);
-            // The content of a new directory goes with it, and has no place afterwards.
+            // The content of a new directory is dropped with it, and an undo has no place for it.
             if in_lost || (is_new && file.original.map_or(file.node, node_of) == Node::Directory) {
                 lost.insert(&file.path);
                 told.push(file.path.clone());
@@ -346,7 +347,7 @@ impl Maker<'_> {
         Ok(told)
     }
 
-    /// Writes the merged text of a file for its step, and keeps the agent's `own` version, for the overlay
+    /// Writes the merged text of a file for its step, and stores the agent's `own` version for the overlay
     /// after an undo. Returns the merged text.
     fn merge(&mut self, file: &FileChange, own: File, at: usize) -> Result<File, ChangesError> {
         let Changes { overlay, workspace, stop, .. } = self.changes;
@@ -386,7 +387,7 @@ impl Maker<'_> {
             self.steps.push(step);
             return Ok(());
         }
-        // The state at this step's time: a place that was left is free.
+        // The state before this step: a path that an earlier step vacated is free.
         let left = going.contains_key(&file.place);
         let workspace = &self.changes.workspace;
         let now = workspace.look(&file.place).map_err(ChangesError::io("look at", &file.place))?;
@@ -408,7 +409,7 @@ impl Maker<'_> {
         };
         let was = file.original.map(|original| original.mode);
         let mode = match (&before, was) {
-            // The workspace's permissions stay, if the agent has not others.
+            // The workspace's permissions stay, unless the agent changed them.
             (Some((state, _)), Some(was)) if file.mode_after == Some(was) => state.mode,
             _ => file.mode_after.unwrap_or(0o644),
         };

@@ -1,31 +1,32 @@
-//! Which lines of two texts differ, in bounded work.
+//! Compares two texts line by line, with bounded work.
 //!
-//! Texts are an agent's, so the worst input counts, for example a file of 4 million empty lines, or a
-//! reversed file of single letters. A comparison has at most [`MAX_LINES`] lines on each side and spends at
-//! most [`MAX_STEPS`] steps; lines beyond either are told as replaced. It is done in three parts:
+//! Texts come from an agent, so the worst input counts, for example a file of 4 million empty lines, or a
+//! reversed file of single letters. A comparison has at most [`MAX_LINES`] lines on each side and uses at
+//! most [`MAX_STEPS`] steps; lines beyond either bound count as replaced. It has three parts:
 //!
 //! 1. Lines that both texts begin and end with are left out. Linear in bytes.
 //! 2. A line that occurs once on each side is an anchor (patience). Linear in lines, per level.
-//! 3. Between anchors: Myers's greedy search, for [`MAX_EDITS`] edits at a time, from the furthest place reached.
+//! 3. Between anchors: Myers's greedy search, for [`MAX_EDITS`] edits at a time, from the furthest point
+//!    reached.
 //!
 //! Steps, not seconds, limit the work, so that two comparisons of the same texts have the same result: the
-//! promised merge is the written one.
+//! merge that a person was shown is the one that is written.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use belljar_work::{StopSignal, WorkStopped};
 
-/// Compared lines of one text, after removing the common beginning and end.
+/// Compared lines of one text, without the common beginning and end.
 pub(crate) const MAX_LINES: usize = 1 << 18;
 
-/// Steps of one comparison: a step compares two lines, or visits a place of the search.
+/// Steps of one comparison: a step compares two lines, or visits a point of the search.
 pub(crate) const MAX_STEPS: u64 = 1 << 25;
 
 /// Edits of one search before it accepts a partial result, because memory grows with the square.
 const MAX_EDITS: usize = 512;
 
-/// Steps between two looks at the signal.
+/// Steps between two checks of the signal.
 const LOOK_EVERY: u64 = 1 << 16;
 
 /// Lines of the first text that are replaced by lines of the second.
@@ -39,11 +40,11 @@ pub(crate) struct Hunk {
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
     pub(crate) hunks: Vec<Hunk>,
-    /// The bound was met: some lines are told as replaced that may be equal.
+    /// Whether a bound was reached, so that some equal lines count as replaced.
     pub(crate) is_coarse: bool,
 }
 
-/// The remaining steps, and the signal that ends the work.
+/// The remaining steps, and the signal that stops the work.
 #[derive(Debug)]
 pub(crate) struct Meter<'a> {
     left: u64,
@@ -65,7 +66,7 @@ impl<'a> Meter<'a> {
         self.left
     }
 
-    /// Takes steps. `false` = there are none left.
+    /// Uses steps. `false` = too few are left.
     fn spend(&mut self, steps: u64) -> Result<bool, WorkStopped> {
         self.unlooked = self.unlooked.saturating_add(steps);
         if self.unlooked >= LOOK_EVERY {
@@ -78,15 +79,15 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// The lines of a text, by number.
+/// The lines of a text, addressed by number.
 pub(crate) struct Lines<'a> {
     text: &'a [u8],
-    /// Where each begins, and where the last ends.
+    /// The start of each line, and the end of the last.
     starts: Vec<u32>,
 }
 
 impl<'a> Lines<'a> {
-    /// `text` has at most 4 GiB: see [`crate::MAX_TEXT`].
+    /// Splits a text of at most 4 GiB: see [`crate::MAX_TEXT`].
     pub(crate) fn new(text: &'a [u8]) -> Self {
         let mut starts = vec![0];
         let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
@@ -122,17 +123,18 @@ fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// How many lines a text has.
+/// The number of lines in a text.
 pub(crate) fn count_lines(text: &[u8]) -> u32 {
     let whole = text.iter().filter(|byte| **byte == b'\n').count();
     offset(whole + usize::from(text.last().is_some_and(|byte| *byte != b'\n')))
 }
 
+///
 /// Compares two texts by lines.
 ///
 /// # Errors
 ///
-/// When the signal is raised.
+/// The signal is raised.
 pub(crate) fn compare(
     before: &[u8],
     after: &[u8],
@@ -167,7 +169,7 @@ fn rest(text: &[u8], lead: usize, trail: usize) -> &[u8] {
     text.get(lead..text.len().saturating_sub(trail)).unwrap_or_default()
 }
 
-/// Bytes of the whole lines that both begin with.
+/// Bytes of the common whole lines at the beginning.
 fn common_lead(one: &[u8], other: &[u8]) -> usize {
     let same = one.iter().zip(other).take_while(|(a, b)| a == b).count();
     if same == one.len() && same == other.len() {
@@ -177,7 +179,7 @@ fn common_lead(one: &[u8], other: &[u8]) -> usize {
     part.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }
 
-/// Bytes of the whole lines that both end with. Both begin with a line.
+/// Bytes of the common whole lines at the end. Both texts begin with a whole line.
 fn common_trail(one: &[u8], other: &[u8]) -> usize {
     let same = one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count();
     let begins_line = |text: &[u8]| match text.len().checked_sub(same + 1) {
@@ -191,7 +193,7 @@ fn common_trail(one: &[u8], other: &[u8]) -> usize {
     part.iter().position(|byte| *byte == b'\n').map_or(0, |at| same - at - 1)
 }
 
-/// The lines that are marked, as ranges.
+/// The marked lines, as ranges.
 fn hunks([gone, new]: &[Vec<bool>; 2], begin: u32) -> Vec<Hunk> {
     let run = |marks: &[bool], from: usize| {
         let rest = marks.get(from..).unwrap_or_default();
@@ -211,7 +213,7 @@ fn hunks([gone, new]: &[Vec<bool>; 2], begin: u32) -> Vec<Hunk> {
     hunks
 }
 
-/// A box that is still to be compared: a range of the lines of each side.
+/// A box that is not compared yet: a range of lines of each side.
 #[derive(Debug, Clone)]
 struct Part {
     old: Range<usize>,
@@ -228,7 +230,7 @@ impl Part {
     }
 }
 
-/// How often one line stands in a box, and where last.
+/// The count of a line in a box, and its last position, on each side.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
     times: [u32; 2],
@@ -238,16 +240,16 @@ struct Seen {
 /// The lines that occur in both texts, as numbers.
 struct Side {
     numbers: Vec<u32>,
-    /// The place of each line in the text.
+    /// The position of each line in the text.
     places: Vec<u32>,
 }
 
 struct Search<'a, 'b> {
     old: Side,
     new: Side,
-    /// For each side: whether a line has no partner.
+    /// Whether a line of each side has no partner.
     changed: [Vec<bool>; 2],
-    /// By number, for one box.
+    /// The counts in the current box, by line number.
     seen: Vec<Seen>,
     is_coarse: bool,
     meter: &'b mut Meter<'a>,
@@ -310,7 +312,7 @@ impl<'a, 'b> Search<'a, 'b> {
         Ok(())
     }
 
-    /// A box without equal lines at the beginning and the end.
+    /// A box without its common lines at the beginning and the end.
     fn trimmed(&self, Part { mut old, mut new }: Part) -> Part {
         let is_same = |one: usize, other: usize| {
             self.old.numbers.get(one).is_some_and(|it| self.new.numbers.get(other) == Some(it))
@@ -324,7 +326,7 @@ impl<'a, 'b> Search<'a, 'b> {
         Part { old, new }
     }
 
-    /// No line of a box has a partner.
+    /// Marks all lines of a box as having no partner.
     fn mark(&mut self, part: &Part) {
         let [gone, new] = &mut self.changed;
         part.old.clone().for_each(|at| mark(gone, &self.old, at));
@@ -336,7 +338,7 @@ impl<'a, 'b> Search<'a, 'b> {
         self.mark(part);
     }
 
-    /// The unique lines of each side of a box, as far as their order is equal.
+    /// The lines that are unique on both sides of a box, as far as their order agrees.
     fn anchors(&mut self, part: &Part) -> Vec<(usize, usize)> {
         let sides = [(&self.old, &part.old), (&self.new, &part.new)];
         for (side, (lines, range)) in sides.iter().enumerate() {
@@ -387,8 +389,8 @@ impl<'a, 'b> Search<'a, 'b> {
         }
     }
 
-    /// Searches from the beginning of a box, and marks the differences on the best way. Returns the number of
-    /// lines passed on each side; `None` = the steps are used up.
+    /// Searches from the beginning of a box, and marks the differences on the best path. Returns the number
+    /// of lines passed on each side; `None` = the steps are used up.
     fn advance(&mut self, part: &Part) -> Result<Option<(usize, usize)>, WorkStopped> {
         let one = self.old.numbers.get(part.old.clone()).unwrap_or_default();
         let other = self.new.numbers.get(part.new.clone()).unwrap_or_default();
@@ -438,7 +440,7 @@ fn mark(marks: &mut [bool], side: &Side, at: usize) {
     }
 }
 
-/// How many lines are equal from two places on.
+/// The number of equal lines from two positions on.
 fn common(one: &[u32], other: &[u32], x: i64, y: i64) -> i64 {
     let from =
         |lines: &[u32], at: i64| usize::try_from(at).map_or(lines.len(), |at| at.min(lines.len()));
@@ -447,7 +449,7 @@ fn common(one: &[u32], other: &[u32], x: i64, y: i64) -> i64 {
     pairs.take_while(|(a, b)| a == b).count() as i64
 }
 
-/// The boxes between anchors.
+/// Adds the boxes between anchors to `open`.
 fn split(part: &Part, anchors: &[(usize, usize)], open: &mut Vec<Part>) {
     let (mut old, mut new) = (part.old.start, part.new.start);
     for (at, place) in anchors.iter().copied().chain([(part.old.end, part.new.end)]) {
@@ -458,10 +460,10 @@ fn split(part: &Part, anchors: &[(usize, usize)], open: &mut Vec<Part>) {
     }
 }
 
-/// The longest rising part of pairs whose first places rise.
+/// The longest subsequence of pairs whose second positions increase; the first ones already do.
 fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let place = |at: &usize| pairs.get(*at).map(|(_, new)| *new);
-    // The last pair of the best part of each length, and the one before each pair.
+    // For each length, the last pair of the best subsequence; and for each pair, its predecessor.
     let (mut ends, mut before): (Vec<usize>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
     for (at, (_, new)) in pairs.iter().enumerate() {
         let length = ends.partition_point(|end| place(end) < Some(*new));
@@ -481,17 +483,17 @@ fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     way
 }
 
-/// The furthest places for each number of edits, by Myers: in row `d`, place `i` is on the diagonal `2i - d`,
+/// The furthest points for each number of edits, by Myers: in row `d`, entry `i` is on the diagonal `2i - d`,
 /// where x counts lines of the old text and y lines of the new.
 struct Ways {
-    /// The x of each place; `None` = outside.
+    /// The x of each point; `None` = outside of the box.
     rows: Vec<Vec<Option<i64>>>,
     size: (i64, i64),
 }
 
 impl Ways {
-    /// The point at which a diagonal is entered in a row, before equal lines are passed, and whether by a
-    /// removed line, from the diagonal before, or by a new one, from the diagonal behind.
+    /// The point at which a path enters a diagonal in a row, before equal lines are passed. The flag is true
+    /// for a removed line, from the previous diagonal, and false for a new one, from the next diagonal.
     fn enter(&self, row: usize, at: usize) -> Option<(i64, i64, bool)> {
         let Some(above) = row.checked_sub(1).and_then(|row| self.rows.get(row)) else {
             return Some((0, 0, false));
@@ -515,15 +517,15 @@ impl Ways {
         Some((usize::try_from(x).ok()?, usize::try_from(y).ok()?))
     }
 
-    /// The place of the last row with the most lines passed.
+    /// The entry of the last row with the most lines passed.
     fn furthest(&self) -> usize {
         let row = self.rows.len() - 1;
         let behind = |at: &usize| self.place(row, *at).map(|(x, y)| x + y);
         (0..=row).max_by_key(behind).unwrap_or_default()
     }
 
-    /// Reports the edits of the way to a place of the last row, from its end: the line's place on both sides,
-    /// and whether removed.
+    /// Reports the edits on the path to an entry of the last row, from its end: the line's position on both
+    /// sides, and whether it was removed.
     fn each_edit(&self, end: usize, mut tell: impl FnMut((usize, usize), bool)) {
         let mut at = end;
         for row in (1..self.rows.len()).rev() {

@@ -1,8 +1,9 @@
-//! The steps of an apply, and their contraries, on the workspace.
+//! Executes the steps of an apply on the workspace, and undoes them.
 //!
 //! Each step checks the replaced file right before and right after, and is undone if the file was not the
-//! journal's: nobody loses a concurrent change. Each undo finds out how far its step went, so that it can be
-//! repeated any number of times.
+//! journal's: no concurrent change is lost. Each undo finds out how far its step went, so that it can be
+//! repeated any number of times. For example, if a person saves `a.txt` while the agent's version replaces
+//! it, the person's version returns.
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr, OsString};
@@ -23,10 +24,10 @@ use crate::disk::{is_content, is_kept, is_ours, move_to, sync_disk, without_flag
 use crate::journal::{Entry, KeptCopy, Level, Record, Step};
 use crate::workspace::{State, Workspace, look_in};
 
-/// Files or directories above which the whole disk is synced once.
+/// The count of files and directories above which the whole disk is synced once.
 const MANY: usize = 64;
 
-/// Stops work after some steps, as a kill does: tests set it.
+/// Stops the work after some steps, like a kill: set by tests.
 #[derive(Debug)]
 pub(crate) struct Fuse(AtomicUsize);
 
@@ -35,7 +36,7 @@ impl Fuse {
         Self(AtomicUsize::new(steps))
     }
 
-    /// Before each thing that lasts.
+    /// Called before each lasting effect.
     pub(crate) fn step(&self) -> Result<(), Stop> {
         let one_less = |left: usize| left.checked_sub(1);
         match self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
@@ -52,10 +53,10 @@ impl Fuse {
 /// Why steps were not done.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// Something is not what the journal says.
+    /// A file differs from the journal's record.
     Changed(PathBuf),
     Io(PathBuf, io::Error),
-    /// By a [`Fuse`].
+    /// Stopped by a [`Fuse`].
     Killed,
 }
 
@@ -87,7 +88,7 @@ fn failed<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> Stop {
     move |error| {
         let error = error.into();
         match Errno::from_io_error(&error) {
-            // A name on the way, or the last one, was swapped.
+            // A name on the path, or the last one, was replaced meanwhile.
             Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::EXIST | Errno::NOTEMPTY) => {
                 Stop::Changed(path.to_owned())
             }
@@ -97,7 +98,7 @@ fn failed<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> Stop {
 }
 
 impl Executor<'_> {
-    /// The name beside, or at the top, that step `at` uses. Numbers are never used twice.
+    /// The temporary name of step `at`, beside the file or at the top. Numbers are never reused.
     fn name(&self, at: usize) -> OsString {
         format!(".belljar-apply-{}-{at}", self.entry.number).into()
     }
@@ -110,8 +111,8 @@ impl Executor<'_> {
         self.workspace.above(path).map_err(failed(path))
     }
 
-    /// Executes one step; for a put, only the preparation: the content is written beside, and waits for
-    /// [`Self::put_in_place`]. `content`: returns the content to put.
+    /// Executes one step; of a put, only the preparation: the content is written to the temporary name, for
+    /// [`Self::put_in_place`]. `content` opens the content to put.
     pub(crate) fn run(
         &self,
         at: usize,
@@ -146,7 +147,7 @@ impl Executor<'_> {
                 Ok(opened) => {
                     rustix::fs::fsync(&opened).map_err(ChangesError::io("sync", dir))?;
                 }
-                // It has gone, or has another name.
+                // The directory was removed or renamed.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                 Err(errno) => return Err(ChangesError::io("sync", dir)(errno)),
             }
@@ -154,7 +155,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// One sync of the disk is faster than one for each file.
+    /// Whether one sync of the disk is faster than one for each file.
     fn is_large(&self) -> bool {
         self.record.steps.len() > MANY
     }
@@ -167,7 +168,7 @@ impl Executor<'_> {
         renameat_with(&dir, name, &dir, &aside, RenameFlags::NOREPLACE)
             .or_else(|errno| without_flags(errno, || renameat(&dir, name, &dir, &aside)))
             .map_err(failed(path))?;
-        // The file moved aside may have changed meanwhile.
+        // The file moved aside may have changed before the move.
         let is_it = self.expect(&dir, &aside, path, |now| is_content(now, before));
         if is_it.is_err() {
             let back = renameat_with(&dir, &aside, &dir, name, RenameFlags::NOREPLACE);
@@ -218,7 +219,7 @@ impl Executor<'_> {
         write_beside(&dir, &self.name(at), content, mode, (None, sync)).map_err(failed(path))
     }
 
-    /// Moves a content that was written beside into its place.
+    /// Moves a prepared content to its path.
     pub(crate) fn put_in_place(&self, at: usize) -> Result<(), ChangesError> {
         match self.record.steps.get(at) {
             Some(Step::Put { path, before, .. }) => {
@@ -258,7 +259,7 @@ impl Executor<'_> {
             }
             Err(errno) => return Err(failed(path)(errno)),
         }
-        // The replaced file may have changed meanwhile.
+        // The replaced file may have changed before the exchange.
         let is_it = self.expect(dir, aside, path, |now| is_content(now, before));
         if is_it.is_err() {
             renameat_with(dir, aside, dir, name, RenameFlags::EXCHANGE).map_err(failed(path))?;
@@ -281,8 +282,8 @@ impl Executor<'_> {
         }
     }
 
-    /// Undoes all steps, as far as they went, one level after another. Returns the paths that somebody else
-    /// changed, which stay.
+    /// Undoes all steps, as far as they were done, one level after another. Returns the paths that another
+    /// program changed, which stay.
     pub(crate) fn take_back(&self) -> Result<Vec<PathBuf>, ChangesError> {
         let mut left = Vec::new();
         if self.entry.level()? == Level::Placing {
@@ -314,7 +315,7 @@ impl Executor<'_> {
         Ok(left)
     }
 
-    /// From the last step on.
+    /// Undoes steps from the last to the first.
     fn each(
         &self,
         left: &mut Vec<PathBuf>,
@@ -332,7 +333,7 @@ impl Executor<'_> {
 
     fn revert(&self, at: usize, step: &Step) -> Done {
         match step {
-            // It was written beside at most.
+            // The content was at most written to its temporary name.
             Step::Put { path, .. } => match self.there(&path.0)? {
                 Some((dir, _)) => self.clear(&dir, &self.name(at), &path.0),
                 None => Ok(()),
@@ -379,7 +380,7 @@ impl Executor<'_> {
         }
     }
 
-    /// The directory of a path. `None` = missing: nothing was done in it.
+    /// The directory of a path. `None` = missing, so no step was done in it.
     fn there<'a>(&self, path: &'a Path) -> Result<Option<(OwnedFd, &'a OsStr)>, Stop> {
         match self.workspace.above(path) {
             Ok(there) => Ok(Some(there)),
@@ -388,7 +389,7 @@ impl Executor<'_> {
         }
     }
 
-    /// The contrary of a put.
+    /// Undoes a put.
     fn take_out(
         &self,
         at: usize,
@@ -403,11 +404,11 @@ impl Executor<'_> {
         let is_before = |now: &State| before.is_some_and(|(state, _)| is_content(now, state));
         let ours = is_ours(&dir, name, digest);
         match now {
-            // It did not get there.
+            // The new content never reached its path.
             Some(now) if is_before(&now) => return self.clear(&dir, &aside, path),
             None if before.is_none() => return self.clear(&dir, &aside, path),
             Some(_) if ours => {}
-            // It was taken out already.
+            // The new content was removed already.
             Some(_)
                 if before
                     .is_some_and(|(_, kept)| is_kept(&dir, name, &self.entry.kept(at), kept)) =>
@@ -424,12 +425,12 @@ impl Executor<'_> {
                 self.fuse.step()?;
                 unlinkat(&dir, name, AtFlags::empty()).map_err(failed(path))
             }
-            // What was there lies beside still.
+            // The original still has its temporary name.
             Some(_) if beside.as_ref().is_some_and(is_before) => {
                 self.fuse.step()?;
                 renameat(&dir, &aside, &dir, name).map_err(failed(path))
             }
-            // A concurrent file was moved beside: it is the newest.
+            // A concurrent version was moved aside: it is the newest, so it returns.
             Some(_) if beside.is_some() => {
                 self.fuse.step()?;
                 renameat(&dir, &aside, &dir, name).map_err(failed(path))?;
@@ -443,7 +444,7 @@ impl Executor<'_> {
         }
     }
 
-    /// The contrary of a removal.
+    /// Undoes a removal.
     fn put_back(&self, at: usize, path: &Path, before: &State, kept: &KeptCopy) -> Done {
         let Some((dir, name)) = self.there(path)? else {
             return Err(Stop::Changed(path.to_owned()));
@@ -462,7 +463,7 @@ impl Executor<'_> {
         self.fuse.step()?;
         move_to((&dir, &from), (&dir, name)).map_err(failed(path))?;
         match beside {
-            // The file moved aside is not the one that the agent knew.
+            // The file moved aside is not the agent's original.
             Some(now) if !is_content(&now, before) => Err(Stop::Changed(path.to_owned())),
             Some(_) | None => Ok(()),
         }

@@ -1,21 +1,23 @@
 //! The changes of an overlay, for the person who decides: lists, counts, patches; applying them to the
 //! workspace, undoing an apply, and discarding changes.
 //!
-//! A [`Review`] is one overlay with its journal of applies. It has no session, no store and no terminal.
+//! A [`Review`] is one overlay with its journal of applies. It has no session, no store and no terminal. For
+//! example, `belljar changes` lists [`Review::changes`], and `belljar apply` calls [`Review::apply`].
 //!
 //! # What is guaranteed
 //!
-//! - Nothing is written outside the workspace, whatever names and links lie in it or are put there
-//!   meanwhile, and nothing with a protected name.
+//! - Nothing is written outside the workspace, whatever names and links it contains or receives meanwhile,
+//!   and no
+//! file with a protected name is written.
 //! - A file that changed in the workspace since the agent's first read is not overwritten, unless the caller
-//!   allows it for the path.
+//! allows it for the path.
 //! - A file is replaced atomically; a killed apply is finished or undone at the next opening of the review,
-//!   and each file is then either the original or the agent's version.
+//! and each file is then either the original or the agent's version.
 //! - Memory is bounded, whatever an agent wrote: texts above [`MAX_TEXT`] are not compared by lines,
-//!   and contents are copied in steps.
+//! and contents are copied in steps.
 //! - Time is bounded too: a comparison of two texts has a number of steps, the counts of a list have a
-//!   time, and all that only reads ends with the [`StopSignal`](belljar_work::StopSignal) of
-//!   [`Review::until`].
+//! time, and every call that only reads stops with the [`StopSignal`](belljar_work::StopSignal) of
+//! [`Review::until`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -45,11 +47,12 @@ pub use review::{Applied, ApplyOptions, Kept, Recovered, Review, Undone};
 pub use selection::Selection;
 pub use text::Clash;
 
-/// The difference of two texts as a unified diff without names; nothing where they are equal.
+///
+/// The difference of two texts as a unified diff without names; empty if they are equal.
 ///
 /// # Errors
 ///
-/// When the signal is raised.
+/// The signal is raised.
 pub fn unified(
     before: &[u8],
     after: &[u8],
@@ -58,11 +61,12 @@ pub fn unified(
     text::unified(before, after, stop)
 }
 
-/// How many lines are new in the second text, and how many of the first are gone.
+///
+/// The numbers of lines that are only in the second text, and only in the first.
 ///
 /// # Errors
 ///
-/// When the signal is raised.
+/// The signal is raised.
 pub fn changed_lines(
     before: &[u8],
     after: &[u8],

@@ -1,5 +1,5 @@
-//! From an overlay's differences to a person's list: one entry a file, with its present state in the
-//! workspace.
+//! Converts an overlay's differences to a list for a person: one entry per file, with its present state in
+//! the workspace.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -16,16 +16,17 @@ use crate::content::{after, digest_until, merged};
 use crate::workspace::{State, Workspace};
 use crate::{ChangesError, later, plan};
 
-/// Listed changes. An overlay holds fewer names, but a renamed or deleted directory may hold any number.
+/// The most listed changes. An overlay has fewer names, but a renamed or deleted directory may contain any
+/// number.
 const MOST: usize = 200_000;
 
-/// Directories in directories that are looked into.
+/// The deepest nesting of directories that are listed.
 const DEEPEST: usize = 256;
 
-/// How much is found out about changes.
+/// How much is determined about changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// Their names. Reads no file.
+    /// Only their names; no file is read.
     Names,
     /// Also whether they can be applied.
     Conflicts,
@@ -68,11 +69,11 @@ fn renamed_from(kind: &ChangeKind) -> Option<PathBuf> {
 struct Lister<'a> {
     overlay: &'a Overlay,
     workspace: &'a Workspace,
-    /// Paths that the overlay told of.
+    /// The paths that the overlay lists as changed.
     changed: HashSet<PathBuf>,
-    /// Places in the workspace whose content is seen elsewhere.
+    /// Paths in the workspace whose content is visible at another path.
     vacated: HashSet<PathBuf>,
-    /// New or renamed directories, with their places in the workspace.
+    /// New or renamed directories, with their paths in the workspace.
     dirs: BTreeMap<PathBuf, Option<PathBuf>>,
     files: Vec<FileChange>,
     depth: Depth,
@@ -84,7 +85,7 @@ struct Lister<'a> {
 struct Checked {
     conflict: Option<Conflict>,
     merges: bool,
-    /// The thing that stands there now.
+    /// The present state in the workspace.
     now: Option<State>,
 }
 
@@ -183,7 +184,7 @@ impl Lister<'_> {
         }
     }
 
-    /// Something in the way of what comes to a path.
+    /// Checks that no other file of the workspace has the path of a new or renamed one.
     fn is_vacant(&self, file: &FileChange, place: &Path) -> Result<Option<Conflict>, ChangesError> {
         let comes = matches!(file.kind, FileDifference::Added | FileDifference::Renamed { .. });
         // A deletion at the same path comes just before, with its content.
@@ -204,7 +205,7 @@ impl Lister<'_> {
         Ok((!same).then_some(Conflict::InTheWay))
     }
 
-    /// Whether there is no directory in the workspace for something to come to.
+    /// Checks that the workspace has a directory for a new or renamed file.
     fn lacks_dir(&self, path: &Path, place: &Path) -> Result<Option<Conflict>, ChangesError> {
         let (above, dir) = (path.parent().unwrap_or(path), place.parent().unwrap_or(place));
         if self.dirs.contains_key(above) || dir.as_os_str().is_empty() {
@@ -275,7 +276,7 @@ impl Lister<'_> {
         Ok(Checked { merges: merged.is_some(), conflict, now: Some(now) })
     }
 
-    /// Notes kind, bytes and permissions.
+    /// Records kind, size and permissions.
     fn measure(&self, file: &mut FileChange, now: Option<State>) -> Result<(), ChangesError> {
         if let Some(now) = now {
             file.node = now.node();
@@ -288,7 +289,7 @@ impl Lister<'_> {
             }
             FileDifference::Deleted => {}
             FileDifference::Added | FileDifference::Modified | FileDifference::Renamed { .. } => {
-                // What replaces a link is a file.
+                // A link is always replaced by a file.
                 file.node = Node::File;
                 let after = after(self.overlay, file)?;
                 let size = after.map(|file| file.metadata().map(|meta| meta.len())).transpose();
@@ -428,7 +429,7 @@ impl Lister<'_> {
     }
 }
 
-/// When anything of it changed last.
+/// The time of the last change of the content or status.
 fn changed(state: &State) -> Option<SystemTime> {
     let (seconds, nanoseconds) = state.changed;
     let whole = Duration::from_secs(u64::try_from(seconds).ok()?);

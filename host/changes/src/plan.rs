@@ -1,4 +1,4 @@
-//! The choice of changes that are applied together, and of those left.
+//! Chooses the changes that are applied together, and those that are left.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -8,12 +8,12 @@ use belljar_work::{StopSignal, WorkStopped};
 
 use crate::{ApplyOptions, Conflict, FileChange, FileDifference, Node, Selection};
 
-/// The fate of each change.
+/// The decision about each change.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen {
-    /// By their indices.
+    /// The applied changes, by index.
     pub(crate) applied: BTreeSet<usize>,
-    /// The workspace's version is taken, and the agent's change forgotten.
+    /// Paths at which the workspace's version stays and the agent's change is dropped.
     pub(crate) dropped: Vec<PathBuf>,
     pub(crate) conflicts: Vec<(PathBuf, Conflict)>,
     pub(crate) held_back: Vec<(PathBuf, &'static str)>,
@@ -67,7 +67,7 @@ fn needs(files: &[FileChange], stop: &StopSignal) -> Result<Vec<Vec<usize>>, Wor
     each.map(|(own, file)| stop.check().map(|()| of(own, file))).collect()
 }
 
-/// Marks changes that need an inapplicable one as inapplicable too.
+/// Marks each change as a conflict that needs a conflicting change.
 pub(crate) fn spread(files: &mut [FileChange], stop: &StopSignal) -> Result<(), WorkStopped> {
     let needs = needs(files, stop)?;
     let conflicts: Vec<_> = files.iter().map(|file| file.conflict.clone()).collect();
@@ -108,8 +108,8 @@ fn spread_over(
     conflicts
 }
 
-/// Chooses the changes to apply: the selected ones and their needs, without conflicts, without those that
-/// would run later, and without changes that need such.
+/// Chooses the changes to apply: the selected ones and their needs, without conflicts, without changes that
+/// would run later, and without changes that need one of those.
 pub(crate) fn choose(
     files: &[FileChange],
     selection: &Selection,
@@ -145,7 +145,7 @@ pub(crate) fn choose(
         });
         conflicts.push(left);
     }
-    // A directory is held back with a part that would run.
+    // A directory is held back if a part of it would run later.
     for (at, reason) in held.clone() {
         for needed in
             files.get(at).filter(|it| it.part_of.is_some()).and(needs.get(at)).into_iter().flatten()
@@ -198,8 +198,8 @@ fn taken(files: &[FileChange], needs: &[Vec<usize>], selection: &Selection) -> B
     taken
 }
 
-/// Leaves a new directory whose content consists only of left changes: an empty one is useless, and its name
-/// alone may mean something to other programs.
+/// Leaves out a new directory with only left-out content, because an empty directory is useless, and its name
+/// alone may have an effect in other programs.
 fn leave_empty_dirs(
     files: &[FileChange],
     held: &BTreeMap<usize, &'static str>,
@@ -215,7 +215,7 @@ fn leave_empty_dirs(
         {
             continue;
         }
-        // The content follows its directory; deeper directories were handled before.
+        // The content comes after its directory; deeper directories were handled before.
         let inside = files.iter().enumerate().skip(at + 1);
         let inside = inside.take_while(|(_, file)| file.path.starts_with(&dir.path));
         let (mut holds, mut waits) = (false, false);
@@ -234,7 +234,7 @@ fn leave_empty_dirs(
     Ok(())
 }
 
-/// Whether a conflict ends when the agent's version is wanted.
+/// Whether choosing the agent's version resolves a conflict.
 fn gives_way(conflict: &Conflict) -> bool {
     match conflict {
         Conflict::Changed | Conflict::Gone | Conflict::InTheWay | Conflict::NewInside(_) => true,

@@ -1,6 +1,6 @@
-//! Texts: counting changed lines, patches, and merging two versions of one.
+//! Texts: counts of changed lines, patches, and merges of two versions.
 //!
-//! Every comparison has a bound: see `diff.rs`.
+//! Every comparison is bounded: see `diff.rs`.
 
 use std::ops::Range;
 
@@ -12,23 +12,23 @@ use crate::diff::{Compared, Hunk, Lines, Meter, compare, count_lines};
 /// whatever an agent writes.
 pub(crate) const MAX_TEXT: u64 = 4 << 20;
 
-/// Bytes in which a zero marks a binary file, as in git.
+/// The first bytes of a file, in which a zero byte marks it as binary, as in git.
 const LOOKED_AT: usize = 8000;
 
 /// Lines around a difference in a patch.
 const CONTEXT: u32 = 3;
 
-/// Whether it is no text.
+/// Whether a content is binary.
 pub(crate) fn is_binary(content: &[u8]) -> bool {
     content.get(..LOOKED_AT).unwrap_or(content).contains(&0)
 }
 
-/// How many lines differ.
+/// The numbers of different lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) added: u64,
     pub(crate) removed: u64,
-    /// The comparison met its bound: equal lines may be included.
+    /// Whether the comparison reached its bound, so that equal lines may be included.
     pub(crate) is_coarse: bool,
 }
 
@@ -55,7 +55,7 @@ fn hunks(before: &[u8], after: &[u8], stop: &StopSignal) -> Result<Vec<Hunk>, Wo
     Ok(compare(before, after, &mut Meter::new(stop))?.hunks)
 }
 
-/// The differences as a unified diff, without names; nothing where there are none.
+/// The differences as a unified diff without names; empty if the texts are equal.
 pub(crate) fn unified(
     before: &[u8],
     after: &[u8],
@@ -96,7 +96,7 @@ pub(crate) fn unified(
 
 fn head(out: &mut Vec<u8>, before: Range<u32>, after: Range<u32>) {
     let range = |range: &Range<u32>| match range.len() {
-        // As diff counts: an empty range stands after a line.
+        // The format of diff: an empty range is placed after a line.
         0 => format!("{},0", range.start),
         1 => format!("{}", range.start + 1),
         len => format!("{},{len}", range.start + 1),
@@ -117,7 +117,7 @@ fn put(out: &mut Vec<u8>, mark: u8, lines: &[u8]) {
 /// Lines that both versions changed differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clash {
-    /// The first of them in the workspace's version, from 1.
+    /// The first line in the workspace's version, from 1.
     pub line: u64,
     /// The workspace's version.
     pub ours: Vec<u8>,
@@ -125,7 +125,7 @@ pub struct Clash {
     pub theirs: Vec<u8>,
 }
 
-/// The places that prevent a merge of two versions; empty if mergeable.
+/// The lines that prevent a merge of two versions; empty if mergeable.
 pub(crate) fn clashes(
     base: &[u8],
     ours: &[u8],
@@ -168,7 +168,7 @@ pub(crate) fn clashes(
     Ok(found)
 }
 
-/// Takes in the hunks that touch `end`, and moves the end after them. Returns whether there were any.
+/// Includes the hunks that touch `end`, and moves `end` after them. Returns whether any hunk did.
 fn reach(hunks: &[Hunk], taken: &mut usize, end: &mut u32) -> bool {
     let before = *taken;
     while let Some(next) = hunks.get(*taken).filter(|next| next.before.start <= *end) {
@@ -178,14 +178,14 @@ fn reach(hunks: &[Hunk], taken: &mut usize, end: &mut u32) -> bool {
     *taken > before
 }
 
-/// The lines of one version for lines of the base around all these hunks.
+/// The lines of one version that correspond to lines of the base around all these hunks.
 fn side(hunks: &[Hunk], base: Range<u32>) -> Range<u32> {
     let (Some(first), Some(last)) = (hunks.first(), hunks.last()) else { return base };
     let start = first.after.start.saturating_sub(first.before.start.saturating_sub(base.start));
     start..last.after.end.saturating_add(base.end.saturating_sub(last.before.end))
 }
 
-/// The merge of both versions; `None` if both changed the same or touching lines differently.
+/// The merge of both versions; `None` if both changed the same or adjacent lines differently.
 pub(crate) fn merge(
     base: &[u8],
     ours: &[u8],

@@ -1,5 +1,5 @@
-//! The workspace, by handles: one name at a time, never through a link, so that no path leads out
-//! of it, whatever is swapped meanwhile.
+//! The workspace, opened by handles: one name at a time, never through a link, so that no path leads outside,
+//! whatever is replaced meanwhile.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,13 +18,13 @@ use crate::Node;
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// The workspace's directory, held open.
+/// The workspace's open directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Workspace {
     root: Arc<File>,
 }
 
-/// The state of a file, as far as visible without reading it.
+/// The state of a file, without its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct State {
     kind: u32,
@@ -64,8 +64,8 @@ impl State {
         }
     }
 
-    /// Whether the file has the same content as the original, by the file system's data. Device numbers may
-    /// change at a restart.
+    /// Whether the file has the same content as the original, by the file system's metadata. Device numbers
+    /// are ignored, because they may change at a restart.
     pub(crate) fn is_as(&self, original: &Original) -> bool {
         let time = |(seconds, nanoseconds): (i64, u32)| {
             let whole = std::time::Duration::from_secs(seconds.unsigned_abs());
@@ -81,17 +81,17 @@ impl State {
             && time(self.changed) == Some(original.changed)
     }
 
-    /// Whether the file is the same one, unchanged since.
+    /// Whether the file is the same one, unchanged.
     pub(crate) fn is_still(&self, other: &Self) -> bool {
         self == other
     }
 
-    /// Whether both lie on one file system.
+    /// Whether both files are on one file system.
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
         self.device == other.device
     }
 
-    /// Whether the file is the same one, perhaps under another name: a move changes the last time.
+    /// Whether both states are of the same file, even after a move, which changes the status time.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (self.kind, self.inode, self.device) == (other.kind, other.inode, other.device)
     }
@@ -102,7 +102,7 @@ impl Workspace {
         Self { root }
     }
 
-    /// A directory.
+    /// Opens a directory.
     pub(crate) fn dir(&self, path: &Path) -> Result<OwnedFd, Errno> {
         let mut dir = openat(self.root.as_fd(), ".", DIRECTORY, Mode::empty())?;
         for name in path {
@@ -111,13 +111,13 @@ impl Workspace {
         Ok(dir)
     }
 
-    /// The directory that holds a path, and the name there.
+    /// The directory that contains a path, and the last name.
     pub(crate) fn above<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), Errno> {
         let name = path.file_name().ok_or(Errno::INVAL)?;
         Ok((self.dir(path.parent().unwrap_or(Path::new("")))?, name))
     }
 
-    /// The thing at a path. `None` = nothing, or no directory leads there.
+    /// The state of the file at a path. `None` = missing, or a parent is missing.
     pub(crate) fn look(&self, path: &Path) -> Result<Option<State>, Errno> {
         let found = self.above(path).and_then(|(dir, name)| look_in(&dir, name));
         match found {
@@ -152,7 +152,7 @@ impl Workspace {
         Ok(names)
     }
 
-    /// Some names in a directory, in the order of the file system, and whether each is a directory.
+    /// Some names in a directory, in the order of the file system, each with whether it is a directory.
     pub(crate) fn some_names(
         &self,
         path: &Path,
@@ -174,7 +174,7 @@ impl Workspace {
     }
 }
 
-/// The meaning of a name of a directory.
+/// The state of the file with this name in a directory.
 pub(crate) fn look_in(dir: &OwnedFd, name: &OsStr) -> Result<Option<State>, Errno> {
     match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(State::of(&stat))),
@@ -183,7 +183,7 @@ pub(crate) fn look_in(dir: &OwnedFd, name: &OsStr) -> Result<Option<State>, Errn
     }
 }
 
-/// Opens a regular file of a directory, not waiting for it and not through a link.
+/// Opens a regular file of a directory, without blocking and without following a link.
 pub(crate) fn open_in(dir: &OwnedFd, name: &OsStr) -> Result<(File, State), Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
     let file = File::from(openat(dir, name, flags | OFlags::CLOEXEC, Mode::empty())?);

@@ -1,4 +1,4 @@
-//! The fields of a file, taken one by one; remaining fields are unknown.
+//! The fields of a file, removed one by one as they are read; the remaining fields are unknown.
 
 use belljar_policy::Shown;
 
@@ -6,7 +6,7 @@ use crate::diagnostic::{Findings, Position, Severity};
 use crate::suggest;
 use crate::yaml::{self, Key, Node, Value};
 
-/// Parses YAML with fields: `what` names it in messages, for example `the frontmatter`.
+/// Parses YAML with fields: `what` is the subject of messages, for example `the frontmatter`.
 pub(crate) fn entries(
     text: &str,
     first_line: u32,
@@ -42,14 +42,14 @@ pub(crate) fn map_of(
     }
 }
 
-/// The fields that are still to be read.
+/// The fields that are not read yet.
 pub(crate) struct Fields<'f, 'p> {
     entries: Vec<(Key, Node)>,
     places: Vec<(String, Position)>,
     opening: Position,
-    /// Where a missing field would stand, for a hint.
+    /// The place where a missing field belongs, for a hint.
     within: &'static str,
-    /// How bad a value of the wrong kind is.
+    /// The severity of a value of the wrong kind.
     fault: Severity,
     pub(crate) findings: &'f mut Findings<'p>,
 }
@@ -65,8 +65,8 @@ impl<'f, 'p> Fields<'f, 'p> {
         Self { entries, places, opening, within, fault, findings }
     }
 
-    /// The same fields in a file written for another program: a value of the wrong kind is a warning, and a
-    /// limit in it is kept as far as possible.
+    /// The same fields of a file written for another program: a value of the wrong kind is a warning, and a
+    /// limit in it is enforced as far as possible.
     pub(crate) fn of_a_stranger(mut self) -> Self {
         self.fault = Severity::Warning;
         self
@@ -89,31 +89,31 @@ impl<'f, 'p> Fields<'f, 'p> {
         self
     }
 
-    /// Takes a field out.
+    /// Removes a field and returns it.
     pub(crate) fn take(&mut self, name: &str) -> Option<(Key, Node)> {
         let at = self.entries.iter().position(|(key, _)| key.text == name)?;
         Some(self.entries.remove(at))
     }
 
-    /// Takes out the first field whose key fits.
+    /// Removes and returns the first field whose key `fits`.
     pub(crate) fn take_where(&mut self, fits: impl Fn(&str) -> bool) -> Option<(Key, Node)> {
         let at = self.entries.iter().position(|(key, _)| fits(&key.text))?;
         Some(self.entries.remove(at))
     }
 
-    /// The key of a field that is there and holds a list or a map.
+    /// The key of a field whose value is a list or a map.
     pub(crate) fn structured(&self, name: &str) -> Option<Key> {
         let (key, node) = self.entries.iter().find(|(key, _)| key.text == name)?;
         matches!(node.value, Value::List(_) | Value::Map(_)).then(|| key.clone())
     }
 
-    /// The position of a field, taken or not; for a missing one, the opening fence.
+    /// The position of a field, removed or not; for a missing one, the opening fence.
     pub(crate) fn place(&self, name: &str) -> Position {
         self.place_of(name).unwrap_or(self.opening)
     }
 
-    /// Whether a remaining key was probably meant to be `name`, among the known ones. A misspelt field is not
-    /// reported as missing too.
+    /// Whether a remaining key was probably meant as `name`, among the known keys. A misspelt field is not
+    /// also reported as missing.
     pub(crate) fn misspelt(&self, name: &str, known: &[&str]) -> bool {
         self.entries.iter().any(|(key, _)| {
             !known.contains(&key.text.as_str())
@@ -121,7 +121,7 @@ impl<'f, 'p> Fields<'f, 'p> {
         })
     }
 
-    /// Where a field stands, taken or not, if it is there.
+    /// The position of a field, removed or not, if the file has it.
     pub(crate) fn place_of(&self, name: &str) -> Option<Position> {
         self.places.iter().find(|(key, _)| key == name).map(|(_, at)| *at)
     }
@@ -131,7 +131,7 @@ impl<'f, 'p> Fields<'f, 'p> {
         (self.entries, self.findings)
     }
 
-    /// A field that must be there and hold text.
+    /// A required text field.
     pub(crate) fn required_text(&mut self, name: &'static str) -> Option<String> {
         let Some((key, node)) = self.take(name) else {
             let hint = format!("add a line `{name}: ...` {}", self.within);
@@ -167,7 +167,7 @@ impl<'f, 'p> Fields<'f, 'p> {
         text
     }
 
-    /// A field that holds `true` or `false`.
+    /// A field whose value is `true` or `false`.
     pub(crate) fn boolean(&mut self, name: &'static str) -> Option<bool> {
         let (key, node) = self.take(name)?;
         let value = boolean(&node);
@@ -179,8 +179,8 @@ impl<'f, 'p> Fields<'f, 'p> {
         value
     }
 
-    /// A whole number in the range. A stranger's number beyond the range counts as the nearest end, and an
-    /// invalid one as the lowest.
+    /// A whole number in the range. In a stranger's file, a number beyond the range becomes the nearest end,
+    /// and an invalid one the lowest.
     pub(crate) fn number(&mut self, name: &'static str, range: (u64, u64)) -> Option<u64> {
         let (key, node) = self.take(name)?;
         let (low, high) = range;
@@ -203,7 +203,7 @@ impl<'f, 'p> Fields<'f, 'p> {
     }
 }
 
-/// A boolean; a quoted one counts.
+/// A boolean value, quoted or not.
 pub(crate) fn boolean(node: &Node) -> Option<bool> {
     match &node.value {
         Value::Bool(value) => Some(*value),
@@ -216,7 +216,7 @@ pub(crate) fn boolean(node: &Node) -> Option<bool> {
     }
 }
 
-/// A value as a message quotes it.
+/// A value as quoted in a message.
 pub(crate) fn shown(node: &Node) -> String {
     match node.text() {
         Some(text) => format!("`{}`", Shown::clipped(text, 60)),

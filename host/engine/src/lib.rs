@@ -1,7 +1,7 @@
-//! How WebAssembly becomes machine code: the one set of engine settings, and compiling.
+//! Compiles WebAssembly to machine code: the only set of engine settings, and the compiler.
 //!
-//! Apart from the sandbox, so that a build script can compile components with the settings that
-//! the program loads them with, without building the sandbox first.
+//! This crate is separate from the sandbox, so that a build script can compile components with the settings
+//! of the program that loads them, without building the sandbox first.
 
 mod packed;
 
@@ -9,14 +9,14 @@ use wasmtime::{Config, Engine, WasmFeatures};
 
 pub use packed::{pack, unpack};
 
-/// Below this many bytes of WebAssembly, starting compiler threads costs more than it saves.
+/// The size in bytes of WebAssembly from which compiler threads save more time than their start costs.
 const PARALLEL_FROM: usize = 512 << 10;
 
-/// Stack of guest code. Deep recursion in an interpreter guest needs it; more would have to
-/// be set aside for every store.
+/// The stack of guest code: 1 MiB, because an interpreter in a guest recurses deeply, and every store has to
+/// reserve this much.
 const WASM_STACK: usize = 1 << 20;
 
-/// Stack of a store's fiber: the guest's and, above it, that of host functions.
+/// The stack of a store's fiber: the guest's stack, and that of host functions above it.
 const FIBER_STACK: usize = 2 << 20;
 
 /// The settings of every engine, and of the compiler, for the processor of this machine. What
@@ -67,12 +67,13 @@ pub fn compile(wasm: &[u8]) -> wasmtime::Result<Vec<u8>> {
     compile_with(config(), wasm)
 }
 
-/// The same for any processor of a target, named as Rust names it: code that uses no instruction
-/// which not all of them have. An engine of any such machine loads it.
+///
+/// Compiles for any processor of a target, by Rust's name of the target: the code only uses instructions that
+/// all these processors have. An engine of any such machine loads it.
 ///
 /// # Errors
 ///
-/// As [`compile`]; also where the compiler does not know the target.
+/// Those of [`compile`], and an error for an unknown target.
 pub fn compile_for(target: &str, wasm: &[u8]) -> wasmtime::Result<Vec<u8>> {
     let mut config = config();
     config.target(target)?;

@@ -1,9 +1,9 @@
-//! System calls: seccomp.
+//! System calls: restricted by seccomp.
 //!
-//! A list of allowed calls ([`allowed`]); every other call fails. Two further lists choose how: a call that
-//! only an intruder makes ends the process, and a call that a library may try and do without fails with
-//! `EPERM`. The rest fails with `ENOSYS`, as on a kernel without the call, because the C library then falls
-//! back.
+//! A list of allowed calls ([`allowed`]); every other call fails. Two further lists decide how: a call that
+//! only an intruder makes ends the process, and a call that a library may try and can do without fails with
+//! `EPERM`. The rest fails with `ENOSYS`, as on a kernel without the call, because the C library then uses an
+//! older call.
 
 mod allowed;
 mod program;
@@ -17,13 +17,13 @@ use seccompiler::{
 
 /// Calls that only an intruder makes: the kernel ends the process.
 const FATAL: &[i64] = &[
-    // Other processes' memory and descriptors.
+    // Memory and descriptors of other processes.
     libc::SYS_kcmp,
     libc::SYS_pidfd_getfd,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_ptrace,
-    // Other views of the file system, past the paths that landlock knows.
+    // Other views of the file system, which bypass the paths that landlock checks.
     libc::SYS_chroot,
     libc::SYS_fsconfig,
     libc::SYS_fsmount,
@@ -57,7 +57,7 @@ const FATAL: &[i64] = &[
     libc::SYS_request_key,
 ];
 
-/// The same, where the processor has it.
+/// Further such calls of some processors.
 #[cfg(target_arch = "x86_64")]
 const FATAL_HERE: &[i64] = &[
     libc::SYS_ioperm,
@@ -70,12 +70,12 @@ const FATAL_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const FATAL_HERE: &[i64] = &[];
 
-/// Calls that a library may try and do without; each fails with `EPERM`.
+/// Calls that a library may try and can do without; each fails with `EPERM`.
 const REFUSED: &[i64] = &[
-    // A new program: only the broker starts programs, from its fixed list.
+    // Executing a program: only the broker starts programs, from its fixed list.
     libc::SYS_execve,
     libc::SYS_execveat,
-    // Work that the kernel does on its own, past this filter.
+    // Work that the kernel does asynchronously, bypassing this filter.
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_io_uring_setup,
@@ -99,7 +99,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_setpgid,
     libc::SYS_setsid,
     libc::SYS_tkill,
-    // What processes share by a number or a name, past the file system.
+    // Objects that processes share by number or name, outside of the file system.
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
     libc::SYS_msgctl,
@@ -113,9 +113,9 @@ const REFUSED: &[i64] = &[
     libc::SYS_shmat,
     libc::SYS_shmctl,
     libc::SYS_shmget,
-    // Connections of others; `serve` listens before the wall goes up.
+    // Listening for connections; `serve` listens before the wall is raised.
     libc::SYS_listen,
-    // Names of files and changes to names, which landlock does not check.
+    // Watching files by name, and file handles, which landlock does not check.
     libc::SYS_inotify_add_watch,
     libc::SYS_inotify_init1,
     libc::SYS_name_to_handle_at,
@@ -134,8 +134,8 @@ const REFUSED: &[i64] = &[
     libc::SYS_settimeofday,
     libc::SYS_syslog,
     libc::SYS_vhangup,
-    // Parts of a file that landlock does not guard and belljar does not need: owner, attributes, special
-    // files.
+    // Properties of a file that landlock does not protect and belljar does not need: owner,
+    // attributes, special files.
     libc::SYS_fchmodat,
     libc::SYS_fchmodat2,
     libc::SYS_fchown,
@@ -153,7 +153,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_setxattr,
 ];
 
-/// The same, where the processor has it.
+/// Further such calls of some processors.
 #[cfg(target_arch = "x86_64")]
 const REFUSED_HERE: &[i64] = &[
     libc::SYS_chmod,
@@ -173,7 +173,7 @@ const X32: i64 = 0x4000_0000;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Takes the calls away from this thread and from threads made later.
+/// Restricts the system calls of this thread and of threads made later.
 pub(crate) fn confine(network: bool) -> Result<(), String> {
     for program in programs(network)? {
         seccompiler::apply_filter(&program).map_err(|error| error.to_string())?;
@@ -181,8 +181,8 @@ pub(crate) fn confine(network: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes the calls away from this process before it becomes a program. `processes`: the program may start
-/// others; `signals`: the program may signal descendants, otherwise only itself.
+/// Restricts the system calls of this process before it executes a program. `processes`: the program may
+/// start others; `signals`: the program may signal its descendants, otherwise only itself.
 pub(crate) fn confine_program(network: bool, processes: bool, signals: bool) -> Result<(), String> {
     for filter in program::filters(network, processes, signals)? {
         seccompiler::apply_filter(&filter).map_err(|error| error.to_string())?;
@@ -190,8 +190,8 @@ pub(crate) fn confine_program(network: bool, processes: bool, signals: bool) -> 
     Ok(())
 }
 
-/// One program for each answer. The kernel runs all programs and takes the strictest answer; of two errors,
-/// the last program's.
+/// One filter for each answer. The kernel runs all filters and uses the strictest answer; of two errors, the
+/// last filter's.
 fn programs(network: bool) -> Result<Vec<BpfProgram>, String> {
     let fatal = [numbers(FATAL), numbers(FATAL_HERE)].concat();
     let refused = [numbers(REFUSED), numbers(REFUSED_HERE)].concat();
@@ -204,7 +204,7 @@ fn programs(network: bool) -> Result<Vec<BpfProgram>, String> {
     ])
 }
 
-/// A program with one answer for calls that match the rules, and one for all others.
+/// A filter with one answer for calls that match the rules, and another for all other calls.
 fn program(
     rules: Rules,
     action: SeccompAction,
@@ -215,17 +215,17 @@ fn program(
     filter.try_into().map_err(text)
 }
 
-/// Refused whatever the arguments.
+/// Rules for these calls, whatever the arguments.
 fn always(calls: impl IntoIterator<Item = i64>) -> Rules {
     calls.into_iter().map(|call| (call, Vec::new())).collect()
 }
 
-/// The calls by all their numbers.
+/// The numbers of these calls in all interfaces.
 fn numbers(calls: &[i64]) -> Vec<i64> {
     [calls.to_vec(), marked(calls)].concat()
 }
 
-/// The calls of x32; none where there is no such thing.
+/// The numbers of these calls in the x32 interface; empty on other architectures.
 fn marked(calls: &[i64]) -> Vec<i64> {
     if cfg!(target_arch = "x86_64") {
         calls.iter().map(|call| call | X32).collect()
@@ -238,13 +238,14 @@ fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, String> {
     SeccompRule::new(conditions).map_err(text)
 }
 
-/// A rule of conditions that all have to hold.
+/// A rule whose conditions must all match.
 fn when_all(conditions: &[(u8, Op, u64)]) -> Result<SeccompRule, String> {
     let each = conditions.iter().map(|(argument, op, value)| when(*argument, op.clone(), *value));
     rule(each.collect::<Result<_, _>>()?)
 }
 
-/// The kernel itself looks at the lower half of these arguments alone.
+/// A condition on the lower half of an argument, because the kernel ignores the upper half of these
+/// arguments.
 fn when(argument: u8, op: Op, value: u64) -> Result<SeccompCondition, String> {
     SeccompCondition::new(argument, Len::Dword, op, value).map_err(text)
 }

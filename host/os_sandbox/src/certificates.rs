@@ -1,16 +1,16 @@
-//! Certificates of the machine, without the private keys beside them.
+//! Lets the machine's certificates through the wall, without the private keys beside them.
 //!
-//! If belljar runs as root, file modes refuse nothing: a process behind the wall, and an MCP server, read
-//! every file that the wall lets through. Keys of the machine lie beside its certificates
-//! (`/etc/ssl/private`, `/etc/pki/tls/private`), and now and then among them: a guide to a proxy has people
-//! put certificate and key into one file of `/etc/ssl/certs`.
+//! If belljar runs as root, file modes refuse nothing: a process behind the wall, and an MCP server, can read
+//! every file that the wall lets through. The machine's keys are beside its certificates (`/etc/ssl/private`,
+//! `/etc/pki/tls/private`), and occasionally among them: for example, a proxy's guide advises one file in
+//! `/etc/ssl/certs` for certificate and key.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Certificates, and settings of TLS libraries. Folders around them are not let through: `/etc/pki` has the
-/// keys of package managers, subscriptions and databases too.
+/// Certificates, and settings of TLS libraries. Their parent directories are not let through, because
+/// `/etc/pki` also has the keys of package managers, subscriptions and databases.
 pub(crate) const PLACES: &[&str] = &[
     "/etc/ca-certificates",
     "/etc/ca-certificates.conf",
@@ -32,37 +32,37 @@ pub(crate) const PLACES: &[&str] = &[
     "/var/lib/ca-certificates",
 ];
 
-/// Folders of certificates in what is let through whole, such as `/usr`.
+/// Folders of certificates inside directories that are let through as a whole, for example `/usr`.
 pub(crate) const WITHIN: &[&str] =
     &["/usr/local/share/ca-certificates", "/usr/share/ca-certificates", "/usr/share/pki"];
 
 /// The name of a folder for keys.
 const KEYS: &str = "private";
 
-/// Endings of files with keys that are not text, for example `p12`.
+/// Suffixes of binary files with keys, for example `p12`.
 const KEY_ENDINGS: &[&str] = &["jks", "key", "keystore", "p12", "pfx"];
 
-/// The first word of every private key that is text.
+/// A text in every private key in text form.
 const KEY: &[u8] = b"PRIVATE KEY-----";
 
-/// The same of certificates.
+/// A text in every certificate in text form.
 const CERTIFICATE: &[u8] = b"CERTIFICATE-----";
 
-/// Bytes of one inspected file: a bundle of all authorities has half a MiB.
+/// Bytes of one checked file; a bundle of all authorities has half a MiB.
 const MAX_FILE: u64 = 8 << 20;
 
-/// Bytes inspected below one place.
+/// Bytes checked below one path.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// Entries of folders below one place; a large store of certificates has a thousand.
+/// Entries of folders below one path; a large store of certificates has a thousand.
 const MAX_ENTRIES: usize = 10_000;
 
-/// Folders within each other.
+/// The deepest nesting of folders.
 const MAX_DEPTH: usize = 6;
 
-/// Returns the files and folders at this place without private keys; a folder is returned whole if nothing
-/// below it holds a key. Links are not followed: a target needs a rule of its own. A file past a bound, or an
-/// unreadable file, is left out.
+/// Returns the files and folders at this path without private keys; a folder is returned as a whole if no
+/// file below it contains a key. Links are not followed: a target needs a rule of its own. A file past a
+/// limit, or an unreadable file, is left out.
 pub(crate) fn without_keys(place: &Path) -> Vec<PathBuf> {
     let Ok(place) = place.canonicalize() else { return Vec::new() };
     let mut look = Look::default();
@@ -72,7 +72,7 @@ pub(crate) fn without_keys(place: &Path) -> Vec<PathBuf> {
     look.found
 }
 
-/// The rest of this place: the files with keys, and the folders of which that is not known.
+/// The excluded rest of this path: files with keys, and folders that could not be checked.
 pub(crate) fn keys(place: &Path) -> Vec<PathBuf> {
     let Ok(place) = place.canonicalize() else { return Vec::new() };
     let mut look = Look::default();
@@ -83,9 +83,9 @@ pub(crate) fn keys(place: &Path) -> Vec<PathBuf> {
 struct Look {
     entries: usize,
     bytes: u64,
-    /// Parts of folders that are not whole.
+    /// The usable parts of folders that cannot be let through as a whole.
     found: Vec<PathBuf>,
-    /// Files with keys, and folders of which that is not known.
+    /// Files with keys, and folders that could not be checked.
     keys: Vec<PathBuf>,
 }
 
@@ -96,7 +96,7 @@ impl Default for Look {
 }
 
 impl Look {
-    /// Whether the whole path can be let through; if a folder cannot, its usable parts are noted.
+    /// Whether the whole path can be let through; otherwise the usable parts of a folder are recorded.
     fn is_whole(&mut self, path: &Path, depth: usize) -> bool {
         let whole = match fs::symlink_metadata(path) {
             _ if path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(KEYS)) => false,
@@ -159,7 +159,7 @@ impl Look {
     }
 }
 
-/// Whether every user of the machine may read it.
+/// Whether every user of the machine may read the file.
 #[cfg(unix)]
 fn is_everybodys(about: &fs::Metadata) -> bool {
     use std::os::unix::fs::PermissionsExt as _;

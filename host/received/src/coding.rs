@@ -1,7 +1,7 @@
-//! Bodies that are compressed: `Content-Encoding`, undone piece by piece.
+//! Decodes compressed bodies (`Content-Encoding`) piece by piece.
 //!
-//! A kilobyte of gzip stands for a megabyte, so the bound limits the output, of each layer. [`Decoder::read`]
-//! fills its buffer and no more: the caller decides how much is decoded at once.
+//! A kilobyte of gzip may decode to a megabyte, so the limit applies to the output of each layer.
+//! [`Decoder::read`] only fills its buffer: the caller decides how much is decoded in one step.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
@@ -9,16 +9,16 @@ use std::io::{self, BufRead, Read};
 use bytes::Bytes;
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
-/// Most codings of one body. Servers behind a proxy come to two by mistake.
+/// Most codings of one body. A server behind a proxy may apply two by mistake.
 pub const MAX_LAYERS: usize = 3;
 
-/// Bytes passed from one layer to the next at once.
+/// Bytes passed from one layer to the next in one step.
 const STEP: usize = 16 << 10;
 
 /// Bytes of a coding's name that an error repeats.
 const MAX_NAME: usize = 40;
 
-/// A coding that is undone here.
+/// A coding that can be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
     /// `gzip`, also called `x-gzip`.
@@ -27,21 +27,21 @@ pub enum Coding {
     Deflate,
 }
 
-/// Why a body is not decoded.
+/// Why a body cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodingError {
-    /// A coding that is not undone here.
+    /// A coding that is not supported.
     #[error(
         "the body is encoded as `{0}`, which was not asked for and is not decoded (gzip and deflate are)"
     )]
     Unknown(String),
-    /// More codings than anybody means.
+    /// More codings than [`MAX_LAYERS`].
     #[error("the body is encoded more than {MAX_LAYERS} times over")]
     Layers,
-    /// The bytes are not of the coding.
+    /// The bytes are not valid in this coding.
     #[error("the body is not the `{0}` that it says it is")]
     Broken(&'static str),
-    /// More comes out than may.
+    /// The output exceeds this limit in bytes.
     #[error("the body has more than {0} bytes when it is decoded")]
     TooLarge(u64),
 }
@@ -55,11 +55,12 @@ impl Coding {
         }
     }
 
+    ///
     /// The codings in the values of `Content-Encoding`, in the order of application; `identity` is left out.
     ///
     /// # Errors
     ///
-    /// When a coding is unsupported, or there are too many.
+    /// A coding is unsupported, or the list is too long.
     pub fn named<'v>(values: impl IntoIterator<Item = &'v [u8]>) -> Result<Vec<Self>, CodingError> {
         let mut all = Vec::new();
         for value in values {
@@ -80,77 +81,79 @@ impl Coding {
     }
 }
 
-/// A name as an error may show it.
+/// A name with other characters replaced, for an error.
 fn plain(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_graphic() && c != '`' { c } else { '?' };
     name.chars().take(MAX_NAME).map(plain).collect()
 }
 
-/// Undoes the codings of one body.
+/// Decodes one body.
 pub struct Decoder {
-    /// The last coding that was applied first.
+    /// The layers, beginning with the coding that was applied last.
     layers: Vec<Layer>,
     limit: u64,
 }
 
-/// The result of a look for decoded bytes.
+/// The result of reading decoded bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decoded {
-    /// So many bytes, at least one.
+    /// The number of bytes, at least one.
     Bytes(usize),
-    /// None before more of the body comes.
+    /// No bytes until more of the body is added.
     Wanting,
-    /// None any more.
+    /// The end of the body.
     Over,
 }
 
-/// As [`Decoded`], with the bytes.
+/// The result of reading decoded bytes, with the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     /// Decoded bytes, at least one.
     Bytes(Bytes),
-    /// None before more of the body comes.
+    /// No bytes until more of the body is added.
     Wanting,
-    /// None any more.
+    /// The end of the body.
     Over,
 }
 
 impl Decoder {
-    /// A decoder of a body with these codings. No layer gives more than `limit` bytes.
+    /// A decoder of a body with these codings. Each layer outputs at most `limit` bytes.
     pub fn new(codings: &[Coding], limit: u64) -> Self {
         Self { layers: codings.iter().rev().map(|coding| Layer::new(*coding)).collect(), limit }
     }
 
-    /// Adds the next bytes of the body, held until read.
+    /// Adds the next bytes of the body.
     pub fn push(&mut self, bytes: Bytes) {
         if let Some(first) = self.layers.first_mut() {
             first.feed().push(bytes);
         }
     }
 
-    /// The body is whole.
+    /// Marks the body as complete.
     pub fn end(&mut self) {
         if let Some(first) = self.layers.first_mut() {
             first.feed().ended = true;
         }
     }
 
-    /// Decodes into `out`, as much as it has room for.
+    ///
+    /// Decodes into `out`, as much as fits.
     ///
     /// # Errors
     ///
-    /// When the body is malformed, or too large. Nothing is returned afterwards.
+    /// The body is malformed or too large. No more bytes are returned afterwards.
     pub fn read(&mut self, out: &mut [u8]) -> Result<Decoded, CodingError> {
         read(&mut self.layers, self.limit, out)
     }
 }
 
 impl Decoder {
-    /// The next decoded bytes, some kilobytes of them at most.
+    ///
+    /// The next decoded bytes, at most some kilobytes.
     ///
     /// # Errors
     ///
-    /// As [`Decoder::read`].
+    /// Those of [`Decoder::read`].
     pub fn piece(&mut self) -> Result<Piece, CodingError> {
         let mut out = vec![0; STEP];
         Ok(match self.read(&mut out)? {
@@ -184,7 +187,7 @@ fn read(layers: &mut [Layer], limit: u64, out: &mut [u8]) -> Result<Decoded, Cod
     }
 }
 
-/// One coding.
+/// The decoder of one coding.
 struct Layer {
     inflate: Inflate,
     coding: Coding,
@@ -192,7 +195,7 @@ struct Layer {
 }
 
 enum Inflate {
-    /// Empty; the first bytes decide the form.
+    /// No bytes yet; the first ones decide the form.
     Waiting(Coding, Feed),
     Gzip(MultiGzDecoder<Feed>),
     Zlib(ZlibDecoder<Feed>),
@@ -216,7 +219,8 @@ impl Layer {
     fn read(&mut self, limit: u64, out: &mut [u8]) -> Result<Decoded, CodingError> {
         if let Inflate::Waiting(coding, feed) = &mut self.inflate {
             match (feed.head(), feed.ended) {
-                // A body of nothing is nothing, whatever its coding: answers to HEAD, or without content.
+                // An empty body is valid in every coding: an answer to HEAD, or one without
+                // content.
                 (Head::Nothing, true) => return Ok(Decoded::Over),
                 (Head::Nothing, false) | (Head::One, false) => return Ok(Decoded::Wanting),
                 (head @ (Head::One | Head::Two(..)), _) => {
@@ -269,7 +273,7 @@ impl Head {
     }
 }
 
-/// The bytes waiting for decoding. A read past the end blocks, until the body is whole.
+/// The bytes that are not decoded yet. A read past the end returns `WouldBlock` until the body is complete.
 #[derive(Default)]
 struct Feed {
     pieces: VecDeque<Bytes>,

@@ -1,4 +1,4 @@
-//! How a sandbox is set up.
+//! The configuration of a sandbox.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,16 +13,16 @@ use crate::component::wasm::Wasm;
 use crate::error::SandboxError;
 use crate::imports::http::HttpOptions;
 
-/// How long a compilation takes before it is reported: longer than a person waits without wondering.
+/// The time after which a compilation is reported, because a person begins to wonder.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// The configuration that a [`crate::Sandbox`] is made from.
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
-    /// Where compiled components and descriptions are kept between runs. Created with access
-    /// for its owner only. `None` = kept in memory only.
+    /// The directory of compiled components and descriptions. Created with access for its owner only. `None`
+    /// = stored in memory only.
     pub cache_dir: Option<PathBuf>,
-    /// Who turns WebAssembly into machine code.
+    /// The compiler of components to machine code.
     pub compiler: Compiler,
     /// The pool of stores.
     pub pool: PoolConfig,
@@ -42,12 +42,12 @@ pub struct SlowCompile(Option<Arc<Tell>>);
 type Tell = dyn Fn(&Wasm) + Send + Sync;
 
 impl SlowCompile {
-    /// Calls this.
+    /// Calls this function for each slow compilation.
     pub fn to(tell: impl Fn(&Wasm) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(tell)))
     }
 
-    /// Does the work, and reports it if slow.
+    /// Runs work, and reports it if slow.
     pub(crate) async fn watch<T>(&self, wasm: &Wasm, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         match tokio::time::timeout(SLOW, &mut work).await {
@@ -73,7 +73,7 @@ impl std::fmt::Debug for SlowCompile {
     }
 }
 
-/// The compiler of WebAssembly. Compiling hostile input takes as much time and memory as its author likes, so
+/// The compiler of WebAssembly. Compiling hostile input uses as much time and memory as its author likes, so
 /// it belongs in a process that can be killed.
 #[derive(Debug, Clone)]
 pub enum Compiler {
@@ -82,33 +82,34 @@ pub enum Compiler {
     Child {
         /// The program; usually the running one.
         program: PathBuf,
-        /// Its arguments.
+        /// The arguments of the program.
         args: Vec<OsString>,
     },
     /// The broker, which starts the same child and stores the result: for a process behind the OS sandbox,
-    /// which starts no program and has no cache. Then [`SandboxConfig::cache_dir`] only enables the broker's
-    /// store.
+    /// which cannot start programs and has no cache. [`SandboxConfig::cache_dir`] then only enables the
+    /// broker's store.
     Broker(Broker),
     /// This process, without bounds on time and memory: for trusted components, and for tests.
     InProcess,
 }
 
-/// The pooling allocator: reserved address space for stores, so that opening one is cheap.
+/// The pooling allocator: reserved address space, so that opening a store is cheap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// Simultaneously open stores in the pool; further ones open outside, slower. Halved until the machine's
-    /// address space suffices, with a warning. 0 = no pool. Default: 1,000.
+    /// Concurrent stores in the pool; further ones open outside, slower. Halved until the machine's address
+    /// space suffices, with a warning. 0 = no pool. Default: 1,000.
     pub slots: u32,
 }
 
 impl SandboxConfig {
-    /// Compiles components in a child process with bounds on time and memory, like the command line: this
-    /// program, started again. Its `main` has to begin with [`crate::compiler_child`]. The rest is the
-    /// default; a `cache_dir` makes later starts quick.
+    ///
+    /// Compiles components in a child process with bounds on time and memory, like the command line: the
+    /// child is this program, started again. Its `main` has to begin with [`crate::compiler_child`]. The
+    /// other settings are the defaults; a `cache_dir` makes later starts quick.
     ///
     /// # Errors
     ///
-    /// When `compiler_child` was not called, or the program's own file cannot be found.
+    /// `compiler_child` was not called, or the program's own file cannot be found.
     pub fn compiling_in_child() -> Result<Self, SandboxError> {
         Ok(Self { compiler: compile::this_program()?, ..Self::default() })
     }

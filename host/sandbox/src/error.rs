@@ -1,4 +1,4 @@
-//! Everything that can go wrong before a call: making a sandbox, loading, describing, making a jar.
+//! Errors before a call: making a sandbox, loading and describing a component, making a jar.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,19 +9,19 @@ use belljar_policy::{ShownPath as _, ToolName};
 /// Why a sandbox cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// The cache directory cannot be used.
+    /// The cache directory is unusable.
     #[error("the cache directory `{}` cannot be used: {why}", path.shown())]
     Cache {
         /// The directory.
         path: PathBuf,
-        /// The fault, and what to do.
+        /// The cause, and advice.
         why: String,
     },
-    /// Components were to be compiled by a child of this program, which would not become a compiler
-    /// but run the program again.
+    /// Components should be compiled by a child of this program, but this program does not call
+    /// [`crate::compiler_child`], so the child would run the program again.
     #[error("`belljar_sandbox::compiler_child` has to be called first thing in `main`")]
     NoCompilerChild,
-    /// The running program cannot be found, to be started once more as the compiler.
+    /// The path of the running program is unknown, so it cannot be started as the compiler.
     #[error("the running program cannot be found: {0}")]
     Program(io::Error),
     /// The engine refuses its own settings, or the machine lacks a feature.
@@ -29,13 +29,13 @@ pub enum SandboxError {
     Engine(String),
 }
 
-/// Why a component does not load. Cloned to all who wait for the same component.
+/// Why a component does not load. Cloned for every caller that waits for the same component.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LoadError {
-    /// No WebAssembly at all.
+    /// Not WebAssembly.
     #[error("not a WebAssembly file: it starts with other bytes than `\\0asm`")]
     NotWasm,
-    /// A part of the program whose file is not there.
+    /// A component of the program whose file is missing.
     #[error(
         "its component is missing: `{0}` belongs in `lib/belljar` beside the `bin` of the program, where only the program's owner can write; install the release whole"
     )]
@@ -48,18 +48,18 @@ pub enum LoadError {
     /// Larger than any real tool.
     #[error("{size} bytes, and at most {limit} are accepted")]
     TooLarge {
-        /// Its size.
+        /// The size in bytes.
         size: u64,
-        /// The bound.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// Truncated, or not valid.
+    /// Truncated or invalid.
     #[error("not a valid component: {0}")]
     Malformed(String),
-    /// Exports something else than the contract says.
+    /// The exports differ from the contract.
     #[error("not a belljar tool: {0}")]
     WrongWorld(String),
-    /// Something else where a hook is needed.
+    /// A hook was expected, but the component is something else.
     #[error("not a belljar hook: it does not export `belljar:hook/hooks@0.1.0`")]
     NoHook,
     /// Imports an interface, or a version of one, that the host does not know.
@@ -71,7 +71,7 @@ pub enum LoadError {
     /// Loading the compiled form failed.
     #[error("the compiled component cannot be loaded: {0}")]
     Artifact(String),
-    /// No engine, or another fault of the host.
+    /// A fault of the host, for example that no engine can be made.
     #[error("{0}")]
     Host(Arc<SandboxError>),
 }
@@ -79,10 +79,10 @@ pub enum LoadError {
 /// Why a component's tools cannot be listed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum DescribeError {
-    /// It does not load.
+    /// The component does not load.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// `describe` trapped, ran out or took too long.
+    /// `describe` trapped, used up a limit or timed out.
     #[error("`describe` failed: {0}")]
     Failed(String),
     /// The answer breaks the contract.
@@ -93,23 +93,23 @@ pub enum DescribeError {
 /// Why a jar cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum JarError {
-    /// Two tools of the jar have one name.
+    /// Two tools of the jar have the same name.
     #[error("two tools are named `{0}`")]
     DuplicateTool(ToolName),
-    /// A mount's directory cannot be opened. For the operator: names a host path.
+    /// A mount's directory cannot be opened. Only for the operator, because it names a host path.
     #[error("mount `{guest}` (`{}`) cannot be opened: {source}", host.shown())]
     Mount {
         /// The guest path, for example `/workspace`.
         guest: String,
         /// The directory.
         host: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl LoadError {
-    /// Whether trying again must fail the same way: it lies in the component's own bytes.
+    /// Whether another attempt must fail the same way, because the cause is in the component's own bytes.
     pub(crate) fn is_lasting(&self) -> bool {
         match self {
             Self::NotWasm

@@ -1,4 +1,4 @@
-//! The sandbox: the shared state of a process.
+//! The sandbox: the state that all jars of a process share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,9 +22,10 @@ use crate::jar::mounts::Mounts;
 use crate::jar::{Jar, JarSpec};
 use crate::{Compiler, ToolInfo, Wasm};
 
+///
 /// Engines, compiled components and their descriptions. One for each process, shared by clones.
 ///
-/// Making one is cheap: engines come into being with the first store.
+/// Making a sandbox is cheap: engines are made with the first store.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     pub(crate) shared: Arc<Shared>,
@@ -43,7 +44,7 @@ pub(crate) struct Shared {
     describer: Describer,
     pub(crate) mounts: Mounts,
     pub(crate) http: HttpOptions,
-    /// Who starts programs for a process behind the OS sandbox.
+    /// The broker that starts programs for a process behind the OS sandbox.
     pub(crate) broker: Option<Broker>,
 }
 
@@ -52,14 +53,14 @@ pub(crate) struct Shared {
 pub struct Component(pub(crate) Arc<Loaded>);
 
 impl Sandbox {
-    /// Opens the cache directory, or makes it.
+    /// Opens the cache directory, or creates it.
     pub fn new(config: SandboxConfig) -> Result<Self, SandboxError> {
         let SandboxConfig { cache_dir, compiler, pool, http, describe, slow } = config;
         let starter = match &compiler {
             Compiler::Broker(broker) => Some(broker.clone()),
             Compiler::Child { .. } | Compiler::InProcess => None,
         };
-        // Behind the OS sandbox the cache is the broker's.
+        // Behind the OS sandbox, the broker owns the cache.
         let (broker, cache_dir) = match (&compiler, cache_dir) {
             (Compiler::Broker(broker), Some(_)) => (Some(broker.clone()), None),
             (_, cache_dir) => (None, cache_dir),
@@ -79,9 +80,9 @@ impl Sandbox {
         })
     }
 
-    /// INV-151: the same sandbox, for jars that may write in these directories although they lie
-    /// below a protected name: directories that belljar makes for agents. Of a mount in such a directory, the
-    /// directory's own name and the paths below are checked, not the path to it. Paths are canonical.
+    /// INV-151: the same sandbox, for jars that may write in these directories although they are below a
+    /// protected name: directories that belljar makes for agents. Of a mount in such a directory, the
+    /// directory's own name and the paths below are checked, not the path above. Paths are canonical.
     /// Default: none.
     #[must_use]
     pub fn with_work_directories(mut self, directories: Vec<PathBuf>) -> Self {
@@ -90,8 +91,8 @@ impl Sandbox {
     }
 
     /// INV-155: the same sandbox, for jars that neither write in these directories, nor replace a link to
-    /// one: the places of the program's agents, store and tenants. They are identified when a jar opens, so
-    /// their names and paths do not matter; each should exist by then. Work directories inside are not
+    /// one: the directories of the program's agents, store and tenants. They are identified when a jar opens,
+    /// so their names and paths do not matter; each should exist by then. Work directories inside are not
     /// closed. Default: none.
     #[must_use]
     pub fn with_closed_directories(mut self, directories: Vec<PathBuf>) -> Self {
@@ -99,9 +100,10 @@ impl Sandbox {
         self
     }
 
-    /// INV-178: the same sandbox, for jars whose mounts are reached by no link in one of these directories,
-    /// which agents write. Agents make no links, but move directories with other people's links, and a mount
-    /// below would then mean another directory. Paths are canonical. Default: none.
+    /// INV-178: the same sandbox, for jars whose mounts must not be reached through a link in these
+    /// directories, which agents write. Agents cannot make links, but can move directories that contain other
+    /// people's links, so that the path of a mount would lead to another directory. Paths are canonical.
+    /// Default: none.
     #[must_use]
     pub fn with_written_directories(mut self, directories: Vec<PathBuf>) -> Self {
         self.written_directories = directories.into();
@@ -120,31 +122,32 @@ impl Sandbox {
         self.shared.loader.load(wasm).await.map(Component)
     }
 
-    /// Makes a component from a core module, a command for WASI preview 1, with the engine's own adapter, in
-    /// the compiling child. The component's digest differs from the module's.
+    ///
+    /// Converts a core module, a command for WASI preview 1, to a component, with the engine's own adapter,
+    /// in the compiling child. The component's digest differs from the module's.
     ///
     /// # Errors
     ///
-    /// When it is no such command; behind the OS sandbox always.
+    /// The module is not such a command, or the process is behind the OS sandbox.
     pub async fn adapt(&self, module: &[u8]) -> Result<Vec<u8>, LoadError> {
         self.shared.loader.adapt(module).await
     }
 
-    /// The tools of a component, checked. Runs `describe` once per digest, in a throwaway
-    /// store without any grant; the answer is kept in memory and on disk, so that a known
-    /// component is not even loaded.
+    /// The tools of a component, checked. Runs `describe` once per digest, in a temporary store without any
+    /// grant; the answer is stored in memory and on disk, so that a known component need not even be loaded.
     pub async fn describe(&self, wasm: &Wasm) -> Result<Arc<[ToolInfo]>, DescribeError> {
         self.shared.describer.describe(wasm).await
     }
 
-    /// Accepts the caller's description of the component with this digest: [`Self::describe`] then answers
-    /// without compiling. For the program's own components, whose descriptions were checked at build time; a
-    /// stranger's component has to be asked.
+    /// Stores the caller's description of the component with this digest: [`Self::describe`] then returns it
+    /// without compiling. Only for the program's own components, whose descriptions were checked at build
+    /// time; never for a stranger's component.
     pub fn know_description(&self, digest: Digest, tools: Vec<ToolInfo>) {
         self.shared.describer.know(digest, tools.into());
     }
 
-    /// Accepts the caller's machine code for the component with this digest: loaded in place of compiling,
+    ///
+    /// Stores the caller's machine code for the component with this digest: loaded instead of compiling,
     /// unless made for another processor or another version of the engine.
     ///
     /// # Safety
@@ -157,9 +160,9 @@ impl Sandbox {
         self.shared.loader.bring(digest, code);
     }
 
-    /// Asks a hook component about one event, a JSON object as text. The hook runs in a fresh store without
-    /// any grant and with separate bounds: 1 G fuel, 32 MiB of memory, `time` of wall time. A caller who gets
-    /// an error has to refuse the event's call.
+    /// Passes one event, a JSON object as text, to a hook component. The hook runs in a fresh store without
+    /// any grant and with separate limits: 1 G fuel, 32 MiB of memory, `time` of wall time. After an error,
+    /// the caller has to refuse the event's call.
     pub async fn judge(
         &self,
         wasm: &Wasm,
@@ -170,7 +173,7 @@ impl Sandbox {
         hook::judge(&self.shared.loader, wasm, event, time, cancel).await
     }
 
-    /// A jar for one subagent, with its directories held open. No store is opened yet.
+    /// Makes a jar for one subagent, with its directories open. Stores open later.
     pub fn jar(&self, spec: JarSpec) -> Result<Jar, JarError> {
         Jar::new(self.clone(), spec)
     }

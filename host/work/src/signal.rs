@@ -1,17 +1,17 @@
-//! How a job learns that nobody waits for its result any more.
+//! A signal by which a job learns that its result is no longer needed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Tells a job to stop: its deadline passed, or the caller went away. Clones share one signal.
+/// Stops a job: its deadline passed, or the caller disconnected. Clones share one signal.
 #[derive(Debug, Clone)]
 pub struct StopSignal {
     raised: Arc<AtomicBool>,
     deadline: Option<Instant>,
 }
 
-/// The error of a job that was told to stop. A partial result is not a result.
+/// The error of a stopped job, which has no result, not even a partial one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("stopped before the end")]
 pub struct WorkStopped;
@@ -27,7 +27,7 @@ impl Drop for RaiseOnDrop {
 }
 
 impl StopSignal {
-    /// A signal that nobody raises: for work of the operator's, who has a keyboard.
+    /// A signal that is never raised: for the operator's own work, which the operator can interrupt.
     pub fn never() -> Self {
         Self { raised: Arc::default(), deadline: None }
     }
@@ -42,7 +42,7 @@ impl StopSignal {
         (Self { raised: Arc::clone(&raised), deadline: Some(deadline) }, RaiseOnDrop(raised))
     }
 
-    /// This signal with an earlier deadline: one part of a job gets `time` at most.
+    /// This signal with an earlier deadline, for a part of a job that may take at most `time`.
     #[must_use]
     pub fn within(&self, time: Duration) -> Self {
         let part = Instant::now().checked_add(time);

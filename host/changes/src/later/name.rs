@@ -1,8 +1,8 @@
-//! Names as the most lenient file system compares them, and patterns for names.
+//! Normalizes names like a file system that ignores the most differences, and matches patterns for names.
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// A name without letter case, in one normal form, without characters that some file systems ignore.
+/// A name in lower case and one normal form, without characters that some file systems ignore.
 pub(super) fn folded(name: &str) -> String {
     let plain = name.split(':').next().unwrap_or(name).trim_end_matches(['.', ' ']);
     if plain.is_ascii() {
@@ -19,17 +19,17 @@ fn is_ignored(c: char) -> bool {
         | '\u{206a}'..='\u{206f}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}')
 }
 
-/// The part of a name behind its last dot; a dot at the begin does not count.
+/// The suffix after a name's last dot; a leading dot does not count.
 pub(super) fn ending(name: &str) -> Option<&str> {
     name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, ending)| ending)
 }
 
-/// A pattern for a path: one for each name, where `*` stands for any characters, and maybe a last `**`
-/// for all below.
+/// A pattern for a path: one for each name, where `*` matches any characters, and optionally a final `**` for
+/// everything below.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Pattern {
     names: Vec<NamePattern>,
-    /// It ends with `**`.
+    /// Whether the pattern ends with `**`.
     below: bool,
 }
 
@@ -38,8 +38,7 @@ pub(super) struct Pattern {
 pub(super) struct NamePattern(Vec<String>);
 
 impl Pattern {
-    /// Reads a pattern, which is a path with `/`; `None` = `**` stands elsewhere than at the end, or a
-    /// name is empty.
+    /// Parses a pattern, a path with `/`; `None` = `**` is not at the end, or a name is empty.
     pub(super) fn new(text: &str) -> Option<Self> {
         let (text, below) = match text.strip_suffix("/**") {
             Some(text) => (text, true),
@@ -58,23 +57,23 @@ impl Pattern {
         self.names.first()
     }
 
-    /// Whether only a file's own name is looked at.
+    /// Whether only a file's own name matters.
     pub(super) fn is_one_name(&self) -> bool {
         self.names.len() == 1 && !self.below
     }
 
-    /// Whether the pattern matches the beginning of these names. Each name is compared once.
+    /// Whether the pattern matches all of these names from the first one. Each name is compared once.
     pub(super) fn begins(&self, names: &[String], is_dir: bool) -> bool {
         let fits = match self.below {
             true => names.len() > self.names.len(),
             false => names.len() == self.names.len(),
         };
-        // A directory with the name of a file, for example `build` or `config`, means nothing by itself.
+        // A directory with a file's name, for example `build` or `config`, has no effect by itself.
         let file = self.below || !is_dir || names.last().is_some_and(|name| name.starts_with('.'));
         fits && file && self.names.iter().zip(names).all(|(pattern, name)| pattern.is_like(name))
     }
 
-    /// Whether the file's name may end in anything.
+    /// Whether the last name of the pattern ends with a star.
     pub(super) fn is_open(&self) -> bool {
         let open =
             |name: &NamePattern| name.0.len() > 1 && name.0.last().is_some_and(String::is_empty);
@@ -83,7 +82,7 @@ impl Pattern {
 }
 
 impl NamePattern {
-    /// The name, where the pattern has no star.
+    /// The name, if the pattern has no star.
     pub(super) fn exact(&self) -> Option<&str> {
         match self.0.as_slice() {
             [name] => Some(name),
@@ -91,7 +90,7 @@ impl NamePattern {
         }
     }
 
-    /// The ending, with its dot, if the pattern is a star and an ending.
+    /// The suffix, with its dot, if the pattern is a star and a suffix.
     pub(super) fn tail(&self) -> Option<&str> {
         match self.0.as_slice() {
             [head, tail] if head.is_empty() && tail.starts_with('.') => Some(tail),
@@ -99,12 +98,12 @@ impl NamePattern {
         }
     }
 
-    /// The first character, where it is given.
+    /// The first character, if the pattern does not begin with a star.
     pub(super) fn initial(&self) -> Option<char> {
         self.0.first().and_then(|head| head.chars().next())
     }
 
-    /// Whether a name is the pattern's: each literal is found once, from left to right.
+    /// Whether a name matches the pattern: each literal is found once, from left to right.
     pub(super) fn is_like(&self, name: &str) -> bool {
         let [head, middle @ .., tail] = self.0.as_slice() else {
             return self.exact() == Some(name);
@@ -120,12 +119,12 @@ impl NamePattern {
     }
 }
 
-/// As [`folded`]; a dot at the end of a literal stays.
+/// Normalizes a literal like [`folded`], but keeps a dot at its end.
 fn folded_literal(text: &str) -> String {
     text.to_lowercase()
 }
 
-/// Alternatives that a name of the table may have.
+/// The most alternatives of one name in the table.
 const MAX_ALTERNATIVES: usize = 256;
 
 /// The names of a pattern with alternatives, for example `a.b` and `a.c` for `a.{b,c}`. `None` = an unclosed

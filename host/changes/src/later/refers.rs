@@ -1,6 +1,6 @@
-//! Changed files named in a file that a program runs by itself, for example `tools/check.sh` in a Makefile,
-//! `scripts/t.js` in a `package.json`. Texts are searched for words that are paths; only JSON is parsed, and
-//! nothing is run. Reading is bounded, and beyond the bounds nothing is marked.
+//! Finds changed files that are named in a file which a program runs by itself, for example `tools/check.sh`
+//! in a Makefile, `scripts/t.js` in a `package.json`. Texts are searched for words that are paths; only JSON
+//! is parsed, and nothing is run. Reading is bounded, and beyond the bounds nothing is marked.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
@@ -43,7 +43,7 @@ pub(super) fn mark(
     let mut stems = HashSet::new();
     for (at, file) in files.iter().enumerate().filter(|(_, file)| is_there(file)) {
         let names = folded_names(&file.path);
-        // The directory may be named alone: `node scripts` runs `scripts/index.js`.
+        // Only the directory may be named: `node scripts` runs `scripts/index.js`.
         stems.extend(names.iter().rev().take(2).map(|name| stem(name).to_owned()));
         changed.entry(names.join("/")).or_default().push(at);
     }
@@ -64,7 +64,7 @@ pub(super) fn mark(
     };
     search.read_all(files, overlay);
     let found = search.found;
-    // What was found until then is not all.
+    // An interrupted search has not found everything.
     stop.check()?;
     for (at, reason) in found {
         if let Some(file) = files.get_mut(at) {
@@ -80,13 +80,13 @@ fn stem(name: &str) -> &str {
 
 struct Search<'a> {
     table: &'static Table,
-    /// The changed files by their folded paths.
+    /// The changed files by their normalized paths.
     changed: &'a HashMap<String, Vec<usize>>,
-    /// The beginnings of the searched names: most words have another one.
+    /// The beginnings of the searched names, by which most words are skipped.
     stems: HashSet<String>,
     workspace: &'a Workspace,
     found: HashMap<usize, &'static str>,
-    /// Files of the workspace that were read.
+    /// Files of the workspace that were read already.
     seen: HashSet<PathBuf>,
     open: VecDeque<(PathBuf, &'static Row, usize)>,
     probes: usize,
@@ -105,7 +105,7 @@ impl Search<'_> {
             }
         }
         self.follow();
-        // The workspace's own files come first: no change may use up their bytes.
+        // The workspace's own files come first, so that no change can use up their share of bytes.
         self.bytes = self.bytes.max(MAX_TEXTS / 2);
         let there = files
             .iter()
@@ -128,7 +128,7 @@ impl Search<'_> {
         self.table.row(&folded_names(path), false, |row| row.refers)
     }
 
-    /// Reads the scripts of the workspace that were named.
+    /// Reads the named scripts of the workspace.
     fn follow(&mut self) {
         while let Some((path, row, depth)) = self.open.pop_front() {
             if self.probes == 0 || !self.seen.insert(path.clone()) {
@@ -141,7 +141,7 @@ impl Search<'_> {
         }
     }
 
-    /// Reads the named changed scripts, in their future version.
+    /// Reads the named changed scripts, in their new version.
     fn follow_changed(&mut self, files: &[FileChange], overlay: &Overlay) {
         let mut done = HashSet::new();
         loop {
@@ -163,7 +163,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether a script's own text is read: of a shell, or without an ending.
+    /// Whether a script's own text is searched: a shell's, or one without a suffix.
     fn is_shell(&self, path: &Path) -> bool {
         let name = path.file_name().map(|name| folded(&name.to_string_lossy())).unwrap_or_default();
         ending(&name).is_none_or(|ending| self.table.words.shells.iter().any(|it| it == ending))
@@ -199,14 +199,14 @@ impl Search<'_> {
         let mut before = "";
         for word in words {
             self.name(word, before, &bases, row, depth);
-            // Options come between a program and its file.
+            // Options may come between a program and its file.
             if !word.starts_with('-') || self.table.words.modules.iter().any(|it| it == word) {
                 before = word;
             }
         }
     }
 
-    /// Takes one word of a text for a path.
+    /// Treats one word of a text as a path.
     fn name(
         &mut self,
         word: &str,
@@ -260,13 +260,13 @@ impl Search<'_> {
     }
 }
 
-/// The words of a text that may be paths, without quotes, brackets and signs of a shell.
+/// The words of a text that may be paths, without quotes, brackets and shell syntax.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let splits = |c: char| c.is_whitespace() || "\"'`()[]{}<>|;&,=:$#!?".contains(c);
     text.split(splits).filter(|word| !word.is_empty() && word.len() <= MAX_WORD)
 }
 
-/// The texts of a JSON file without those of the row's `skip`; `None` = the whole text counts.
+/// The texts of a JSON file without those of the row's `skip`; `None` = not JSON, so the whole text counts.
 fn run_values(path: &Path, text: &str, row: &Row) -> Option<String> {
     if row.skip.is_empty() || path.extension().is_none_or(|it| !it.eq_ignore_ascii_case("json")) {
         return None;
@@ -281,7 +281,7 @@ fn run_values(path: &Path, text: &str, row: &Row) -> Option<String> {
     Some(found)
 }
 
-/// Puts all texts of a value into lines. A parsed value is no deeper than serde_json allows.
+/// Appends all texts of a value, one a line. The nesting is bounded by serde_json.
 fn collect(value: &serde_json::Value, found: &mut String) {
     match value {
         serde_json::Value::String(text) => {
@@ -298,7 +298,7 @@ fn collect(value: &serde_json::Value, found: &mut String) {
     }
 }
 
-/// A path named in a directory, relative to the workspace; `None` = outside.
+/// A path relative to the workspace, named relative to a directory; `None` = outside.
 fn joined(base: &Path, named: &str) -> Option<PathBuf> {
     let mut path = base.to_owned();
     for name in named.split('/') {

@@ -1,4 +1,4 @@
-//! New files that a language would load instead of a module of its own.
+//! Finds new files that a language would load instead of a module of its own, for example `json.py`.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::table::{Language, Table};
 use crate::workspace::Workspace;
 use crate::{FileChange, FileDifference, Node};
 
-/// Marks the new files that come in the place of a module.
+/// Marks the new files that replace a module.
 pub(super) fn mark(
     table: &'static Table,
     files: &mut [FileChange],
@@ -40,7 +40,7 @@ pub(super) fn mark(
     Ok(())
 }
 
-/// Whether a file, or its package, comes before a module of the language.
+/// Whether a language finds the file, or its package, before its own module.
 fn comes_before(
     language: &Language,
     modules: &HashSet<String>,
@@ -82,13 +82,14 @@ fn comes_before(
 struct Places<'a> {
     workspace: &'a Workspace,
     new: &'a HashSet<PathBuf>,
-    /// Whether they are packages in the workspace.
+    /// Whether directories of the workspace are packages.
     packages: HashMap<PathBuf, bool>,
 }
 
 impl Places<'_> {
-    /// Whether modules are searched in a directory. Not in a package, unless a program is started in it: the
-    /// workspace's own directory always counts, and so does one that becomes a package only by these changes.
+    /// Whether a language looks up modules in a directory. A package is not such a directory, except for the
+    /// workspace's own directory and a directory that only these changes make a package, because a program
+    /// may be started there.
     fn is_root(&mut self, dir: &Path, language: &Language) -> bool {
         let is_new = || self.workspace.look(dir).is_ok_and(|found| found.is_none());
         if dir.as_os_str().is_empty() {

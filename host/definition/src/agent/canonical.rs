@@ -1,7 +1,7 @@
-//! An agent of any program in belljar's own form.
+//! Converts an agent of any program to belljar's own format.
 //!
 //! The written form is parsed again and compared: a form with another name, prompt, model, limit or set of
-//! tools is refused.
+//! tools is refused. For example, `tools: Read` of Claude Code becomes `tools: [file_read]`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,31 +11,31 @@ use belljar_policy::{LIMITS, Permission, ToolName, Writes};
 use super::{AgentDefinition, KnownTools, Parsed, SubagentsAsk, parse_agent};
 use crate::{Dialect, Visibility};
 
-/// A file in belljar's own form.
+/// A file in belljar's own format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CanonicalForm {
     /// Frontmatter and body.
     pub text: String,
-    /// Left-out names of tools that are unavailable here.
+    /// Names of unavailable tools, which are left out.
     pub left_out: Vec<String>,
 }
 
-/// Why an agent has no form of belljar's own.
+/// Why an agent cannot be converted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoCanonicalForm {
-    /// The file has the form already.
+    /// The file has belljar's format already.
     #[error("it is in belljar's own form already")]
     Already,
-    /// Switched off by its author, which the form cannot express.
+    /// The author switched the agent off, which the format cannot express.
     #[error("its author switched it off")]
     Disabled,
-    /// Its words about tools cannot be read: written anew, the agent would have more.
+    /// The file's statements about tools cannot be parsed, so the converted agent might have more tools.
     #[error("what it says of its tools cannot be read")]
     Unclear,
-    /// No tool is available: without any it would be another agent.
+    /// No tool is available, so the agent could not do its work.
     #[error("none of its tools can be had here")]
     NoTools,
-    /// The written form does not mean what the file means.
+    /// The written form has a different meaning, in this respect.
     #[error("its {0} cannot be written so that it means the same")]
     Differs(&'static str),
 }
@@ -71,7 +71,7 @@ pub fn canonical_form(
 fn write(agent: &AgentDefinition) -> String {
     let mut yaml = String::new();
     let mut field = |name: &str, value: String| {
-        // Writing to a text does not fail.
+        // Writing to a text cannot fail.
         let _ = writeln!(yaml, "{name}: {value}");
     };
     field("name", quoted(&agent.name));
@@ -112,7 +112,8 @@ fn write(agent: &AgentDefinition) -> String {
     format!("---\n{yaml}---\n{}", agent.body)
 }
 
-/// The file's list, or the removals: by name, by names that may mean later tools, and for all unnamed ones.
+/// Writes the file's list, or its denials: by name, by names that may match later tools, and for all unnamed
+/// tools.
 fn tools(agent: &AgentDefinition, field: &mut dyn FnMut(&str, String)) {
     let asked = &agent.asked;
     let most = |permission| {
@@ -164,7 +165,7 @@ fn children(asked: &SubagentsAsk) -> Vec<String> {
     words
 }
 
-/// Whether both mean the same.
+/// Whether both definitions have the same meaning.
 fn compare(
     agent: &AgentDefinition,
     written: &AgentDefinition,
@@ -175,7 +176,7 @@ fn compare(
         let asked = agent.subagents.clone().unwrap_or_default();
         SubagentsAsk { allowed_tools: None, ..asked }
     };
-    // A tool outside of the list is denied, whatever other fields say.
+    // With a list, an unlisted tool is denied, whatever the other fields state.
     let open = |agent: &AgentDefinition| {
         let open = agent.open_names.iter().cloned().collect::<BTreeSet<_>>();
         agent.asked.tools.is_none().then_some((agent.asked.others, open))
@@ -204,7 +205,7 @@ fn compare(
     }
 }
 
-/// Whether both have each known tool, and a list of them at all, alike.
+/// Whether both definitions permit the same known tools, and either both or neither have a list.
 fn have_same_tools(agent: &AgentDefinition, written: &AgentDefinition, known: &KnownTools) -> bool {
     let may = |agent: &AgentDefinition, tool: &ToolName| {
         let named = agent.asked.tools.as_ref().is_none_or(|tools| tools.contains(tool));
@@ -219,8 +220,7 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     format!("[{}]", names.join(", "))
 }
 
-/// A text between double quotes, with everything escaped that YAML or a reader could take for
-/// something else.
+/// A text in double quotes, with every character escaped that YAML or a reader could misinterpret.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -1,10 +1,10 @@
-//! The names of fields, of every program whose files are read.
+//! The names of fields of every supported program.
 
 use super::words::{TABLES, flat, is_crossed_out, words};
 use super::{limit_words, stated};
 use crate::dialect::{CANONICAL_ONLY, CANONICAL_SHARED};
 
-/// Other programs' fields without a meaning here, for display or for rights that belljar does not take from a
+/// Other programs' fields without effect here: for display, or for rights that belljar does not accept from a
 /// file.
 pub(super) const IGNORED: &[&str] = &[
     "color",
@@ -35,12 +35,12 @@ pub(super) const IGNORED: &[&str] = &[
     "metadata",
 ];
 
-/// Fields whose meaning would be a right or an effect: said aloud, never honoured.
+/// Fields whose effect would be a right: reported, never honoured.
 pub(super) const NOT_HONOURED: &[&str] =
     &["hooks", "mcpServers", "mcp-servers", "permissionMode", "skills", "handoffs"];
 
-/// Fields that take something away from an agent, in the spelling of their reader. The repair of broken YAML
-/// must not lose any of these.
+/// Fields that deny something to an agent, in the spelling of their reader. The repair of broken YAML must
+/// not lose any of these.
 pub(super) const NARROWING: &[&str] = &[
     "tools",
     "allowedTools",
@@ -54,14 +54,14 @@ pub(super) const NARROWING: &[&str] = &[
     "disable",
 ];
 
-/// Fields whose spellings with the same words are equal, for example `allowed-tools` and `allowedTools`.
-/// Reading a further spelling can only take away.
+/// Fields that match in any spelling of the same words, for example `allowed-tools` and `allowedTools`.
+/// Accepting a spelling can only narrow.
 const SPELT_FREELY: &[&str] =
     &["tools", "allowedTools", "disallowedTools", "permission", "permissions"];
 
-/// The field of a key: itself, or the narrowing field of another spelling.
+/// The field that a key refers to: the key itself, or the narrowing field that it spells differently.
 pub(super) fn meant(key: &str) -> &str {
-    // Names are short; a long key is nobody's field.
+    // Field names are short, so a long key is not one.
     if key.len() > MAX_SPELT || SPELT_FREELY.contains(&key) {
         return key;
     }
@@ -71,10 +71,10 @@ pub(super) fn meant(key: &str) -> &str {
     spelt.or_else(|| list_of_tools(key)).unwrap_or(key)
 }
 
-/// The longest key that is looked at for another spelling, in bytes.
+/// The longest key that is compared with other spellings, in bytes.
 const MAX_SPELT: usize = 64;
 
-/// The field of a key in other words, for example `available_tools` or `toolsToSkip`.
+/// The field that a key refers to in other words, for example `available_tools` or `toolsToSkip`.
 fn list_of_tools(key: &str) -> Option<&'static str> {
     let tables = TABLES.as_ref()?;
     let words = words(key);
@@ -99,7 +99,7 @@ fn list_of_tools(key: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a key takes something away, in any spelling.
+/// Whether a key narrows, in any spelling.
 pub(super) fn narrows(key: &str) -> bool {
     NARROWING.contains(&meant(key)) || stated::is_stated(key) || limit_words::is_joined(key)
 }

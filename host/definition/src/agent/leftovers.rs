@@ -1,4 +1,4 @@
-//! Findings about unknown fields.
+//! Reports unknown fields.
 
 use belljar_policy::Shown;
 
@@ -11,17 +11,17 @@ use crate::fields::Fields;
 use crate::yaml::{Key, Node};
 use crate::{Dialect, suggest};
 
-/// Fields named in one note.
+/// The most fields named in one note.
 const MAX_NAMED: usize = 20;
 
-/// Narrowing fields whose names begin too many other words to be the intended ones.
+/// Narrowing fields that resemble too many other words, so that they are never suggested.
 const SHORT: &[&str] = &["agents", "disable", "steps"];
 
-/// Fields about features that do not exist here, so that no limit on them can be lost; without joining
-/// characters.
+/// Fields about features that do not exist here, so that no limit on them can be lost; written without
+/// joining characters.
 const LIMITS_OF_OTHERS: &[&str] = &["mcpservers", "handoffs", "skills"];
 
-/// Reports the unknown fields, and adds the limiting ones.
+/// Reports the unknown fields, and adds those that may be limits to `not_kept`.
 pub(super) fn say(fields: Fields<'_, '_>, dialect: Dialect, not_kept: &mut Vec<NotKept>) {
     let (left, findings) = fields.into_rest();
     let mut ignored = Vec::new();
@@ -48,7 +48,8 @@ pub(super) fn say(fields: Fields<'_, '_>, dialect: Dialect, not_kept: &mut Vec<N
                 not_kept.push(NotKept::of(&key.text, key, node));
             }
         } else if let Some(meant) = slip(&key.text, limits).or_else(|| switch(key, node)) {
-            // Left out without a word, a slip here would give an agent more than its author meant.
+            // Without the report, a misspelling would leave an agent with more rights than its
+            // author meant.
             let message = format!("`{name}` is not a field, and so narrows nothing");
             let hint = format!("did you mean `{meant}`?");
             findings.warning(key.at, "unknown-field", message, Some(hint));
@@ -71,15 +72,15 @@ fn is_of_others(key: &Key, node: &Node) -> bool {
     LIMITS_OF_OTHERS.contains(&flat(&key.text).as_str()) && Says::of(node) != Says::No
 }
 
-/// The field that states a limit, for which a key before a yes, a no or a number is a misspelling.
+/// The limiting field that a key with a boolean or a number misspells.
 fn switch(key: &Key, node: &Node) -> Option<&'static str> {
     let says = matches!(Says::of(node), Says::Yes | Says::No | Says::Number);
     (says && !limit_words::is_harmless(&key.text)).then(|| stated::misspelt(&key.text)).flatten()
 }
 
-/// The field that takes something away for which this key was probably meant.
+/// The narrowing field that was probably meant by this key.
 fn slip(key: &str, limits: bool) -> Option<&'static str> {
-    // A correctly spelt field without a meaning in this program's files is no slip.
+    // A correctly spelt word without effect here is not a misspelling.
     let is_other = limit_words::is_harmless(key) || !limits && limit_words::is_spelt_right(key);
     if NARROWING.contains(&key) || IGNORED.contains(&key) || is_other {
         return None;

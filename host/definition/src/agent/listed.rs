@@ -1,8 +1,8 @@
-//! One entry of a list of allowed tools, as people write it: a name, a word for all, or an exception (for
-//! example `all tools except Edit`, `!Bash`, `Bash: false`).
+//! Parses one entry of a list of allowed tools: a name, a word for all, or an exception (for example `all
+//! tools except Edit`, `!Bash`, `Bash: false`).
 //!
-//! An entry with an unintelligible restriction blocks its agent, because the rest of the list alone would
-//! grant more than its author meant.
+//! An entry with an unparsable restriction blocks its agent, because the rest of the list alone would grant
+//! more than its author meant.
 
 use super::says::Says;
 use super::words::{CROSSES, TABLES, Tables, flat, seen, words};
@@ -16,19 +16,19 @@ pub(super) enum Listed {
     All,
     /// No tool.
     Nothing,
-    /// Names taken away from all tools, or from the given ones.
+    /// Names denied from all tools, or beside the given ones.
     Without {
         all: bool,
         given: Vec<String>,
         names: Vec<String>,
-        /// Whether the following entries are taken away too, for example in `all except Edit, Write`.
+        /// Whether the following entries are denied too, for example in `all except Edit, Write`.
         lasts: bool,
     },
     /// A restriction that cannot be parsed.
     Unclear,
 }
 
-/// Reads an entry. `is_known` says whether a name is one of a tool.
+/// Parses an entry. `is_known` returns whether a name is that of a tool.
 pub(super) fn listed(text: &str, is_known: impl Fn(&str) -> bool) -> Listed {
     let Some(tables) = TABLES.as_ref() else { return Listed::Unclear };
     let text = seen(text);
@@ -42,7 +42,8 @@ pub(super) fn listed(text: &str, is_known: impl Fn(&str) -> bool) -> Listed {
     if let Some(name) = text.strip_prefix(CROSSES) {
         return if name.trim().is_empty() { Listed::Unclear } else { without(name) };
     }
-    // `all tools except: Bash`, `deny: Write`: before names, of which the last part alone may be known.
+    // `all tools except: Bash`, `deny: Write`: checked before names, because only the last part of
+    // such an entry may be known.
     let takes = |word: &str| {
         let word = word.to_lowercase();
         tables.besides.contains(&word) || tables.takes.contains(&word)
@@ -52,7 +53,8 @@ pub(super) fn listed(text: &str, is_known: impl Fn(&str) -> bool) -> Listed {
     {
         return sentence(&format!("{name} {said}"), tables);
     }
-    // Before words for all: `todos` is a tool in one program and all of them in another language.
+    // Names come before words for all: `todos` is a tool in one program, and means "all" in another
+    // language.
     if is_known(text) {
         return Listed::Name(text.to_owned());
     }
@@ -85,9 +87,9 @@ fn switch(text: &str) -> Option<(&str, &str)> {
         .then(|| (name.trim(), said.trim()))
 }
 
-/// An entry of several words, or with restricting words as parts.
+/// Parses an entry of several words, or of one word with a restricting part.
 fn sentence(text: &str, tables: &Tables) -> Listed {
-    // A scope is looked at where the name is.
+    // A scope is parsed together with its name.
     let outside: String = match text.split_once('(') {
         Some((name, rest)) => format!("{name} {}", rest.rsplit(')').next().unwrap_or_default()),
         None => text.to_owned(),
@@ -99,12 +101,12 @@ fn sentence(text: &str, tables: &Tables) -> Listed {
         .collect();
     let has =
         |of: &std::collections::BTreeSet<String>, part: &str| of.contains(&part.to_lowercase());
-    // Scripts that put no blanks between words.
+    // Scripts without blanks between words.
     let joined = tables.besides.iter().any(|word| !word.is_ascii() && text.contains(word.as_str()));
     let takes = |word: &String| tables.takes.contains(word) || tables.besides.contains(word);
     if parts.len() < 2 {
         let inner = words(&outside);
-        // `except(Bash)`, and `except` by itself.
+        // `except(Bash)`, and `except` alone.
         let alone = inner.len() == 1 && inner.iter().any(|word| tables.besides.contains(word));
         if alone || text.contains('(') && inner.iter().any(takes) {
             return Listed::Unclear;
@@ -143,11 +145,11 @@ fn sentence(text: &str, tables: &Tables) -> Listed {
     };
     let (given, names) = (names(before), names(rest.get(1..).unwrap_or_default()));
     if names.is_empty() && matches!(word.as_str(), "no" | "not" | "never") {
-        // `no tools`.
+        // `no tools` denies all.
         let none = rest.iter().all(|part| has(&tables.fill, part) || has(&tables.besides, part));
         return if before.is_empty() && none { Listed::Nothing } else { Listed::Unclear };
     }
-    // `Bash disabled`: what is left out stands before the word for it.
+    // `Bash disabled`: the denied name precedes the denying word.
     if names.is_empty() && !given.is_empty() {
         return Listed::Unclear;
     }
@@ -155,7 +157,7 @@ fn sentence(text: &str, tables: &Tables) -> Listed {
         word.as_str(),
         "no" | "not" | "never" | "nor" | "neither" | "without" | "sans" | "w/o"
     );
-    // `all` after the excepting word: the meaning is unknown.
+    // `all` after the excepting word has no known meaning.
     let after_all = rest.iter().any(|part| has(&tables.all, part));
     if after_all || text.contains('(') && !given.is_empty() {
         return Listed::Unclear;

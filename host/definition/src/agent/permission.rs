@@ -1,10 +1,11 @@
-//! OpenCode's `permission`: one word for all, or a map from tool to a word or to a map of
-//! patterns.
+//! Reads OpenCode's `permission`: one permission for all tools, or a map from a tool to a permission or to a
+//! map of patterns.
 //!
-//! Patterns are not enforced here: the strictest of them holds, and an agent with contradicting patterns is
-//! blocked. `task` with names of agents is kept. Within the field the last match wins, with two limits: a
-//! pattern lifts no entry that names the tool, and of two names for one tool the stricter counts. Other
-//! fields' restrictions stay. The same field may hold Claude Code's settings: `settings_form.rs`.
+//! Patterns are not enforced here: the strictest one applies to the whole tool, and an agent with
+//! contradicting patterns is blocked. `task` with names of agents is enforced. Within the field the last
+//! match wins, with two limits: a pattern does not lift an entry that names the tool, and of two names for
+//! one tool the stricter counts. Other fields' restrictions stay. For example, `bash: deny` denies `shell`.
+//! The same field may hold Claude Code's settings: `settings_form.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,13 +19,13 @@ use super::tool_list::{MAX_TOOLS, ToolListReader};
 use crate::fields::{boolean, shown};
 use crate::yaml::{Key, Node, Value};
 
-/// The tool whose patterns are commands; other tools' are paths, addresses and names.
+/// The tool whose patterns are commands; those of other tools are paths, addresses and names.
 const SHELL: &str = "shell";
 
-/// The field's answer about one tool so far.
+/// The field's permission for one tool so far.
 struct Word {
     most: Permission,
-    /// The key of the entry; `None` = a pattern.
+    /// The key of the entry that set it; `None` = a pattern.
     by: Option<String>,
 }
 
@@ -55,7 +56,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    /// Merges the field's permissions with other fields'.
+    /// Combines the field's permissions with those of other fields.
     fn apply(&mut self, said: Said) {
         let Said { words, others } = said;
         let denied = |word: &Word| word.most == Permission::Deny;
@@ -96,8 +97,8 @@ impl ToolListReader<'_, '_, '_, '_> {
             let entry = Entry { text: key.text.clone(), at: key.at };
             let is_word = word(node).is_some() || matches!(node.value, Value::Map(_));
             let found = tools_behind(&entry.text, self.known);
-            // A denial by default of nothing that there is would keep nothing, and `read: only` says more
-            // of the others than of this one.
+            // A denial that matches no tool by default would have no effect, and `read: only` is
+            // more about the other tools than about this one.
             let nothing = found.tools.is_empty() && found.beside.is_empty();
             if !is_word && (nothing || Says::of(node) == Says::Less) {
                 self.not_kept(key, node);
@@ -117,8 +118,8 @@ impl ToolListReader<'_, '_, '_, '_> {
         said
     }
 
-    /// The permission that a map of patterns leaves for a tool. Delegation to agents by name is kept;
-    /// elsewhere the strictest holds for all.
+    /// The permission that a map of patterns leaves for a tool. Delegation to agents by name is enforced; for
+    /// other tools the strictest pattern applies to all uses.
     fn patterned(
         &mut self,
         key: &Key,
@@ -140,7 +141,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         self.strictest(key, patterns, Some((found, before)))
     }
 
-    /// The strictest of the patterns. If they differ, the author's intention cannot be enforced, and the
+    /// The strictest pattern. If the patterns differ, the author's intention cannot be enforced, and the
     /// agent is blocked.
     fn strictest(
         &mut self,
@@ -149,7 +150,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         of: Option<(&Behind, Permission)>,
     ) -> Permission {
         let is_shell = of.is_some_and(|(found, _)| found.tools.iter().any(|t| t.as_str() == SHELL));
-        // What other programs call `mcp:` is a resource of a server, and there are none here.
+        // In other programs `mcp:` is a resource of a server, which does not exist here.
         let void = |text: &str| {
             let text = text.to_ascii_lowercase();
             !is_shell && (text.starts_with("mcp:") || text.starts_with("mcp__"))
@@ -185,7 +186,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    /// Parses a permission; an unintelligible one denies.
+    /// Parses a permission; an unparsable one denies.
     fn word_or_deny(&mut self, name: &str, key: &Key, node: &Node) -> Permission {
         word(node).unwrap_or_else(|| {
             let name = Shown::clipped(name, 60);
@@ -198,7 +199,7 @@ impl ToolListReader<'_, '_, '_, '_> {
 }
 
 impl Said {
-    /// The answer so far about the tools behind a name.
+    /// The permission so far for the tools that a name matches.
     fn before(&self, found: &Behind) -> Permission {
         let said = |tool| self.words.get(tool).map(|word| word.most).or(self.others);
         let words = found.tools.iter().map(|tool| said(tool).unwrap_or(Permission::Allow));
@@ -225,8 +226,8 @@ impl Said {
     }
 }
 
-/// The answers of patterns over names of agents: the word for delegating at all, and the agents
-/// where only some are meant. `None` = that cannot be kept.
+/// The result of patterns for names of agents: the permission to delegate, and the allowed agents if only
+/// some are. `None` = the patterns cannot be enforced.
 fn agents(
     patterns: &[(Key, Node)],
     before: Permission,

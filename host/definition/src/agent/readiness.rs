@@ -1,4 +1,4 @@
-//! The state of an agent at a glance.
+//! The readiness of an agent, in one value.
 
 use belljar_policy::{Grants, LIMITS, Narrowing, Shown, Source, Wanted};
 
@@ -7,7 +7,7 @@ use super::narrowed::HINT;
 use super::own;
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// Whether an agent can run, and what stands in the way.
+/// Whether an agent can run, with the reasons if it cannot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentReadiness {
     /// All requests are granted.
@@ -17,15 +17,15 @@ pub enum AgentReadiness {
         /// The differences, one a line.
         warnings: Vec<String>,
     },
-    /// Valid, but with denied requests. `run` refuses it without `--partial`, and nobody may delegate to it.
+    /// Valid, but with denied requests. `run` refuses it without `--partial`, and it cannot be a subagent.
     Blocked {
-        /// Missing things, one a line.
+        /// The missing rights, one a line.
         reasons: Vec<String>,
     },
 }
 
 impl AgentReadiness {
-    /// Whether it may run without `--partial`.
+    /// Whether the agent may run without `--partial`.
     pub fn is_ready(&self) -> bool {
         match self {
             Self::Ready | Self::ReadyWithWarnings { .. } => true,
@@ -43,17 +43,17 @@ impl AgentReadiness {
     }
 }
 
-/// The fate of an agent that requests tools unavailable to anybody here.
+/// The treatment of an agent that requests tools which are not available to any agent here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Missing {
-    /// Runs with the others, as elsewhere. An agent without any remaining tool is blocked.
+    /// Runs with the other tools. An agent without any remaining tool is blocked.
     #[default]
     Warns,
-    /// It is blocked.
+    /// Blocked.
     Blocks,
 }
 
-/// The readiness of a definition under its grants. `notes` are from [`belljar_policy::Rights::effective`],
+/// The readiness of a definition with these grants. `notes` are from [`belljar_policy::Rights::effective`],
 /// `diagnostics` from the file.
 pub fn readiness(
     definition: &AgentDefinition,

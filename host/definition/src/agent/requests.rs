@@ -1,4 +1,4 @@
-//! Requests of a definition besides tools: model, time, mounts, hosts, limits, children.
+//! Reads the requests of a definition other than tools: model, time, mounts, hosts, limits, subagents.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +15,14 @@ use crate::fields::{Fields, boolean, shown};
 use crate::yaml::{Key, Node, Value};
 use crate::{Dialect, ToolsAs, Visibility, suggest};
 
-/// `timeoutSeconds` and `prefillTimeoutSeconds`. Less than 5 seconds ends before a model has
-/// begun; more than an hour is for the operator to grant, not for a file to ask.
+/// The range of `timeoutSeconds` and `prefillTimeoutSeconds`. Less than 5 seconds ends before a model has
+/// answered; more than an hour must be granted by the operator.
 const SECONDS: (u64, u64) = (5, 3_600);
 
-/// `maxTurns`.
+/// The range of `maxTurns`.
 const TURNS: (u64, u64) = (1, 1_000);
 
-/// `subagents.max_concurrent`.
+/// The range of `subagents.max_concurrent`.
 const CONCURRENT: (u64, u64) = (1, 1_000);
 
 /// The longest name of a model, in characters.
@@ -31,10 +31,10 @@ const MAX_MODEL: usize = 200;
 /// The most entries of `mounts`, `hosts` and the lists of `subagents`.
 const MAX_ENTRIES: usize = 200;
 
-/// Roles that a model can have: `modelRole` in a definition, `[roles]` in `belljar.toml`.
+/// Roles of models: `modelRole` in a definition, `[roles]` in `belljar.toml`.
 pub(crate) const MODEL_ROLES: &[&str] = &["main", "fast", "strong", "compaction", "fallback"];
 
-/// All but the tools.
+/// Reads all requests except tools.
 pub(super) fn read(fields: &mut Fields<'_, '_>, dialect: Dialect) -> Asked {
     let mut limits = LimitsRequest {
         timeout_seconds: fields.number("timeoutSeconds", SECONDS),
@@ -63,7 +63,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, dialect: Dialect) -> Asked {
 pub(super) fn model(fields: &mut Fields<'_, '_>) -> Option<String> {
     let (role_at, model_at) = (fields.place("modelRole"), fields.place("model"));
     let role = fields.optional_text("modelRole");
-    // Some programs take a list of models in order of preference; the first is preferred.
+    // Some programs accept a list of models in order of preference, so the first is used.
     let listed = match fields.take("model") {
         Some((_, Node { value: Value::List(items), .. })) => {
             items.first().and_then(Node::text).map(str::to_owned)
@@ -80,7 +80,7 @@ pub(super) fn model(fields: &mut Fields<'_, '_>) -> Option<String> {
     let unfit = |model: &mut String| {
         model.chars().count() > MAX_MODEL || model.chars().any(char::is_control)
     };
-    // Without it, the operator's choice holds.
+    // Without a model, the operator's choice applies.
     if model.take_if(unfit).is_some() {
         let message =
             format!("`model` has more than {MAX_MODEL} characters, or control characters");
@@ -113,7 +113,7 @@ pub(super) fn visibility(fields: &mut Fields<'_, '_>) -> Visibility {
     })
 }
 
-/// How it wants to be shown its tools.
+/// The form in which tools are to be shown to the agent.
 pub(super) fn tools_as(fields: &mut Fields<'_, '_>) -> Option<ToolsAs> {
     let at = fields.place("toolsAs");
     let (_, node) = fields.take("toolsAs")?;
@@ -125,18 +125,18 @@ pub(super) fn tools_as(fields: &mut Fields<'_, '_>) -> Option<ToolsAs> {
     read
 }
 
-/// Whether its author switched it off. What cannot be read counts as off.
+/// Whether the author switched the agent off. An invalid value counts as off.
 pub(super) fn disabled(fields: &mut Fields<'_, '_>) -> bool {
     fields.place_of("disable").is_some() && fields.boolean("disable").unwrap_or(true)
 }
 
-/// Copilot's `agents`: the agents that this one may hand work to, in any program's file, because
-/// to read it can only take away. What cannot be read names nobody.
+/// Copilot's `agents`: the possible subagents. Read in any program's file, because it can only narrow. An
+/// invalid value allows no subagent.
 fn agents(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
     let (key, node) = fields.take("agents")?;
     match Says::of(&node) {
         Says::Yes => return None,
-        // `agents: ''` names nobody.
+        // `agents: ''` allows no subagent.
         Says::Nothing if node.value != Value::Null => return Some(Vec::new()),
         Says::No => return Some(Vec::new()),
         _ => {}
@@ -228,7 +228,7 @@ fn subagents_entry(
     }
 }
 
-/// A number for which this holds; anything else is an error with the hint.
+/// A number that `fits` accepts; otherwise an error with the hint.
 fn number(
     key: &Key,
     node: &Node,
@@ -321,7 +321,7 @@ fn mounts(key: &Key, node: &Node, findings: &mut Findings<'_>) -> Vec<MountAsk> 
     mounts
 }
 
-/// A path alone asks to read.
+/// Parses a mount; a path alone requests reading.
 fn mount(item: &Node, findings: &mut Findings<'_>) -> Option<MountAsk> {
     let mut path = item.text().map(|text| (text.to_owned(), item.at));
     let mut access = Access::Read;
@@ -369,7 +369,7 @@ fn mount(item: &Node, findings: &mut Findings<'_>) -> Option<MountAsk> {
     }
 }
 
-/// `read`, `overlay` or `read-write`, in a few spellings.
+/// Parses `read`, `overlay` or `read-write`, in a few spellings.
 pub(crate) fn parse_access(text: &str) -> Option<Access> {
     match text.trim().to_ascii_lowercase().as_str() {
         "read" | "ro" | "read-only" => Some(Access::Read),
@@ -393,7 +393,7 @@ fn hosts(key: &Key, node: &Node, findings: &mut Findings<'_>) -> Vec<HostRule> {
     rules
 }
 
-/// A list of texts, or one text.
+/// Parses a list of texts, or one text.
 fn texts(key: &Key, node: &Node, findings: &mut Findings<'_>) -> Vec<String> {
     let items = match &node.value {
         Value::List(items) if items.len() <= MAX_ENTRIES => items.as_slice(),

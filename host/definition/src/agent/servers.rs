@@ -1,5 +1,5 @@
-//! `mcpServers` of a stranger's file: servers whose tools the agent asks for beside its list. It asks,
-//! as the list does; the operator configures the server, accepts its tools and grants them.
+//! Reads `mcpServers` of a stranger's file: servers whose tools the agent asks for beside its list. It is
+//! only a request, like the list; the operator configures the server, accepts its tools and grants them.
 
 use belljar_policy::ToolName;
 
@@ -10,11 +10,11 @@ use crate::yaml::{Node, Value};
 
 const FIELD: &str = "mcpServers";
 
-/// Adds the tools of the servers that are named to a list that is there and not empty: without one an
-/// agent has what it is granted anyway, and an empty one means none.
+/// Adds the tools of the named servers to the agent's list, if there is one and it is not empty. Without a
+/// list an agent has all granted tools anyway, and an empty list means none.
 pub(super) fn add(fields: &mut Fields<'_, '_>, known: &KnownTools, tools: &mut ToolList) {
     let Some(asked) = tools.tools.as_mut().filter(|asked| !asked.is_empty()) else { return };
-    // Where no server is configured, the field is said not to be honoured, with the others.
+    // Without any configured server, the field is reported as not honoured, like the others.
     if !known.iter().any(|tool| tool.as_str().starts_with("mcp__")) {
         return;
     }
@@ -30,7 +30,7 @@ pub(super) fn add(fields: &mut Fields<'_, '_>, known: &KnownTools, tools: &mut T
     }
 }
 
-/// The names of servers. How a file would have them started is not read.
+/// The names of servers. How the file would start them is ignored.
 fn names(node: &Node) -> Vec<&str> {
     match &node.value {
         Value::List(items) => items.iter().flat_map(names).collect(),

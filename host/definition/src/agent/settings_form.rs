@@ -1,5 +1,5 @@
-//! The `permissions` of Claude Code's settings, which people write into agent files, too: lists of
-//! what is allowed, asked for and denied, and a mode.
+//! Reads the `permissions` of Claude Code's settings, which people also write into agent files: lists of
+//! allowed, asked and denied tools, and a mode. For example, `permissions: { deny: [Bash] }`.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::fields::shown;
 use crate::yaml::{Key, Node, Value};
 
 impl ToolListReader<'_, '_, '_, '_> {
-    /// Takes an entry of the map that is one of the settings; `false` = it is none, and names a
-    /// tool.
+    /// Reads an entry of the map if it is such a setting; `false` = not a setting, so the key is a tool's
+    /// name.
     pub(super) fn setting(&mut self, key: &Key, node: &Node) -> bool {
         match key.text.as_str() {
             "deny" => self.deny_all_of("permissions.deny", key, node),
@@ -25,7 +25,7 @@ impl ToolListReader<'_, '_, '_, '_> {
             "additionalDirectories" => {
                 self.not_honoured("additionalDirectories", key);
             }
-            // Nobody leaves the sandbox here.
+            // No agent can leave the sandbox here, so this setting has no effect.
             "disableBypassPermissionsMode" => {}
             _ => return false,
         }
@@ -39,8 +39,8 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    /// Asks for all tools but those that the field allows and those that only read. A scope is not
-    /// enforced here, so what has one is asked for, too.
+    /// Requires approval for every tool, except for those that the field allows without a scope and those
+    /// that only read. A scope is not enforced here, so its tool needs approval too.
     fn ask_for_all_but(&mut self, key: &Key, node: &Node) {
         let Some(entries) = self.taking(key, node, "permissions.allow") else { return };
         let mut named: BTreeMap<ToolName, Permission> = reading();
@@ -67,7 +67,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         self.fields.findings.warning(key.at, "not-honoured", message, None);
     }
 
-    /// Blocks the agent: nobody knows what its author meant by this entry.
+    /// Blocks the agent, because the author's intent for this entry is unknown.
     pub(super) fn not_kept(&mut self, key: &Key, node: &Node) {
         let name = format!("{}.{}", self.field.0, Shown::clipped(&key.text, 60));
         let what = match &node.value {

@@ -1,40 +1,40 @@
-//! Shapes of agent files that are read only where the operator says so.
+//! Shapes of agent files that are read only if the operator permits them.
 //!
-//! Frontmatter in a code fence or below a heading, and fields one level down under `meta:`, are
-//! how some files are published. A page of documentation that shows an agent looks the same, so
-//! none of it is taken for one by itself.
+//! Some files are published with their frontmatter in a code fence or below a heading, or with fields one
+//! level down under `meta:`. A page of documentation that shows an agent looks the same, so none of these
+//! shapes is accepted by default.
 
 use super::tools::KnownTools;
 use crate::diagnostic::{Findings, count};
 use crate::frontmatter::{self, Lines, Split};
 use crate::yaml::{Key, Node, Value};
 
-/// Lines that may stand before frontmatter that is wrapped: a heading, an intro, the fence.
+/// The most lines before wrapped frontmatter: a heading, an introduction, the fence.
 const MAX_LINES_BEFORE: usize = 10;
 
-/// The key under which some files keep their fields.
+/// The key under which some files nest their fields.
 const NEST: &str = "meta";
 
-/// How to have these shapes read.
+/// How the operator permits these shapes.
 pub(super) const SWITCH: &str =
     "set `lenient = true` under `[agents]` in `belljar.toml`, or check with `--lenient`";
 
-/// Which shapes are read.
+/// The accepted shapes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Shapes {
-    /// Frontmatter at the beginning, fields at its top. The default.
+    /// Frontmatter at the beginning, fields at its top level. The default.
     #[default]
     Ordinary,
-    /// Frontmatter in a code fence or after a heading too, and fields under `meta:`.
+    /// Also frontmatter in a code fence or after a heading, and fields under `meta:`.
     Lenient,
 }
 
-/// The inputs of reading an agent file besides its text.
+/// The inputs of parsing an agent file, beside its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentContext {
     /// The tools that exist.
     pub known: KnownTools,
-    /// The shapes that are read.
+    /// The accepted shapes.
     pub shapes: Shapes,
 }
 
@@ -50,7 +50,7 @@ impl From<&KnownTools> for AgentContext {
     }
 }
 
-/// The frontmatter that stands in a code fence or after a heading, if there is such.
+/// The frontmatter in a code fence or after a heading, if the file has any.
 pub(super) fn wrapped(text: &str) -> Option<Split<'_>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = Lines { rest: text, line: 0 };
@@ -73,13 +73,13 @@ pub(super) fn wrapped(text: &str) -> Option<Split<'_>> {
     None
 }
 
-/// Whether the fields have a description: rules between paragraphs have none.
+/// Whether the fields include a description, which text between horizontal rules does not have.
 fn describes(split: &Split<'_>) -> bool {
     split.yaml.lines().any(|line| line.starts_with("description:"))
 }
 
-/// Leaves out the closing code fence: the next line that is not blank, or the last of the file
-/// where all of it stands in the fence.
+/// Leaves out the closing code fence: the next line that is not blank, or the last line of a file that is all
+/// in the fence.
 fn without_fence<'a>(mut split: Split<'a>, fence: Option<&str>) -> Split<'a> {
     let Some(fence) = fence else { return split };
     let mut lines = Lines { rest: split.body, line: split.fence_line };
@@ -95,8 +95,8 @@ fn without_fence<'a>(mut split: Split<'a>, fence: Option<&str>) -> Split<'a> {
     split
 }
 
-/// The fields of a file that keeps them under `meta:`. `None` = they stand there and are not
-/// read.
+/// The fields of a file, including those under `meta:`. `None` = fields are there but the shape is not
+/// accepted.
 pub(super) fn nested(
     mut entries: Vec<(Key, Node)>,
     shapes: Shapes,
@@ -116,7 +116,7 @@ pub(super) fn nested(
     }
     let Value::Map(inner) = node.value else { return Some(entries) };
     for (key, node) in inner {
-        // Which of two is meant nobody can tell, and one of them may be the narrower.
+        // The one that the author meant is unknown, and one of the two may be narrower.
         if has(&entries, &key.text) {
             let message = format!("a field stands at the top and under `{NEST}:`");
             findings.error_hint(key.at, "repeated-field", message, "keep one of them");

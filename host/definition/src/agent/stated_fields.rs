@@ -1,4 +1,4 @@
-//! The names of fields by which files of other programs state a limit that is kept here.
+//! The names of other programs' fields that state a limit which is enforced here.
 
 use States::{
     Approval, Children, Concurrent, Delegates, Depth, Files, Millis, Minutes, Nested, Network,
@@ -6,24 +6,24 @@ use States::{
     Tokens, Writes as Writing,
 };
 
-/// The statement of a field.
+/// The meaning of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum States {
     ReadOnly,
     PermissionMode,
     Sandbox,
     Approval,
-    /// Whether it may write.
+    /// Whether the agent may write.
     Writes,
-    /// Whether it may run anything.
+    /// Whether the agent may run programs.
     Runs,
     NoRuns,
-    /// How much of the files it may use.
+    /// The access to files.
     Files,
-    /// Whether there is a network.
+    /// Whether the agent has a network.
     Network,
     NoNetwork,
-    /// Whether it may hand work on.
+    /// Whether the agent may delegate.
     Delegates,
     NoDelegates,
     Depth,

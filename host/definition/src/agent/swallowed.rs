@@ -1,8 +1,8 @@
-//! Lines that were meant to be fields and are none: `tools:Read`, `tools = Read`, a field in the
-//! lines of a description, or below a fence that closes too early.
+//! Finds lines that were meant as fields but are not parsed as such: `tools:Read`, `tools = Read`, a field in
+//! the lines of a description, or below a fence that closes too early.
 //!
-//! To YAML such a line is a part of the text before it, and the agent would have all that its
-//! author took away. A comment is no such line: it says nothing in any program.
+//! In YAML such a line is part of the text before it, so the agent would keep every tool that its author
+//! denied. A comment never counts, because no program reads fields in comments.
 
 use std::collections::BTreeSet;
 
@@ -19,19 +19,19 @@ use crate::frontmatter::Split;
 use crate::suggest;
 use crate::yaml::{Key, Node, Value};
 
-/// The longest key that is looked at, in bytes.
+/// The longest key that is checked, in bytes.
 const MAX_KEY: usize = 40;
 
-/// Fields that a slip of the pen may have been meant to be.
+/// Fields whose misspellings are checked.
 const LISTS: &[&str] = &["tools", "allowedTools", "disallowedTools"];
 
-/// Lines at the beginning of a body that are looked at: fields below a fence that closed too early.
+/// The first lines of a body, which are checked for fields below a fence that closed too early.
 const MAX_HEAD: usize = 30;
 
-/// The marks between a key and its value where a hand slips. The first one in a line counts.
+/// The marks that people write between a key and its value by mistake. The first one in a line counts.
 const JOINTS: &[&str] = &[":", "=", ";", "->", "→", "|", "~", "<", ">", "\t", " - ", " "];
 
-/// The first line that was meant to be a field that narrows, with that field.
+/// The first line that was probably meant as a narrowing field, with the field.
 pub(super) fn swallowed(
     split: &Split<'_>,
     entries: &[(Key, Node)],
@@ -72,7 +72,7 @@ pub(super) fn swallowed(
     None
 }
 
-/// The lines on which a field and those within it begin.
+/// The first lines of a field and its nested fields.
 fn lines_of((key, node): &(Key, Node), lines: &mut BTreeSet<u32>) {
     lines.insert(key.at.line);
     let mut left = vec![node];
@@ -90,7 +90,7 @@ fn lines_of((key, node): &(Key, Node), lines: &mut BTreeSet<u32>) {
     }
 }
 
-/// The field that narrows and that a line looks like.
+/// The narrowing field that a line resembles.
 fn field_of(line: &str, next: &str, known: &KnownTools) -> Option<String> {
     let line = seen(line);
     let bare = line.trim();
@@ -99,7 +99,7 @@ fn field_of(line: &str, next: &str, known: &KnownTools) -> Option<String> {
     }
     let mark = |c: char| c.is_whitespace() || "-*•>`\"'?{_+,<".contains(c);
     let bare = bare.trim_start_matches(mark);
-    // A key alone on its line, with its value on the next.
+    // A key alone on its line, with the value on the next.
     if LISTS.contains(&keys::meant(bare)) {
         let value = next.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '-'));
         let nothing = next.trim_start().starts_with(':') && Says::of_text(value) == Says::No;
@@ -107,7 +107,7 @@ fn field_of(line: &str, next: &str, known: &KnownTools) -> Option<String> {
             return Some(Shown::clipped(keys::meant(bare), MAX_KEY).to_string());
         }
     }
-    // The first joint, however much room it takes.
+    // The first mark, whatever its length.
     let found = JOINTS.iter().filter_map(|joint| Some((bare.find(joint)?, *joint)));
     let mut found: Vec<_> = found.filter(|(at, _)| *at > 0).collect();
     found.sort_by_key(|(at, joint)| (*joint == " ", *at));
@@ -116,7 +116,7 @@ fn field_of(line: &str, next: &str, known: &KnownTools) -> Option<String> {
         let key = key.trim_matches(mark).trim_matches(['`', ':', '.']);
         let value =
             value.trim_start_matches(|c: char| c.is_whitespace() || ":=;->→|~<*\"'`".contains(c));
-        // `<tools>Read</tools>`.
+        // The form `<tools>Read</tools>`.
         let value = value.split("</").next().unwrap_or(value);
         let value = value.trim_end_matches([',', '}', '"', '\'', '`', ';', '.']).trim();
         let is_list = value.is_empty() && joint == ":" && next.trim_start().starts_with("- ");
@@ -131,7 +131,7 @@ fn field_of(line: &str, next: &str, known: &KnownTools) -> Option<String> {
     None
 }
 
-/// Whether a value after such a key is one that a field has, and no prose.
+/// Whether a value after such a key is a value of the field rather than prose.
 fn takes(key: &str, value: &str, joint: &str, known: &KnownTools) -> bool {
     let field = keys::meant(key);
     let slip = || suggest::nearest(key, LISTS.iter().copied()).is_some() && !key.contains(' ');
@@ -143,7 +143,7 @@ fn takes(key: &str, value: &str, joint: &str, known: &KnownTools) -> bool {
     }
     let says = Says::of_text(value);
     let number = value.starts_with(|c: char| c.is_ascii_digit()) && value.split(' ').count() < 3;
-    // An everyday word before a blank is prose, for example in `write no tests`.
+    // A common word before a blank is prose, for example in `write no tests`.
     let plain = joint != " " || words(key).len() > 1 || flat(key).starts_with("readonly");
     match (lists, says) {
         (true, Says::No) => joint != " ",
@@ -151,7 +151,7 @@ fn takes(key: &str, value: &str, joint: &str, known: &KnownTools) -> bool {
         (_, Says::Number) | (true, _) if number => plain,
         (true, _) => names_tools(value, joint, known),
         (false, Says::Less) => !value.contains(' '),
-        // `permission_mode=plan`: one word after several that are joined.
+        // `permission_mode=plan`: one word after a key of several joined words.
         (false, _) => {
             let one = !value.is_empty() && !value.contains(' ') && joint.contains([':', '=']);
             number && plain || one && words(key).len() > 1
@@ -159,7 +159,7 @@ fn takes(key: &str, value: &str, joint: &str, known: &KnownTools) -> bool {
     }
 }
 
-/// Whether a text is names of tools between commas and nothing else.
+/// Whether a text consists only of tools' names, separated by commas.
 fn names_tools(value: &str, joint: &str, known: &KnownTools) -> bool {
     let value = value.trim_start_matches(['[', '{', '(']).trim_end_matches([']', '}', ')']);
     let bare = |entry: &Entry| entry.text.trim_matches(['"', '\'', '`', '*', '!', ' ']).to_owned();
@@ -168,7 +168,7 @@ fn names_tools(value: &str, joint: &str, known: &KnownTools) -> bool {
         let name = bare(entry);
         entry.text.trim() == "*" || !name.contains(' ') && tools_behind(&name, known).is_known
     };
-    // After a blank alone, a capital tells a name from a word.
+    // After a blank alone, a capital distinguishes a name from a word.
     let capital = |entry: &Entry| {
         bare(entry).starts_with(|c: char| c.is_uppercase()) || bare(entry).contains('_')
     };

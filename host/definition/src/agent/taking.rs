@@ -1,10 +1,10 @@
-//! Words of a key or of a name that take something away by themselves.
+//! Decides whether the words of a key or name deny something by themselves, for example `no_write`.
 
 use std::collections::BTreeSet;
 
 use super::words::{TABLES, Tables, flat, words};
 
-/// Words that take away beside an ability alone.
+/// Words that deny only beside a word for an ability, for example `write_free`.
 const BESIDE: &[&str] = &[
     "less",
     "free",
@@ -27,14 +27,14 @@ const BESIDE: &[&str] = &[
     "lose",
 ];
 
-/// Whether one of the words of a name takes away, or is for something that an agent can do.
+/// Whether a word of a name denies, or names an ability of agents.
 pub(super) fn speaks_in_name(name: &str) -> bool {
     let words = words(name);
     let speaks = |tables: &Tables| takes(&words, tables) || any(&words, &tables.abilities);
     TABLES.as_ref().is_none_or(speaks)
 }
 
-/// Whether a key by itself leaves out what stands behind it: `except`, `not`.
+/// Whether a key by itself excludes its value: `except`, `not`.
 pub(super) fn takes_by_itself(key: &str) -> bool {
     let takes = |tables: &Tables| {
         let key = flat(key);
@@ -43,9 +43,9 @@ pub(super) fn takes_by_itself(key: &str) -> bool {
     TABLES.as_ref().is_none_or(takes)
 }
 
-/// Whether the words of a key take something away.
+/// Whether the words of a key deny something.
 pub(super) fn takes(words: &[String], tables: &Tables) -> bool {
-    // `nobash`, which nobody cut into words.
+    // `nobash`, which was not split into words.
     let negated =
         |word: &String| word.strip_prefix("no").is_some_and(|rest| tables.abilities.contains(rest));
     let joined = |of: &Vec<String>| words.windows(of.len()).any(|part| part == of.as_slice());

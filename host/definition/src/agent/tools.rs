@@ -14,7 +14,7 @@ use crate::suggest;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownTools {
     names: BTreeSet<ToolName>,
-    /// The tools by their names in lower case; those of MCP servers also by `SERVER_TOOL`. Made once: a file
+    /// The tools by lower-case name; those of MCP servers also by `SERVER_TOOL`. Built once, because a file
     /// names hundreds of tools, and servers have thousands.
     spoken: BTreeMap<String, BTreeSet<ToolName>>,
     /// The tools by their names in lower case without joining characters, for example `filewrite`.
@@ -23,40 +23,40 @@ pub struct KnownTools {
     servers: BTreeMap<String, BTreeSet<ToolName>>,
 }
 
-/// The fate of a foreign tool name.
+/// The meaning of a foreign tool's name here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AliasStatus {
-    /// The tools named do all that the author's tool does.
+    /// The named tools do all that the foreign tool does.
     Works,
-    /// They do it with these limits.
+    /// The named tools have these limits.
     Limited(&'static str),
-    /// Nothing here does it, for this reason.
+    /// No tool here does the same, for this reason.
     Unavailable(&'static str),
 }
 
 /// A row of the translation table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolAlias {
-    /// Whose name it is.
+    /// The program that uses the name.
     pub dialect: Dialect,
-    /// The name, as its author writes it, for example `Read`.
+    /// The name in that program, for example `Read`.
     pub name: &'static str,
-    /// The tools that it means here; empty where it is unavailable.
+    /// Belljar's tools for the name; empty if unavailable.
     pub canonical: &'static [&'static str],
-    /// How well.
+    /// How well belljar's tools replace the foreign one.
     pub status: AliasStatus,
 }
 
 /// The meaning of a written tool name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// Every tool that the grants give.
+    /// Every granted tool.
     All,
-    /// These tools, with the limits of the translation where there are any.
+    /// These tools, with the limits of the translation, if any.
     Tools(Vec<ToolName>, Option<&'static str>),
-    /// Known, and not to be had here.
+    /// Known, but unavailable here, for this reason.
     Unavailable(String),
-    /// Nobody knows it.
+    /// Unknown.
     Unknown,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Written<'a> {
 }
 
 impl KnownTools {
-    /// These tools.
+    /// Builds the set, with its indexes.
     pub fn new(names: impl IntoIterator<Item = ToolName>) -> Self {
         let names: BTreeSet<ToolName> = names.into_iter().collect();
         let mut known = Self { names, ..Self::default() };
@@ -102,25 +102,25 @@ impl KnownTools {
         self.names.get(name)
     }
 
-    /// The tools that a name in lower case means in any program's files: a tool's own name, `mcp__SERVER` for
-    /// all tools of a server, `SERVER_TOOL` for one.
+    /// The tools that a lower-case name refers to in any program's files: a tool's own name, `mcp__SERVER`
+    /// for all tools of a server, `SERVER_TOOL` for one.
     pub(crate) fn spoken(&self, name: &str) -> BTreeSet<ToolName> {
         let found = self.spoken.get(name).into_iter().chain(self.servers.get(name));
         found.flatten().cloned().collect()
     }
 
-    /// The tools with this name, in lower case and without what only joins words.
+    /// The tools with this name, in lower case and without characters that only join words.
     pub(crate) fn flat(&self, name: &str) -> BTreeSet<ToolName> {
         self.flat.get(name).into_iter().flatten().cloned().collect()
     }
 
-    /// The tools of which that form of the name fits a pattern.
+    /// The tools whose joined lower-case name is accepted by `fits`.
     pub(crate) fn flat_like(&self, fits: impl Fn(&str) -> bool) -> BTreeSet<ToolName> {
         let found = self.flat.iter().filter(|(name, _)| fits(name));
         found.flat_map(|(_, tools)| tools).cloned().collect()
     }
 
-    /// The tools of which some name in lower case fits a pattern.
+    /// The tools with a lower-case name that `fits` accepts.
     pub(crate) fn spoken_like(&self, fits: impl Fn(&str) -> bool) -> BTreeSet<ToolName> {
         let found = self.spoken.iter().filter(|(name, _)| fits(name));
         found.flat_map(|(_, tools)| tools).cloned().collect()
@@ -137,7 +137,7 @@ impl KnownTools {
         self.names.iter().filter(|tool| tool.as_str().starts_with(&prefix)).cloned().collect()
     }
 
-    /// The name that this one was most likely meant to be.
+    /// The name that was likely meant.
     pub fn suggest(&self, name: &str) -> Option<&str> {
         suggest::nearest(name, self.names.iter().map(ToolName::as_str))
     }
@@ -150,8 +150,7 @@ impl FromIterator<ToolName> for KnownTools {
 }
 
 impl<'a> Written<'a> {
-    /// Splits off the scope. An unclosed parenthesis stays part of the name, which then is
-    /// unknown.
+    /// Splits off the scope. An unclosed parenthesis stays part of the name, which is then unknown.
     pub(crate) fn of(text: &'a str) -> Self {
         match text.strip_suffix(')').and_then(|rest| rest.split_once('(')) {
             Some((name, scope)) => Self { name: name.trim(), scope: Some(scope.trim()) },
@@ -159,8 +158,8 @@ impl<'a> Written<'a> {
         }
     }
 
-    /// Its meaning in a file of this dialect. A scope that belljar would not enforce makes the tool
-    /// unavailable: without it the file would get more than it says.
+    /// The meaning of the name in a file of this dialect. A scope that belljar would not enforce makes the
+    /// tool unavailable, because the whole tool would be more than the file asks for.
     pub(crate) fn meaning(&self, dialect: Dialect, known: &KnownTools) -> Meaning {
         let meaning = self.unscoped(dialect, known);
         let Some(scope) = self.scope.filter(|scope| *scope != "*") else { return meaning };
@@ -230,8 +229,8 @@ const INDEX: &str = "it asks a service that keeps an index of public code";
 
 macro_rules! aliases {
     ($($dialect:ident { $($name:literal => $status:expr $(, $tool:literal)*;)* })*) => {
-        /// Every foreign tool name that is understood. One table: the loader, the docs and
-        /// `belljar tools aliases` read it.
+        /// Every known foreign tool name: one table for the loader, the documentation and `belljar tools
+        /// aliases`.
         pub const TOOL_ALIASES: &[ToolAlias] = &[
             $($(ToolAlias {
                 dialect: Dialect::$dialect,

@@ -1,14 +1,16 @@
-//! Keys and values cut into words, and the tables of words by which agent files restrict.
+//! Splits keys and values into words, and holds the word tables by which agent files are read for
+//! restrictions.
 //!
-//! The tables are data: `tables/restriction.toml`. A text is read as a person sees it, so a letter
-//! that looks like a Latin one is that one, and what no screen shows counts as not there.
+//! The tables are data: `tables/restriction.toml`. A text is normalized to its appearance: a letter that
+//! looks like a Latin one is replaced by it, and invisible characters are dropped. For example, `maxTurns`
+//! has the words `max` and `turns`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// The longest text cut without blanks or capitals, for example `skiptools`.
+/// The longest text that is split without blanks or capitals, for example `skiptools`.
 const MAX_JOINED: usize = 40;
 
 /// Words of the tables.
@@ -45,12 +47,12 @@ pub(super) struct Tables {
     pub(super) refusing_hooks: Words,
     pub(super) display: Words,
     pub(super) switches: Words,
-    /// Keys that limit nothing here, and why.
+    /// Keys that limit nothing here, each with the reason.
     pub(super) no_limits: BTreeMap<String, String>,
 }
 
-/// The tables, in the letters that texts are compared in; `None` = they cannot be read, and then every key
-/// restricts. A test reads them.
+/// The tables, normalized like the compared texts; `None` = they cannot be parsed, and then every key
+/// restricts. A test proves that they can.
 pub(super) static TABLES: LazyLock<Option<Tables>> =
     LazyLock::new(|| toml::from_str(&seen(include_str!("../../tables/restriction.toml"))).ok());
 
@@ -91,7 +93,7 @@ const ALIKE: &[(&str, char)] = &[
     ("УΥ", 'Y'),
 ];
 
-/// Whether a character is shown by no screen.
+/// Whether a character is invisible.
 fn is_hidden(c: char) -> bool {
     matches!(
         u32::from(c),
@@ -114,13 +116,13 @@ fn is_hidden(c: char) -> bool {
     )
 }
 
-/// The text as a person sees it.
+/// The text normalized to its appearance.
 pub(super) fn seen(text: &str) -> String {
     let shown = text.chars().filter(|c| !is_hidden(*c));
     shown
         .map(|c| match u32::from(c) {
             0..=0x7f => c,
-            // Full width.
+            // Full-width forms of ASCII.
             n @ 0xff01..=0xff5e => char::from_u32(n - 0xfee0).unwrap_or(c),
             // Mathematical alphabets repeat the 26 letters, capitals first.
             n @ 0x1d400..=0x1d6a3 => {
@@ -136,36 +138,35 @@ pub(super) fn seen(text: &str) -> String {
         .collect()
 }
 
-/// A text in lower case, without what only joins words.
+/// A text in lower case, without characters that only join words.
 pub(super) fn flat(text: &str) -> String {
     let letters = seen(text);
     let letters = letters.chars().filter(|c| !matches!(c, '_' | '-' | ' '));
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// The words of a key: `maxToolCalls`, `max_tool_calls`, `max-tool-calls` and `maxtoolcalls` have
-/// three.
+/// The words of a key: `maxToolCalls`, `max_tool_calls`, `max-tool-calls` and `maxtoolcalls` each have three.
 pub(super) fn words(key: &str) -> Vec<String> {
     let cut = cut(key);
     let Some(tables) = TABLES.as_ref() else { return cut };
     cut.into_iter().flat_map(|word| tables.apart(word)).collect()
 }
 
-/// Marks by which people cross a name out.
+/// Marks with which people negate a name.
 pub(super) const CROSSES: [char; 12] =
     ['!', '-', '~', '^', '¬', '✗', '✘', '✖', '×', '❌', '🚫', '⛔'];
 
-/// Whether a name is crossed out: `!bash`, `-write`. Two dashes begin an option.
+/// Whether a name is negated: `!bash`, `-write`. Two dashes begin an option instead.
 pub(super) fn is_crossed_out(text: &str) -> bool {
     let Some(rest) = text.strip_prefix(CROSSES) else { return false };
     rest.trim_start().starts_with(|c: char| c.is_alphanumeric() || c == '*')
 }
 
-/// Cut at capitals and at what is neither letter nor digit.
+/// Splits at capitals and at characters that are neither letters nor digits.
 fn cut(key: &str) -> Vec<String> {
     let seen = seen(key);
     let mut words = match is_crossed_out(&seen) {
-        // `-bash`, `!write`.
+        // `-bash` and `!write` begin with the word `not`.
         true => vec!["not".to_owned(), String::new()],
         false => vec![String::new()],
     };
@@ -194,7 +195,7 @@ fn cut(key: &str) -> Vec<String> {
 }
 
 impl Tables {
-    /// Whether a word speaks of rights at all.
+    /// Whether a word is in any table about rights.
     pub(super) fn knows(&self, word: &str) -> bool {
         let tables = [
             &self.takes,
@@ -209,7 +210,7 @@ impl Tables {
         tables.iter().any(|table| table.contains(word))
     }
 
-    /// A word that is several of these words joined, cut; any other as it is.
+    /// Splits a word that joins several known words; any other word stays whole.
     fn apart(&self, word: String) -> Vec<String> {
         const JOINING: &[&str] =
             &["is", "can", "may", "has", "to", "in", "on", "before", "per", "by", "use"];
@@ -219,12 +220,12 @@ impl Tables {
         if word.len() > MAX_JOINED || !word.is_ascii() || fits(&word) {
             return vec![word];
         }
-        // For each end, where the longest last word begins that leaves a beginning which can be cut.
+        // For each end, the start of the longest last word whose rest can be split too.
         let mut from: Vec<Option<usize>> = vec![None; word.len() + 1];
         for end in 1..=word.len() {
             let starts = (0..end)
                 .filter(|start| *start == 0 || from.get(*start).is_some_and(Option::is_some));
-            // Two letters by themselves are in too many words.
+            // A part of one letter would match in too many words.
             let found = starts
                 .filter(|start| end - start > 1)
                 .find(|start| word.get(*start..end).is_some_and(fits));

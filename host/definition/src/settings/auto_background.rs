@@ -1,5 +1,5 @@
-//! `auto_background` in a grant's `subagents`: how long an agent waits for a subagent that it
-//! started, before that runs on in the background.
+//! `auto_background` in a grant's `subagents`: how long an agent waits for a subagent before the subagent
+//! continues in the background.
 
 use std::time::Duration;
 
@@ -10,29 +10,29 @@ use super::schema::Loader;
 /// The key.
 pub(super) const KEY: &str = "auto_background";
 
-/// The shortest wait: less would send every subagent to the background.
+/// The shortest wait, because less would send every subagent to the background.
 const LEAST: u64 = 1;
 
-/// The longest: a day. Nobody waits longer, and an agent's own time is over before.
+/// The longest wait: a day, because an agent's own time limit ends before that.
 const MOST: u64 = 24 * 60 * 60;
 
-/// The word that takes back what a wider section says.
+/// The value that cancels the wait of a wider section.
 const NEVER: &str = "never";
 
-/// The units of a time, each with its seconds.
+/// The units of a time, each in seconds.
 const UNITS: [(char, u64); 3] = [('s', 1), ('m', 60), ('h', 60 * 60)];
 
-/// How long an agent waits for a subagent in the foreground, as the operator says it.
+/// The operator's setting for how long an agent waits for a subagent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AutoBackground {
-    /// Until it ends, as where nothing is said.
+    /// Until the subagent ends, which is the default.
     Never,
-    /// So long; then the subagent runs on in the background.
+    /// This long; then the subagent continues in the background.
     After(Duration),
 }
 
 impl AutoBackground {
-    /// Reads `60s`, `5m`, `1h` or `never`; `None` = none of these, or out of bounds.
+    /// Parses `60s`, `5m`, `1h` or `never`; `None` = invalid or out of range.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if text == NEVER {
             return Some(Self::Never);
@@ -43,7 +43,7 @@ impl AutoBackground {
         (LEAST..=MOST).contains(&seconds).then(|| Self::After(Duration::from_secs(seconds)))
     }
 
-    /// The wait; `None` = as long as it takes.
+    /// The wait; `None` = until the subagent ends.
     pub(super) fn wait(self) -> Option<Duration> {
         match self {
             Self::Never => None,
@@ -52,13 +52,13 @@ impl AutoBackground {
     }
 }
 
-/// Digits alone: `parse` takes a sign too.
+/// Whether a text consists only of digits, because `parse` also accepts a sign.
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl<'t> Loader<'_, 't, '_> {
-    /// `auto_background` of a table `subagents` in a grant of the home file.
+    /// Reads `auto_background` of a grant's `subagents` in the home file.
     pub(super) fn auto_background(&mut self, subagents: &DeTable<'t>) -> Option<AutoBackground> {
         let item = subagents.get(KEY)?;
         if !self.is_home() {

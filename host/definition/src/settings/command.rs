@@ -1,4 +1,4 @@
-//! The `belljar grant` command that would give what is missing, as a person types it.
+//! The `belljar grant` command that would grant the missing rights, as a person types it.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,8 +8,8 @@ use belljar_policy::Permission;
 use super::{GrantChange, HOST_PLACEHOLDER};
 use crate::AgentId;
 
-/// The command that gives `change` to `id`. With `asked` it leaves to belljar what the agent's own
-/// file asks for, and names only directories that belljar cannot know; else it names every right.
+/// The command that grants `change` to `id`. With `asked`, belljar reads the requests from the agent's own
+/// file, and the command names only directories that belljar cannot know; otherwise it names every right.
 pub fn grant_command(id: &AgentId, change: &GrantChange, asked: bool) -> String {
     let mut command = format!("belljar grant {}", shell_word(&id.grant_key()));
     if asked {
@@ -40,8 +40,7 @@ pub fn grant_command(id: &AgentId, change: &GrantChange, asked: bool) -> String 
     command
 }
 
-/// A command for the home of a tenant, where that is not the operator's own, below a data root, where
-/// that is not the configured one.
+/// A command for a tenant's home, if not the operator's own, below a data root, if not the configured one.
 pub fn command_of(command: &str, tenant: Option<&str>, data: Option<&Path>) -> String {
     let mut command = command.to_owned();
     let data = data.map(Path::to_string_lossy);
@@ -58,7 +57,7 @@ fn is_unknown(host: Option<&Path>) -> bool {
     host.is_some_and(|host| host == Path::new(HOST_PLACEHOLDER))
 }
 
-/// A word as a shell takes it whole: `a;b` becomes `'a;b'`.
+/// A word quoted for a shell: `a;b` becomes `'a;b'`.
 pub fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/_-.:=,+@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

@@ -100,8 +100,8 @@ pub(super) fn spec(visibility: Visibility, overlays: bool) -> GrantSpec {
     }
 }
 
-/// Takes the tools that change files out of a row whose mounts were replaced by one to be written:
-/// they are there for overlays alone, and a mount is no grant of a tool.
+/// Removes the tools that change files from a row whose mounts were replaced by a writable one. These tools
+/// are default only with overlays, because a mount does not grant a tool.
 pub(super) fn without_overlay_tools(spec: &mut GrantSpec, visibility: Visibility) {
     let Some(row) = DEFAULTS.iter().find(|row| row.visibility == visibility) else { return };
     if let Some(tools) = &mut spec.tools {

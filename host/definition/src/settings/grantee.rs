@@ -1,4 +1,4 @@
-//! Whom a section of `[grants]` is for.
+//! The grantee of a section of `[grants]`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,18 +7,18 @@ use belljar_policy::Shown;
 
 use crate::{AgentId, AgentIdError, Scope, Slug};
 
-/// The grantee of a section: one agent or team, or each agent of a library, those included that an
-/// update brings. A file cannot choose the second: no name of an agent has a `*` in it.
+/// The grantee of a section: one agent or team, or all agents of a library, including those that an update
+/// adds. An agent file cannot choose the second form, because no agent's name contains `*`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grantee {
-    /// One of them.
+    /// One agent or team.
     Agent(AgentId),
-    /// `library/NAME/*`.
+    /// All agents of a library: `library/NAME/*`.
     Library(Slug),
 }
 
 impl Grantee {
-    /// Whether it is an agent of this scope, or all of them.
+    /// Whether the grantee is an agent of this scope, or all of its agents.
     pub fn is_of(&self, scope: &Scope) -> bool {
         match (self, scope) {
             (Self::Agent(id), scope) => id.scope == *scope,
@@ -27,7 +27,7 @@ impl Grantee {
         }
     }
 
-    /// Whether a section for it holds for this agent.
+    /// Whether a section for this grantee applies to the agent.
     pub fn covers(&self, agent: &AgentId) -> bool {
         match self {
             Self::Agent(id) => id == agent,
@@ -35,7 +35,7 @@ impl Grantee {
         }
     }
 
-    /// The grantee of a section for all agents of the library that this one is of.
+    /// The grantee that means all agents of this agent's library.
     pub(super) fn whole(&self) -> Option<Self> {
         match self {
             Self::Agent(AgentId { scope: Scope::Library(name), .. }) => {
@@ -46,7 +46,7 @@ impl Grantee {
         }
     }
 
-    /// The shortest text that grants accept for it: home agents by name alone.
+    /// The shortest text for this grantee in grants: home agents by name alone.
     pub fn grant_key(&self) -> String {
         match self {
             Self::Agent(id) => id.grant_key(),

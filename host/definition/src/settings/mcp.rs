@@ -1,4 +1,4 @@
-//! `[mcp.NAME]`: servers of the Model Context Protocol whose tools agents may be granted.
+//! `[mcp.NAME]`: servers of the Model Context Protocol whose tools can be granted to agents.
 
 use std::collections::BTreeSet;
 
@@ -13,42 +13,43 @@ use crate::toml_read::Item;
 
 const KEYS: &[&str] = &["url", "secrets", "timeout_seconds", "revision", "oauth"];
 
-/// Revisions of the protocol that a server may be held to.
+/// Revisions of the protocol that the setting can require.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
-/// Servers of one home.
+/// The most servers of one home.
 const MAX_SERVERS: usize = 64;
 
-/// Bytes of a server's name: the names of its tools, which have 64, begin with it.
+/// Bytes of a server's name, because it begins the names of its tools, which are limited to 64.
 const MAX_NAME: usize = 24;
 
 /// Bytes of an address.
 const MAX_URL: usize = 2_000;
 
-/// Seconds that one call may be given.
+/// The range of one call's time, in seconds.
 const TIMEOUTS: std::ops::RangeInclusive<u64> = 1..=600;
 
-/// A server, as the operator describes it.
+/// A server, as configured by the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpSetting {
-    /// Where it is.
+    /// The URL of the server.
     pub url: String,
-    /// The only reachable host of the server: the host of `url`, for example `mcp.example.com`.
+    /// The only host to which requests are sent: the host of `url`, for example `mcp.example.com`.
     pub host: HostRule,
-    /// Secrets that are joined to requests to it; each is bound to that host.
+    /// Secrets that are added to requests; each is bound to that host.
     pub secrets: BTreeSet<SecretName>,
-    /// The longest time of one call; the limits of the agent that calls hold too. Absent = those alone.
+    /// The longest time of one call, in addition to the limits of the calling agent. Absent = only those
+    /// limits.
     pub timeout_seconds: Option<u64>,
-    /// The revision of the protocol that it is spoken to with. Absent = the newest that it speaks.
+    /// The revision of the protocol. Absent = the newest that the server supports.
     pub revision: Option<String>,
-    /// How tokens for it are asked for.
+    /// How tokens for the server are obtained.
     pub oauth: McpOauthSetting,
-    /// The things that it may ask for in the midst of a call.
+    /// The requests that the server may make during a call.
     pub grants: McpGrants,
 }
 
 impl<'t> Loader<'_, 't, '_> {
-    /// `[mcp.NAME]` of the home file. To be called after the secrets.
+    /// Reads `[mcp.NAME]` of the home file. Call it after the secrets were read.
     pub(super) fn mcp(&mut self, table: &DeTable<'t>) {
         let servers = self.each(table, "mcp");
         if servers.len() > MAX_SERVERS
@@ -159,7 +160,7 @@ impl<'t> Loader<'_, 't, '_> {
     }
 }
 
-/// An address of a server or of an issuer, without a fragment.
+/// Parses the address of a server or an issuer, without a fragment.
 pub(super) fn address(text: &str) -> Option<Target> {
     let plain = text.len() <= MAX_URL
         && text.bytes().all(|byte| byte.is_ascii_graphic())
@@ -167,7 +168,8 @@ pub(super) fn address(text: &str) -> Option<Target> {
     Target::parse(text).ok().filter(|_| plain)
 }
 
-/// Small letters, digits and single `-`: `mcp__NAME__TOOL` can be read in one way alone.
+/// Whether a name has only lower-case letters, digits and single `-`, so that `mcp__NAME__TOOL` can be split
+/// unambiguously.
 fn is_server_name(name: &str) -> bool {
     name.len() <= MAX_NAME
         && name.starts_with(|c: char| c.is_ascii_lowercase())

@@ -1,33 +1,33 @@
-//! `[mcp.NAME]`: what a server may ask for in the midst of a call. Nothing said = nothing.
+//! `[mcp.NAME]`: the requests that a server may make during a call. An absent key allows none.
 
 use toml::de::DeTable;
 
 use super::schema::Loader;
 use crate::suggest;
 
-/// The keys of all servers for it.
+/// The keys for such requests.
 pub(super) const KEYS: [&str; 4] = ["elicitation", "sampling", "sampling_tokens", "roots"];
 
-/// Tokens of one run where nothing is said: some texts of a page each.
+/// The default tokens of one run: enough for some texts of a page each.
 const TOKENS: u64 = 20_000;
 
-/// Tokens of one run that a server can be given.
+/// The range of tokens of one run.
 const TOKEN_RANGE: std::ops::RangeInclusive<u64> = 100..=10_000_000;
 
-/// The things that a server may ask for in the midst of a call.
+/// The requests that a server may make during a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct McpGrants {
-    /// Forms, and addresses to open, are put to the person. Default: no.
+    /// Whether forms, and addresses to open, are shown to the person. Default: no.
     pub elicitation: bool,
-    /// The model, or role, that writes texts for it, and the most tokens that this reads and writes in
-    /// one run with all of its subagents. Default: none; 20,000.
+    /// The model, or role, that writes texts for the server, and the most tokens that these requests use in
+    /// one run, subagents included. Default: no model; 20,000.
     pub sampling: Option<(String, u64)>,
-    /// It may ask for the directories that it was given. Default: no.
+    /// Whether the server may list its granted directories. Default: no.
     pub roots: bool,
 }
 
 impl<'t> Loader<'_, 't, '_> {
-    /// The grants of a server. To be called after the models and roles.
+    /// Reads the grants of a server. Call it after models and roles were read.
     pub(super) fn server_grants(&mut self, table: &DeTable<'t>) -> McpGrants {
         McpGrants {
             elicitation: self.reader.boolean(table, "elicitation").unwrap_or_default(),
@@ -55,7 +55,7 @@ impl<'t> Loader<'_, 't, '_> {
         let model = self.reader.text_of("sampling", item)?;
         let (models, roles) = (self.settings.models.keys(), self.settings.roles.keys());
         let known: Vec<&str> = models.chain(roles).map(String::as_str).collect();
-        // A tenant without models of its own has the operator's.
+        // A tenant without models uses the operator's.
         if !known.is_empty() && !known.contains(&model) {
             let hint = suggest::did_you_mean(model, known).unwrap_or_else(|| {
                 "name a section `[models.NAME]` or a key of `[roles]`".to_owned()

@@ -1,4 +1,4 @@
-//! `[mcp.NAME.oauth]`: how tokens for a server are asked for.
+//! `[mcp.NAME.oauth]`: how belljar obtains tokens for a server.
 
 use belljar_policy::SecretName;
 use toml::de::DeTable;
@@ -9,27 +9,27 @@ use super::schema::Loader;
 const KEYS: &[&str] =
     &["issuer", "client_id", "client_secret", "client_metadata_url", "grant", "scopes"];
 
-/// Bytes of an address, of the name of a client, and of the name of a right.
+/// Bytes of an address, of a client's name, and of a scope.
 const MAX_TEXT: usize = 2_000;
 
-/// The words for who is asked.
+/// The values of the key that selects a person or a service.
 const PERSON: &str = "person";
 const SERVICE: &str = "client-credentials";
 
-/// How tokens for a server are asked for. The default: a person, at a client that registers itself.
+/// How tokens for a server are obtained. Default: a person signs in, with a client that registers itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct McpOauthSetting {
-    /// The only one that tokens are taken from. Absent = the one that the server names.
+    /// The only accepted issuer. Absent = the issuer that the server names.
     pub issuer: Option<String>,
-    /// This client's name there. Absent = it registers itself.
+    /// The client id at the issuer. Absent = the client registers itself.
     pub client_id: Option<String>,
-    /// The secret with which it proves its name, bound to the issuer's host.
+    /// The secret that authenticates the client, bound to the issuer's host.
     pub client_secret: Option<SecretName>,
-    /// Where a document about this client lies, which stands for its name.
+    /// The URL of a document about this client, used as the client id.
     pub client_metadata_url: Option<String>,
-    /// No person is asked: the client's secret is enough.
+    /// Whether no person signs in, because the client's secret suffices.
     pub is_service: bool,
-    /// The rights that are asked for. Empty = those that the server wants.
+    /// The requested scopes. Empty = those that the server requires.
     pub scopes: Vec<String>,
 }
 

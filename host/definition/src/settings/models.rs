@@ -29,7 +29,7 @@ const MODEL_KEYS: &[&str] = &[
     "stream_options",
     "extra_body",
 ];
-/// Where people write a key though it has no place in this file.
+/// Fields in which people write a key although it does not belong in this file.
 const INLINE_KEYS: &[&str] = &["key", "api_key", "token"];
 
 const KEY_HINT: &str = "keys do not stand in this file: name an environment variable with \
@@ -39,16 +39,16 @@ const EFFORTS: &[&str] = &["low", "medium", "high", "max"];
 
 const MAX_TOKENS_FIELDS: &[&str] = &["max_tokens", "max_completion_tokens"];
 
-/// Parts of a header's name that say that its value is a key.
+/// Parts of a header's name that suggest a key as its value.
 const SECRET_HEADERS: &[&str] = &["auth", "cookie", "key", "password", "secret", "token"];
 
 /// The longest value of a header, in bytes.
 const MAX_HEADER_VALUE: usize = 1_024;
 
-/// How deep `extra_body` may nest: what servers take is two or three deep.
+/// The deepest nesting of `extra_body`; servers accept two or three levels.
 const MAX_BODY_DEPTH: usize = 16;
 
-/// Whether a text begins as the address of a web server does.
+/// Whether a text begins like the address of a web server.
 fn is_web(url: &str) -> bool {
     let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
     matches!(scheme.as_deref(), Some("http" | "https"))
@@ -78,7 +78,7 @@ impl<'t> Loader<'_, 't, '_> {
             }
             let base_url = self.reader.text(table, "base_url");
             if kind != ModelKind::Scripted && base_url.as_deref().is_some_and(|url| !is_web(url)) {
-                // The value is not repeated: it may hold a password.
+                // The value is not repeated, because it may contain a password.
                 let at = table.get("base_url").map_or(0..0, toml::Spanned::span);
                 let message = "`base_url` does not begin with `http://` or `https://`";
                 let hint = "write the whole address, as `base_url = \"http://127.0.0.1:8080/v1\"`";
@@ -114,7 +114,7 @@ impl<'t> Loader<'_, 't, '_> {
         }
     }
 
-    /// As [`Reader::only`]; `said` are keys that were reported already.
+    /// Reports unknown keys like [`Reader::only`]; `said` = the keys that were reported already.
     fn only(&mut self, table: &DeTable<'t>, what: &str, known: &[&str], said: &[&str]) {
         let unknown = table.keys().any(|key| !said.contains(&key.get_ref().as_ref()));
         if unknown {
@@ -143,7 +143,7 @@ impl<'t> Loader<'_, 't, '_> {
         }
     }
 
-    /// A word out of a few.
+    /// Reads a value that must be one of these words.
     fn one_of(&mut self, table: &DeTable<'t>, name: &str, words: &[&str]) -> Option<String> {
         let item = table.get(name)?;
         let text = self.reader.text_of(name, item)?.to_owned();
@@ -153,8 +153,8 @@ impl<'t> Loader<'_, 't, '_> {
         self.reader.unfit(name, item, &format!("one of {}", list_of(words)))
     }
 
-    /// Headers that are no secrets. The names of those that carry keys are refused: this file
-    /// is copied, shown and shared.
+    /// Reads headers without secrets. A name that suggests a key is refused, because this file is copied,
+    /// shown and shared.
     fn headers(&mut self, table: &DeTable<'t>) -> BTreeMap<String, String> {
         let mut headers = BTreeMap::new();
         let Some(item) = table.get("headers") else { return headers };
@@ -196,7 +196,7 @@ impl<'t> Loader<'_, 't, '_> {
         body
     }
 
-    /// A value as JSON; one that JSON does not have is reported.
+    /// A value as JSON; a value without a JSON form is reported.
     fn json(&mut self, name: &str, item: &Item<'t>, depth: usize) -> Option<Value> {
         let wants = "a text, number, boolean, list or table, nested no deeper than 16";
         let Some(depth) = depth.checked_sub(1) else {

@@ -1,5 +1,5 @@
-//! Agents that `belljar.toml` names and nothing has: a slip there grants nothing, or blocks
-//! nobody, and says no word of it.
+//! Checks that agents named in `belljar.toml` exist. A misspelt name there would silently grant nothing, or
+//! block no agent. For example, `[grants.scuot]` yields a warning that suggests `scout`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Position, Severity};
 use crate::toml_read::Item;
 use crate::{AgentId, Catalog, Scope, Slug, TeamDefinition, suggest};
 
-/// A name of an agent, where it stands.
+/// A name of an agent, with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct NamedAgent {
     name: String,
@@ -20,16 +20,16 @@ pub(super) struct NamedAgent {
     at: Position,
 }
 
-/// The place that names an agent, and so how the name is read.
+/// The setting that names an agent, which decides how the name is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
-    /// `[grants.NAME]` at home: one agent or team, a bare name being one at home.
+    /// `[grants.NAME]` at home: one agent or team; a bare name means one of the home.
     HomeGrant,
-    /// The same in a workspace's file, where a bare name means its own agents too.
+    /// `[grants.NAME]` in a workspace's file, where a bare name also means the workspace's own agents.
     WorkspaceGrant,
-    /// `allowed_agents`: one agent, as in a grant.
+    /// `allowed_agents`: one agent, named as in a grant.
     Allowed,
-    /// `blocked_agents`: all agents of that name.
+    /// `blocked_agents`: all agents with this name.
     Blocked,
 }
 
@@ -44,7 +44,7 @@ impl By {
 }
 
 impl Loader<'_, '_, '_> {
-    /// Remembers the name for [`Settings::check_agents`].
+    /// Stores the name for [`Settings::check_agents`].
     pub(super) fn name_agent(&mut self, name: &str, by: By, item: &Item<'_>) {
         let at = self.reader.at(item.span());
         let (name, path) = (name.to_owned(), self.path.to_path_buf());
@@ -53,10 +53,9 @@ impl Loader<'_, '_, '_> {
 }
 
 impl Settings {
-    /// A warning for each agent that a grant, `allowed_agents` or `blocked_agents` names and that
-    /// is not there in this workspace, with the name that was most likely meant. Agents of other
-    /// workspaces are left alone, and so are names of files that are there and not in use: those
-    /// have diagnostics of their own.
+    /// A warning for each name in a grant, `allowed_agents` or `blocked_agents` that matches no agent in this
+    /// workspace, with the name that was likely meant. Agents of other workspaces are not checked, nor are
+    /// names of unused files, which have diagnostics of their own.
     pub fn check_agents(
         &self,
         agents: &Catalog,
@@ -84,8 +83,9 @@ impl Settings {
 }
 
 impl Settings {
-    /// A warning for each grant that named an agent whose letters beyond ASCII its slug left out once:
-    /// `Café Reviewer` was `caf-reviewer`. It holds for nobody now, and what it took away is there again.
+    /// A warning for each grant with an outdated slug: earlier versions dropped letters beyond ASCII, so that
+    /// `Café Reviewer` was `caf-reviewer`. Such a grant now applies to no agent, and its restrictions are
+    /// lost.
     pub fn outgrown(&self, agents: &Catalog) -> Vec<Diagnostic> {
         let grants = |named: &&NamedAgent| matches!(named.by, By::HomeGrant | By::WorkspaceGrant);
         let outgrown = self.named_agents.iter().filter(grants).filter_map(|named| {
@@ -98,7 +98,7 @@ impl Settings {
     }
 }
 
-/// The agent whose slug this one was, when slugs had letters of ASCII alone.
+/// The agent whose slug was `id` in the versions with only ASCII letters.
 fn outgrown_by<'a>(id: &AgentId, agents: &'a Catalog) -> Option<&'a AgentId> {
     let of_ascii = |name: &str| {
         let kept = |c: char| if c.is_ascii() { c } else { ' ' };
@@ -210,7 +210,7 @@ impl NamedAgent {
         }
     }
 
-    /// A namesake from elsewhere, else the agent with the name most like it.
+    /// A namesake with another scope, else the agent with the most similar name.
     fn meant<'a>(&self, agents: &'a Catalog) -> Option<&'a AgentId> {
         let slug = self.slug()?;
         let ids = || agents.agents().iter().map(|entry| &entry.id);

@@ -1,4 +1,4 @@
-//! `[server]`: how `belljar serve` listens, where it keeps what it has, and how much at a time.
+//! `[server]`: the addresses, data root and limits of `belljar serve`.
 
 use std::path::PathBuf;
 
@@ -28,55 +28,55 @@ const KEYS: &[&str] = &[
     "issuers",
 ];
 
-/// The most that any of the numbers may be.
+/// The largest value of any count.
 const MAX_COUNT: u64 = 100_000;
 
-/// The most that a tenant may be given to store: four TiB.
+/// The largest storage limit of a tenant: four TiB.
 const MAX_STORAGE_MIB: u64 = 4 << 20;
 
-/// `[server]`. Absent = the server's own default; the command line comes before it.
+/// `[server]`. Absent = the server's own default; the command line overrides both.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerSetting {
     /// Address and port to listen on, for example `127.0.0.1:7411`.
     pub listen: Option<String>,
     /// The data root: the store, and the homes and workspaces of tenants. Absolute or below `~`.
     pub data: Option<PathBuf>,
-    /// Names that the server goes by, beside those of the machine itself.
+    /// Host names of the server, beside those of the machine itself.
     pub host_names: Vec<String>,
-    /// Origins whose pages may call it, beside its own.
+    /// Origins whose pages may call the server, beside its own.
     pub origins: Vec<String>,
-    /// Jars that turns have at a time, of all tenants.
+    /// Concurrent jars of turns, of all tenants.
     pub jars: Option<u32>,
-    /// Turns that wait for a place, of all tenants.
+    /// Waiting turns, of all tenants.
     pub queue: Option<u32>,
-    /// Turns of one tenant that run at a time.
+    /// Concurrent turns of one tenant.
     pub tenant_turns: Option<u32>,
-    /// Turns of one tenant that wait.
+    /// Waiting turns of one tenant.
     pub tenant_queue: Option<u32>,
     /// Tokens of one tenant a day, in UTC.
     pub tenant_tokens_per_day: Option<u64>,
-    /// Fuel of one tenant a day.
+    /// Fuel of one tenant a day, in UTC.
     pub tenant_fuel_per_day: Option<u64>,
-    /// MiB that one tenant may have stored.
+    /// Storage of one tenant, in MiB.
     pub tenant_storage_mib: Option<u32>,
-    /// Requests a second of one key.
+    /// Requests of one key per second.
     pub requests_per_second: Option<u32>,
-    /// Connections of one address at a time.
+    /// Concurrent connections of one address.
     pub connections_per_address: Option<u32>,
-    /// Keys a minute that one address may try in vain.
+    /// Invalid keys of one address per minute.
     pub failed_keys_per_minute: Option<u32>,
-    /// Days for which lines of the audit log are kept.
+    /// Days after which lines of the audit log are deleted.
     pub audit_days: Option<u32>,
-    /// Whether a turn on OpenAI's wires that is not to be stored goes on when its caller is gone.
+    /// Whether a turn on OpenAI's wires that is not to be stored continues after its caller disconnects.
     pub finish_left_turns: bool,
     /// The collector of traces, by OTLP over HTTP, for example `http://127.0.0.1:4318`.
     pub otlp_endpoint: Option<String>,
-    /// `[server.issuers.NAME]`: whose tokens are taken beside belljar's own keys.
+    /// `[server.issuers.NAME]`: the issuers whose tokens are accepted beside belljar's own keys.
     pub issuers: Vec<IssuerSetting>,
 }
 
 impl<'t> Loader<'_, 't, '_> {
-    /// `[server]` of the home file.
+    /// Reads `[server]` of the home file.
     pub(super) fn server(&mut self, table: &DeTable<'t>) {
         let Some(item) = table.get("server") else { return };
         let Some(table) = self.reader.table("server", item) else { return };

@@ -1,4 +1,4 @@
-//! Who may hand work to whom: `subagents` in a grant, and `[subagents]` for everybody.
+//! The rules about subagents: `subagents` in a grant, and `[subagents]` for all agents.
 
 use belljar_policy::ToolName;
 use toml::de::DeTable;
@@ -14,24 +14,24 @@ const GRANT_KEYS: &[&str] =
     &["enabled", "max_concurrent", "allowed_agents", "allowed_tools", auto_background::KEY];
 const GLOBAL_KEYS: &[&str] = &["max_depth", "blocked_agents", "blocked_tools"];
 
-/// How deep subagents may go where nothing is said: a subagent has none of its own.
+/// The default depth of subagents: 1, so that a subagent has no subagents.
 const DEFAULT_DEPTH: u32 = 1;
 
-/// The deepest that can be allowed. Each level multiplies what one task can start.
+/// The largest depth that can be allowed, because each level multiplies the agents that one task can start.
 const MAX_DEPTH: u32 = 8;
 
-/// The most children at a time that can be allowed for one parent.
+/// The most concurrent subagents of one parent that can be allowed.
 const MAX_CONCURRENT: u64 = 1_000;
 
-/// The policy that holds for all subagents: `[subagents]`.
+/// The rules for all subagents: `[subagents]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubagentPolicy {
-    /// How many levels of subagents there may be below the agent that a person started.
-    /// Default: 1, so a subagent has none of its own; 0 = no agent delegates.
+    /// The levels of subagents below the agent that a person started. Default: 1, so that a subagent has no
+    /// subagents; 0 = no agent delegates.
     pub max_depth: u32,
-    /// Agents that nobody may delegate to, by name or id, for example `scout`.
+    /// Agents that can never be subagents, by name or id, for example `scout`.
     pub blocked_agents: Vec<String>,
-    /// Tools that no subagent has, whatever it is granted.
+    /// Tools that no subagent has, whatever the grants.
     pub blocked_tools: Vec<ToolName>,
 }
 
@@ -43,7 +43,7 @@ impl Default for SubagentPolicy {
 }
 
 impl SubagentPolicy {
-    /// The policy that both allow.
+    /// The narrower of both policies.
     #[must_use]
     pub(super) fn narrowed(mut self, other: Option<&Self>) -> Self {
         if let Some(other) = other {
@@ -56,7 +56,7 @@ impl SubagentPolicy {
 }
 
 impl SubagentsAsk {
-    /// The same with every key that `over` states replaced: a grant over the defaults.
+    /// A copy in which every key stated by `over` is replaced: a grant over the defaults.
     #[must_use]
     pub(super) fn overlaid(&self, over: &Self) -> Self {
         Self {
@@ -70,14 +70,14 @@ impl SubagentsAsk {
 }
 
 impl<'t> Loader<'_, 't, '_> {
-    /// `subagents` of a grant.
+    /// Reads `subagents` of a grant.
     pub(super) fn subagents(&mut self, item: &Item<'t>, spec: &mut GrantSpec) {
         let Some(table) = self.reader.table("subagents", item) else { return };
         self.reader.only(table, "`subagents`", GRANT_KEYS);
         spec.auto_background = self.auto_background(table);
         spec.subagents = SubagentsAsk {
             enabled: self.reader.boolean(table, "enabled"),
-            // How deep an agent of the operator's goes is said once, for all.
+            // The operator sets the depth in `[subagents]` alone, for all agents.
             max_depth: None,
             max_concurrent: self.bounded(table, "max_concurrent", 1, MAX_CONCURRENT),
             allowed_agents: table
@@ -129,7 +129,7 @@ impl<'t> Loader<'_, 't, '_> {
         self.texts_with(item, key, |_, _, _| {})
     }
 
-    /// The texts of a list; each is shown to `see` first.
+    /// The texts of a list; `see` is called with each.
     fn texts_with(
         &mut self,
         item: &Item<'t>,

@@ -1,11 +1,11 @@
-//! Requests that are far wider than the description lets expect.
+//! Finds requests that are far wider than the description suggests.
 
 use belljar_policy::Access;
 
 use crate::AgentDefinition;
 use crate::agent::{TOOL_ALIASES, Written};
 
-/// Beginnings of the words of somebody who looks and tells.
+/// Beginnings of words for work that only reads.
 const READING: &[&str] = &[
     "analy",
     "answer",
@@ -29,8 +29,8 @@ const READING: &[&str] = &[
     "understand",
 ];
 
-/// Beginnings of the words of somebody who changes something, runs something or goes out for it.
-/// One of them, and the description says more than reading.
+/// Beginnings of words for work that changes, runs or fetches something. A description with one of them is
+/// not only about reading.
 const ACTING: &[&str] = &[
     "add",
     "apply",
@@ -94,7 +94,7 @@ const ACTING: &[&str] = &[
     "writ",
 ];
 
-/// Kinds of what an agent asks for beyond reading.
+/// The requests beyond reading.
 #[derive(Debug, Default)]
 struct Asks {
     everything: bool,
@@ -103,9 +103,9 @@ struct Asks {
     network: bool,
 }
 
-/// The requests of an agent whose description speaks of reading alone. Reviewers read a
-/// repository's history through a shell and look things up, so one of these alone is nothing to
-/// tell; to change files, or to have both or everything, is.
+/// Describes the requests of an agent whose description is only about reading. A reviewer may need a shell
+/// for a repository's history, or the network for look-ups, so either alone is not reported; changing files
+/// is, and so are both together, or all tools.
 pub(super) fn look(definition: &AgentDefinition) -> Option<String> {
     let asks = Asks::of(definition);
     let wide = asks.everything || asks.write || asks.shell && asks.network;
@@ -140,7 +140,7 @@ impl Asks {
         let written = definition.tools_as_written.iter().flatten();
         for name in written {
             let name = Written::of(name).name;
-            // A file that says nothing about tools asks for nothing in particular.
+            // A file without a statement about tools asks for no tool in particular.
             asks.everything |= name == "*" && asked.tools.is_none();
             asks.tool(name);
             let aliases = TOOL_ALIASES.iter().filter(|alias| alias.name == name);

@@ -1,4 +1,4 @@
-//! Words of a text to the loader, around the person, or where they are not seen.
+//! Finds words of a text that address the loader, try to avoid the person, or are hidden from a reader.
 
 use std::sync::LazyLock;
 
@@ -9,14 +9,14 @@ use super::{
     SKIPS_APPROVAL, SPEAKS_TO_LOADER,
 };
 
-/// Between two words: space, line ends, and the marks of bold, italic and code.
+/// A gap between two words: blanks, line ends, and the marks of bold, italic and code.
 const GAP: &str = r"[\s*_`>]+";
 
-/// The shortest run of encoded characters that is told: longer than any digest, key id or
-/// hash-like name that examples hold, and about a hundred characters when decoded.
+/// The shortest reported run of encoded characters: longer than any digest or key id in usual examples, and
+/// about a hundred characters when decoded.
 const MIN_ENCODED: usize = 140;
 
-/// The patterns that are looked for, in lower case. `_` stands for [`GAP`].
+/// The patterns, in lower case. `_` is replaced by [`GAP`].
 const PATTERNS: &[(&str, &str)] = &[
     (
         OVERRIDES_INSTRUCTIONS,
@@ -48,7 +48,7 @@ const PATTERNS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Words by which a comment gives an order instead of describing the page.
+/// Words by which a comment orders something instead of describing the page.
 const ORDERS: &str = r"\b(you_(must|should|are|will|have_to)|(ignore|disregard)_(all|any|every|the|your|what)|never|do_not|don['’]t|must_not|run_the|send|upload|exfiltrate|secretly|assistant|system_prompt|instructions?_(for|to)|important:)\b";
 
 struct Patterns {
@@ -56,7 +56,7 @@ struct Patterns {
     orders: Option<Regex>,
 }
 
-/// None of them fails to compile: a test sees that each finds its example.
+/// Every pattern compiles: a test proves that each finds its example.
 static COMPILED: LazyLock<Patterns> = LazyLock::new(|| Patterns {
     rules: PATTERNS
         .iter()
@@ -69,7 +69,7 @@ fn compiled(pattern: &str) -> Option<Regex> {
     Regex::new(&literal(pattern)).ok()
 }
 
-/// The pattern with [`GAP`] for each `_`, but for those of names.
+/// The pattern with [`GAP`] for each `_`, except in the names of special tokens.
 fn literal(pattern: &str) -> String {
     const NAMES: &[&str] = &[
         "im_start",
@@ -88,7 +88,7 @@ fn literal(pattern: &str) -> String {
 }
 
 pub(super) fn look(text: &str, found: &mut Found<'_>) {
-    // Lower case of the same length, so that places stay what they are.
+    // ASCII lower case has the same length, so positions stay valid.
     let lower = text.to_ascii_lowercase();
     for (rule, regex) in &COMPILED.rules {
         for hit in regex.find_iter(&lower) {
@@ -103,14 +103,14 @@ pub(super) fn look(text: &str, found: &mut Found<'_>) {
     encoded(text, found);
 }
 
-/// The hit without white space and quotes before it, so that it begins on its own line.
+/// The match without white space and code marks at its beginning, so that it begins on its own line.
 fn trimmed(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
     let hit = text.get(start..end).unwrap_or("");
     let skipped = hit.len() - hit.trim_start_matches([' ', '\t', '\r', '\n', '`']).len();
     start + skipped..end
 }
 
-/// HTML comments that give orders. Inside a fence a comment is code, and is seen.
+/// Finds HTML comments that order something. A comment inside a code fence is visible code.
 fn comments(text: &str, lower: &str, found: &mut Found<'_>) {
     let Some(orders) = &COMPILED.orders else { return };
     let (mut offset, mut fence, mut open) = (0, None, None);
@@ -133,7 +133,7 @@ fn comments(text: &str, lower: &str, found: &mut Found<'_>) {
         }
         offset += line.len();
     }
-    // A page ends an open comment with itself.
+    // An unclosed comment extends to the end of the page.
     if let Some(start) = open {
         comment(text, lower, start..lower.len(), orders, found);
     }
@@ -154,7 +154,7 @@ fn comment(
     }
 }
 
-/// The fence that is open after this line.
+/// The code fence that is open after this line.
 fn fenced(line: &str, open: Option<&'static str>) -> Option<&'static str> {
     let mark = ["```", "~~~"].into_iter().find(|mark| line.starts_with(mark));
     match (open, mark) {
@@ -164,7 +164,7 @@ fn fenced(line: &str, open: Option<&'static str>) -> Option<&'static str> {
     }
 }
 
-/// Long runs of base64 or hexadecimal digits.
+/// Finds long runs of base64 or hexadecimal digits.
 fn encoded(text: &str, found: &mut Found<'_>) {
     let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '-' | '_');
     let mut start = None;
@@ -183,8 +183,8 @@ fn encoded(text: &str, found: &mut Found<'_>) {
     }
 }
 
-/// Whether a run of characters is data. Lines, paths and long names hold few digits or few
-/// letters of one case, or many of their separators.
+/// Whether a run of characters is encoded data. Rules, paths and long names have few digits, or few letters
+/// of one case, or many separators.
 fn is_encoded(run: &str) -> bool {
     if run.len() < MIN_ENCODED {
         return false;

@@ -1,4 +1,4 @@
-//! From YAML to a team definition.
+//! Parses a team definition from YAML.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use crate::fields::{self, Fields, shown};
 use crate::yaml::{Key, Node, Value};
 use crate::{filed, suggest};
 
-/// The longest name of an agent in a team, in characters: a workspace's identity holds a path.
+/// The longest name of an agent in a team, in characters; the id of a workspace's agent contains a path.
 const MAX_AGENT_NAME: usize = 500;
 
-/// Budgets of a team. The upper ends only catch slips: a week, and more than any of the
-/// default limits of its agents.
+/// The ranges of a team's budgets. The upper ends only catch typing errors: a week, and more than any default
+/// limit of its agents.
 const STEPS: (u64, u64) = (1, 1_000_000);
 const TOKENS: (u64, u64) = (1, 1_000_000_000_000);
 const FUEL: (u64, u64) = (1, 1_000_000_000_000_000);
@@ -47,7 +47,7 @@ pub(super) fn read(path: &Path, text: &str, findings: &mut Findings<'_>) -> Opti
     })
 }
 
-/// A field that must be there; one that is misspelt is told once, among the leftovers.
+/// A required field; a misspelt one is reported once, among the leftovers.
 fn required(fields: &mut Fields<'_, '_>, name: &'static str, known: &[&str]) -> Option<String> {
     if fields.place_of(name).is_none() && fields.misspelt(name, known) {
         return None;
@@ -75,7 +75,7 @@ fn stages(fields: &mut Fields<'_, '_>) -> Option<Vec<Stage>> {
         findings.error(key.at, "bad-field", "`stages` is empty");
         return None;
     }
-    // Read all, so that every mistake is told at once.
+    // All stages are parsed, so that every error is reported at once.
     let stages: Vec<Option<Stage>> = items
         .into_iter()
         .take(MAX_TEAM_AGENTS + 1)
@@ -205,7 +205,7 @@ fn member(index: usize, at: Position, fields: &mut Fields<'_, '_>) -> Option<Mem
     Some(Member { agent: agent?.trim().to_owned(), context, task: task?, line: at.line })
 }
 
-/// The template; `None` where it is wrong.
+/// Parses the template; `None` = invalid.
 fn task(index: usize, fields: &mut Fields<'_, '_>) -> Option<Option<Template>> {
     let Some(text) = fields.optional_text("task").filter(|text| !text.trim().is_empty()) else {
         return Some(None);

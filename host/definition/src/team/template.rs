@@ -1,16 +1,16 @@
-//! The task of a team's member, with places for what the stages before it said.
+//! The task of a team's member, with placeholders for the output of earlier stages.
 
 use crate::suggest;
 
-/// The places that a template may name.
+/// The names of placeholders.
 const PLACES: [&str; 2] = ["input", "task"];
 
-/// The most places in one template: each may stand for the whole output of a stage.
+/// The most placeholders in one template, because each may be replaced by the whole output of a stage.
 const MAX_PLACES: usize = 8;
 
-/// A text in which `{input}` stands for the output of the stage before (the team's task, in the
-/// first stage) and `{task}` for the team's task. `{{input}}` is the text `{input}` itself;
-/// other braces mean nothing.
+/// A text with placeholders: `{input}` is replaced by the output of the previous stage (in the first stage,
+/// the team's task) and `{task}` by the team's task. `{{input}}` becomes the literal text `{input}`; other
+/// braces are ordinary text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<Piece>);
 
@@ -21,11 +21,11 @@ enum Piece {
     Task,
 }
 
-/// Why a text is no template: what is wrong, and what to do.
+/// Why a text is not a template, and a hint.
 pub(crate) type Misfit = (String, String);
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     pub(crate) fn parse(text: &str) -> Result<Self, Misfit> {
         let mut pieces = Vec::new();
         let (mut plain, mut rest, mut places) = (String::new(), text, 0);
@@ -55,7 +55,7 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// The text with its places filled in, once: what is filled in is not looked at again.
+    /// The text with its placeholders replaced, once: inserted text is not searched for placeholders.
     pub fn fill(&self, input: &str, task: &str) -> String {
         let mut filled = String::new();
         for piece in &self.0 {
@@ -68,13 +68,13 @@ impl Template {
         filled
     }
 
-    /// Whether it passes on what the stage before said.
+    /// Whether the template contains `{input}`.
     pub fn uses_input(&self) -> bool {
         self.0.contains(&Piece::Input)
     }
 }
 
-/// A word between these braces at the start of the text, and what follows.
+/// The word between these braces at the start of the text, and the text after it.
 fn word<'a>(text: &'a str, open: &str, close: &str) -> Option<(&'a str, &'a str)> {
     let (word, after) = text.strip_prefix(open)?.split_once(close)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');

@@ -13,17 +13,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::program::Known;
 
-/// Descriptors of a request for a hook or a program: stdin, stdout and stderr of what is started, and the
-/// socket for the answers. Other requests have fewer.
+/// Descriptors of a request for a hook or a program: the child's stdin, stdout and stderr, and the socket for
+/// the answers. Other requests have fewer.
 pub(crate) const FILES: usize = 4;
 
-/// Room for the descriptors in a message.
+/// The buffer size for the descriptors of a message.
 pub(crate) const SPACE: usize = rustix::cmsg_space!(ScmRights(FILES));
 
-/// Most bytes of a request: the largest names a digest of 64 digits.
+/// Most bytes of a request, because the largest contains a digest of 64 digits.
 const MAX_REQUEST: usize = 128;
 
-/// Most bytes of an answer: what a compiler says of a component, escaped.
+/// Most bytes of an answer, because the largest contains a compiler's escaped message.
 pub(crate) const MAX_ANSWER: usize = 16 << 10;
 
 /// Most bytes of the broker's first message: the hook commands and programs of a `belljar.toml`, as JSON (a
@@ -36,7 +36,7 @@ pub(crate) const MAX_DUTIES: u64 = 8 << 20;
 pub(crate) struct Duties {
     pub(crate) hooks: Vec<String>,
     pub(crate) programs: Vec<Known>,
-    /// `None` = nothing is kept.
+    /// `None` = no cache.
     pub(crate) cache: Option<PathBuf>,
     /// The file for [`Request::Settings`]; `None` = no settings to read.
     pub(crate) settings: Option<PathBuf>,
@@ -46,35 +46,35 @@ pub(crate) struct Duties {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Request {
-    /// A hook command, by its place in the broker's list. Four descriptors.
+    /// Start a hook command, by its index in the broker's list. Four descriptors.
     Hook(usize),
-    /// The stored file for the component with this digest, in hexadecimal digits. Two descriptors: a file to
-    /// write to, and the socket for the answers.
+    /// Find the stored file for the component with this digest, in hexadecimal digits. Two descriptors: a
+    /// file to write to, and the socket for the answers.
     Find(Made, String),
-    /// The same, made anew of a component, and kept. Three descriptors: a file with the component,
-    /// and the two of [`Request::Find`].
+    /// Make the file from a component, and store it. Three descriptors: a file with the component, and the
+    /// two of [`Request::Find`].
     Make(Made),
-    /// The present content of the settings file. Two descriptors, as for [`Request::Find`].
+    /// Read the settings file. Two descriptors, as for [`Request::Find`].
     Settings,
-    /// A program, by its place in the broker's list, if its digest is still the given one. Four descriptors,
+    /// Start a program, by its index in the broker's list, if its digest equals this one. Four descriptors,
     /// as for [`Request::Hook`].
     Program(usize, String),
-    /// The present digest of a program. Two descriptors, as for [`Request::Find`].
+    /// Compute the present digest of a program. Two descriptors, as for [`Request::Find`].
     Identify(usize),
 }
 
-/// A file made from a component, outside of the process that uses the file.
+/// A file made from a component, outside of the process that uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Made {
-    /// Its machine code.
+    /// The machine code.
     Code,
-    /// The checked descriptions of its tools.
+    /// The checked descriptions of the component's tools.
     Tools,
 }
 
 impl Request {
-    /// How many descriptors come with it.
+    /// The number of descriptors of the request.
     pub(crate) fn files(&self) -> usize {
         match self {
             Self::Hook(_) | Self::Program(..) => FILES,
@@ -84,31 +84,31 @@ impl Request {
     }
 }
 
-/// The end of a request, a line each.
+/// An answer to a request, one a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Answer {
-    /// It runs.
+    /// The child is running.
     Started,
     /// Refused, with the reason, for example an unknown command. The last answer.
     Refused(String),
     /// Refused: the program's digest differs. The last answer.
     Changed,
-    /// The child has ended, with this status of the system. The last answer.
+    /// The child has ended, with this exit status. The last answer.
     Ended(i32),
-    /// Whether the file holds what was asked for: there may be no such thing. The last word.
+    /// Whether the requested content was written to the file; false = no such content. The last answer.
     Given(bool),
 }
 
-/// A request as it came, unchecked.
+/// A message, unchecked.
 pub(crate) struct Received {
     pub(crate) text: Vec<u8>,
     pub(crate) files: Vec<OwnedFd>,
-    /// Something did not fit.
+    /// Whether the message was truncated.
     pub(crate) cut: bool,
 }
 
-/// Both ends of a connection that keeps messages apart.
+/// Makes a pair of connected sockets that preserve message boundaries.
 pub(crate) fn socket() -> io::Result<(OwnedFd, OwnedFd)> {
     let ends = rustix::net::socketpair(
         AddressFamily::UNIX,
@@ -119,7 +119,7 @@ pub(crate) fn socket() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(ends)
 }
 
-/// The next message; `None` = there are no more.
+/// Receives the next message; `None` = the connection is closed.
 pub(crate) fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Received>> {
     let mut text = vec![0; MAX_REQUEST];
     let mut space = [MaybeUninit::uninit(); SPACE];

@@ -5,10 +5,10 @@
 use super::{Rules, number, rule, when, when_all};
 use seccompiler::SeccompCmpOp as Op;
 
-/// Left whatever the arguments. None takes the number of another process or a key; a path is
-/// landlock's to judge, or tells no more than that a file is there.
+/// Calls allowed whatever the arguments. None has a key or another process's id as an argument; paths are
+/// checked by landlock, or only reveal whether a file exists.
 const PLAIN: &[i64] = &[
-    // Files that are open.
+    // Open files.
     libc::SYS_close,
     libc::SYS_close_range,
     libc::SYS_copy_file_range,
@@ -38,7 +38,7 @@ const PLAIN: &[i64] = &[
     libc::SYS_sync_file_range,
     libc::SYS_write,
     libc::SYS_writev,
-    // Files by their paths.
+    // Files by path.
     libc::SYS_faccessat,
     libc::SYS_faccessat2,
     libc::SYS_getcwd,
@@ -135,7 +135,7 @@ const PLAIN: &[i64] = &[
     libc::SYS_shutdown,
 ];
 
-/// The older forms of the same, where the processor has them.
+/// The older forms of these calls on some processors.
 #[cfg(target_arch = "x86_64")]
 const PLAIN_HERE: &[i64] = &[
     libc::SYS_access,
@@ -170,30 +170,31 @@ const PLAIN_HERE: &[i64] = &[];
 /// `futex_requeue`. The C library uses these if present.
 const NEWER: &[i64] = &[453, 454, 455, 456];
 
-/// Calls whose first argument names a process or a thread, limited to this process: a zero means the caller.
+/// Calls whose first argument is a process or thread id, allowed only with 0, which means the caller.
 const OWN: &[i64] = &[libc::SYS_prlimit64, libc::SYS_sched_getaffinity, libc::SYS_getsid];
 
-/// Calls that name a process in the second argument, after the number's kind.
+/// Calls whose second argument is a process id, after the kind of the id.
 const OWN_BY_KIND: &[i64] = &[libc::SYS_getpriority, libc::SYS_setpriority];
 
-/// Calls that name a clock of the system. Larger numbers mean clocks of devices or of other processes.
+/// Calls whose argument is a clock of the system. Larger numbers mean clocks of devices or of other
+/// processes.
 const CLOCKS: &[i64] =
     &[libc::SYS_clock_getres, libc::SYS_clock_gettime, libc::SYS_clock_nanosleep];
 const LAST_CLOCK: u64 = 11;
 
-/// Families of sockets: IP, and netlink for the list of addresses that name resolution sorts by.
-/// A local socket could reach any listener on a path, which landlock (to version 7) does not check; the C
-/// library does without local sockets.
+/// Families of sockets: IP, and netlink for the list of addresses by which name resolution sorts. A local
+/// socket could reach any listener on a path, which landlock (to version 7) does not check; the C library
+/// works without local sockets.
 pub(super) const IP: &[i32] = &[libc::AF_INET, libc::AF_INET6];
 
-/// The remains of IP: whatever the type means, TCP, UDP.
+/// The protocols of IP: the type's default, TCP, UDP.
 pub(super) const PROTOCOLS: &[i32] = &[0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
 
-/// The part of a socket's type that is no flag.
+/// The bits of a socket's type that are not flags.
 pub(super) const TYPE: u64 = 0xf;
 
-/// Requests to a device: a terminal's settings and size, blocking, the number of readable bytes, and the
-/// written pages of a mapping.
+/// Requests to a device: a terminal's settings and size, non-blocking mode, the number of readable bytes, and
+/// the written pages of a mapping.
 const REQUESTS: &[u64] = &[
     0x5401,
     0x5402,
@@ -214,8 +215,8 @@ const REQUESTS: &[u64] = &[
     0xc060_6610,
 ];
 
-/// Operations on a descriptor: doubling it, its flags, its locks, a pipe's size, seals. Not its signal's
-/// receiver, nor watching a directory.
+/// Operations on a descriptor: duplication, flags, locks, a pipe's size, seals. Setting the receiver of
+/// signals and watching a directory are excluded.
 const DESCRIPTORS: &[i32] = &[
     libc::F_DUPFD,
     libc::F_GETFD,
@@ -235,7 +236,7 @@ const DESCRIPTORS: &[i32] = &[
     libc::F_GET_SEALS,
 ];
 
-/// Settings of a process for itself: names of threads and mappings, an end with its parent, fewer privileges.
+/// Settings of a process for itself: names of threads and mappings, ending with its parent, fewer privileges.
 /// Dumpability is excluded: see [`rules`].
 const SELF: &[i32] = &[
     libc::PR_SET_PDEATHSIG,
@@ -249,8 +250,7 @@ const SELF: &[i32] = &[
     libc::PR_SET_VMA,
 ];
 
-/// Options of sockets, by level: those of buffers, times, and of keeping a connection. No
-/// filter of packets, no routing.
+/// Options of sockets, by level: buffers, timeouts, and keep-alive. Packet filters and routing are excluded.
 const OPTIONS: &[(i32, &[i32])] = &[
     (
         libc::SOL_SOCKET,
@@ -279,7 +279,7 @@ const OPTIONS: &[(i32, &[i32])] = &[
     (libc::IPPROTO_IPV6, &[libc::IPV6_MTU_DISCOVER, libc::IPV6_RECVERR, libc::IPV6_V6ONLY]),
 ];
 
-/// Of `clone`: namespaces, which are refused to all.
+/// Flags of `clone` for new namespaces, which are always refused.
 pub(super) const NAMESPACES: i32 = libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWNET
@@ -288,7 +288,7 @@ pub(super) const NAMESPACES: i32 = libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS;
 
-/// Of `clone`: a thread that shares this process's memory; no process, no namespace.
+/// Flags of `clone` for a thread that shares this process's memory; processes and namespaces are refused.
 const THREAD: i32 = libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND;
 const NO_THREAD: i32 =
     NAMESPACES | libc::CLONE_PARENT | libc::CLONE_PIDFD | libc::CLONE_PTRACE | libc::CLONE_VFORK;
@@ -301,7 +301,7 @@ pub(super) fn rules(network: bool) -> Result<Rules, String> {
         rules.insert(*call, vec![when_all(&[(0, Op::Eq, 0)])?]);
     }
     for call in OWN_BY_KIND {
-        // `PRIO_PROCESS`, and zero for whoever calls.
+        // `PRIO_PROCESS`, and 0 for the caller.
         rules.insert(*call, vec![when_all(&[(0, Op::Eq, 0), (1, Op::Eq, 0)])?]);
     }
     for call in CLOCKS {
@@ -314,7 +314,7 @@ pub(super) fn rules(network: bool) -> Result<Rules, String> {
     rules.insert(libc::SYS_ioctl, among(1, &mut REQUESTS.iter().copied())?);
     rules.insert(libc::SYS_fcntl, among(1, &mut DESCRIPTORS.iter().map(|one| number(*one)))?);
     let mut own = among(0, &mut SELF.iter().map(|one| number(*one)))?;
-    // What is not dumpable stays so.
+    // A process that is not dumpable must stay so.
     own.push(when_all(&[(0, Op::Eq, number(libc::PR_SET_DUMPABLE)), (1, Op::Eq, 0)])?);
     rules.insert(libc::SYS_prctl, own);
     let (thread, no_thread) = (number(THREAD), number(NO_THREAD));
@@ -322,7 +322,7 @@ pub(super) fn rules(network: bool) -> Result<Rules, String> {
         libc::SYS_clone,
         vec![rule(vec![when(0, Op::MaskedEq(thread | no_thread), thread)?])?],
     );
-    // Only what takes more away: a filter, with no flag.
+    // Only more restrictions: a filter without flags.
     rules.insert(libc::SYS_seccomp, vec![when_all(&[(0, Op::Eq, 1), (1, Op::Eq, 0)])?]);
     sockets(&mut rules, network)?;
     Ok(rules)
@@ -338,7 +338,7 @@ fn signals(rules: &mut Rules) -> Result<(), String> {
 }
 
 fn sockets(rules: &mut Rules, network: bool) -> Result<(), String> {
-    // Connected from the start: neither end can be sent elsewhere.
+    // Connected from the start, so neither end can be connected elsewhere.
     let stream = number(libc::SOCK_STREAM);
     let local = (0, Op::Eq, number(libc::AF_UNIX));
     rules.insert(libc::SYS_socketpair, vec![when_all(&[local, (1, Op::MaskedEq(TYPE), stream)])?]);

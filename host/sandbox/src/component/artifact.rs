@@ -1,4 +1,4 @@
-//! Loads compiled code: the only place that turns bytes into running code.
+//! Loads compiled code. No other module turns bytes into running code.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,27 +10,27 @@ use wasmtime::component::Component;
 
 use crate::component::in_place::SMALLEST_PAGE;
 
-/// Machine code of a component that is a part of the program.
+/// Machine code of a component that is part of the program.
 #[derive(Debug, Clone, Copy)]
 pub enum StockCode {
-    /// As [`belljar_engine::pack`] gives it: half as large, and unpacked in each process.
+    /// The output of [`belljar_engine::pack`]: half as large, and unpacked by each process.
     Packed(&'static [u8]),
-    /// In the form for execution: page-aligned, and executed in place by the first sandbox of a process that
-    /// loads the code. Unaligned code does not load.
+    /// Executable as it is: page-aligned, and executed in place by the first sandbox of a process that loads
+    /// the code. Unaligned code does not load.
     InPlace(&'static [u8]),
 }
 
-/// Machine code made by this host's compiler, in this process or in its child, vouched for by the cache, or
-/// part of the program. There is no other source.
+/// Machine code from a trusted source: this host's compiler, in this process or in its child; a genuine cache
+/// entry; or the program itself.
 pub(crate) struct Artifact(Cow<'static, [u8]>);
 
 impl Artifact {
-    /// Takes the output of the compiler, or of the cache: no other caller is allowed.
+    /// Wraps the output of the compiler, or of the cache. No other caller is allowed.
     pub(crate) fn trusted(bytes: Vec<u8>) -> Self {
         Self(Cow::Owned(bytes))
     }
 
-    /// Takes code of the program; `None` = malformed.
+    /// Wraps code of the program; `None` = malformed.
     pub(crate) fn stock(code: StockCode) -> Option<Self> {
         match code {
             StockCode::Packed(bytes) => belljar_engine::unpack(bytes).map(Self::trusted),
@@ -55,14 +55,14 @@ impl Artifact {
     /// that is part of the program stays in place.
     #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
     pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<Component> {
-        // SAFETY: `deserialize` requires bytes from `Engine::precompile_component`, and cannot tell: other
-        // code would run with all rights of this process. An `Artifact` is the compiler's output, a cache
-        // entry whose keyed digest proves that this host wrote it after compiling, or part of the program
-        // from build time (`Sandbox::know_code`). So safety rests on three facts: the compiler child is
-        // honest (an attacker who takes over the child through a stranger's component chooses the code that
-        // runs here; wall and limits keep the child from everything but this answer), the cache's key is
-        // known to this host alone, and `trusted` has no other callers. wasmtime itself checks only that
-        // version and settings fit.
+        // SAFETY: `deserialize` requires bytes from `Engine::precompile_component`, and cannot
+        // check them: other code would run with all rights of this process. An `Artifact` is the
+        // compiler's output, a cache entry whose keyed digest proves that this host wrote it after
+        // compiling, or part of the program from build time (`Sandbox::know_code`). So safety rests
+        // on three facts: the compiler child is honest (an attacker who controls the child through
+        // a stranger's component chooses the code that runs here; wall and limits keep the child
+        // from everything but this answer), only this host has the cache's key, and `trusted` has
+        // no other callers. wasmtime itself checks only that version and settings fit.
         match &self.0 {
             Cow::Borrowed(bytes) if IN_PLACE.take(bytes) => {
                 let memory = NonNull::from(*bytes);
@@ -79,8 +79,8 @@ impl Artifact {
     }
 }
 
-/// Code in use in place. One place can serve one component only, so a second load in the same process gets a
-/// copy, even after the first is dropped.
+/// The code that is executed in place. An address can serve only one component, so a second load in the same
+/// process uses a copy, even after the first is dropped.
 static IN_PLACE: InUse = InUse(Mutex::new(BTreeSet::new()));
 
 /// The addresses of code that was loaded in place.

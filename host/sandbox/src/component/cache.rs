@@ -1,10 +1,10 @@
 //! The cache on disk: compiled components and checked descriptions.
 //!
-//! Loading compiled code means running it, so an entry is used only if this host wrote it:
-//! each has a keyed digest (HMAC-SHA-256) over its kind, name and content, and the key is in the same private
-//! directory. An attacker who can read the owner's files needs no cache to do harm; the digest stops
-//! truncated, renamed, foreign entries, and entries planted by somebody with write but no read access. File
-//! names are such digests too, so that a list of files does not reveal the components.
+//! Loading compiled code means running it, so an entry is used only if this host wrote it: each has a keyed
+//! digest (HMAC-SHA-256) over its kind, name and content, and the key is in the same private directory. An
+//! attacker who can read the owner's files needs no cache to do harm; the digest detects truncated, renamed
+//! and foreign entries, and entries planted by an attacker with write but no read access. File names are such
+//! digests too, so that a list of files does not reveal the components.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -17,8 +17,8 @@ use sha2::Sha256;
 
 use crate::error::SandboxError;
 
-/// The largest entry, which bounds the memory of one component's machine code. A Python tool's has about 40
-/// MB.
+/// The largest entry in bytes, which bounds the memory of one component's machine code. A Python tool's has
+/// about 40 MB.
 pub(crate) const MAX_ENTRY: u64 = 128 << 20;
 
 const MAGIC: &[u8; 16] = b"belljar-cache-1\n";
@@ -35,7 +35,7 @@ pub(crate) enum CacheKind {
     Describe,
 }
 
-/// A private directory with its key.
+/// A private directory, with its key.
 pub(crate) struct Cache {
     dir: PathBuf,
     key: [u8; KEY],
@@ -51,15 +51,15 @@ impl CacheKind {
 }
 
 impl Cache {
-    /// Opens the directory, or makes it. A directory open to others is made private and gets a new key, which
-    /// invalidates its entries; another user's is refused.
+    /// Opens the directory, or creates it. A directory that others can access is made private and gets a new
+    /// key, which invalidates its entries; another user's directory is refused.
     pub(crate) fn open(dir: &Path) -> Result<Self, SandboxError> {
         let fail = |why: String| SandboxError::Cache { path: dir.to_owned(), why };
         let key = prepare(dir).map_err(|error| fail(error.to_string()))?;
         Ok(Self { dir: dir.to_owned(), key })
     }
 
-    /// The content of an entry, if it is there and genuine.
+    /// The content of an entry, if present and genuine.
     pub(crate) fn get(&self, kind: CacheKind, name: &str) -> Option<Vec<u8>> {
         let path = self.path(kind, name);
         match self.read(&path, kind, name) {
@@ -72,8 +72,7 @@ impl Cache {
         }
     }
 
-    /// Writes an entry, whole or not at all. A cache that cannot be written costs time, not
-    /// correctness, so a failure is only logged.
+    /// Writes an entry atomically. A failure only costs time, not correctness, so it is only logged.
     pub(crate) fn put(&self, kind: CacheKind, name: &str, content: &[u8]) {
         let path = self.path(kind, name);
         if let Err(error) = self.write(&path, kind, name, content) {
@@ -135,7 +134,7 @@ impl std::fmt::Debug for Cache {
     }
 }
 
-/// Makes the directory private; gives its key.
+/// Makes the directory private, and returns its key.
 fn prepare(dir: &Path) -> io::Result<[u8; KEY]> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let metadata = fs::symlink_metadata(dir)?;
@@ -175,11 +174,12 @@ fn read_key(path: &Path) -> io::Result<[u8; KEY]> {
     Ok(key)
 }
 
-/// Another process may do the same now: whoever names the file first wins.
+/// Makes a key. Another process may do the same concurrently: the first one to name the file wins.
 fn make_key(dir: &Path, path: &Path) -> io::Result<[u8; KEY]> {
     let mut key = [0; KEY];
     File::open("/dev/urandom")?.read_exact(&mut key)?;
-    // Of a form that was not accepted: not a file, open to others, of another length.
+    // The existing file was invalid: not a regular file, accessible to others, or of another
+    // length.
     match fs::symlink_metadata(path) {
         Ok(_) => fs::remove_file(path)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -1,5 +1,6 @@
-//! The form of a command's tool: fixed arguments, and the conversion of a call's arguments into a command
-//! line. Pure: the result is text, and nothing runs.
+//! A command as a tool: its fixed arguments, and the conversion of a call's arguments into a command line.
+//! Pure: the result is text, and nothing runs. For example, the line `-n {pattern}` and the argument `pattern
+//! = "x"` make `-n x`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +10,10 @@ use serde_json::{Map, Value, json};
 use crate::component::described::{self, Claim, DescribeLimits};
 use crate::component::tool_info::{Hints, ToolInfo};
 
-/// Words of a command line, its name not counted.
+/// Words of a command line, without the command's name.
 const MAX_WORDS: usize = 4_096;
 
-/// Bytes of all of them. A guest is handed all at once.
+/// Bytes of a command line, because a guest gets it as a whole.
 const MAX_LINE: usize = 1 << 20;
 
 /// Variables of a command's environment, and bytes of a value.
@@ -25,7 +26,7 @@ const ROOT: &str = "/";
 /// Bytes of a name that a refusal repeats.
 const MAX_SHOWN: usize = 64;
 
-/// The arguments that every command may have.
+/// The names of the arguments that every command may have.
 const ARGS: &str = "args";
 const STDIN: &str = "stdin";
 const FILES: &str = "files";
@@ -33,28 +34,28 @@ const FILES: &str = "files";
 /// The name of a command whose file has no usable name.
 const NAMELESS: &str = "command";
 
-/// How a command is called as a tool. Default: with the arguments `args` (a list of texts), `stdin`
-/// and `files`, and without environment.
+/// The form of a command as a tool. Default: the arguments `args` (a list of texts), `stdin` and `files`, and
+/// no environment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandForm {
     description: String,
-    /// `None` = all words are the caller's.
+    /// `None` = the caller chooses all words.
     words: Option<Vec<Word>>,
     environment: Vec<(String, String)>,
     schema: Value,
-    /// The arguments that a call may have.
+    /// The possible arguments of a call.
     names: BTreeSet<String>,
-    /// The place of the workspace, if other than for most tools.
+    /// The path of the workspace, if not `/workspace`.
     workspace_at: Option<String>,
 }
 
-/// One word of a command line, or several.
+/// One part of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Word {
     Fixed(String),
-    /// `{name}` alone: the argument, or all elements of a list.
+    /// `{name}` alone: the argument, or all elements of a list, each a word.
     Argument(String),
-    /// `{name}` within a word, which is left out where the argument is absent.
+    /// `{name}` within a word. The word is left out if the argument is absent.
     Within {
         before: String,
         name: String,
@@ -62,14 +63,14 @@ enum Word {
     },
 }
 
-/// Everything that a command is started with.
+/// The complete input of a command's start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandLine {
     /// The arguments, with the command's own name first, for example `grep -n word`.
     pub(crate) words: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) stdin: String,
-    /// Where it sees the workspace.
+    /// The path of the workspace.
     pub(crate) workspace: String,
 }
 
@@ -92,21 +93,22 @@ impl Default for CommandForm {
 }
 
 impl CommandForm {
-    /// The same with these words about the command, for a model. Blank = the host's own words.
+    /// The same form with this description for a model. Blank = a default text.
     #[must_use]
     pub fn described(mut self, description: &str) -> Self {
         description.trim().clone_into(&mut self.description);
         self
     }
 
-    /// Fixes the command line. A word `{name}` means the call's argument `name`: all texts of a list, or
-    /// nothing if absent; within a word (for example `--depth={n}`) one text, and the whole word is left out
-    /// if absent. `{{` and `}}` are braces. Without a schema, each named argument is a text, all but `files`
-    /// are required, and `stdin` is added.
+    ///
+    /// Fixes the command line. A word `{name}` is replaced by the call's argument `name`: by all texts of a
+    /// list, or left out if absent; within a word (for example `--depth={n}`) by one text, and the whole word
+    /// is left out if absent. `{{` and `}}` are literal braces. Without a schema, each named argument is a
+    /// text, all but `files` are required, and `stdin` is added.
     ///
     /// # Errors
     ///
-    /// When a word or the schema is not valid, or the two do not fit; the text says how.
+    /// A word or the schema is invalid, or the two do not fit each other; the text has the reason.
     pub fn with_line(mut self, words: &[String], schema: Option<&str>) -> Result<Self, String> {
         let words = words.iter().map(|word| Word::parse(word)).collect::<Result<Vec<_>, _>>()?;
         self.schema = match schema {
@@ -122,23 +124,25 @@ impl CommandForm {
         Ok(self)
     }
 
-    /// Says how the arguments look, where the words of the command line are the caller's.
+    ///
+    /// Sets the schema of the arguments, if the caller chooses the words of the command line.
     ///
     /// # Errors
     ///
-    /// When it is no schema of an object.
+    /// The text is not the schema of an object.
     pub fn with_schema(mut self, schema: &str) -> Result<Self, String> {
         self.schema = object_schema(schema)?;
         self.names = names(&self.schema);
         Ok(self)
     }
 
+    ///
     /// Shows the workspace at another path than `/workspace`: programs built for `wasmtime --dir .::/` look
-    /// for their files at `/`. The same directory with the same access appears there, and nothing else.
+    /// for their files at `/`. The same directory appears there with the same access, and nothing else.
     ///
     /// # Errors
     ///
-    /// When the path is neither `/` nor a valid mount's path.
+    /// The path is neither `/` nor a valid mount's path.
     pub fn with_workspace_at(mut self, path: &str) -> Result<Self, String> {
         let at = match path {
             ROOT => ROOT.to_owned(),
@@ -161,11 +165,12 @@ impl CommandForm {
         self.workspace_at.as_deref().unwrap_or(WORKSPACE)
     }
 
-    /// Variables of its environment. The only ones: nothing of the host's comes through.
+    ///
+    /// Sets the variables of the environment. No variable of the host is passed on.
     ///
     /// # Errors
     ///
-    /// When there are too many, or a name or a value will not do.
+    /// The list is too long, or a name or a value is invalid.
     pub fn with_environment(
         mut self,
         environment: &BTreeMap<String, String>,
@@ -188,11 +193,12 @@ impl CommandForm {
         Ok(self)
     }
 
-    /// The tool, under a name of a person's.
+    ///
+    /// The tool, under the name that a person chose.
     ///
     /// # Errors
     ///
-    /// When the description or the schema breaks the rules that hold for every tool.
+    /// The description or the schema breaks the rules for every tool.
     pub fn tool(&self, name: Option<&str>, limits: &DescribeLimits) -> Result<ToolInfo, String> {
         let name = command_name(name);
         let description = match self.description.as_str() {
@@ -205,7 +211,7 @@ impl CommandForm {
         tools.pop().ok_or_else(|| "it offers no tool".to_owned())
     }
 
-    /// The command line of a call, or the fault of its arguments.
+    /// The command line of a call, or the error in its arguments.
     pub(crate) fn line(&self, name: &str, arguments: &str) -> Result<CommandLine, String> {
         let arguments: Map<String, Value> =
             serde_json::from_str(arguments).map_err(|error| error.to_string())?;
@@ -322,14 +328,14 @@ impl Word {
 }
 
 fn refuse_option(name: &str, word: &str, ended: bool) -> Result<(), String> {
-    // A single `-` is standard input everywhere.
+    // A single `-` means standard input by convention.
     if word.starts_with('-') && word != "-" && !ended {
         return Err(format!("`{}` begins with `-`, and would be an option", shown(name)));
     }
     Ok(())
 }
 
-/// A tool's name of a file's.
+/// A valid tool name made from a file's name.
 pub(crate) fn command_name(name: Option<&str>) -> String {
     let stem = name.unwrap_or_default();
     let stem = stem.strip_suffix(".wasm").unwrap_or(stem);
@@ -343,7 +349,7 @@ pub(crate) fn command_name(name: Option<&str>) -> String {
     if legal.is_empty() { NAMELESS.to_owned() } else { legal }
 }
 
-/// One text: also a number or a truth value, in JSON's spelling.
+/// One text; a number or a boolean is converted to its JSON text.
 fn one(name: &str, given: Option<&Value>) -> Result<Option<String>, String> {
     Ok(Some(match given {
         None | Some(Value::Null) => return Ok(None),
@@ -365,11 +371,11 @@ fn list(name: &str, given: Option<&Value>) -> Result<Vec<String>, String> {
     Ok(texts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
-/// Paths below the workspace, each whole: so none is an option, and where the command believes to
-/// be does not matter.
+/// Absolute paths below the workspace, so that none is an option, and the command's current directory does
+/// not matter.
 fn files(given: Option<&Value>, workspace: &str) -> Result<Vec<String>, String> {
     let path = |path: String| {
-        // Models name files as every other tool shows them.
+        // Models use the paths that every other tool shows.
         let below = path.strip_prefix(WORKSPACE).and_then(|rest| rest.strip_prefix('/'));
         match (below, path.starts_with('/')) {
             (Some(below), _) => format!("{}/{below}", workspace.trim_end_matches('/')),

@@ -1,7 +1,7 @@
 //! Compiles a component, in a child process or in this one.
 //!
-//! A component can be written so that its compilation takes hours or all memory. For a child, the system
-//! bounds both; the host waits with a separate limit and kills the child when nobody waits any more.
+//! A stranger can write a component whose compilation needs hours or all memory. The operating system bounds
+//! both for a child; the host waits with a separate limit and kills the child when no caller waits any more.
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
@@ -22,18 +22,18 @@ use crate::component::inspect::MAX_COMPONENT;
 use crate::component::wasm::Wasm;
 use crate::error::{LoadError, SandboxError};
 
-/// Address space of the compiler child. The largest known tool peaks at 373 MiB resident;
+/// Address space of the compiler child: 4 GiB, because the largest known tool uses 373 MiB resident, and
 /// threads and the allocator reserve a multiple of that.
 const CHILD_MEMORY: u64 = 4 << 30;
 
-/// Processor time of the child, all threads together. The largest known tool takes 14 s on a fast
-/// machine; there are some that need ten times as much.
+/// Processor time of the child, all threads together: 300 seconds, because the largest known tool needs 14 on
+/// a fast machine, and a slow machine needs ten times as much.
 const CHILD_CPU_SECONDS: u64 = 300;
 
-/// Files the child may have open: its standard streams and a few of the runtime's.
+/// The most open files of the child: its standard streams and a few of the runtime's.
 const CHILD_FILES: u64 = 32;
 
-/// How much further down in priority the child runs.
+/// The amount by which the child's priority is lowered.
 const CHILD_NICE: i32 = 10;
 
 /// Wall time that the host waits for the child. The child runs at a low priority, so on a busy machine it may
@@ -41,12 +41,12 @@ const CHILD_NICE: i32 = 10;
 /// does no work.
 pub(crate) const WAIT: Duration = Duration::from_secs(1_800);
 
-/// Bytes of the child's complaint that are read.
+/// The most bytes that are read of the child's error message.
 const MAX_COMPLAINT: u64 = 4 << 10;
 
-/// Turns a component into machine code, in the way that was chosen.
+/// Compiles a component to machine code, by the configured compiler.
 pub(crate) async fn compile(compiler: &Compiler, wasm: &Wasm) -> Result<Artifact, LoadError> {
-    // INV-225: a child answers a core module with a component, which is no machine code.
+    // INV-225: a child answers a core module with a component, which is not machine code.
     if is_module(wasm.bytes()) {
         return Err(LoadError::CoreModule);
     }
@@ -72,8 +72,8 @@ pub(crate) async fn compile(compiler: &Compiler, wasm: &Wasm) -> Result<Artifact
     Ok(Artifact::trusted(bytes))
 }
 
-/// Makes a component of a command's core module, where components are compiled: the module is a
-/// stranger's too.
+/// Converts a command's core module to a component. The conversion runs where components are compiled,
+/// because the module is a stranger's too.
 pub(crate) async fn adapt(compiler: &Compiler, module: &[u8]) -> Result<Vec<u8>, LoadError> {
     if module.len() as u64 > MAX_COMPONENT {
         let size = module.len() as u64;
@@ -86,7 +86,7 @@ pub(crate) async fn adapt(compiler: &Compiler, module: &[u8]) -> Result<Vec<u8>,
         Compiler::Child { program, args } => {
             let mut command = std::process::Command::new(program);
             command.args(args).env_clear();
-            // The first bytes tell the child to adapt instead of compiling.
+            // The first bytes make the child convert instead of compiling.
             talk(Running::here(command), &[module], MAX_COMPONENT, WAIT).await
         }
         Compiler::Broker(_) => {
@@ -103,17 +103,19 @@ pub(crate) async fn adapt(compiler: &Compiler, module: &[u8]) -> Result<Vec<u8>,
     }
 }
 
-/// Owned by the operator, because components are: installed tools, and the program's own.
+/// Work of the operator, because components are installed tools or the program's own.
 const COMPILE: WorkKind = WorkKind { name: "compiling a component", time: WAIT };
 
-/// The argument that makes a program its own compiler.
+/// The argument with which a program becomes its own compiler.
 const CHILD: &str = "belljar-compile-component";
 
-/// Whether this program becomes the compiler when started with that argument.
+/// Whether this program becomes the compiler when started with [`CHILD`].
 static BECOMES_COMPILER: AtomicBool = AtomicBool::new(false);
 
-/// First thing in `main` of a program whose sandbox is [`crate::SandboxConfig::compiling_in_child`]:
-/// in a process started as a compiler, compiles the component, and returns the exit code for `main`.
+///
+/// Compiles a component if this process was started as a compiler; call it first in `main` of a program whose
+/// sandbox is [`crate::SandboxConfig::compiling_in_child`]. Returns the exit code for `main`, or `None` in an
+/// ordinary process.
 ///
 /// ```no_run
 /// # use std::process::ExitCode;
@@ -130,7 +132,8 @@ pub fn compiler_child() -> Option<ExitCode> {
     std::env::args_os().nth(1).filter(|first| first == CHILD).map(|_| compile_child(true))
 }
 
-/// The running program as the compiler. A program that would not become one would start itself for ever.
+/// The running program as the compiler. A program that does not call [`compiler_child`] is refused, because
+/// it would start itself endlessly.
 pub(crate) fn this_program() -> Result<Compiler, SandboxError> {
     if !BECOMES_COMPILER.load(Ordering::Relaxed) {
         return Err(SandboxError::NoCompilerChild);
@@ -139,15 +142,14 @@ pub(crate) fn this_program() -> Result<Compiler, SandboxError> {
     Ok(Compiler::Child { program, args: vec![CHILD.into()] })
 }
 
-/// The body of a compiler child: reads a component on stdin, writes its machine code to
-/// stdout; a core module is answered with the component made from it. The program named in
-/// [`crate::Compiler::Child`] calls `compile_child` first thing in `main`. Before reading a byte, the child
-/// lowers its own priority, memory and time and, with `walled`, raises a wall without gaps: no file, no
-/// network, no other program.
+/// Runs a compiler child: reads a component from stdin, writes its machine code to stdout; a core module is
+/// answered with the component made from it. The program named in [`crate::Compiler::Child`] calls
+/// `compile_child` first in `main`. Before reading a byte, the child lowers its own priority, memory and time
+/// and, with `walled`, raises a wall without openings: no file, no network, no other program.
 pub fn compile_child(walled: bool) -> ExitCode {
     belljar_os_sandbox::conceal();
     if walled {
-        // Missing kernel support affects the host too, which reports it.
+        // The host reports missing kernel support, which it shares with the child.
         let _ = Wall::default().raise();
     }
     match child() {
@@ -176,13 +178,14 @@ fn child() -> Result<(), String> {
     stdout.write_all(&made).and_then(|()| stdout.flush()).map_err(step("writing the code"))
 }
 
-/// Limits this process to `addresses` bytes of address space and `file` bytes in a file. A lower limit stays.
+/// Limits this process to `addresses` bytes of address space and `file` bytes in a file. A lower existing
+/// limit stays.
 pub(crate) fn restrict(addresses: u64, file: u64) -> io::Result<()> {
     for (resource, limit) in [
         (Resource::As, addresses),
         (Resource::Cpu, CHILD_CPU_SECONDS),
         (Resource::Nofile, CHILD_FILES),
-        // No core dump of a process that crashed on foreign input.
+        // A process that crashes on foreign input writes no core dump.
         (Resource::Core, 0),
         (Resource::Fsize, file),
     ] {
@@ -223,7 +226,7 @@ pub(crate) async fn talk(
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let write = async {
         if let Some(mut stdin) = stdin {
-            // A child that refuses early closes the pipe; its message follows.
+            // A child that refuses early closes the pipe; its message is read afterwards.
             for part in parts {
                 let _ = stdin.write_all(part).await;
             }
@@ -255,7 +258,7 @@ pub(crate) async fn talk(
     }))
 }
 
-/// Reads up to a bound, and one byte more if there is more.
+/// Reads up to `limit` bytes, and one byte more to show that the input is longer.
 async fn read(from: Option<impl AsyncRead + Unpin>, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(from) = from {

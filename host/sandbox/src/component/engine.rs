@@ -1,8 +1,8 @@
-//! The two engines: one over a pool of stores, one that allocates on demand.
+//! The two engines: one with a pool of stores, one that allocates on demand.
 //!
 //! Both are made from one [`belljar_engine::config`], so machine code compiled once loads into either: the
 //! allocator is not part of wasmtime's compatibility hash. Engines are made with the first store, because a
-//! command that only lists agents must not pay for them.
+//! command that only lists agents should not wait for them.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,36 +15,36 @@ use crate::component::in_place::InPlace;
 use crate::error::SandboxError;
 use crate::jar::limits::MAX_INSTANCES;
 
-/// Linear memory of one pool slot, as large as a jar's default limit; a store with a larger limit opens
-/// outside the pool.
+/// Linear memory of one pool slot, equal to a jar's default limit; a store with a larger limit opens outside
+/// the pool.
 pub(crate) const POOL_MEMORY: usize = 256 << 20;
 
 /// Bytes of each memory that stay resident when a slot is reused: enough for a small tool's pages, so that
 /// its next store causes no page faults.
 const KEEP_MEMORY: usize = 64 << 10;
 
-/// The same for tables.
+/// Bytes of each table that stay resident.
 const KEEP_TABLE: usize = 16 << 10;
 
-/// The same for fiber stacks, whose top is zeroed by hand instead: instantiating and a small
-/// call use about as much.
+/// Bytes of each fiber stack that stay resident and are zeroed explicitly: about what instantiating and a
+/// small call use.
 const KEEP_STACK: usize = 16 << 10;
 
-/// Tables for each slot: every stock guest has 2. A component with more takes more slots, so
-/// that a greedy one cannot use up others' share.
+/// Tables of each slot; every stock guest has 2. A component with more uses more slots, so that it cannot use
+/// up the share of others.
 pub(crate) const TABLES: u32 = 4;
 
-/// Fewer slots than this are not worth a pool.
+/// The smallest pool, because fewer slots are not worth one.
 const MIN_SLOTS: u32 = 16;
 
-/// Above this, `PoolingAllocationConfig` counters (core instances) stay within 32 bits and
-/// the address space of any machine is long used up.
+/// The largest pool. Up to here, `PoolingAllocationConfig` counters (core instances) stay within 32 bits, and
+/// the address space of any machine is used up long before.
 const MAX_SLOTS: u32 = 100_000;
 
-/// Room for one store in the pool, given back when dropped.
+/// A reservation of pool slots for one store, released when dropped.
 pub(crate) type PoolPermit = OwnedSemaphorePermit;
 
-/// Both engines, made on first need.
+/// Both engines, each made when first needed.
 #[derive(Debug)]
 pub(crate) struct Engines {
     slots: u32,
@@ -59,7 +59,7 @@ struct Pool {
 }
 
 impl Engines {
-    /// Makes no engine yet.
+    /// Prepares the engines without making them.
     pub(crate) fn new(slots: u32) -> Self {
         Self {
             slots: slots.min(MAX_SLOTS),
@@ -69,7 +69,7 @@ impl Engines {
         }
     }
 
-    /// The engine over the pool, if there is one.
+    /// The engine with the pool, if a pool exists.
     pub(crate) fn pooled(&self) -> Option<&Engine> {
         self.pool().map(|pool| &pool.engine)
     }
@@ -83,7 +83,7 @@ impl Engines {
         made.as_ref().map_err(Arc::clone)
     }
 
-    /// The engine whose settings name compiled code: whichever is there, both agree.
+    /// Either engine, for naming compiled code, because both have the same compatible settings.
     pub(crate) fn any(&self) -> Result<&Engine, Arc<SandboxError>> {
         match self.pool() {
             Some(pool) => Ok(&pool.engine),
@@ -91,14 +91,14 @@ impl Engines {
         }
     }
 
-    /// Takes room for a component with `slots` memories, without waiting: a store opens outside of a full
-    /// pool.
+    /// Reserves room for a component with `slots` memories, without waiting; `None` = no room, so the store
+    /// opens outside of the pool.
     pub(crate) fn take(&self, slots: u32) -> Option<PoolPermit> {
         let pool = self.pool()?;
         Arc::clone(&pool.free).try_acquire_many_owned(slots).ok()
     }
 
-    /// Notes something that the operator should know, once.
+    /// Records a warning for the operator, once.
     pub(crate) fn warn(&self, text: String) {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         if !warnings.contains(&text) {
@@ -116,7 +116,7 @@ impl Engines {
         self.pool.get_or_init(|| self.make_pool()).as_ref()
     }
 
-    /// Asks for fewer slots until the address space holds them.
+    /// Makes the pool, with fewer slots until the address space suffices.
     fn make_pool(&self) -> Option<Pool> {
         let mut slots = self.slots;
         let mut last = None;
@@ -142,7 +142,7 @@ impl Engines {
     }
 }
 
-/// The name of what the engine's compiled code depends on: settings, processor, version.
+/// The hash of everything that the engine's compiled code depends on: settings, processor, version.
 pub(crate) fn compatibility(engine: &Engine) -> [u8; 32] {
     let mut hasher = Sha(Sha256::new());
     engine.precompile_compatibility_hash().hash(&mut hasher);
@@ -167,14 +167,14 @@ fn pooled(slots: u32) -> Config {
         .linear_memory_keep_resident(KEEP_MEMORY)
         .table_keep_resident(KEEP_TABLE)
         .async_stack_keep_resident(KEEP_STACK)
-        // Without it, keeping pages resident means touching all of them.
+        // Without this call, keeping pages resident means touching all of them.
         .pagemap_scan(Enabled::Auto);
     let mut config = config();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config
 }
 
-/// Feeds `Hash` into SHA-256: the standard hasher changes between compiler versions.
+/// Adapts SHA-256 to `Hasher`, because the standard hasher changes between compiler versions.
 struct Sha(Sha256);
 
 impl Hasher for Sha {

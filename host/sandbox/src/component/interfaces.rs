@@ -1,18 +1,18 @@
-//! The interfaces known to the host: one table for linking, refusals and `inspect`.
+//! The interfaces that the host provides: one table for linking, refusals and `inspect`.
 
 use crate::Need;
 
-/// How the host provides an interface.
+/// One interface that the host provides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interface {
     /// Package and name, without a version, for example `wasi:clocks/wall-clock`.
     pub(crate) name: &'static str,
     versions: Versions,
-    /// The condition for it to work.
+    /// The condition under which the interface works.
     pub(crate) need: Need,
 }
 
-/// Which versions the host speaks.
+/// The versions that the host supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Versions {
     /// Every `0.2.n` without a suffix.
@@ -21,7 +21,7 @@ enum Versions {
     Belljar,
     /// Every `0.2.n` without a suffix.
     Belljar02,
-    /// This version only: before a release, versions are incompatible.
+    /// Only this version, because versions before a release are incompatible.
     Exact(&'static str),
 }
 
@@ -33,12 +33,13 @@ const fn belljar(name: &'static str, versions: Versions, need: Need) -> Interfac
     Interface { name, versions, need }
 }
 
-/// All of them.
 ///
-/// `wasi:filesystem` is always linked to the real host: without a mount there is no first
-/// descriptor, so that only the empty list of preopened directories can be reached, and a guest's standard
-/// library answers with an ordinary "no such file". `wasi:sockets/{network,instance-network}` are inert: a
-/// useless handle, which C libraries request before they get "access denied".
+/// All provided interfaces.
+///
+/// `wasi:filesystem` is always linked to the real host: without a mount, a guest only gets an empty list of
+/// preopened directories, so its standard library reports an ordinary "no such file".
+/// `wasi:sockets/{network,instance-network}` are inert: they return a useless handle, which C libraries
+/// request before they get "access denied".
 pub(crate) const INTERFACES: &[Interface] = &[
     belljar("belljar:tool/log", Versions::Belljar, Need::Contract),
     belljar("belljar:tool/progress", Versions::Belljar, Need::Contract),
@@ -80,7 +81,7 @@ pub(crate) const INTERFACES: &[Interface] = &[
     wasi("wasi:sockets/udp-create-socket", Need::Denied),
 ];
 
-/// The interface of an import, if the host knows the version.
+/// The interface of an import, if the host supports its version.
 pub(crate) fn interface(import: &str) -> Option<&'static Interface> {
     let (name, version) = import.split_once('@')?;
     let known = INTERFACES.iter().find(|known| known.name == name)?;
@@ -92,12 +93,12 @@ pub(crate) fn interface(import: &str) -> Option<&'static Interface> {
     fits.then_some(known)
 }
 
-/// The need of an import.
+/// The condition under which an import works.
 pub(crate) fn need(import: &str) -> Need {
     interface(import).map_or(Need::Unknown, |known| known.need)
 }
 
-/// Whether an export is the contract's.
+/// Whether an export is that of the tools' contract.
 pub(crate) fn is_tool_export(name: &str) -> bool {
     name.split_once('@').is_some_and(|(name, version)| {
         let served = is_patch_of("0.1.", version) || is_patch_of("0.2.", version);

@@ -1,4 +1,4 @@
-//! From bytes to something that opens stores: memory, the cache on disk, or the compiler.
+//! Loads components from memory, from the cache on disk, or by compiling.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -23,21 +23,21 @@ use crate::config::SlowCompile;
 use crate::error::LoadError;
 use crate::imports::link::{Bound, Exports, Granted, link};
 
-/// Components kept in memory though no jar uses them.
+/// The most components kept in memory while no jar uses them.
 const MAX_IDLE: usize = 256;
 
-/// Loads components, each once.
+/// Loads each component once.
 #[derive(Debug)]
 pub(crate) struct Loader {
     compiler: Compiler,
     slow: SlowCompile,
     cache: Option<Arc<Cache>>,
-    /// Who keeps machine code in place of the cache.
+    /// The owner of the stored machine code, in place of the cache.
     broker: Option<Broker>,
     engines: Arc<Engines>,
     turns: Turns,
     entries: Mutex<HashMap<Digest, Arc<Entry>>>,
-    /// The code that the program brings along.
+    /// The machine code that is part of the program.
     brought: Mutex<HashMap<Digest, StockCode>>,
 }
 
@@ -48,10 +48,10 @@ pub(crate) struct Loaded {
     pub(crate) wasm: Wasm,
     /// In the pool's engine, unless the pool is missing or too small.
     pooled: Option<Linked>,
-    /// Slots of one store in the pool.
+    /// Pool slots that one store uses.
     slots: u32,
     http: bool,
-    /// How it is used.
+    /// The kind of component.
     pub(crate) kind: ComponentKind,
     /// In the other engine, loaded when first needed.
     on_demand: OnceCell<Result<Linked, LoadError>>,
@@ -63,14 +63,14 @@ struct Linked {
     bound: [OnceLock<Result<Bound, LoadError>>; Granted::SETS],
 }
 
-/// The means of opening a store: the bound component, and its room.
+/// The resources for opening a store: the bound component, and its reservation in the pool.
 pub(crate) struct Opening<'a> {
     pub(crate) bound: &'a Bound,
     pub(crate) permit: Option<PoolPermit>,
 }
 
 impl Loader {
-    /// Loads nothing yet.
+    /// Makes a loader without loading a component.
     pub(crate) fn new(
         compiler: Compiler,
         slow: SlowCompile,
@@ -82,12 +82,12 @@ impl Loader {
         Self { compiler, slow, cache, broker, engines, turns, entries, brought }
     }
 
-    /// Takes the caller's word for the machine code of a component.
+    /// Stores the program's machine code for a component.
     pub(crate) fn bring(&self, digest: Digest, code: StockCode) {
         self.brought.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, code);
     }
 
-    /// Loads a component from machine code that is there already.
+    /// Loads a component from existing machine code.
     pub(crate) async fn preload(&self, artifact: Artifact, wasm: &Wasm) -> Result<(), LoadError> {
         let (loaded, _) = self.place_first(artifact, wasm).await?;
         let entry = self.entry(wasm.digest());
@@ -95,7 +95,7 @@ impl Loader {
         Ok(())
     }
 
-    /// A tool; see [`Self::load_any`].
+    /// Loads a tool; see [`Self::load_any`].
     pub(crate) async fn load(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
         let loaded = self.load_any(wasm).await?;
         if loaded.kind == ComponentKind::Hook {
@@ -104,7 +104,7 @@ impl Loader {
         Ok(loaded)
     }
 
-    /// A hook; see [`Self::load_any`].
+    /// Loads a hook; see [`Self::load_any`].
     pub(crate) async fn load_hook(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
         let loaded = self.load_any(wasm).await?;
         if loaded.kind != ComponentKind::Hook {
@@ -113,8 +113,8 @@ impl Loader {
         Ok(loaded)
     }
 
-    /// The component, loaded once for all callers. A caller that leaves during the compilation ends the
-    /// compiler; the next waiting one begins anew.
+    /// Loads a component once for all callers. Dropping the caller's future during the compilation ends the
+    /// compiler; the next waiting caller starts again.
     async fn load_any(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
         let digest = wasm.digest();
         let entry = self.entry(digest);
@@ -122,7 +122,7 @@ impl Loader {
         if let Err(error) = &loaded
             && !error.is_lasting()
         {
-            // Present waiters share the failure; the next caller tries again.
+            // Present callers share the failure; the next caller tries again.
             let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
             if entries.get(&digest).is_some_and(|now| Arc::ptr_eq(now, &entry)) {
                 entries.remove(&digest);
@@ -131,7 +131,7 @@ impl Loader {
         loaded
     }
 
-    /// The place for a store with these grants and this memory.
+    /// The resources for a store with these grants and this memory.
     pub(crate) async fn place<'a>(
         &self,
         loaded: &'a Loaded,
@@ -149,7 +149,7 @@ impl Loader {
         self.on_demand(loaded, granted).await
     }
 
-    /// As [`Self::place`], outside the pool.
+    /// The resources for a store outside the pool.
     pub(crate) async fn on_demand<'a>(
         &self,
         loaded: &'a Loaded,
@@ -186,7 +186,7 @@ impl Loader {
             match self.place_first(artifact, wasm).await {
                 Ok((loaded, _)) => return Ok(loaded),
                 Err(LoadError::Artifact(why)) => {
-                    // Made for a processor with more features than this one.
+                    // The code may be for a processor with more features.
                     tracing::debug!(target: "belljar::sandbox", "the code that comes with the program does not load: {why}");
                     let mut brought = self.brought.lock().unwrap_or_else(PoisonError::into_inner);
                     brought.remove(&wasm.digest());
@@ -213,7 +213,7 @@ impl Loader {
         Ok(loaded)
     }
 
-    /// The machine code that the program brings along for a component.
+    /// The machine code in the program for a component.
     async fn brought(&self, digest: Digest) -> Result<Option<Artifact>, LoadError> {
         let code =
             self.brought.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).copied();
@@ -243,7 +243,7 @@ impl Loader {
         belljar_work::run(&LOAD, OPERATOR, move |_| look()).await.map_err(crashed)?
     }
 
-    /// Does the work, and reports it after a second.
+    /// Runs work, and reports it if it takes longer than a second.
     pub(crate) async fn watch<T>(&self, wasm: &Wasm, work: impl Future<Output = T>) -> T {
         self.slow.watch(wasm, work).await
     }
@@ -260,7 +260,7 @@ impl Loader {
         }
     }
 
-    /// The component of a command's core module.
+    /// Converts a command's core module to a component.
     pub(crate) async fn adapt(&self, module: &[u8]) -> Result<Vec<u8>, LoadError> {
         self.turns.keep(adapt(&self.compiler, module)).await
     }
@@ -278,14 +278,14 @@ impl Loader {
     }
 }
 
-/// Owned by the operator, because components are: installed tools, and the program's own.
+/// Work of the operator, because components are installed tools or the program's own.
 const LOAD: WorkKind = WorkKind { name: "loading a component", time: Duration::from_secs(300) };
 
 fn crashed(_: WorkError) -> LoadError {
     LoadError::Artifact("the loader crashed".to_owned())
 }
 
-/// Loads into the pool's engine, or else into the other, and checks the component's world.
+/// Loads into the pool's engine, or else into the other, and checks the component's exports.
 fn place_first(engines: &Engines, artifact: &Artifact, wasm: Wasm) -> Result<Loaded, LoadError> {
     let pooled = engines.pooled().map(|engine| artifact.load(engine).map(Linked::new));
     let on_demand = match &pooled {
@@ -338,12 +338,12 @@ impl Linked {
 }
 
 impl Loaded {
-    /// Whether the component can send requests at all.
+    /// Whether the component imports HTTP.
     pub(crate) fn imports_http(&self) -> bool {
         self.http
     }
 
-    /// The functions offered as tools and the others; `None` = another kind.
+    /// The functions that are offered as tools, and the others; `None` = another kind of component.
     pub(crate) fn functions(&self) -> Option<&Functions> {
         let on_demand = || self.on_demand.get().and_then(|linked| linked.as_ref().ok());
         let linked = self.pooled.as_ref().or_else(on_demand)?;
@@ -353,7 +353,7 @@ impl Loaded {
         }
     }
 
-    /// The bound component that an open store was opened from.
+    /// The bound component of an open store.
     pub(crate) fn bound(&self, pooled: bool, granted: Granted) -> Result<&Bound, LoadError> {
         let linked = if pooled {
             self.pooled.as_ref()
@@ -373,7 +373,7 @@ impl std::fmt::Debug for Loaded {
     }
 }
 
-/// Loaded or failed, and held by no jar.
+/// Whether an entry is loaded or failed, and no jar uses it.
 fn is_idle(entry: &Arc<Entry>) -> bool {
     let unused = |loaded: &Result<Arc<Loaded>, _>| match loaded {
         Ok(loaded) => Arc::strong_count(loaded) == 1,
@@ -392,7 +392,7 @@ pub(crate) fn code_name(digest: Digest, engines: &Engines) -> Result<String, Loa
     Ok(format!("{digest}-{}", short(&compatibility(engine))))
 }
 
-/// Enough of the compatibility hash to tell engines apart in a file name.
+/// A part of the compatibility hash, long enough to distinguish engines in a file name.
 fn short(hash: &[u8; 32]) -> String {
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,8 +1,9 @@
-//! Bindings of a component's imports: real hosts for the base set and for what is granted, refusals
-//! for the rest.
+//! Binds a component's imports: to real hosts for the base set and for granted interfaces, to refusals for
+//! the rest.
 //!
 //! A refusal is defined under the component's spelling, with the component's own types. If a function's
-//! result has an error, the refusal is that error; otherwise the call traps.
+//! result has an error, the refusal is that error; otherwise the call traps. For example, without a granted
+//! host `wasi:http/outgoing-handler` returns `HTTP-request-denied`.
 
 use belljar_policy::{DenyCode, Shown};
 use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem, Type};
@@ -34,7 +35,7 @@ use crate::imports::peers;
 use crate::jar::state::{Guest, WholeGuest};
 use crate::receipt::Denial;
 
-/// Interfaces that a store gets in addition to the common ones.
+/// The interfaces that a store gets in addition to the base set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Granted {
     /// At least one host.
@@ -44,10 +45,10 @@ pub(crate) struct Granted {
 }
 
 impl Granted {
-    /// How many there are.
+    /// The number of possible sets.
     pub(crate) const SETS: usize = 4;
 
-    /// None of them.
+    /// The empty set.
     pub(crate) const NOTHING: Self = Self { network: false, peers: false };
 
     /// The number of this set, below [`Self::SETS`].
@@ -112,7 +113,7 @@ pub(crate) fn link(
         }
     }
     let pre = linker.instantiate_pre(component).map_err(|error| {
-        // The text names the import and what does not fit.
+        // The text names the import and the mismatch.
         LoadError::UnknownImport(Shown::clipped(&format!("{error:#}"), 500).to_string())
     })?;
     let wrong = |error: wasmtime::Error| LoadError::WrongWorld(format!("{error:#}"));
@@ -137,7 +138,7 @@ fn refusal(import: &str, granted: Granted) -> Option<Refusal> {
     let Some(known) = interface(import) else { return Some(Refusal::Unknown) };
     match known.need {
         Need::Base | Need::Contract | Need::Files | Need::Config => None,
-        // The types are inert: requests can be built, and go nowhere.
+        // The types are inert: requests can be built, but not sent.
         Need::Network if granted.network || known.name == "wasi:http/types" => None,
         Need::Peers if granted.peers => None,
         Need::Network | Need::Peers | Need::Denied => Some(Refusal::Deny),
@@ -149,7 +150,8 @@ fn unknown(import: &str) -> LoadError {
     LoadError::UnknownImport(Shown::clipped(import, 128).to_string())
 }
 
-/// Always there, and empty-handed: no environment, no arguments, stdio into bounded buffers.
+/// Adds the interfaces that every store gets, without content: no environment, no arguments, stdio into
+/// bounded buffers.
 fn add_base(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     // io, clocks, random, stdin, stdout, stderr.
     p2::add_to_linker_proxy_interfaces_async(linker)?;
@@ -166,9 +168,9 @@ fn add_base(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     files::add_to_linker(linker)?;
     peers::add_to_linker(linker)?;
     config::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
-    // The called one of the two functions decides whether there is a status.
+    // Which of the two exit functions is called decides whether a status exists.
     cli::exit::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
-    // wasmtime-wasi draws random bytes one by one, unmetered.
+    // These replace wasmtime-wasi's functions, which produce random bytes one by one, unmetered.
     linker.allow_shadowing(true);
     random::random::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
     random::insecure::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
@@ -234,8 +236,8 @@ fn deny_function(
     })
 }
 
-/// Drops the handles passed to a refused function: a handle still lent out at the call's end is a trap. A
-/// refused request notes its target.
+/// Drops the handles passed to a refused function, because a handle still borrowed at the call's end is a
+/// trap. A refused request's target is recorded.
 async fn drop_handles(
     store: &mut StoreContextMut<'_, Guest>,
     params: &[Val],
@@ -260,12 +262,12 @@ async fn drop_handles(
     Ok(())
 }
 
-/// The trap of a refusal that its interface cannot express.
+/// The trap for a refusal without an error in the interface.
 #[derive(Debug, thiserror::Error)]
 #[error("interface not granted")]
 pub(crate) struct NotGranted;
 
-/// Cases of an interface for a refusal, the best first.
+/// Error cases that express a refusal, the best first.
 const REFUSED: &[&str] =
     &["access-denied", "HTTP-request-denied", "not-permitted", "access", "not-supported"];
 
@@ -310,7 +312,7 @@ fn resource(import: &str, name: &str) -> ResourceType {
     }
 }
 
-/// A contract, or the use of a component without one.
+/// The contract of a component, or the kind of a component without one.
 enum World {
     Tool,
     Hook,
@@ -318,7 +320,7 @@ enum World {
     Functions,
 }
 
-/// How a component is used that keeps none of belljar's contracts.
+/// The kind of a component that implements none of belljar's contracts.
 fn foreign(engine: &Engine, component: &Component) -> Result<World, LoadError> {
     let ty = component.component_type();
     let form = |item: &ComponentItem| match item {
@@ -337,7 +339,7 @@ fn foreign(engine: &Engine, component: &Component) -> Result<World, LoadError> {
     }
 }
 
-/// The contract's functions with the contract's types.
+/// Checks that the exports are the contract's functions with the contract's types.
 fn check_exports(engine: &Engine, component: &Component) -> Result<World, LoadError> {
     let wrong = |text: String| LoadError::WrongWorld(text);
     let ty = component.component_type();
@@ -370,7 +372,7 @@ fn check_exports(engine: &Engine, component: &Component) -> Result<World, LoadEr
         World::Hook => function("check")?
             .typecheck::<(String,), (Result<Verdict, String>,)>(&instance)
             .map_err(|error| another("check", error))?,
-        // Types are checked where these exports are found.
+        // The types of these exports are checked where the exports are looked up.
         World::Command | World::Functions => {}
     }
     Ok(world)

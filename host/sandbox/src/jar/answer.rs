@@ -1,4 +1,4 @@
-//! A tool's answer, checked before anyone else sees it.
+//! Checks a tool's answer before any other code uses it.
 
 use belljar_policy::spelling::meant;
 use belljar_policy::{Budget, Level, Meter, Shown};
@@ -10,20 +10,20 @@ use crate::component::bindings::exports::belljar::tool::tools as wit;
 use crate::jar::output::{CallError, Output, Part, ToolErrorKind};
 use crate::json::check_json;
 
-/// Parts of one output. Models read a handful.
+/// The most parts of one output; models read only a few.
 const MAX_PARTS: usize = 256;
 
-/// Bytes of a tool error's text; more is cut, because the text goes to the model.
+/// The most bytes of a tool error's text; the rest is cut, because the text goes to the model.
 const MAX_MESSAGE: usize = 16 << 10;
 
-/// Bytes of an attachment's name and of a media type.
+/// The most bytes of an attachment's name and of a media type.
 const MAX_NAME: usize = 255;
 const MAX_MEDIA_TYPE: usize = 127;
 
-/// Bytes of arguments, larger than a model's output.
+/// The most bytes of arguments, more than a model can output.
 pub(crate) const MAX_ARGUMENTS: usize = 4 << 20;
 
-/// The name of an attachment that has none left after cleaning.
+/// The name of an attachment whose own name is empty after cleaning.
 const NAMELESS: &str = "attachment";
 
 /// Whether the text is a JSON object of bounded depth.
@@ -33,7 +33,7 @@ pub(crate) fn is_object(text: &str) -> bool {
         && check_json(text).is_ok()
 }
 
-/// Checks an output and takes its size from the budget.
+/// Checks an output and reserves its size from the budget.
 pub(crate) fn accept(output: wit::Output, budget: &Budget) -> Result<Output, CallError> {
     if output.parts.len() > MAX_PARTS {
         let why = format!("{} parts, and at most {MAX_PARTS} are accepted", output.parts.len());
@@ -52,7 +52,7 @@ pub(crate) fn accept(output: wit::Output, budget: &Budget) -> Result<Output, Cal
     Ok(Output { parts })
 }
 
-/// A tool's error, its text cut at a bound.
+/// A tool's error, with its text cut to a limit.
 pub(crate) fn tool_error(error: wit::ToolError) -> CallError {
     let (kind, mut message) = match error {
         wit::ToolError::InvalidArguments(text) => (ToolErrorKind::InvalidArguments, text),
@@ -68,8 +68,8 @@ pub(crate) fn tool_error(error: wit::ToolError) -> CallError {
     CallError::Tool { kind, message }
 }
 
-/// SHA-256 of a text, so that it is that of the file which the text is; of all else over kind and content of
-/// each part.
+/// The digest of an output. For a single text, the SHA-256 of that text, so that it equals the digest of a
+/// file with the same content; otherwise over kind and content of each part.
 pub(crate) fn digest(output: &Output) -> [u8; 32] {
     if let [Part::Text(text)] = output.parts.as_slice() {
         return Sha256::digest(text.as_bytes()).into();
@@ -112,7 +112,7 @@ fn part(part: wit::Part) -> Result<Part, CallError> {
     match part {
         wit::Part::Text(text) => Ok(Part::Text(text)),
         wit::Part::Json(text) => {
-            // INV-471: everybody can parse what is passed on.
+            // INV-471: the text is mended, so that every JSON parser accepts it.
             let text = mended(text);
             match check_json(&text) {
                 Ok(()) => Ok(Part::Json(text)),
@@ -127,9 +127,9 @@ fn part(part: wit::Part) -> Result<Part, CallError> {
     }
 }
 
-/// The last component, without characters that a file system or a terminal takes amiss.
+/// The last component of a path, without characters that are harmful to a file system or a terminal.
 fn clean_name(name: &str) -> String {
-    // A byte that is no text keeps its letters: `caf\xE9.txt` is no file in a directory `caf`.
+    // A byte that is not text keeps its escape: `caf\xE9.txt` is not a file in a directory `caf`.
     let spelt = meant(name).to_str().is_none().then(|| name.replace("\\x", "_x"));
     let name = spelt.as_deref().unwrap_or(name);
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -138,7 +138,7 @@ fn clean_name(name: &str) -> String {
         .filter(|c| Shown::new(c.encode_utf8(&mut [0; 4])).to_string().chars().eq([*c]))
         .map(|c| if matches!(c, ':' | '*' | '?' | '"' | '<' | '>' | '|') { '_' } else { c })
         .collect();
-    // Leading dots hide a file, and `..` is a directory; Windows drops dots and blanks at the
+    // A leading dot hides a file, and `..` is a directory; Windows drops dots and blanks at the
     // end.
     let trimmed = kept.trim_start_matches(['.', ' ']).trim_end_matches(['.', ' ']);
     let end = trimmed.floor_char_boundary(MAX_NAME);

@@ -1,4 +1,4 @@
-//! A jar for a program without agents: tools and rights in one place.
+//! Builds a jar for a program without agents, from tools and rights.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,7 +21,7 @@ use crate::overlay::Overlay;
 use crate::sandbox::Sandbox;
 
 /// Builds a [`Jar`]. Only explicit grants count: without a directory the tools see no file, without a host
-/// they reach none, and the limits are the command line's ([`Limits::default`]). Faults are reported by
+/// they reach none, and the limits are the command line's ([`Limits::default`]). Errors are returned by
 /// [`JarBuilder::build`].
 #[derive(Debug)]
 #[must_use = "a builder makes nothing until `build`"]
@@ -31,14 +31,14 @@ pub struct JarBuilder {
     secrets: SecretStore,
     overlays: BTreeMap<GuestPath, Overlay>,
     cancel: CancellationToken,
-    /// The first fault.
+    /// The first error.
     problem: Option<JarBuildError>,
 }
 
-/// Why a jar is not made.
+/// Why a jar cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum JarBuildError {
-    /// Nothing could be called in it.
+    /// The jar would have no tool.
     #[error("the jar has no tool")]
     NoTool,
     /// The file of a component cannot be read.
@@ -46,30 +46,30 @@ pub enum JarBuildError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The tools that a component offers cannot be learnt.
+    /// The tools of a component cannot be listed.
     #[error("component `{component}`: {source}")]
     Describe {
         /// The file, or the digest.
         component: String,
-        /// Why.
+        /// The cause.
         source: DescribeError,
     },
-    /// Where a directory should be seen is no path of a guest.
+    /// The path for a directory is not a valid guest path.
     #[error(transparent)]
     GuestPath(#[from] GuestPathError),
-    /// A host is not written as a rule.
+    /// A host is not a valid rule.
     #[error(transparent)]
     Host(#[from] HostRuleError),
-    /// The jar itself is invalid: two tools of one name, or a directory that cannot be opened.
+    /// The jar is invalid: two tools with one name, or a directory that cannot be opened.
     #[error(transparent)]
     Jar(#[from] JarError),
 }
 
 impl JarBuildError {
-    /// A word for programs, the same in every version.
+    /// A code for programs, the same in every version.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoTool => "no-tool",
@@ -82,7 +82,7 @@ impl JarBuildError {
         }
     }
 
-    /// The caller's remedy.
+    /// Advice for the caller.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoTool => "name a component with `JarBuilder::tool` or `tool_file`",
@@ -96,7 +96,7 @@ impl JarBuildError {
     }
 }
 
-/// The caller's remedy for a component that cannot be described.
+/// Advice for the caller about a component that cannot be described.
 fn not_described(error: &DescribeError) -> &'static str {
     match error {
         DescribeError::Load(LoadError::NotWasm) => {
@@ -154,13 +154,13 @@ impl Jar {
 }
 
 impl JarBuilder {
-    /// All tools of this component.
+    /// Adds all tools of this component.
     pub fn tool(mut self, wasm: Wasm) -> Self {
         self.tools.push((None, wasm));
         self
     }
 
-    /// All tools of the component in this file.
+    /// Adds all tools of the component in this file.
     pub fn tool_file(mut self, path: impl AsRef<Path>) -> Self {
         match read(path.as_ref()) {
             Ok(bytes) => self.tools.push((Some(path.as_ref().to_owned()), Wasm::new(bytes))),
@@ -169,7 +169,7 @@ impl JarBuilder {
         self
     }
 
-    /// The tools read this directory, as `/workspace`.
+    /// Lets the tools read this directory, as `/workspace`.
     pub fn read_only(self, directory: impl AsRef<Path>) -> Self {
         self.mount(belljar_policy::WORKSPACE, directory, Access::Read)
     }
@@ -187,7 +187,7 @@ impl JarBuilder {
         self.mount(belljar_policy::WORKSPACE, overlay.path(), Access::Overlay)
     }
 
-    /// The tools see this directory at `guest`. [`Access::Overlay`] is for [`Self::overlay`].
+    /// Mounts this directory at `guest`. For [`Access::Overlay`] use [`Self::overlay`].
     pub fn mount(mut self, guest: &str, directory: impl AsRef<Path>, access: Access) -> Self {
         match GuestPath::new(guest) {
             Ok(guest) => {
@@ -200,7 +200,7 @@ impl JarBuilder {
     }
 
     /// Lets the tools reach this host, for example `api.example.com`, `https://*.example.com`. Private
-    /// addresses are refused unless a rule names one.
+    /// addresses are refused unless a rule names them.
     pub fn host(mut self, rule: &str) -> Self {
         match rule.parse::<HostRule>() {
             Ok(rule) => match self.grants.hosts.first_mut() {
@@ -212,7 +212,7 @@ impl JarBuilder {
         self
     }
 
-    /// The host joins this secret to requests of tools that name it, for its bound hosts alone. No tool sees
+    /// Adds this secret to requests of tools whose manifest names it, only for its bound hosts. No tool sees
     /// the value.
     pub fn secret(mut self, name: SecretName, secret: Secret) -> Self {
         self.grants.secrets.insert(name.clone());
@@ -220,24 +220,25 @@ impl JarBuilder {
         self
     }
 
-    /// Bounds of each call and of the jar. Default: [`Limits::default`].
+    /// Limits of each call and of the jar. Default: [`Limits::default`].
     pub fn limits(mut self, limits: Limits) -> Self {
         self.grants.limits = limits;
         self
     }
 
-    /// Ends all calls, for good. Default: nobody does.
+    /// Ends all calls permanently when the token is cancelled. Default: never.
     pub fn cancelled_by(mut self, cancel: CancellationToken) -> Self {
         self.cancel = cancel;
         self
     }
 
+    ///
     /// Describes the components, and opens the directories. An unknown component is compiled first, which
     /// takes seconds for a large one ([`crate::SandboxConfig::slow`] is notified).
     ///
     /// # Errors
     ///
-    /// The first fault; nothing has run then but `describe`.
+    /// The first error; no guest code but `describe` has run then.
     pub async fn build(mut self, sandbox: &Sandbox) -> Result<Jar, JarBuildError> {
         if let Some(problem) = self.problem {
             return Err(problem);

@@ -1,4 +1,4 @@
-//! Hooks as components: a stranger's code that judges an event and has nothing to work with.
+//! Hooks as components: untrusted code that judges an event, without any right.
 
 use std::time::Duration;
 
@@ -13,51 +13,51 @@ use crate::error::LoadError;
 use crate::jar::answer::is_object;
 use crate::jar::store::{Done, Job};
 
-/// Fuel of one judgement: a tenth of a second of a tight loop; a Rust hook takes a thousandth of
-/// it. Small beside a call's own limit, because it is paid before every call.
+/// Fuel of one judgement: a tenth of a second of a tight loop; a Rust hook uses a thousandth. Small compared
+/// with a call's own limit, because every call waits for it.
 const FUEL: u64 = 1_000_000_000;
 
-/// Linear memory and tables of one judgement: room for a small script engine.
+/// Linear memory and tables of one judgement: enough for a small script engine.
 const MEMORY: u64 = 32 << 20;
 
-/// Bytes of new arguments that must pass; a longer answer is refused.
+/// Bytes of new arguments; a longer answer is refused.
 const ANSWER: u64 = 4 << 20;
 
-/// Characters of a reason that are kept: a sentence or two for the model.
+/// Characters of a reason; the rest is cut, because the model needs only a sentence or two.
 const MAX_REASON: usize = 1_000;
 
-/// The verdict of a hook component. Reasons are foreign text, cut at a bound: escape them before showing them
-/// to a person.
+/// The verdict of a hook component. Reasons are foreign text of bounded length: escape them before showing
+/// them to a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookVerdict {
-    /// Nothing against it.
+    /// No objection.
     Pass,
-    /// No, and why.
+    /// Refused, for this reason.
     Deny(String),
-    /// Only if a person says yes, and why.
+    /// Allowed only if a person approves, for this reason.
     Ask(String),
-    /// Yes, with these arguments instead: a JSON object of bounded depth.
+    /// Allowed with these arguments instead: a JSON object of bounded depth.
     Narrow(String),
 }
 
-/// Why a hook component gave no verdict. The texts are escaped.
+/// Why a hook component returned no verdict. The texts are escaped.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum HookError {
-    /// It does not load.
+    /// The component does not load.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// It trapped, ran out, took too long or was cancelled.
+    /// The hook trapped, used up a limit, timed out or was cancelled.
     #[error("it failed: {0}")]
     Failed(String),
     /// The hook reported that it cannot judge.
     #[error("it cannot judge: {0}")]
     Said(String),
-    /// Its answer breaks the contract.
+    /// The answer breaks the contract.
     #[error("its answer is not valid: {0}")]
     BadAnswer(&'static str),
 }
 
-/// Runs `check` in a store that has nothing, and checks the answer.
+/// Runs `check` in a store without rights, and checks the answer.
 pub(crate) async fn judge(
     loader: &Loader,
     wasm: &Wasm,

@@ -1,10 +1,10 @@
-//! The cost of a call, and its end.
+//! Bills a call, and ends it at its limits.
 //!
-//! A store's fuel cannot be changed from outside while a call runs, so the store gets the
-//! call's share and [`MeteredCall`] watches: wasmtime yields every [`INTERVAL`] units by waking
-//! its own task and returning `Pending`, and such a wake-up differs from one by I/O because it happens during
-//! the poll. Each yield is billed to the shared budget, which stops the call when an ancestor's budget is
-//! used up; the exact amount is settled at the call's end.
+//! A store's fuel cannot be changed from outside while a call runs, so the store gets the call's share and
+//! [`MeteredCall`] watches: wasmtime yields every [`INTERVAL`] units by waking its own task and returning
+//! `Pending`, and such a wake-up differs from one by I/O because it happens during the poll. Each yield is
+//! billed to the shared budget, which stops the call when an ancestor's budget is used up; the exact amount
+//! is settled at the call's end.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,18 +24,18 @@ use crate::receipt::record::Record;
 /// Fuel between two yields: about 9 µs of a tight loop. The yields cost 3 % of its time.
 pub(crate) const INTERVAL: u64 = 100_000;
 
-/// Fuel for one call into the host: about a microsecond at 11 fuel a nanosecond.
+/// Fuel for one call into the host: about a microsecond, at 11 fuel per nanosecond.
 const FUEL_PER_HOST_CALL: u64 = 10_000;
 
 /// Fuel for each byte that the host reads, writes, sends or receives for the guest.
 const FUEL_PER_BYTE: u64 = 1;
 
-/// Why a call was ended from outside.
+/// Why a call was ended by the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// A budget above the call ran out.
+    /// A budget of the call or an ancestor is used up.
     Exhausted(Exhausted),
-    /// Its time is up.
+    /// The time is up.
     TimedOut,
     /// The run was cancelled.
     Cancelled,
@@ -44,9 +44,9 @@ pub(crate) enum Stop {
 /// The budgets of one call.
 #[derive(Clone, Copy)]
 pub(crate) struct Purse<'a> {
-    /// The call's own, including its agent's and ancestors'.
+    /// The call's own budget, whose ancestors include the agent's.
     pub(crate) budget: &'a Budget,
-    /// The rest of the outer call, if a tool made this one.
+    /// The remaining fuel of the outer call, if this one is nested.
     pub(crate) slice: Option<&'a Budget>,
 }
 
@@ -71,24 +71,24 @@ impl Purse<'_> {
         }
     }
 
-    /// The exhausted budget.
+    /// The first exhausted budget.
     pub(crate) fn exhausted(self) -> Option<Exhausted> {
         let above = || self.slice.and_then(|slice| slice.exhausted(Meter::Fuel));
         self.budget.exhausted(Meter::Fuel).or_else(above)
     }
 }
 
-/// The bounds of one call.
+/// The limits of one call.
 pub(crate) struct Bounds<'a> {
     /// Its budgets.
     pub(crate) purse: Purse<'a>,
-    /// Host work of the call.
+    /// The counts of the host's work for the call.
     pub(crate) record: &'a Record,
-    /// The deadline, unless the clock stands still meanwhile.
+    /// The deadline, extended by the time in which the call's clock was stopped.
     pub(crate) deadline: Instant,
-    /// Its clock.
+    /// The call's clock, which nested calls and questions stop.
     pub(crate) standstill: &'a Standstill,
-    /// Ends it early.
+    /// Ends the call early.
     pub(crate) cancel: &'a CancellationToken,
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct Tally {
 }
 
 impl Bounds<'_> {
-    /// When the call must end; `None` while its clock stands still.
+    /// The present deadline; `None` while the clock is stopped.
     fn deadline(&self) -> Option<Instant> {
         self.deadline.checked_add(self.standstill.total()?)
     }
@@ -121,7 +121,7 @@ impl Tally {
         self.guest_fuel = used;
     }
 
-    /// Everything billed.
+    /// All fuel billed so far.
     pub(crate) fn fuel(&self) -> u64 {
         self.guest_fuel.saturating_add(self.host_fuel)
     }
@@ -137,7 +137,7 @@ impl Tally {
     }
 }
 
-/// Tells wake-ups during a poll from others.
+/// Distinguishes wake-ups during a poll from others.
 #[derive(Debug, Default)]
 pub(crate) struct YieldFlag {
     woken: AtomicBool,
@@ -155,14 +155,14 @@ impl Wake for YieldFlag {
     }
 }
 
-/// A call under its bounds. Dropping `MeteredCall` ends the guest at once.
+/// A call with its limits. Dropping `MeteredCall` ends the guest at once.
 pub(crate) struct MeteredCall<'a, F> {
     call: Pin<&'a mut F>,
     bounds: Bounds<'a>,
     tally: &'a mut Tally,
     flag: Arc<YieldFlag>,
     waker: Waker,
-    /// Made when the call first waits: most calls never do.
+    /// Made when the call first waits, because most calls never do.
     waits: Option<Waits>,
 }
 
@@ -173,14 +173,14 @@ struct Waits {
 }
 
 impl<'a, F: Future> MeteredCall<'a, F> {
-    /// Runs `call` until it ends or a bound is reached.
+    /// Runs `call` until it ends or a limit is reached.
     pub(crate) fn new(call: Pin<&'a mut F>, bounds: Bounds<'a>, tally: &'a mut Tally) -> Self {
         let flag = Arc::<YieldFlag>::default();
         let waker = Waker::from(Arc::clone(&flag));
         Self { call, bounds, tally, flag, waker, waits: None }
     }
 
-    /// Whether a bound is reached, `now`.
+    /// Whether a limit is reached at the time `now`.
     fn check(&mut self, now: Instant) -> Option<Stop> {
         let Bounds { purse, record, cancel, .. } = self.bounds;
         if cancel.is_cancelled() || purse.budget.is_cancelled() {
@@ -193,7 +193,7 @@ impl<'a, F: Future> MeteredCall<'a, F> {
         late.then_some(Stop::TimedOut)
     }
 
-    /// Asks to be woken when the time is up, or the run or a budget above it is cancelled.
+    /// Registers to be woken at the deadline, or when the run or a budget is cancelled.
     fn wait(&mut self, cx: &mut Context<'_>) -> Option<Stop> {
         let Bounds { purse, deadline, cancel, .. } = self.bounds;
         let waits = self.waits.get_or_insert_with(|| Waits {
@@ -205,7 +205,7 @@ impl<'a, F: Future> MeteredCall<'a, F> {
         if budget.is_ready() || waits.cancelled.as_mut().poll(cx).is_ready() {
             return Some(Stop::Cancelled);
         }
-        // With a stopped clock there is no deadline, and the awaited call wakes this one.
+        // With a stopped clock no deadline applies, and the awaited call wakes this one.
         let deadline: tokio::time::Instant = self.bounds.deadline()?.into();
         if waits.sleep.deadline() != deadline {
             waits.sleep.as_mut().reset(deadline);
@@ -222,7 +222,7 @@ impl<F: Future> Future for MeteredCall<'_, F> {
         this.flag.task.register(cx.waker());
         this.flag.woken.store(false, Ordering::Release);
         let before = Instant::now();
-        // A wake-up between two polls must not start guest code after the bound.
+        // After a wake-up past the limit, no guest code may run.
         if let Some(stop) = this.check(before) {
             return Poll::Ready(Err(stop));
         }
@@ -237,7 +237,7 @@ impl<F: Future> Future for MeteredCall<'_, F> {
             if let Err(which) = this.bounds.purse.bill(INTERVAL) {
                 return Poll::Ready(Err(Stop::Exhausted(which)));
             }
-            // The task is awake already and looks again at once.
+            // The task is already woken and polls again at once.
             return match this.check(after) {
                 Some(stop) => Poll::Ready(Err(stop)),
                 None => Poll::Pending,

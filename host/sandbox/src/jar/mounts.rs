@@ -1,5 +1,5 @@
 //! Open directories, shared between stores and jars with equal mounts: ten thousand jars over one workspace
-//! hold one descriptor.
+//! use one descriptor.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -16,30 +16,29 @@ use crate::imports::files::{Closed, OpenMount};
 use crate::jar::way;
 use crate::overlay::Overlay;
 
-/// Entries before those without a user are swept out.
+/// The number of entries at which unused ones are removed.
 const SWEEP_AT: usize = 256;
 
-/// How long the places of closed directories are cached: following their paths takes longer than opening a
-/// jar, and such directories are moved by hand.
+/// How long the resolved paths of closed directories are cached, because resolving them takes longer than
+/// opening a jar, and people rarely move such directories.
 const CLOSED_HOLDS: Duration = Duration::from_secs(1);
 
-/// Directories that are open now.
+/// The open directories.
 #[derive(Default)]
 pub(crate) struct Mounts {
     open: Mutex<HashMap<Key, Weak<HeldMount>>>,
     closed: Mutex<Option<Looked>>,
 }
 
-/// Where closed directories were when somebody looked.
+/// The closed directories, as resolved at a time.
 struct Looked {
     at: Instant,
     paths: Arc<[PathBuf]>,
     closed: Closed,
 }
 
-/// The key includes everything that decides about the mount: other work directories or closed ones may allow
-/// less, and a way checked against other written directories (INV-178) is unchecked. The same directory was
-/// reached by a checked way.
+/// The key includes everything that decides about the mount, because other work directories or closed ones
+/// may allow less, and the check of its path (INV-178) depends on the written directories.
 type Key = (GuestPath, PathBuf, Access, Arc<[PathBuf]>, Closed, Arc<[PathBuf]>);
 
 /// One open directory.
@@ -49,8 +48,7 @@ pub(crate) struct HeldMount {
 }
 
 impl Mounts {
-    /// Opens each mount, or shares an open one. A path that means another directory than before is opened
-    /// anew.
+    /// Opens each mount, or shares an open one. If a path now leads to another directory, that one is opened.
     pub(crate) fn open(
         &self,
         mounts: &[Mount],
@@ -62,7 +60,7 @@ impl Mounts {
         let closed = self.closed(closed_directories);
         let open = |mount: &Mount| {
             let opened = match overlays.get(&mount.guest) {
-                // The overlay holds its directory open, and shares it.
+                // The overlay shares its own open directory.
                 Some(overlay) => OpenMount::open_over(mount, overlay, work_directories, &closed)
                     .and_then(|opened| HeldMount::of(opened, mount, written_directories)),
                 None => self.open_one(mount, work_directories, &closed, written_directories),

@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::Receipt;
 
-/// A call's answer and its record.
+/// A call's outcome and its receipt.
 #[derive(Debug, Clone)]
 pub struct CallResult {
     /// The output, or the error.
     pub outcome: Result<Output, CallError>,
-    /// The record of the call's effects, always present.
+    /// The record of the call's effects, present for every outcome.
     pub receipt: Receipt,
 }
 
-/// The answer of a tool, checked: within the output limit, JSON parts parse, names are clean.
+/// The checked answer of a tool: within the output limit, JSON parts parse, names are clean.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
     /// The parts, in the tool's order.
@@ -42,32 +42,31 @@ pub enum Part {
     },
 }
 
-/// Why a call gave no output. The text is for the model: it names no host path and no way
-/// to widen a right.
+/// Why a call has no output. The text is for the model: it names no host path and no way to widen a right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallError {
-    /// The tool says so.
+    /// The tool returned an error.
     Tool {
-        /// Its kind.
+        /// The kind of error.
         kind: ToolErrorKind,
-        /// Its words.
+        /// The tool's message.
         message: String,
     },
-    /// Refused before guest code ran; or what the tool said holds a secret.
+    /// Refused before guest code ran, or the tool's text contains a secret.
     Refused(DenyCode),
     /// The guest trapped; the text is the trap's name.
     Trapped(String),
-    /// The call's or a larger budget ran out.
+    /// The budget of the call or of an ancestor is used up.
     Exhausted(Exhausted),
-    /// The wall-clock limit of the call passed, in seconds.
+    /// The call exceeded its limit of wall-clock time, in seconds.
     TimedOut(u64),
     /// The run was cancelled.
     Cancelled,
-    /// The output breaks the contract; the text says how.
+    /// The output breaks the contract; holds the reason.
     BadOutput(String),
-    /// The tool's component does not load; the text says why, without host paths.
+    /// The tool's component does not load; holds the reason, without host paths.
     NotLoaded(String),
-    /// The host failed. Its log has the facts.
+    /// The host failed. Its log has the details.
     HostFault,
 }
 
@@ -75,15 +74,15 @@ pub enum CallError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolErrorKind {
-    /// The arguments do not fit the schema.
+    /// The arguments do not match the schema.
     InvalidArguments,
-    /// A thing that the call names does not exist.
+    /// An object that the call names does not exist.
     NotFound,
-    /// The sandbox refused something that the call needs.
+    /// The sandbox refused an access that the call needs.
     Denied,
     /// The input or the result is too large.
     TooLarge,
-    /// Anything else.
+    /// Any other error.
     Failed,
 }
 

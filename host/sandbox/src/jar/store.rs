@@ -1,4 +1,4 @@
-//! One open store, and running jobs in it.
+//! One open store, and running a job in it.
 
 use std::char::DecodeUtf16Error;
 use std::panic::AssertUnwindSafe;
@@ -25,7 +25,7 @@ use crate::jar::limits::{MAX_HANDLES, MAX_HOSTCALL};
 use crate::jar::meter::{Bounds, INTERVAL, MeteredCall, Purse, Stop, Tally};
 use crate::jar::state::{Exited, Guest};
 
-/// The store of one tool. Fields drop in order: the store before its room in the pool.
+/// The store of one tool. Fields drop in order: the store before its reservation in the pool.
 pub(crate) struct OpenStore {
     store: Store<Guest>,
     instance: Option<Instance>,
@@ -34,9 +34,9 @@ pub(crate) struct OpenStore {
     permit: Option<PoolPermit>,
 }
 
-/// The work to run.
+/// A job for a store.
 pub(crate) enum Job {
-    /// Nothing beyond instantiation.
+    /// Only instantiation.
     Open,
     /// The contract's `describe`.
     Describe,
@@ -46,11 +46,11 @@ pub(crate) enum Job {
     Judge(String),
 }
 
-/// The result of the work.
+/// The result of a job.
 pub(crate) enum Done {
     /// The store is open.
     Opened,
-    /// The tools.
+    /// The descriptions of the tools.
     Described(Vec<Definition>),
     /// The answer.
     Invoked(Result<Output, ToolError>),
@@ -58,14 +58,14 @@ pub(crate) enum Done {
     Judged(Result<Verdict, String>),
 }
 
-/// Why it gave nothing. The store is dead then.
+/// Why a job has no result. The store must then be dropped.
 #[derive(Debug)]
 pub(crate) enum RunFault {
-    /// A trap: the name, and all known details.
+    /// A trap: the name, and all details.
     Trapped { name: String, detail: String },
-    /// A budget ran out.
+    /// A budget is used up.
     Exhausted(Exhausted),
-    /// Its time was up.
+    /// The time is up.
     TimedOut,
     /// The run was cancelled.
     Cancelled,
@@ -73,34 +73,35 @@ pub(crate) enum RunFault {
     Panicked,
 }
 
-/// The time and fuel that running something took.
+/// The result of a job, with its time and fuel.
 pub(crate) struct Ran {
     pub(crate) end: Result<Done, RunFault>,
     pub(crate) fuel: u64,
     pub(crate) guest_time: Duration,
-    /// Until the store was instantiated; zero if it was before.
+    /// The time of instantiation; zero if the store was open already.
     pub(crate) opening: Duration,
     pub(crate) peak_memory: u64,
 }
 
-/// The bounds of it.
+/// The limits of a job.
 pub(crate) struct Allowance<'a> {
-    /// Billed for fuel; capped at a call's maximum.
+    /// The budget that pays for fuel, limited to a call's maximum.
     pub(crate) budget: &'a Budget,
-    /// The rest of the outer call; billed too.
+    /// The remaining fuel of the outer call, which is billed too.
     pub(crate) slice: Option<&'a Budget>,
-    /// Wall time.
+    /// The limit of wall time.
     pub(crate) time: Duration,
-    /// Ends it early.
+    /// Ends the job early.
     pub(crate) cancel: &'a CancellationToken,
 }
 
 impl OpenStore {
-    /// A store with all limits set. No guest code has run yet.
+    /// Makes a store with all limits set. Guest code has not run yet.
     pub(crate) fn new(opening: Opening<'_>, guest: Guest, output_bytes: u64) -> Self {
         let mut store = Store::new(opening.bound.pre.engine(), guest);
         store.limiter(|guest| &mut guest.memory);
-        // An answer of the allowed size must pass; twice, for names and lists count too.
+        // The limit leaves room for an answer of the allowed size; doubled, because names and lists
+        // count too.
         let answer = usize::try_from(output_bytes.saturating_mul(2)).unwrap_or(usize::MAX);
         store.set_hostcall_fuel(MAX_HOSTCALL.max(answer));
         store.set_max_component_handles(MAX_HANDLES);
@@ -112,12 +113,12 @@ impl OpenStore {
         self.store.data_mut()
     }
 
-    /// Whether the store is the pool's.
+    /// Whether the store is in the pool.
     pub(crate) fn is_pooled(&self) -> bool {
         self.permit.is_some()
     }
 
-    /// Runs a job to its end or to a bound, and bills it. After a fault, drop the store.
+    /// Runs a job until it ends or a limit is reached, and bills it. After a fault, drop the store.
     pub(crate) async fn run(&mut self, bound: &Bound, job: Job, allowance: &Allowance<'_>) -> Ran {
         let guest = self.guest();
         let (record, standstill) = (guest.record.clone(), guest.standstill.clone());
@@ -155,7 +156,7 @@ impl OpenStore {
         let used = match &end {
             Ok(_) => used,
             Err(RunFault::Exhausted(_)) if cap == 0 => 0,
-            // What ran since the last yield is not known: bill the whole slice.
+            // The fuel since the last yield is unknown, so the whole interval is billed.
             Err(RunFault::Trapped { .. } | RunFault::Panicked) => {
                 used.max(tally.guest_fuel).saturating_add(INTERVAL).min(cap)
             }
@@ -228,7 +229,7 @@ impl OpenStore {
         self.store.fuel_async_yield_interval(Some(INTERVAL))
     }
 
-    /// Names the budget behind a fault: fuel, or memory that the guest did not get.
+    /// Names the budget that caused a fault: fuel, or memory that was refused to the guest.
     fn explain(&mut self, fault: RunFault, purse: Purse<'_>, cap: u64) -> RunFault {
         let refused = self.guest().memory.take_refused();
         match (fault, refused) {
@@ -241,8 +242,8 @@ impl OpenStore {
     }
 }
 
-/// Makes the initial memory image shared by all stores of a component. The kernel cannot seal a page that it
-/// holds, for example while moving it: then the image is made again.
+/// Makes the initial memory image that all stores of a component share. The kernel cannot seal a page while
+/// it is in use, for example being moved; the image is then made again.
 async fn share_image(component: &Component) -> wasmtime::Result<()> {
     for _ in 1..IMAGE_TRIES {
         if component.initialize_copy_on_write_image().is_ok() {
@@ -253,7 +254,7 @@ async fn share_image(component: &Component) -> wasmtime::Result<()> {
     component.initialize_copy_on_write_image()
 }
 
-/// The instance's functions, looked up once.
+/// The instance's functions, looked up at the first call.
 fn ready<'a>(
     tool: &'a mut Option<Tool>,
     bound: &Bound,
@@ -269,13 +270,13 @@ fn ready<'a>(
     tool.as_ref().ok_or_else(|| wasmtime::Error::msg("the tool is gone"))
 }
 
-/// Attempts at making the shared memory image before an error. Each attempt waits for the kernel for a
-/// seventh of a second (`memfd_wait_for_pins` of Linux).
+/// Attempts at making the shared memory image. Each attempt waits for the kernel for a seventh of a second
+/// (`memfd_wait_for_pins` of Linux).
 const IMAGE_TRIES: u32 = 8;
 
 const OUT_OF_FUEL: &str = "out of fuel";
 
-/// The remedy for invalid text, for the author of the tool.
+/// Advice for the author of a tool that returned invalid text.
 const MEND: &str = "the tool has to put U+FFFD there before a text leaves it";
 
 fn fault(error: &wasmtime::Error) -> RunFault {
@@ -296,7 +297,8 @@ fn fault(error: &wasmtime::Error) -> RunFault {
     } else if error.downcast_ref::<DecodeUtf16Error>().is_some() {
         format!("it gave a text in UTF-16 that has half a surrogate pair; {MEND}")
     } else {
-        // Limits of the host that an interface cannot express, for example handles, or bytes of one call.
+        // A limit of the host without an error in the interface, for example handles, or bytes of
+        // one call.
         "the host refused a call".to_owned()
     };
     let detail = Shown::clipped(&format!("{error:#}"), 500).to_string();

@@ -17,8 +17,8 @@ use super::room::{Full, Growing, Upper};
 use super::view::{At, Child, DirAt, Found, View};
 use crate::imports::files::walk::{PathEnd, kind};
 
-/// The most levels of directories below the root, and bytes of a path, for a change. Moving a directory can
-/// double what is searched, so the limits are half of the index's.
+/// The most levels of directories below the root, and bytes of a path, for a change. A moved directory may
+/// contain as much again below its new path, which still fits a record of the index.
 const MAX_LEVELS: usize = 256;
 const MAX_PATH: usize = 16 << 10;
 

@@ -1,4 +1,4 @@
-//! Digests of copied files, made in the background: a writer does not wait.
+//! Digests of copied files, made in the background, so that a writer does not wait.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -10,14 +10,14 @@ use sha2::{Digest as _, Sha256};
 use super::bases::{self, Bases};
 use super::record::Seen;
 
-/// Waiting files, each held open. Further ones are not queued.
+/// Waiting files, each open. Further ones are not queued.
 const MOST: usize = 64;
-/// Bytes of a digested file. A larger one is identified by size and times.
+/// Bytes of a digested file. A larger one is identified only by size and times.
 const LARGEST: u64 = 256 << 20;
-/// Bytes read at a time.
+/// Bytes read in one step.
 const STEP: usize = 256 << 10;
 
-/// Files of which digests are wanted, and those that are made.
+/// The files waiting for a digest, and the finished digests.
 #[derive(Debug)]
 pub(super) struct DigestQueue {
     shared: Arc<Shared>,
@@ -34,7 +34,7 @@ struct Shared {
 struct State {
     waiting: VecDeque<(Seen, File)>,
     made: Vec<(Seen, [u8; 32])>,
-    /// A thread is at it, and ends when nothing waits.
+    /// Whether a thread is running; it ends when no file waits.
     works: bool,
 }
 
@@ -44,7 +44,7 @@ impl DigestQueue {
         Self { shared: Arc::new(Shared { state, idle, bases }) }
     }
 
-    /// Wants the digest of a file that was this when it was opened.
+    /// Queues a file for its digest; `seen` = the state at opening.
     pub(super) fn add(&self, seen: Seen, file: File) {
         if seen.size > LARGEST {
             return;
@@ -72,12 +72,12 @@ impl DigestQueue {
         }
     }
 
-    /// The digests made since the last time.
+    /// The digests finished since the last call.
     pub(super) fn take(&self) -> Vec<(Seen, [u8; 32])> {
         std::mem::take(&mut self.shared.lock().made)
     }
 
-    /// Waits until none is wanted any more.
+    /// Waits until no file waits for a digest.
     pub(super) fn wait(&self) {
         let mut state = self.shared.lock();
         while state.works {
@@ -87,7 +87,7 @@ impl DigestQueue {
 }
 
 impl Drop for DigestQueue {
-    /// Nobody asks for those that wait any more: the thread ends behind the file that it reads.
+    /// Clears the queue, so that the thread ends after its present file.
     fn drop(&mut self) {
         self.shared.lock().waiting.clear();
     }
@@ -118,7 +118,7 @@ impl Shared {
     }
 }
 
-/// The SHA-256 of a file, if unchanged during reading. A text is kept under the digest.
+/// The SHA-256 of a file, if unchanged during reading. A text is also stored under the digest.
 pub(super) fn digest(seen: &Seen, file: &File, bases: &Bases) -> Option<[u8; 32]> {
     let same = || rustix::fs::fstat(file).is_ok_and(|stat| Seen::of(&stat) == *seen);
     if seen.size > LARGEST || !same() {

@@ -1,4 +1,4 @@
-//! The layer on disk: contents by number, and one directory that stays empty.
+//! The layer on disk: contents by number, and one empty directory.
 
 use std::fs::File;
 use std::io;
@@ -19,12 +19,12 @@ const LOCK: &str = "lock";
 /// Bytes of one step of a copy.
 const STEP: usize = 1 << 20;
 
-/// How often a lock is tried, and the time between.
+/// Attempts at a lock, and the time in between.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Takes the lock of a layer. A process that this one starts has all its descriptors for a moment, and
-/// with them the lock of an overlay that was closed just then.
+/// Locks a layer. A process that this one starts inherits all descriptors for a moment, and with them the
+/// lock of an overlay that was just closed.
 fn alone(lock: &OwnedFd) -> Result<(), Errno> {
     for _ in 1..TRIES {
         match flock(lock, FlockOperation::NonBlockingLockExclusive) {
@@ -35,19 +35,19 @@ fn alone(lock: &OwnedFd) -> Result<(), Errno> {
     flock(lock, FlockOperation::NonBlockingLockExclusive)
 }
 
-/// The layer's directory, held open.
+/// The layer's open directory.
 #[derive(Debug)]
 pub(super) struct Layer {
     dir: OwnedFd,
     files: OwnedFd,
-    /// Stands for a directory that is in the index alone.
+    /// The handle for a directory that exists only in the index.
     empty: Arc<File>,
-    /// Held as long as the overlay is open.
+    /// The lock, held as long as the overlay is open.
     _lock: OwnedFd,
 }
 
 impl Layer {
-    /// Opens the directory of a layer, or makes it.
+    /// Opens the directory of a layer, or creates it.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut make = std::fs::DirBuilder::new();
         std::os::unix::fs::DirBuilderExt::mode(&mut make, 0o700);
@@ -79,7 +79,7 @@ impl Layer {
         &self.empty
     }
 
-    /// A new file, empty. What a change that failed has left under the number goes.
+    /// Creates an empty file. A leftover of a failed change with the same number is removed first.
     pub(super) fn create(&self, id: u64) -> Result<File, Errno> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let mode = Mode::from_raw_mode(0o600);
@@ -93,7 +93,7 @@ impl Layer {
         }
     }
 
-    /// An existing file, with the access that `flags` say.
+    /// Opens an existing file, with the access in `flags`.
     pub(super) fn open_file(&self, id: u64, flags: OFlags) -> Result<File, Errno> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         openat(&self.files, name(id), flags, Mode::empty()).map(File::from)
@@ -107,12 +107,12 @@ impl Layer {
         rustix::fs::utimensat(&self.files, name(id), times, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Removes a content. One that stays is removed when the overlay is opened next.
+    /// Removes a content. If this fails, the next opening of the overlay removes it.
     pub(super) fn remove(&self, id: u64) {
         let _ = unlinkat(&self.files, name(id), AtFlags::empty());
     }
 
-    /// The numbers of all contents. Removes what has no number.
+    /// The numbers of all contents. Removes files without a number.
     pub(super) fn ids(&self) -> io::Result<Vec<u64>> {
         let mut ids = Vec::new();
         for entry in Dir::read_from(&self.files)? {
@@ -148,8 +148,8 @@ fn number(text: &str) -> Option<u64> {
     (name(id) == text).then_some(id)
 }
 
-/// Copies the first bytes of a file: shared where the file system can, copied by the kernel where
-/// it can do that, and by hand elsewhere. Gives how many there were.
+/// Copies the first bytes of a file: shared if the file system supports that, else by the kernel, else by
+/// reading and writing. Returns the number of bytes copied.
 pub(super) fn copy(from: &File, to: &File, most: u64) -> io::Result<u64> {
     let mut done = 0;
     #[cfg(target_os = "linux")]
@@ -161,7 +161,7 @@ pub(super) fn copy(from: &File, to: &File, most: u64) -> io::Result<u64> {
             Ok(0) => break,
             Ok(copied) => done += copied as u64,
             Err(Errno::INTR) => {}
-            // What cannot be copied so is read and written; a disk that is full is full then too.
+            // The rest is read and written; a full disk fails there too.
             Err(_) => break,
         }
     }

@@ -1,10 +1,11 @@
-//! The lower directory: read by handles, one name at a time, and never followed anywhere.
+//! The lower directory: read by handles, one name at a time, without following links.
 //!
-//! The owner may swap any name for a link meanwhile; no step from one handle to the next leads out then, but
-//! fails.
+//! The owner may replace any name by a link meanwhile; a step from one handle to the next then fails instead
+//! of leading outside.
 //!
-//! A layer may lie in the directory that it changes, below a directory with a protected name or one
-//! that the host names: a home directory with belljar's own in it. That one is veiled (INV-179): no step leads into it.
+//! A layer may be inside the directory that it changes, below a directory with a protected name or one named
+//! by the host: for example, a workspace that is a home directory contains belljar's own. That directory is
+//! veiled (INV-179): no step leads into it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -20,7 +21,7 @@ use rustix::io::Errno;
 use super::record::identity;
 use super::rel::Rel;
 
-/// A directory that is only passed through.
+/// The flags for a directory that is only passed through.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const PASS: OFlags = OFlags::PATH;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -64,7 +65,7 @@ impl Root {
         self.veil = Some(directory);
     }
 
-    /// Whether there is something that nobody sees.
+    /// Whether any directory is hidden.
     pub(super) fn is_veiled(&self) -> bool {
         self.veil.is_some()
     }
@@ -73,17 +74,17 @@ impl Root {
         &self.dir
     }
 
-    /// The root itself.
+    /// The lower directory itself.
     pub(super) fn top(&self) -> LowerDir {
         self.known(Arc::clone(&self.dir), Rel::default())
     }
 
-    /// A directory that was opened before, by its handle.
+    /// A directory that was opened earlier, by its handle.
     pub(super) fn known(&self, dir: Arc<File>, rel: Rel) -> LowerDir {
         LowerDir { handle: Handle::Shared(dir), rel, veil: self.veil }
     }
 
-    /// A directory by its path. `None` = there is none any more.
+    /// A directory by its path. `None` = it no longer exists.
     pub(super) fn find(&self, rel: &Rel) -> Result<Option<LowerDir>, Errno> {
         let mut dir = self.top();
         for name in rel.names() {
@@ -95,7 +96,7 @@ impl Root {
         Ok(Some(dir))
     }
 
-    /// The directory that holds a path, and the name there.
+    /// The directory that contains a path, and the last name.
     pub(super) fn place<'a>(&self, rel: &'a Rel) -> Result<(LowerDir, &'a OsStr), Errno> {
         let (above, name) = rel.split().ok_or(Errno::INVAL)?;
         let above = Rel::from_bytes(above).ok_or(Errno::INVAL)?;
@@ -104,7 +105,7 @@ impl Root {
 }
 
 impl LowerDir {
-    /// The same once more.
+    /// A second handle of the same directory.
     pub(super) fn again(&self) -> io::Result<Self> {
         let handle = match &self.handle {
             Handle::Shared(file) => Handle::Shared(Arc::clone(file)),
@@ -113,7 +114,7 @@ impl LowerDir {
         Ok(Self { handle, rel: self.rel.clone(), veil: self.veil })
     }
 
-    /// A directory in this one.
+    /// Opens a subdirectory.
     pub(super) fn enter(&self, name: &OsStr) -> Result<Self, Errno> {
         let dir = openat(self.as_fd(), name, PASS | OFlags::DIRECTORY | STAY, Mode::empty())?;
         if self.veil.is_some() && self.is_veil(&rustix::fs::fstat(&dir)?) {
@@ -122,7 +123,7 @@ impl LowerDir {
         Ok(Self { handle: Handle::Own(dir), rel: self.rel.join(name), veil: self.veil })
     }
 
-    /// As [`Self::enter`]; `None` = it is not there, or no directory any more.
+    /// Opens a subdirectory like [`Self::enter`]; `None` = missing, or not a directory any more.
     pub(super) fn find(&self, name: &OsStr) -> Result<Option<Self>, Errno> {
         match self.enter(name) {
             Ok(dir) => Ok(Some(dir)),
@@ -136,13 +137,13 @@ impl LowerDir {
         if self.is_veil(&stat) { Err(Errno::NOENT) } else { Ok(stat) }
     }
 
-    /// Whether a name means the invisible directory. Such a name is not free either.
+    /// Whether a name refers to the hidden directory. Such a name is not free either.
     pub(super) fn veils(&self, name: &OsStr) -> bool {
         let stat = || statat(self.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
         self.veil.is_some() && stat().is_ok_and(|stat| self.is_veil(&stat))
     }
 
-    /// Whether an entry with this inode may be invisible: most are not, and need no second check.
+    /// Whether an entry with this inode may be hidden. Most entries are not, and need no second check.
     pub(super) fn may_veil(&self, inode: u64) -> bool {
         self.veil.is_some_and(|(_, veiled)| veiled == inode)
     }
@@ -151,7 +152,7 @@ impl LowerDir {
         self.veil.is_some_and(|veiled| veiled == identity(stat))
     }
 
-    /// As [`Self::stat`]; `None` = nothing is there.
+    /// The status like [`Self::stat`]; `None` = missing.
     pub(super) fn look(&self, name: &OsStr) -> Result<Option<Stat>, Errno> {
         match self.stat(name) {
             Ok(stat) => Ok(Some(stat)),
@@ -160,12 +161,12 @@ impl LowerDir {
         }
     }
 
-    /// The directory's own.
+    /// The status of the directory itself.
     pub(super) fn own_stat(&self) -> Result<Stat, Errno> {
         rustix::fs::fstat(self.as_fd())
     }
 
-    /// The target of a link; `None` where there is none.
+    /// The target of a link; `None` = not a link.
     pub(super) fn link(&self, name: &OsStr) -> Result<Option<OsString>, Errno> {
         match readlinkat(self.as_fd(), name, Vec::new()) {
             Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()))),
@@ -174,8 +175,7 @@ impl LowerDir {
         }
     }
 
-    /// Opens something for reading: not followed, and not waited for. The status is that of what
-    /// was opened.
+    /// Opens a file for reading, without following links or blocking. The status is that of the opened file.
     pub(super) fn open(&self, name: &OsStr) -> Result<(File, Stat), Errno> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | STAY;
         let file = openat(self.as_fd(), name, flags, Mode::empty())?;
@@ -186,7 +186,7 @@ impl LowerDir {
         Ok((file.into(), stat))
     }
 
-    /// The directory, open for listing.
+    /// Opens the directory itself for listing.
     pub(super) fn listed(&self) -> Result<File, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | STAY;
         Ok(openat(self.as_fd(), ".", flags, Mode::empty())?.into())
@@ -202,7 +202,7 @@ impl AsFd for LowerDir {
     }
 }
 
-/// Whether a status is that of a regular file.
+/// Whether the status is that of a regular file.
 pub(super) fn is_file(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }

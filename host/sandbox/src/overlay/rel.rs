@@ -1,4 +1,4 @@
-//! Paths below a root, as bytes: names of files need not be text.
+//! Relative paths, as bytes, because file names need not be text.
 
 use std::borrow::Borrow;
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 pub(crate) struct Rel(Vec<u8>);
 
 impl Rel {
-    /// The path that these bytes are, if they are one.
+    /// The path with these bytes; `None` = invalid.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let fits =
             |name: &[u8]| !name.is_empty() && name != b"." && name != b".." && !name.contains(&0);
@@ -28,18 +28,18 @@ impl Rel {
         Self(path)
     }
 
-    /// The names, from the root on.
+    /// The names, beginning at the root.
     pub(crate) fn names(&self) -> impl DoubleEndedIterator<Item = &OsStr> {
         let names = self.0.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
         names.map(OsStr::from_bytes)
     }
 
-    /// The directory that holds it, and its name there. The root has none.
+    /// The parent directory, and the last name. `None` for the root.
     pub(crate) fn split(&self) -> Option<(&[u8], &OsStr)> {
         split(&self.0)
     }
 
-    /// Whether it lies below the other one; it does not lie below itself.
+    /// Whether this path is below the other one; false if they are equal.
     pub(crate) fn is_below(&self, above: &Self) -> bool {
         let rest = self.0.strip_prefix(above.0.as_slice());
         rest.is_some_and(|rest| match above.0.is_empty() {

@@ -1,4 +1,4 @@
-//! The public record of one tool call's effects.
+//! The receipt: the public record of one tool call's effects.
 
 pub(crate) mod record;
 pub(crate) mod withheld;
@@ -11,7 +11,7 @@ use crate::component::wasm::Digest;
 /// The version of the receipt's form, stored with saved runs.
 pub const RECEIPT_VERSION: u32 = 1;
 
-/// The record of one tool call. Holds no secret values, and foreign text as it came: escape it
+/// The record of one tool call. Contains no secret values. Foreign text in it is not escaped: escape it
 /// before a person sees it (`belljar_policy::Shown`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
@@ -23,7 +23,7 @@ pub struct Receipt {
     pub ending: Ending,
     /// Fuel billed.
     pub fuel: u64,
-    /// Where the time went.
+    /// The time used by each part of the call.
     pub times: Times,
     /// The highest sum of linear memory and tables of the tool's store in this call, in bytes.
     pub peak_memory: u64,
@@ -31,41 +31,41 @@ pub struct Receipt {
     pub bytes: Bytes,
     /// Calls from the guest into the host's file, network and log functions.
     pub host_calls: u64,
-    /// The refusals, in order, the first `MAX_DENIALS` of them.
+    /// The first `MAX_DENIALS` refusals, in order.
     pub denials: Vec<Denial>,
-    /// Refusals past the bound.
+    /// The count of further refusals.
     pub denials_dropped: u64,
     /// Guest paths of files whose content was read, sorted, bounded.
     pub paths_read: Vec<String>,
     /// Guest paths created, changed, renamed or removed, sorted, bounded.
     pub paths_written: Vec<String>,
-    /// Paths past the bound.
+    /// The count of further paths.
     pub paths_dropped: u64,
     /// `scheme://host[:port]` of each request sent, sorted, bounded.
     pub hosts: Vec<String>,
-    /// Names of secrets that were joined to a request.
+    /// Names of secrets that were added to a request.
     pub secrets_used: Vec<String>,
-    /// Lines of `belljar:tool/log`, the first of them.
+    /// The first lines of `belljar:tool/log`.
     pub logs: Vec<LogLine>,
-    /// Log lines and progress reports past the bound.
+    /// The count of further log lines and progress reports.
     pub logs_dropped: u64,
-    /// The guest's stdout, the first bytes of it.
+    /// The beginning of the guest's stdout.
     pub stdout: String,
-    /// The guest's stderr, the first bytes of it.
+    /// The beginning of the guest's stderr.
     pub stderr: String,
-    /// Bytes of stdout and stderr past the bound.
+    /// The count of further bytes of stdout and stderr.
     pub stdio_dropped: u64,
-    /// SHA-256 of the arguments as they were passed, in hexadecimal.
+    /// SHA-256 of the arguments as passed, in hexadecimal.
     pub arguments_digest: String,
-    /// SHA-256 of the unchanged output, in hexadecimal; of nothing without output.
+    /// SHA-256 of the unchanged output, in hexadecimal; of an empty text if there was no output.
     pub output_digest: String,
 }
 
-/// SHA-256 of nothing.
+/// SHA-256 of an empty text.
 const EMPTY_DIGEST: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 impl Receipt {
-    /// The receipt of a call that did nothing yet.
+    /// The receipt of a call that has had no effect yet.
     pub fn empty(tool: &str, component: &str, arguments: &str) -> Self {
         Self {
             tool: tool.to_owned(),
@@ -98,28 +98,28 @@ impl Receipt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "detail")]
 pub enum Ending {
-    /// With an output.
+    /// An output was returned.
     Completed,
-    /// With a tool error; the detail is its kind, as in the contract: `not-found`, ...
+    /// The tool returned an error; the detail is its kind in the contract, for example `not-found`.
     ToolError(String),
     /// The guest trapped; the detail is the trap.
     Trapped(String),
-    /// The call or an ancestor's budget is exhausted; the detail names it.
+    /// The budget of the call or of an ancestor is used up; the detail names it.
     Exhausted(String),
-    /// The wall-clock limit of the call passed.
+    /// The call exceeded its limit of wall-clock time.
     TimedOut,
     /// The run was cancelled.
     Cancelled,
-    /// The output broke the contract: too large, not JSON, too many parts.
+    /// The output breaks the contract: too large, not JSON, too many parts.
     BadOutput(String),
-    /// The call was refused before guest code ran, or its answer holds a secret.
+    /// The call was refused before guest code ran, or its answer contains a secret.
     Refused(String),
-    /// The host itself failed: a bug, or the machine is out of something.
+    /// The host failed: a bug, or a resource of the machine is used up.
     HostFault(String),
 }
 
 impl Ending {
-    /// One word for it, as receipts spell it.
+    /// The name of the ending in receipts.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -135,7 +135,7 @@ impl Ending {
     }
 }
 
-/// Where the time of a call went, in microseconds.
+/// The parts of a call's time, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
     /// Waiting for the tool's store, behind earlier calls.
@@ -168,25 +168,25 @@ pub struct Bytes {
 /// One refusal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denial {
-    /// The reason that the guest was told.
+    /// The code that the guest got.
     pub code: DenyCode,
     /// The operation: `open`, `rename`, `request`, an interface name.
     pub what: String,
-    /// The full facts, for the operator only. Foreign text in it is escaped.
+    /// All facts, only for the operator. Foreign text in it is escaped.
     pub facts: String,
-    /// The target of a refused request, as `scheme://host[:port]`: what an operator may grant. The guest's
-    /// text, checked to be such a target.
+    /// The target of a refused request, as `scheme://host[:port]`, which an operator may grant. Parsed from
+    /// the guest's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
 }
 
 impl Denial {
-    /// A refusal for another reason than a request's target.
+    /// A refusal that is not about a request's target.
     pub fn new(code: DenyCode, what: impl Into<String>, facts: impl Into<String>) -> Self {
         Self { code, what: what.into(), facts: facts.into(), target: None }
     }
 
-    /// The same, of a request that would have gone there.
+    /// The same refusal, with the target of the request.
     #[must_use]
     pub fn to(self, target: &Target) -> Self {
         Self { target: Some(target.to_string()), ..self }
@@ -198,6 +198,6 @@ impl Denial {
 pub struct LogLine {
     /// `trace`, `debug`, `info`, `warn` or `error`.
     pub level: String,
-    /// The message, cut at a bound.
+    /// The message, truncated at a limit.
     pub message: String,
 }

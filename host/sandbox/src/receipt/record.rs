@@ -1,7 +1,7 @@
-//! The record of the running call: host imports write to it, the receipt reads from it.
+//! The record of the running call: host imports write it, the receipt is made from it.
 //!
-//! One record per store, reset when a call starts. Shared by `Arc` because streams and
-//! request futures outlive the host call that made them. Every list is bounded.
+//! Each store has one record, reset when a call starts. It is shared by `Arc`, because streams and request
+//! futures outlive the host call that made them. Every list is bounded.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,14 +12,14 @@ use belljar_policy::{Budget, Denied, Exhausted, Meter, Target};
 use crate::jar::operations::{Operation, Operations};
 use crate::receipt::{Bytes, Denial, LogLine};
 
-/// Refusals kept of one call. Enough to see a pattern; a guest can make millions.
+/// Refusals stored for one call: enough to see a pattern, because a guest can cause millions.
 pub(crate) const MAX_DENIALS: usize = 64;
-/// Paths and hosts kept of one call, each list by itself.
+/// Paths, and hosts, stored for one call, each list separately.
 pub(crate) const MAX_PATHS: usize = 256;
-/// Bytes kept of one path, one log message, one fact.
+/// Bytes stored of one path, log message or fact.
 pub(crate) const MAX_TEXT: usize = 1024;
 
-/// The doings of the running call of one store so far, and the budget it is billed to.
+/// The effects of the running call of one store, and the budget that pays for them.
 #[derive(Debug)]
 pub(crate) struct Record {
     budget: Budget,
@@ -41,7 +41,7 @@ pub(crate) struct Lists {
     pub(crate) denials_dropped: u64,
     pub(crate) paths_read: BTreeSet<String>,
     pub(crate) paths_written: BTreeSet<String>,
-    /// Those of them that were not there before the call.
+    /// Written paths that did not exist before the call.
     made: BTreeSet<String>,
     pub(crate) paths_dropped: u64,
     pub(crate) hosts: BTreeSet<String>,
@@ -67,24 +67,24 @@ impl Record {
         }
     }
 
-    /// The same, with the list of operations that closing the jar waits for.
+    /// The same record with the list of operations for which closing the jar waits.
     pub(crate) fn with_operations(self, operations: Arc<Operations>) -> Self {
         Self { operations, ..self }
     }
 
-    /// Notes an operation that may outlive the call. Hold what this gives until it has ended.
+    /// Begins an operation that may outlive the call. Keep the returned value until the operation has ended.
     pub(crate) fn operation(&self, name: &str) -> Operation {
         self.operations.begin(name)
     }
 
-    /// Host work so far: calls into the host, and bytes moved for the guest.
+    /// The host's work so far: calls into the host, and bytes moved for the guest.
     pub(crate) fn work(&self) -> (u64, u64) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let bytes = [&self.read, &self.written, &self.sent, &self.received].map(load);
         (load(&self.host_calls), bytes.into_iter().fold(0, u64::saturating_add))
     }
 
-    /// Counts a progress report; whether it is within the bound.
+    /// Counts a progress report; returns whether it is within the limit.
     pub(crate) fn progress(&self) -> bool {
         let kept = self.reports.fetch_add(1, Ordering::Relaxed) < self.log_limit;
         if !kept {
@@ -98,20 +98,20 @@ impl Record {
         self.host_calls.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes bytes from the budget before they are moved.
+    /// Reserves bytes of the budget before they are moved.
     pub(crate) fn reserve(&self, meter: Meter, bytes: u64) -> Result<(), Exhausted> {
         self.budget.reserve(meter, bytes)?;
         self.count(meter, bytes);
         Ok(())
     }
 
-    /// Records bytes that have moved already.
+    /// Bills bytes that have been moved already.
     pub(crate) fn bill(&self, meter: Meter, bytes: u64) -> Result<(), Exhausted> {
         self.count(meter, bytes);
         self.budget.bill(meter, bytes)
     }
 
-    /// Gives back bytes that were reserved and not moved.
+    /// Returns reserved bytes that were not moved to the budget.
     pub(crate) fn refund(&self, meter: Meter, bytes: u64) {
         self.budget.refund(meter, bytes);
         if let Some(counter) = self.counter(meter) {
@@ -120,12 +120,12 @@ impl Record {
         }
     }
 
-    /// Notes a request that a policy check refused for its target.
+    /// Records a request that a policy check refused for its target.
     pub(crate) fn denied_request(&self, target: &Target, denied: &Denied) {
         self.deny(Denial::new(denied.code, "request", clip(&denied.to_string())).to(target));
     }
 
-    /// Notes a refusal.
+    /// Records a refusal.
     pub(crate) fn deny(&self, denial: Denial) {
         tracing::info!(target: "belljar::denied", code = %denial.code, what = %denial.what, "{}", denial.facts);
         let mut lists = self.lists();
@@ -136,33 +136,33 @@ impl Record {
         }
     }
 
-    /// Notes that a file's content was read.
+    /// Records that a file's content was read.
     pub(crate) fn path_read(&self, path: &str) {
         let mut lists = self.lists();
         let Lists { paths_read, paths_dropped, .. } = &mut *lists;
         insert(paths_read, path, paths_dropped);
     }
 
-    /// Notes that a path was created, changed, renamed or removed.
+    /// Records that a path was created, changed, renamed or removed.
     pub(crate) fn path_written(&self, path: &str) {
         let mut lists = self.lists();
         let Lists { paths_written, paths_dropped, .. } = &mut *lists;
         insert(paths_written, path, paths_dropped);
     }
 
-    /// Notes that a file was made where there was none.
+    /// Records that a file was made where none existed.
     pub(crate) fn path_made(&self, path: &str) {
         let is_known = self.lists().paths_written.contains(path);
         self.path_written(path);
         let mut lists = self.lists();
-        // A longer one is cut, and may stand for several.
+        // A longer path is truncated, and would be ambiguous.
         if !is_known && path.len() <= MAX_TEXT && lists.paths_written.contains(path) {
             lists.made.insert(path.to_owned());
         }
     }
 
-    /// Notes a moved path. A file made by the call itself is no longer listed as written: it existed neither
-    /// before nor after.
+    /// Records a moved path. A file made by the call itself is no longer listed at its old path: it existed
+    /// there neither before nor after.
     pub(crate) fn path_moved(&self, from: &str, to: &str) {
         if from == to || !self.lists().made.remove(from) {
             self.path_written(from);
@@ -172,19 +172,19 @@ impl Record {
         self.path_written(to);
     }
 
-    /// Notes a host to which a request was sent.
+    /// Records a host to which a request was sent.
     pub(crate) fn host(&self, host: &str) {
         let mut lists = self.lists();
         let Lists { hosts, paths_dropped, .. } = &mut *lists;
         insert(hosts, host, paths_dropped);
     }
 
-    /// Notes that a secret was joined to a request.
+    /// Records that a secret was added to a request.
     pub(crate) fn secret_used(&self, name: &str) {
         self.lists().secrets_used.insert(clip(name));
     }
 
-    /// Keeps a line of the guest's log, or counts it.
+    /// Stores a line of the guest's log, or only counts it beyond the limit.
     pub(crate) fn log(&self, level: &str, message: &str) {
         let mut lists = self.lists();
         if (lists.logs.len() as u64) < self.log_limit {
@@ -194,7 +194,7 @@ impl Record {
         }
     }
 
-    /// Takes what was recorded and starts afresh for the next call.
+    /// Returns the recorded values and resets the record for the next call.
     pub(crate) fn take(&self) -> (Lists, Bytes, u64) {
         let lists = std::mem::take(&mut *self.lists());
         let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);

@@ -1,5 +1,6 @@
-//! INV-155: files closed to all guests, by identity. Their names need not be protected, and a mount may be
-//! around them, inside, or lead to them by another path.
+//! INV-155: files closed to all guests, by identity. Their names need not be protected, and a mount may
+//! contain them, be inside them, or reach them by another path. For example, `.git` of a worktree may be a
+//! link to a closed directory.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,24 +11,24 @@ use rustix::io::Errno;
 
 use super::walk::{HostDir, PathEnd};
 
-/// Names taken on the way that a path leads, the targets of links included.
+/// The most names along a path, including the targets of links.
 const MAX_STEPS: u32 = 1024;
 
 /// Device and inode: a file's identity, whatever its path. Wide enough for every system's numbers.
 type Identity = (i128, u64);
 
-/// Directories and files closed to writing with all their content, and the links to them.
+/// Closed directories and files, with their content and the links to them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Closed {
     ends: Vec<Identity>,
-    /// Links followed on the way to them, and directories passed by `..`.
+    /// The links followed to reach them, and directories passed by `..`.
     way: Vec<Identity>,
-    /// Missing places: the directory in which each would be made, and the name.
+    /// Missing closed paths: the existing parent directory and the missing name.
     missing: Vec<(Identity, OsString)>,
 }
 
 impl Closed {
-    /// Looks where these paths lead now.
+    /// Resolves these paths at present.
     pub(crate) fn find(paths: &[PathBuf]) -> Self {
         let mut closed = Self::default();
         for path in paths {
@@ -46,7 +47,7 @@ impl Closed {
     }
 
     /// Whether an open directory, or one of its parents, is closed. Reads the parents from the file system,
-    /// not from the path, so that no link and no renaming deceives the check.
+    /// not from the path, so that neither a link nor a renaming deceives the check.
     pub(crate) fn reaches(&self, dir: BorrowedFd<'_>) -> bool {
         if self.ends.is_empty() {
             return false;
@@ -54,7 +55,7 @@ impl Closed {
         let mut up = OsString::from(".");
         let mut below = None;
         loop {
-            // What cannot be looked at is not known to be open.
+            // An unreadable parent counts as closed, because it cannot be checked.
             let Ok(stat) = statat(dir, &*up, AtFlags::empty()) else { return true };
             let here = identity(&stat);
             if self.ends.contains(&here) {
@@ -67,7 +68,8 @@ impl Closed {
         }
     }
 
-    /// Whether the place is closed, inside a closed one, on the way to one, or a missing closed one.
+    /// Whether a path is closed, inside a closed directory, part of the path to one, or a missing closed
+    /// path.
     pub(crate) fn holds<D: HostDir>(&self, place: &PathEnd<D>) -> bool {
         let Some(dir) = place.at().host_dir().filter(|_| !self.is_empty()) else {
             return false;
@@ -75,13 +77,13 @@ impl Closed {
         self.is_at(dir, place.arg()) || self.reaches(dir) || self.would_be(dir, place.arg())
     }
 
-    /// Whether the name means what is closed, or something on the way there.
+    /// Whether the name refers to a closed object, or to a link or directory on the path to one.
     pub(crate) fn is_at(&self, dir: BorrowedFd<'_>, name: &OsStr) -> bool {
         let found = || statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
         !self.is_empty() && found().is_ok_and(|stat| self.is(identity(&stat)))
     }
 
-    /// Whether an entry with this inode may be closed: most are not, and need no second check.
+    /// Whether an entry with this inode may be closed. Most entries are not, and need no second check.
     pub(crate) fn may_be(&self, inode: u64) -> bool {
         self.ends.iter().chain(&self.way).any(|(_, known)| *known == inode)
     }
@@ -121,12 +123,12 @@ fn first_missing(path: &Path) -> Option<(Identity, OsString)> {
     })
 }
 
-/// Where a path leads.
+/// The resolution of a path.
 #[derive(Debug)]
 pub(crate) struct Led {
-    /// Its end, without links; whether something is there or not.
+    /// The final path, without links, whether it exists or not.
     pub(crate) end: PathBuf,
-    /// The followed links and the directories passed by `..`, each path without links.
+    /// The links that were followed and the directories passed by `..`, each path without links.
     pub(crate) way: Vec<PathBuf>,
 }
 
@@ -143,7 +145,7 @@ pub(crate) fn lead(path: &Path) -> Led {
             end.pop();
             continue;
         }
-        // An absolute target begins anew at the root.
+        // An absolute target restarts at the root.
         let next = end.join(part);
         match std::fs::read_link(&next) {
             Ok(target) => {
@@ -156,7 +158,7 @@ pub(crate) fn lead(path: &Path) -> Led {
     Led { end, way }
 }
 
-/// The names of a path, the last one first.
+/// The names of a path, in reverse.
 fn parts(path: &Path) -> Vec<OsString> {
     let parts = path.components().rev().filter(|part| !matches!(part, Component::CurDir));
     parts.map(|part| part.as_os_str().to_owned()).collect()

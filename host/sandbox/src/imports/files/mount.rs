@@ -16,8 +16,7 @@ use super::names;
 use super::walk::{HostDir, PathEnd};
 use crate::overlay::Overlay;
 
-/// A mount with its directory held open. Cloning shares the directory, so a store is opened
-/// without a system call.
+/// A mount with its open directory. Clones share the directory, so opening a store needs no system call.
 #[derive(Clone)]
 pub(crate) struct OpenMount {
     pub(super) info: Arc<MountInfo>,
@@ -26,21 +25,21 @@ pub(crate) struct OpenMount {
 pub(super) struct MountInfo {
     pub(super) guest: GuestPath,
     pub(super) access: Access,
-    /// As the guest's first descriptor; also the start of searches from the mount's top.
+    /// The guest's first descriptor; also the start of searches from the mount's top.
     pub(super) root: Dir,
-    /// The mount's own directory is a protected name or lies below one, or in a closed directory.
+    /// Whether the mount's own directory has a protected name, is below one, or is in a closed directory.
     pub(super) protected: bool,
-    /// Closed places, anywhere in the mount.
+    /// Closed paths anywhere in the mount.
     pub(super) closed: Closed,
     /// The host's path of the directory, without links.
     real: PathBuf,
-    /// Takes what is written, in the place of the directory.
+    /// The overlay that receives writes instead of the directory.
     pub(super) overlay: Option<Overlay>,
 }
 
 impl OpenMount {
-    /// Opens the directory of a mount. For `work_directories` see
-    /// [`crate::Sandbox::with_work_directories`]; inside one of them nothing is closed.
+    /// Opens the directory of a mount. For `work_directories` see [`crate::Sandbox::with_work_directories`];
+    /// inside one of them nothing is closed.
     pub(crate) fn open(
         mount: &Mount,
         work_directories: &[PathBuf],
@@ -51,8 +50,8 @@ impl OpenMount {
         Self::of(mount, dir, None, work_directories, closed)
     }
 
-    /// As [`Self::open`], with an overlay of the mount's directory. With more access than
-    /// [`Access::Overlay`] too, what is written goes to the overlay.
+    /// Opens a mount like [`Self::open`], with an overlay of its directory. Writes go to the overlay, even if
+    /// the access is wider than [`Access::Overlay`].
     pub(crate) fn open_over(
         mount: &Mount,
         overlay: &Overlay,
@@ -92,7 +91,7 @@ impl OpenMount {
         Ok(Self { info: Arc::new(info) })
     }
 
-    /// The same open directory, with no more access than given.
+    /// The same open directory, with `access` at most.
     pub(crate) fn at_most(&self, access: Access) -> Self {
         let here = &self.info;
         if here.access <= access {
@@ -107,7 +106,7 @@ impl OpenMount {
         Self { info: Arc::new(info) }
     }
 
-    /// Where the guest sees it.
+    /// The path in the guest.
     pub(crate) fn guest(&self) -> &GuestPath {
         &self.info.guest
     }
@@ -124,11 +123,11 @@ impl OpenMount {
     }
 }
 
-/// An access, in wasmtime-wasi's words.
+/// An access, in wasmtime-wasi's types.
 fn means(access: Access, protected: bool) -> (FsPerms, OpenMode) {
     match (access, protected) {
         (Access::ReadWrite, false) => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
-        // What is written goes elsewhere; wasmtime-wasi itself has nothing to write here.
+        // Writes go to the overlay, so wasmtime-wasi itself only reads.
         (Access::Overlay, false) => (FsPerms::ReadOnly, OpenMode::READ | OpenMode::WRITE),
         (Access::Read, _) | (Access::Overlay | Access::ReadWrite, true) => {
             (FsPerms::ReadOnly, OpenMode::READ)
@@ -136,8 +135,8 @@ fn means(access: Access, protected: bool) -> (FsPerms, OpenMode) {
     }
 }
 
-/// The path of an open directory, without links. Linux knows the path, whatever the original path means by
-/// now; elsewhere, and without `/proc`, the path is followed again.
+/// The path of an open directory, without links. Linux returns the present path of the handle, whatever the
+/// original path means by now; elsewhere, and without `/proc`, the original path is resolved again.
 fn real_path(dir: &File, host: &Path) -> std::io::Result<PathBuf> {
     let held = format!("/proc/self/fd/{}", dir.as_raw_fd());
     if cfg!(target_os = "linux")
@@ -148,8 +147,8 @@ fn real_path(dir: &File, host: &Path) -> std::io::Result<PathBuf> {
     std::fs::canonicalize(host)
 }
 
-/// Whether a part of the path is a protected name. INV-151: the path to a work directory does not count; its
-/// own name and the paths below do.
+/// Whether a part of the path is a protected name. INV-151: the path above a work directory does not count;
+/// its own name and the paths below do.
 fn lies_in_protected(host: &Path, work_directories: &[PathBuf]) -> bool {
     let above = work_directories.iter().find(|directory| host.starts_with(directory));
     let above = above.and_then(|directory| directory.parent());
@@ -162,7 +161,7 @@ impl MountInfo {
         alias::meant_by_protected_links(&self.real, self.root.dir.as_fd(), place)
     }
 
-    /// The guest's path of something below the mount, without links.
+    /// The guest's path of an object below the mount, without links.
     pub(super) fn guest_path(&self, real: &str) -> String {
         if real.is_empty() { self.guest.to_string() } else { format!("{}/{real}", self.guest) }
     }

@@ -1,7 +1,7 @@
-//! Streams over files: billed as they move, on the calling thread, without buffers.
+//! Streams over files: billed per operation, on the calling thread, without buffers.
 //!
-//! wasmtime-wasi's own streams hand each read to a blocking thread and keep up to 64 KiB of
-//! what came back, for as many streams as a guest cares to make.
+//! wasmtime-wasi's own streams instead pass each read to a blocking thread and buffer up to 64 KiB of its
+//! result, for any number of streams.
 
 use std::fs::File;
 use std::io;
@@ -18,12 +18,13 @@ use super::{Content, refuse, reserve};
 use crate::overlay::{Full, Growing, Upper};
 use crate::receipt::record::Record;
 
-/// Bytes of one read or write through a stream, because the guest names a size, and the host allocates it.
+/// The most bytes of one read or write through a stream, because the guest chooses the size and the host
+/// allocates it.
 pub(crate) const MAX_CHUNK: usize = 64 << 10;
 /// Chunks between two pauses in which other tasks run.
 const CHUNKS_PER_PAUSE: u32 = 16;
 
-/// The common part of both kinds of stream.
+/// The parts that both kinds of stream have.
 pub(crate) struct Handle {
     pub(crate) content: Content,
     pub(crate) record: Arc<Record>,
@@ -35,14 +36,14 @@ pub(crate) struct Handle {
     pub(crate) _stream: Slot,
 }
 
-/// Reads a file from an offset on.
+/// Reads a file from an offset.
 pub(crate) struct FileReader {
     handle: Handle,
     at: u64,
     pace: Pace,
 }
 
-/// Writes to a file, from an offset on or at its end.
+/// Writes to a file, from an offset or at its end.
 pub(crate) struct FileWriter {
     handle: Handle,
     /// `None` = append.
@@ -74,7 +75,7 @@ impl FileWriter {
     }
 }
 
-/// Reads and bills. Nothing of what does not fit the budget is handed out.
+/// Reads and bills. Bytes that do not fit the budget are not returned.
 pub(crate) fn read_billed(
     file: &File,
     record: &Record,
@@ -95,8 +96,8 @@ pub(crate) fn read_billed(
     Ok(buffer.freeze())
 }
 
-/// Bills and writes. The hole left by a write past the end is billed like bytes, so that no file grows past
-/// the budget. `at` = `None` appends.
+/// Bills and writes. The hole of a write past the end is billed like bytes, so that no file grows past the
+/// budget. `at` = `None` appends.
 pub(crate) fn write_billed(
     content: &Content,
     record: &Record,
@@ -110,7 +111,7 @@ pub(crate) fn write_billed(
         Some(at) => {
             let end = at.checked_add(length).ok_or(Errno::FBIG)?;
             i64::try_from(end).map_err(|_| Errno::FBIG)?;
-            // A write of nothing makes no hole.
+            // An empty write makes no hole.
             if length == 0 { 0 } else { at.saturating_sub(file.metadata()?.len()) }
         }
         None => 0,
@@ -144,8 +145,8 @@ pub(crate) fn write_billed(
     if let Err(error) = &result
         && is_full(error)
     {
-        // The guest gets the error for too little space, as at its own limit. The operator learns which of
-        // the two it was.
+        // The guest gets the error for too little space, as at its own limit; only the operator
+        // learns that the disk is full.
         let facts = format!("the disk that holds `{path}` is full: {error}");
         refuse(record, "write", DenyCode::LimitReached, facts);
     }
@@ -178,7 +179,7 @@ pub(crate) fn resize_billed(content: &Content, record: &Record, size: u64) -> io
     done
 }
 
-/// Takes room in an overlay for a file of this length, or records the lack of it.
+/// Reserves room in an overlay for a file of this length, or records that the quota is used up.
 fn make_room(
     record: &Record,
     what: &str,
@@ -191,13 +192,13 @@ fn make_room(
     })
 }
 
-/// Whether the machine has no room, whatever the guest may write.
+/// Whether the machine's disk is full, regardless of the guest's limits.
 fn is_full(error: &io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::NOSPC | Errno::DQUOT))
 }
 
-/// Writes until all is written or an error comes; says how much was.
+/// Writes all bytes, or until an error; returns how many were written.
 fn write_all(file: &File, bytes: &[u8], at: Option<u64>) -> (usize, io::Result<()>) {
     let mut written = 0;
     while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
@@ -215,7 +216,7 @@ fn write_all(file: &File, bytes: &[u8], at: Option<u64>) -> (usize, io::Result<(
     (written, Ok(()))
 }
 
-/// Writes at the end, wherever it is by now.
+/// Appends at the file's present end.
 #[cfg(target_os = "linux")]
 fn append(file: &File, bytes: &[u8]) -> io::Result<usize> {
     use rustix::io::{ReadWriteFlags, pwritev2};
@@ -228,7 +229,7 @@ fn append(file: &File, bytes: &[u8]) -> io::Result<usize> {
 }
 
 fn failed(error: io::Error) -> StreamError {
-    // `filesystem-error-code` finds the `io::Error` in it.
+    // `filesystem-error-code` extracts the `io::Error`.
     StreamError::LastOperationFailed(error.into())
 }
 

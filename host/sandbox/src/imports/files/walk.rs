@@ -1,10 +1,10 @@
-//! Resolution of guest paths, one name at a time.
+//! Resolves guest paths, one name at a time.
 //!
-//! Each step opens one plain name below a directory that is already open, without following
-//! links, so no step can leave the mount, whatever another process swaps meanwhile. Links
-//! are read and expanded here. The result is an open parent directory and one final name:
-//! the checked place (protected names, access) is then exactly the changed one. So whole paths are never
-//! handed to the operating system, nor to wasmtime-wasi.
+//! Each step opens one plain name below a directory that is already open, without following links, so no step
+//! can leave the mount, whatever another process replaces meanwhile. Links are read and expanded here. The
+//! result is an open parent directory and one final name: the checked path (protected names, access) is then
+//! exactly the changed one. Therefore whole paths never reach the operating system or wasmtime-wasi. For
+//! example, `a/../../etc` fails at the second `..`.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -20,29 +20,30 @@ use rustix::io::Errno;
 
 use super::names::is_protected;
 
-/// The longest path taken from a guest, in bytes: Linux's own `PATH_MAX`.
+/// The longest path of a guest, in bytes: Linux's own `PATH_MAX`.
 pub(crate) const MAX_PATH: usize = 4096;
 /// The deepest directory below a descriptor. One file descriptor of the host is open per
 /// level while a path is resolved.
 pub(crate) const MAX_DEPTH: usize = 128;
-/// Links followed in one path, as on Linux.
+/// The most links followed in one path, as on Linux.
 const MAX_LINKS: u32 = 40;
-/// Names of one path, including expanded links, so that links to long paths cannot multiply into long work.
+/// The most names of one path, including expanded links, so that links to long paths cannot multiply into
+/// long work.
 const MAX_STEPS: u32 = 1024;
 
-/// Whether a link in the last place is followed.
+/// Whether a link as the last name is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Follow {
     Yes,
     No,
 }
 
-/// Why a path does not lead anywhere.
+/// Why a path cannot be resolved.
 #[derive(Debug)]
 pub(crate) enum WalkError {
-    /// An ordinary failure.
+    /// An error of the operating system.
     Errno(Errno),
-    /// The path leads out of the directory it starts from; why.
+    /// The path leaves the directory at which it starts; holds the reason.
     Escape(&'static str),
 }
 
@@ -52,32 +53,32 @@ impl From<Errno> for WalkError {
     }
 }
 
-/// Where a walk starts.
+/// The directory at which a path starts.
 #[derive(Debug, Clone)]
 pub(crate) struct Start {
     /// The open directory.
     pub(crate) dir: Arc<File>,
     /// Its path below the mount, without links; empty for the mount itself.
     pub(crate) real: Arc<str>,
-    /// Whether the place is a protected name or below one.
+    /// Whether the directory has a protected name or is below one.
     pub(crate) protected: bool,
 }
 
-/// Steps from a directory to one below.
+/// Opening of subdirectories and reading of links.
 pub(crate) trait Steps {
-    /// A directory that was reached.
+    /// A directory that was opened.
     type Dir;
 
-    /// Goes into a directory, not through a link.
+    /// Opens a subdirectory, without following a link.
     fn enter(&self, top: &Self::Dir, name: &OsStr) -> Result<Self::Dir, Errno>;
 
-    /// The target if the name is a link.
+    /// The target of the name if it is a link.
     fn link(&self, top: &Self::Dir, name: &OsStr) -> Result<Option<OsString>, Errno>;
 }
 
-/// A directory, perhaps the host's.
+/// A directory that may exist on the host.
 pub(crate) trait HostDir {
-    /// The host's directory, if there is one.
+    /// The host's directory, if it exists.
     fn host_dir(&self) -> Option<BorrowedFd<'_>>;
 }
 
@@ -87,22 +88,22 @@ pub(crate) struct PathEnd<D = Dir> {
     dir: D,
     /// The name in the directory; `None` = the directory itself.
     pub(crate) name: Option<OsString>,
-    /// The path below the mount, without links, as guests are told it.
+    /// The path below the mount, without links, as guests see it.
     pub(crate) real: String,
-    /// Whether the place is a protected name or below one.
+    /// Whether the path contains a protected name.
     pub(crate) protected: bool,
-    /// The path ended in `/`: only a directory will do.
+    /// Whether the path ended in `/`, so that only a directory is valid.
     pub(crate) must_be_dir: bool,
 }
 
-/// A directory of the host.
+/// An open directory of the host.
 #[derive(Debug)]
 pub(crate) enum Dir {
     Start(Arc<File>),
     Below(OwnedFd),
 }
 
-/// The host's directories themselves.
+/// Steps in the host's own directories.
 pub(crate) struct Disk;
 
 impl Steps for Disk {
@@ -138,12 +139,12 @@ impl HostDir for Dir {
 }
 
 impl PathEnd {
-    /// The directory that holds the name.
+    /// The directory that contains the name.
     pub(crate) fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
 
-    /// The state of the thing that stands there now, without following a link.
+    /// The status of the object at the path, without following a link.
     pub(crate) fn stat(&self) -> Result<Stat, Errno> {
         let stat = statat(self.dir(), self.arg(), AtFlags::SYMLINK_NOFOLLOW)?;
         if self.must_be_dir && kind(&stat) != FileType::Directory {
@@ -154,13 +155,13 @@ impl PathEnd {
 }
 
 impl<D> PathEnd<D> {
-    /// A name in a directory, for the host itself: nothing is checked of it.
+    /// A name in a directory, for the host itself, unchecked.
     pub(crate) fn of_name(dir: D, name: OsString) -> Self {
         let real = spell(&name).into_owned();
         Self { dir, name: Some(name), real, protected: false, must_be_dir: false }
     }
 
-    /// The directory that holds the name.
+    /// The directory that contains the name.
     pub(crate) fn at(&self) -> &D {
         &self.dir
     }
@@ -197,7 +198,7 @@ pub(crate) fn walk(start: &Start, path: &str, follow: Follow) -> Result<PathEnd,
     walk_by(&Disk, Dir::Start(Arc::clone(&start.dir)), start, path, follow)
 }
 
-/// Resolves a path, from `first` on, which is the directory of `start`.
+/// Resolves a path that starts at the directory `first` of `start`.
 pub(crate) fn walk_by<S: Steps>(
     steps: &S,
     first: S::Dir,
@@ -230,7 +231,7 @@ pub(crate) fn walk_by<S: Steps>(
     walk.run(follow, must_be_dir)
 }
 
-/// The path that a guest means, name by name.
+/// The path with each name as the guest means it, because `\` may escape bytes.
 fn meant_path(path: &str) -> Cow<'_, OsStr> {
     if !path.contains('\\') {
         return Cow::Borrowed(OsStr::new(path));
@@ -243,12 +244,12 @@ struct Walk<'a, S: Steps> {
     steps: &'a S,
     first: S::Dir,
     start: &'a Start,
-    /// The directories passed, each with its name.
+    /// The opened directories, each with its name.
     stack: Vec<(S::Dir, OsString)>,
-    /// The names still to take.
+    /// The remaining names.
     queue: VecDeque<OsString>,
     links: u32,
-    /// A link with a protected name was followed.
+    /// Whether a link with a protected name was followed.
     by_protected_link: bool,
 }
 
@@ -282,7 +283,7 @@ impl<S: Steps> Walk<'_, S> {
         Ok(self.place(None, must_be_dir))
     }
 
-    /// Goes into a directory, or replaces a link by its target.
+    /// Opens a subdirectory, or replaces a link by its target.
     fn enter(&mut self, name: OsString) -> Result<(), WalkError> {
         match self.steps.enter(self.top(), &name) {
             Ok(dir) if self.stack.len() < MAX_DEPTH => {
@@ -303,7 +304,7 @@ impl<S: Steps> Walk<'_, S> {
         Ok(self.steps.link(self.top(), name)?)
     }
 
-    /// Puts a link's target before the remaining names. Returns whether it must be a directory.
+    /// Puts a link's target before the remaining names. Returns whether the target must be a directory.
     fn expand(&mut self, name: &OsStr, target: &OsStr) -> Result<bool, WalkError> {
         self.links += 1;
         self.by_protected_link |= is_protected(&name.to_string_lossy());
@@ -316,7 +317,7 @@ impl<S: Steps> Walk<'_, S> {
         Ok(self.enqueue(target))
     }
 
-    /// Puts the names of a path in front. Says whether the path ends like a directory's.
+    /// Puts the names of a path before the remaining ones. Returns whether the path must be a directory.
     fn enqueue(&mut self, path: &OsStr) -> bool {
         let mut ends_as_dir = false;
         for name in path.as_bytes().split(|b| *b == b'/').rev() {
@@ -328,7 +329,7 @@ impl<S: Steps> Walk<'_, S> {
         ends_as_dir
     }
 
-    /// The path below the mount of a name in the directory that was reached.
+    /// The path below the mount of a name in the last opened directory.
     fn real(&self, name: Option<&OsStr>) -> String {
         let mut real = self.start.real.to_string();
         for part in self.stack.iter().map(|(_, part)| &**part).chain(name) {

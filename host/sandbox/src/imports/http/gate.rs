@@ -1,5 +1,5 @@
-//! The gate: every request a guest sends, in order — form, allowlist, address, budget,
-//! secret — and every reply on its way back.
+//! The gate checks every request of a guest, in this order: form, allowlist, address, budget, secret. Every
+//! reply is checked too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,8 @@ use super::secrets::{JarSecrets, Secret};
 use super::whole;
 use crate::receipt::record::Record;
 
-/// Permitted methods. `CONNECT` and `TRACE` are about connections, which the host controls.
+/// Permitted methods. `CONNECT` and `TRACE` are excluded, because they are about connections, which the host
+/// controls.
 const METHODS: [Method; 7] = [
     Method::GET,
     Method::HEAD,
@@ -37,12 +38,12 @@ const METHODS: [Method; 7] = [
     Method::DELETE,
     Method::OPTIONS,
 ];
-/// Headers of a request and of a reply.
+/// The most headers of a request, and of a reply.
 const MAX_HEADERS: usize = 100;
 /// Bytes of all headers of a request, and of the whole head of a reply.
 pub(crate) const MAX_HEADER_BYTES: usize = 64 << 10;
-/// How long a connection may take to close after a complete reply. It takes longer only while the request is
-/// still being sent, which nobody waits for any more.
+/// How long a connection may take to close after a complete reply. Only a request that is still being sent
+/// takes longer, and no caller waits for that.
 const MAX_CLOSING: Duration = Duration::from_secs(1);
 
 /// The background part of a request, driven while its reply is read.
@@ -55,7 +56,7 @@ pub(crate) struct Gate {
     pub(crate) forbidden: ForbiddenHeaderFilter,
     pub(crate) record: Arc<Record>,
     pub(crate) options: HttpOptions,
-    /// The store's bound, and the jar's.
+    /// The limits of the store and of the jar.
     pub(crate) connections: [Connections; 2],
 }
 
@@ -67,20 +68,20 @@ pub(crate) struct Checked {
     joined: Joined,
 }
 
-/// A place among the open connections of the store and of the jar, given back when dropped.
+/// One of the open connections of the store and of the jar, released when dropped.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     _store: OwnedSemaphorePermit,
     _jar: OwnedSemaphorePermit,
 }
 
-/// The secrets in one request. The reply is searched for all secrets of the run.
+/// The secrets that are added to one request. The reply is searched for all secrets of the run.
 #[derive(Debug, Clone, Default)]
 struct Joined(Vec<(SecretName, Arc<Secret>)>);
 
 impl Gate {
-    /// Sends a request. The second half of the result drives the connection, and holds its
-    /// place among the open ones, until the reply is read or dropped.
+    /// Sends a request. The future in the result drives the connection, and holds its slot, until the reply
+    /// is read or dropped.
     pub(crate) async fn send(
         self: Arc<Self>,
         request: Request<WasiBody>,
@@ -94,7 +95,7 @@ impl Gate {
         self.exchange(request, checked, connected, times, place).await
     }
 
-    /// Everything that can be decided before a name is resolved.
+    /// Makes all checks that need no name resolution.
     pub(crate) fn check(
         &self,
         uri: &Uri,
@@ -121,15 +122,15 @@ impl Gate {
         let authority = uri.authority().ok_or(Error::HttpRequestUriInvalid)?.as_str();
         let url = format!("{scheme}://{authority}/");
         let shown = Shown::clipped(&url, 256);
-        // A URL parser takes an empty user name for none.
+        // A URL parser treats an empty user name like a missing one.
         if authority.contains('@') {
             return Err(self.deny(format!("`{shown}`: a user name in the URL")));
         }
         Target::parse(&url).map_err(|error| self.deny(format!("`{shown}`: {error}")))
     }
 
-    /// `host` is ours to write, so a guest's own is refused with the rest: two that differ
-    /// would lead a proxy elsewhere than the check looked.
+    /// Checks the headers. A guest's own `host` is refused, because the host writes it: a second value could
+    /// lead a proxy to another server than the checked one.
     fn check_headers(&self, headers: &HeaderMap) -> Result<(), Error> {
         if let Some(name) = headers.keys().find(|name| (self.forbidden)(name)) {
             return Err(self.deny(format!("header `{}`", Shown::clipped(name.as_str(), 64))));
@@ -142,7 +143,7 @@ impl Gate {
         Ok(())
     }
 
-    /// The secrets bound to the target.
+    /// Selects the secrets bound to the target.
     fn join(&self, target: &Target, headers: &HeaderMap) -> Result<Joined, Error> {
         let joined = Joined(self.secrets.bound_to(target));
         let mut taken = Vec::new();
@@ -154,7 +155,7 @@ impl Gate {
             taken.push(secret.header());
         }
         let watch = self.secrets.watch();
-        // A reply in parts could hold an echo in two halves, which no search finds.
+        // A partial reply could contain half a secret, which the search would miss.
         let part = headers.contains_key(RANGE) || headers.contains_key(IF_RANGE);
         if part && !watch.is_empty() {
             return Err(self.deny(format!("`{target}`: a part of a reply, in a run with secrets")));
@@ -195,7 +196,8 @@ impl Gate {
         let (mut sender, connection) = http1::Builder::new()
             .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEADER_BYTES)
-            // The buffer's size is where it stops growing: a longer head may fit in.
+            // The limit of the buffer is only where it stops growing: a somewhat longer head may
+            // fit.
             .max_header_size(MAX_HEADER_BYTES)
             .handshake(TokioIo::new(metered))
             .await
@@ -206,7 +208,7 @@ impl Gate {
         let answer = Box::pin(timeout(times.first_byte, sender.send_request(request)));
         let (answer, connection) = match select(answer, Box::pin(connection)).await {
             Either::Left((answer, connection)) => (answer, Some(connection)),
-            // The connection is over, and the answer is there or never comes.
+            // The connection has ended, so the answer is complete or will never come.
             Either::Right((_, answer)) => (answer.await, None),
         };
         let reply = answer.map_err(|_| Error::ConnectionReadTimeout)?.map_err(broken)?;
@@ -222,7 +224,7 @@ impl Gate {
         let io = async move {
             let _place = place;
             if let Some(connection) = connection {
-                // Its errors reach the reader of the body.
+                // An error of the connection also reaches the reader of the body.
                 let _ = connection.await;
             }
             Ok(())
@@ -230,7 +232,7 @@ impl Gate {
         Ok((reply, Box::new(io)))
     }
 
-    /// Takes a reply whole, and its connection to the end, before either is reported.
+    /// Receives a whole reply, and waits for its connection to close, before reporting either.
     async fn whole<C: Future + Unpin>(
         &self,
         reply: Response<Incoming>,
@@ -250,7 +252,8 @@ impl Gate {
             },
         };
         let searched = taken?;
-        // The peer sees how and when its connection ends: alike, whatever the reply held.
+        // The peer sees how and when its connection closes, so this must not depend on the reply's
+        // content.
         drop(sender);
         if let Some(connection) = connection {
             let _ = timeout(MAX_CLOSING, connection).await;
@@ -258,8 +261,8 @@ impl Gate {
         searched.reply(watch, &self.record)
     }
 
-    /// The request as sent: path only, our `Host`, and the secrets last. A request on this machine carries a
-    /// mark of a guest (INV-114), because another belljar may receive it.
+    /// The request as sent: only path and query, the host's own `Host` header, and the secrets last. A
+    /// request to this machine gets the mark of a guest (INV-114), because another belljar may receive it.
     fn finish(
         &self,
         request: Request<WasiBody>,
@@ -286,8 +289,8 @@ impl Gate {
         Ok(Request::from_parts(parts, RequestBody { inner, record }))
     }
 
-    /// The verdict on a reply by its head, before the search: independent of secrets, and nothing of the head
-    /// is recorded.
+    /// Checks the head of a reply before the search. The result must not depend on secrets, and no part of
+    /// the head is recorded.
     fn check_reply(&self, reply: &Response<Incoming>, target: &str) -> Result<(), Error> {
         if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Error::HttpUpgradeFailed);
@@ -301,7 +304,7 @@ impl Gate {
         if self.secrets.watch().is_empty() {
             return Ok(());
         }
-        // No part of a coding's name is told: it may be a part of the value.
+        // The name of the coding is not repeated, because it may be a part of a secret.
         if codings(reply.headers()).any(|coding| !matches!(&*coding, "identity" | "chunked" | "")) {
             let facts = format!("`{target}`: the run has secrets and the reply is compressed");
             deny(&self.record, DenyCode::SecretInReply, facts);
@@ -314,13 +317,13 @@ impl Gate {
         Ok(())
     }
 
-    /// Refuses the form of a request.
+    /// Records the refusal of a request's form.
     fn deny(&self, facts: String) -> Error {
         deny(&self.record, DenyCode::RequestNotAllowed, facts)
     }
 }
 
-/// The path and query alone, for the request line.
+/// The path and query, for the request line.
 fn origin_form(uri: &Uri) -> Result<PathAndQuery, Error> {
     let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     if path.len() > MAX_PATH {
@@ -330,7 +333,7 @@ fn origin_form(uri: &Uri) -> Result<PathAndQuery, Error> {
     path.parse().map_err(|_| Error::HttpRequestUriInvalid)
 }
 
-/// All codings that a reply names, lower case.
+/// All codings named by a reply's headers, in lower case.
 fn codings(headers: &HeaderMap) -> impl Iterator<Item = String> {
     let all = headers.get_all(CONTENT_ENCODING).iter().chain(headers.get_all(TRANSFER_ENCODING));
     all.flat_map(|value| {

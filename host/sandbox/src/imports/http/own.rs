@@ -1,8 +1,8 @@
-//! Where this process itself listens: never an address for a guest, whatever is granted.
+//! The addresses on which this process itself listens, which no guest may reach, whatever the grants.
 //!
-//! `http://127.0.0.1:*` in a grant means the operator's other services. A server that runs the
-//! guest would answer the guest's request like its operator's, because both come from this machine, or like
-//! that of a key's owner, if the guest knows the key.
+//! `http://127.0.0.1:*` in a grant means the operator's other services. A server that runs the guest would
+//! treat the guest's request like its operator's, because both come from this machine, or like that of a
+//! key's owner, if the guest knows the key.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -41,15 +41,15 @@ pub(crate) fn stays_here(
         (Ok(local), Ok(peer)) => {
             is_this_machine(peer.ip()) || local.ip().to_canonical() == peer.ip().to_canonical()
         }
-        // Broken off, so its peer is unknown.
+        // The connection has failed already, so its peer is unknown.
         (Err(_), _) | (_, Err(_)) => true,
     }
 }
 
-/// Whether an address belongs to this machine on every machine, including the unspecified ones.
+/// Whether an address belongs to this machine on every machine, unspecified addresses included.
 fn is_this_machine(ip: IpAddr) -> bool {
     let embedded = match ip {
-        // `::a.b.c.d`, which some systems still take for the IPv4 address.
+        // `::a.b.c.d`, which some systems still treat as the IPv4 address.
         IpAddr::V6(v6) => v6.to_ipv4().map(IpAddr::from),
         IpAddr::V4(_) => None,
     };
@@ -59,7 +59,7 @@ fn is_this_machine(ip: IpAddr) -> bool {
         .any(|ip| ip.is_loopback() || ip.is_unspecified() || zero_net(ip))
 }
 
-/// `0.0.0.0/8`: on some systems every such address leads to this machine.
+/// Whether an address is in `0.0.0.0/8`: on some systems every such address leads to this machine.
 fn zero_net(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V4(v4) if v4.octets()[0] == 0)
 }

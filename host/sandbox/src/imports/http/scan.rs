@@ -1,16 +1,17 @@
-//! Finds a secret's value in a server's reply, or in a tool's words.
+//! Finds a secret's value in a server's reply, or in a tool's text.
 //!
 //! Known forms, each in any letter case: the value itself, with each byte plain or in an escape of JSON, of a
 //! URL or of HTML, in any mix (see [`spelled`]); if the value is base64, the decoded value, likewise; base64
 //! in both alphabets, at each of the three positions in a longer text, with escapes if the value is not long;
-//! hexadecimal. A server that transforms the value on purpose in another way is not stopped: the secret was
-//! entrusted to that server.
+//! hexadecimal. A server that deliberately transforms the value in another way is not stopped, because the
+//! secret was entrusted to that server.
 //!
-//! The sender of the text may measure the time of the search. So the search takes the same steps for the same
+//! The sender of the text may measure the time of the search. So the search does the same steps for the same
 //! text, whatever the value (INV-103): a set of states that moves as a whole for each byte and each escape,
 //! and a sum over each window of a form's length, compared with the form's sum. No branch and no address
-//! depends on how much of a form the text holds; a window is looked at only where its sum is a form's, which
-//! is where the whole form stands. What the work depends on are the text and the lengths of the forms.
+//! depends on how much of a form the text contains; a window is only compared byte by byte if its sum equals
+//! a form's, which happens where the whole form occurs. The work depends on the text and the lengths of the
+//! forms.
 
 mod escapes;
 mod spelled;
@@ -27,7 +28,7 @@ use self::sums::Sums;
 /// The shortest searched form, because a shorter one would be found by chance.
 const MIN_FORM: usize = 6;
 
-/// The longest value whose base64 is found in escapes and across line ends too. The forms have eight times
+/// The longest value whose base64 is also found in escapes and across line ends. The forms have eight times
 /// the value's bytes, and each byte costs time for every byte of text.
 const MAX_SPELLED: usize = 128;
 
@@ -52,24 +53,24 @@ fn spelled_forms(value: &[u8]) -> BTreeSet<Vec<u8>> {
     long_enough([value.to_vec()].into_iter().chain(inner.ok()).chain(coded))
 }
 
-/// The forms found only unescaped.
+/// The forms that are found only unescaped.
 fn coded_forms(value: &[u8]) -> BTreeSet<Vec<u8>> {
     let hex = value.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect();
     let coded = if value.len() <= MAX_SPELLED { Vec::new() } else { base64_forms(value) };
     long_enough(coded.into_iter().chain([hex]))
 }
 
-/// Lower case.
+/// The forms that are long enough, in lower case.
 fn long_enough(forms: impl Iterator<Item = Vec<u8>>) -> BTreeSet<Vec<u8>> {
     let forms = forms.filter(|form| form.len() >= MIN_FORM);
     forms.map(|form| form.to_ascii_lowercase()).collect()
 }
 
-/// Searches a text piece by piece, so that a value across two pieces is found too. The result is returned at
-/// the end only.
+/// Searches a text piece by piece, so that a value across two pieces is found too. The result is available
+/// only at the end.
 pub(crate) struct Scanner<'a> {
     searches: Vec<Search<'a>>,
-    /// The last bytes, lower case, as many as the longest coded form has; zeros before the text.
+    /// The last bytes, in lower case, as many as the longest coded form has; zeros before the text.
     tail: Vec<u8>,
     seen: usize,
     found: bool,
@@ -89,7 +90,7 @@ impl<'a> Scanner<'a> {
         Self { searches, tail: vec![0; longest], seen: 0, found: false }
     }
 
-    /// Takes a piece. Costs a copy of the tail, so pieces should not be small.
+    /// Searches a piece. Each call copies the tail, so pieces should not be small.
     pub(crate) fn push(&mut self, piece: &[u8]) {
         let from = self.tail.len();
         self.tail.extend(piece.iter().map(u8::to_ascii_lowercase));
@@ -100,7 +101,7 @@ impl<'a> Scanner<'a> {
         self.tail.drain(..piece.len());
     }
 
-    /// Searches texts that have nothing to do with each other, nor with the pieces.
+    /// Searches a text that is unrelated to the pieces and to other texts.
     pub(crate) fn apart(&mut self, text: &[u8]) {
         let mut scanner = Scanner::of(self.searches.iter().map(|search| search.forms).collect());
         scanner.push(text);
@@ -117,7 +118,7 @@ impl<'a> Search<'a> {
         Self { forms, reading: forms.spelled.reading(), windows: forms.sums.windows() }
     }
 
-    /// Searches the text from `from` on; `seen` bytes before it were searched.
+    /// Searches the text beginning at `from`; `seen` bytes before it were searched already.
     fn pass(&mut self, text: &[u8], from: usize, seen: usize) -> bool {
         self.reading.read(&self.forms.spelled, text.get(from..).unwrap_or_default());
         let coded = self.forms.sums.pass(&mut self.windows, text, from, seen);
@@ -125,7 +126,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The characters of the value that are independent of the text before and after.
+/// The base64 characters of the value that do not depend on the bytes before and after.
 fn base64_forms(value: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = Vec::new();
     for (before, dropped) in [(0, 0), (1, 2), (2, 3)] {

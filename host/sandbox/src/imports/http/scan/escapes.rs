@@ -2,20 +2,20 @@
 //!
 //! Independent of all secrets: the escapes depend on the text alone, and so does the parsing time.
 
-/// An unfinished escape. Lower case.
+/// An unfinished escape, in lower case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Escape {
-    /// `\`: what follows may stand for itself.
+    /// `\`: the next byte may be escaped.
     Backslash,
     /// `\u`: four digits, or any number of them in braces.
     Unicode,
     /// `\u{`, and the number so far.
     Braced(u32),
-    /// `%`, `\x`, `\u`, the digits that are still to come, and the number so far.
+    /// `%`, `\x` or `\u`: the number of missing digits, and the value so far.
     Digits(u8, u32),
-    /// `&`, and the letters of a name so far, the last one lowest.
+    /// `&`, and the letters of a name so far, the last one in the lowest byte.
     Name(u64),
-    /// `&#`
+    /// `&#`.
     Number,
     /// `&#`, and the number so far.
     Decimal(u32),
@@ -26,11 +26,11 @@ pub(crate) enum Escape {
 /// The effect of a byte on an escape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// There is more to come.
+    /// The escape continues.
     Open(Escape),
-    /// Ends here, with this byte as its meaning.
+    /// The escape ends with this byte, and means this value.
     Is(u8),
-    /// It was no escape.
+    /// Not an escape.
     Nothing,
 }
 
@@ -58,7 +58,7 @@ impl Escape {
             | (Self::Decimal(number) | Self::Hexadecimal(number), b';') => is(number),
             (Self::Name(0), b'#') => Next::Open(Self::Number),
             (Self::Name(name), b';') => named(name),
-            // Eight letters at most: none that is known has more.
+            // At most eight letters, because no known name has more.
             (Self::Name(name), b'a'..=b'z') if name >> 56 == 0 => {
                 Next::Open(Self::Name(name << 8 | u64::from(byte)))
             }
@@ -79,10 +79,10 @@ impl Escape {
     }
 }
 
-/// The escape with one digit more.
+/// The escape with one more digit.
 fn digit(number: u32, byte: u8, radix: u32, more: impl Fn(u32) -> Escape) -> Next {
     match char::from(byte).to_digit(radix) {
-        // Stays too large where it is.
+        // An overflowing value saturates, so it stays too large.
         Some(digit) => Next::Open(more(number.saturating_mul(radix).saturating_add(digit))),
         None => Next::Nothing,
     }
@@ -92,7 +92,7 @@ fn is(number: u32) -> Next {
     u8::try_from(number).map_or(Next::Nothing, Next::Is)
 }
 
-/// HTML's names for characters of headers other than letters and digits.
+/// HTML's names for characters that headers may contain, except letters and digits.
 const NAMES: &[(&str, u8)] = &[
     ("amp", b'&'),
     ("quot", b'"'),

@@ -1,37 +1,38 @@
-//! Finds texts with each byte plain or in an escape, in any mix.
+//! Finds texts whose bytes are plain or escaped, in any mix. For example, `a%62c` and `\u0061bc` both match
+//! `abc`.
 //!
-//! A set of states has one bit for each byte of the texts: set if the input so far ends with a spelling of
-//! the text's beginning up to that byte. Every input byte moves the whole set by one row of a table, and so
-//! does every escape, from the set before the escape. So all readings of an input are followed at once: a
-//! possible escape is also searched unescaped.
+//! A set of states has one bit for each byte of the texts: the bit is set if the input so far ends with a
+//! spelling of the text's beginning up to that byte. Every input byte moves the whole set by one row of a
+//! table, and so does every escape, from the set before the escape. So all readings of an input are followed
+//! at once: a possible escape is also searched unescaped.
 //!
 //! INV-103: which rows are used, and how often, depends on the input and never on the set. No bit of the set
 //! decides a branch or an address.
 
 use super::escapes::{Escape, Next};
 
-/// Simultaneously open escapes: a byte of an escape may be escaped itself, for example in `%26quot%3B`, a
-/// quote for HTML in a URL. More layers than this are not undone.
+/// The most open escapes. A byte of an escape may be escaped itself, for example in `%26quot%3B`, a quote for
+/// HTML in a URL. More layers than this are not decoded.
 const MAX_OPEN: usize = 4;
 
-/// The texts, laid out one behind the other.
+/// The searched texts, concatenated.
 pub(crate) struct Spelled {
-    /// Of each byte, where it stands in the texts: as many words as the set has.
+    /// For each byte value, its positions in the texts: as many words as the set has.
     rows: Vec<u64>,
     /// The first and the last bytes of the texts.
     first: Vec<u64>,
     last: Vec<u64>,
 }
 
-/// How far a text was read.
+/// The progress of a search.
 pub(crate) struct Reading {
     set: Vec<u64>,
     /// The set before the last byte.
     before: Vec<u64>,
-    /// The unfinished escapes, the innermost last. Places of finished ones are reused.
+    /// The unfinished escapes, the innermost last. Slots of finished ones are reused.
     open: [Open; MAX_OPEN],
     count: usize,
-    /// The last bytes of texts that were met.
+    /// The last bytes of texts that were found.
     met: Vec<u64>,
 }
 
@@ -43,7 +44,7 @@ struct Open {
 }
 
 impl Spelled {
-    /// The texts are lower case.
+    /// Prepares the search; the texts must be in lower case.
     pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a [u8]> + Clone) -> Self {
         let bytes = texts.clone().into_iter().map(<[u8]>::len).sum::<usize>();
         let words = bytes.div_ceil(64);
@@ -55,7 +56,7 @@ impl Spelled {
             for byte in text {
                 set(row_mut(&mut rows, words, *byte), at);
                 if *byte == b' ' {
-                    // As forms and queries have it.
+                    // Forms and queries write a blank as `+`.
                     set(row_mut(&mut rows, words, b'+'), at);
                 }
                 at = at.saturating_add(1);
@@ -91,7 +92,7 @@ fn set(words: &mut [u64], bit: usize) {
 }
 
 impl Reading {
-    /// Reads on. Lower case.
+    /// Searches further input, in lower case.
     pub(crate) fn read(&mut self, spelled: &Spelled, text: &[u8]) {
         for byte in text {
             std::mem::swap(&mut self.set, &mut self.before);
@@ -103,19 +104,19 @@ impl Reading {
         }
     }
 
-    /// Whether a text was met.
+    /// Whether a text was found.
     pub(crate) fn met(&self) -> bool {
         self.met.iter().any(|met| *met != 0)
     }
 
-    /// The effect of the byte on the open escapes, or on new ones.
+    /// Applies a byte to the open escapes, or begins new ones.
     fn escapes(&mut self, spelled: &Spelled, mut byte: u8) {
-        // The place of the escape that ended with this byte, unless a plain byte.
+        // The slot of the escape that ended with this byte; `None` for a plain byte.
         let mut ended = None;
         loop {
             if matches!(byte, b'\\' | b'\r' | b'\n') {
-                // A backslash may escape what follows, and several do in JSON in JSON. A line may
-                // end in the middle of base64.
+                // A backslash may escape the next byte, and several do in JSON inside JSON. Base64
+                // may contain line ends.
                 let ended = ended.and_then(|place: usize| self.open.get(place));
                 or(&mut self.set, ended.map_or(&self.before, |open| &open.before));
             }
@@ -136,16 +137,16 @@ impl Reading {
         }
     }
 
-    /// Opens an escape that begins with the last byte, or with the escape in place `ended` that means such a
-    /// byte.
+    /// Opens an escape that begins with the last byte, or with the escape in slot `ended` whose meaning is
+    /// such a byte.
     fn begin(&mut self, escape: Escape, ended: Option<usize>) {
         let innermost = self.count.checked_sub(1).and_then(|place| self.open.get(place));
         let again = escape == Escape::Backslash
             && innermost.is_some_and(|open| open.escape == Escape::Backslash);
         let place = match self.count {
-            // Its backslash was an escape of this one.
+            // The second backslash was the escaped byte of the first.
             count if again => count.saturating_sub(1),
-            // The open escapes are given up.
+            // All open escapes are abandoned.
             MAX_OPEN => 0,
             count => count,
         };
@@ -168,13 +169,14 @@ fn or(to: &mut [u64], from: &[u64]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to |= from);
 }
 
-/// Adds the states that a byte makes from the set before.
+/// Adds the states that a byte reaches from the previous set.
 fn moved(spelled: &Spelled, byte: u8, before: &[u64], to: &mut [u64], met: &mut [u64]) {
     let mut carried = 0;
     let texts = spelled.row(byte).iter().zip(&spelled.first).zip(&spelled.last);
     let sets = before.iter().zip(to).zip(met);
     for (((before, to), met), ((row, first), last)) in sets.zip(texts) {
-        // The last byte of a text also moves on to the first of the next text, which is always set.
+        // The last byte of a text also reaches the first state of the next text, which is always
+        // set anyway.
         let moved = (before << 1 | carried | first) & row;
         carried = before >> 63;
         *to |= moved;
